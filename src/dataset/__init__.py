@@ -1,0 +1,52 @@
+"""Lazy input pipelines for training loops: the tf.data model on NumPy, without TensorFlow.
+
+    from dataset import AUTOTUNE, Dataset, TFRecordDataset, io
+
+    train = (
+        Dataset.list_files("train-*.tfrecord")
+        .interleave(TFRecordDataset)
+        .map(io.ExampleParser(features))
+        .cache().shuffle(10_000).batch(128).prefetch(AUTOTUNE)
+    )
+    for batch in train: ...
+
+What users write is in dataset.py. A plan (plan/) is made of ops (ops/, io/), rewritten (optimize/) and run (runtime/).
+"""
+
+from dataset import io
+from dataset.dataset import Dataset, TFRecordDataset
+from dataset.errors import ClosedError, DataLossError, DatasetError, ParseError, SpecError, StateError
+from dataset.options import AUTOTUNE, OptimizationOptions, Options
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from dataset.plan.spec import RaggedTensorSpec, SparseTensorSpec, TensorSpec
+from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.runtime.calls import vectorized
+from dataset.runtime.iterator import DatasetIterator
+from dataset.runtime.rng import set_random_seed
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "UNKNOWN_CARDINALITY",
+    "ClosedError",
+    "DataLossError",
+    "Dataset",
+    "DatasetError",
+    "DatasetIterator",
+    "OptimizationOptions",
+    "Options",
+    "ParseError",
+    "RaggedTensor",
+    "RaggedTensorSpec",
+    "SparseTensor",
+    "SparseTensorSpec",
+    "SpecError",
+    "StateError",
+    "TFRecordDataset",
+    "TensorSpec",
+    "io",
+    "set_random_seed",
+    "vectorized",
+]

@@ -1,0 +1,732 @@
+"""Dataset: the chain that users write. One method per op; what an op does is in ops/, how it runs in runtime/.
+
+A Dataset holds a plan and nothing else. Names, arguments, defaults and semantics are those of ``tf.data.Dataset``;
+values are NumPy's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any, Generic, Self, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.io.list_files import matching_files
+from dataset.io.tfrecord_dataset import TFRecord
+from dataset.ops.batch import Batch
+from dataset.ops.cache import Cache
+from dataset.ops.concatenate import Concatenate
+from dataset.ops.enumerate import Enumerate
+from dataset.ops.filter import Filter
+from dataset.ops.flat_map import FlatMap
+from dataset.ops.generator import Generator, signature_of
+from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
+from dataset.ops.map import Map
+from dataset.ops.padded_batch import PaddedBatch
+from dataset.ops.prefetch import Prefetch
+from dataset.ops.range import Range
+from dataset.ops.reduce import reduce
+from dataset.ops.repeat import Repeat
+from dataset.ops.shard import Shard
+from dataset.ops.shuffle import Shuffle
+from dataset.ops.skip import Skip
+from dataset.ops.take import Take
+from dataset.ops.tensor_slices import TensorSlices
+from dataset.ops.tensors import Tensors
+from dataset.ops.unbatch import Unbatch
+from dataset.ops.with_options import WithOptions, options_of
+from dataset.ops.zip import Zip
+from dataset.optimize.driver import Optimized, optimize
+from dataset.options import AUTOTUNE, Options
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from dataset.plan.checks import require_parallelism
+from dataset.plan.explain import draw
+from dataset.plan.node import Node
+from dataset.plan.structure import structure_of
+from dataset.runtime.iterator import DatasetIterator
+
+__all__ = ["Dataset", "TFRecordDataset"]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+S = TypeVar("S")
+
+
+class Dataset(Generic[T_co]):
+    """A sequence of elements that is made while it is iterated over.
+
+    Start from a source (``from_tensor_slices``, ``list_files``, ``TFRecordDataset``, ...), chain transformations, and
+    iterate. Nothing runs before that, and iterating again runs it again. An element is an array, a NumPy scalar,
+    ``bytes``, or tuples, named tuples, dicts, dataclasses and attrs classes of those.
+
+    All methods take a ``name``, which error notes and ``explain()`` show.
+
+    >>> dataset = Dataset.range(6).map(lambda x: x * x).batch(4)
+    >>> for batch in dataset:
+    ...     print(batch)
+    [0 1 4 9]
+    [16 25]
+    """
+
+    def __init__(self, plan: Node) -> None:
+        """Hold a plan. Users call the static methods below instead."""
+        self._plan = plan
+
+    @property
+    def plan(self) -> Node:
+        """The plan as it was written, before it is optimized."""
+        return self._plan
+
+    @cached_property
+    def _optimized(self) -> Optimized:
+        return optimize(self._plan)
+
+    # Sources
+
+    @staticmethod
+    def from_tensors(tensors: T, name: str | None = None) -> Dataset[T]:
+        """A dataset of one element, ``tensors``.
+
+        Args:
+            tensors: an element of any structure.
+            name: a label.
+
+        Raises:
+            ValueError: if there is no component in it.
+
+        >>> list(Dataset.from_tensors([1, 2, 3]))
+        [array([1, 2, 3])]
+        """
+        return Dataset(Tensors(tensors, name=name))
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset[Any]:
+        """A dataset of the rows of arrays.
+
+        The arrays are not copied; rows are read-only views of them. A list is data, a tuple or dict structure.
+
+        Args:
+            tensors: arrays of shape (n, ...) in any structure.
+            name: a label.
+
+        Raises:
+            ValueError: if a component has no rows, or another number of them.
+
+        >>> images, labels = np.zeros((3, 28, 28), np.uint8), [7, 8, 9]
+        >>> dataset = Dataset.from_tensor_slices({"image": images, "label": labels})
+        >>> len(dataset), [int(element["label"]) for element in dataset]
+        (3, [7, 8, 9])
+        """
+        return Dataset(TensorSlices(tensors, name=name))
+
+    @staticmethod
+    def from_generator(
+        generator: Callable[..., Iterable[T]],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: tuple[Any, ...] | None = None,
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> Dataset[T]:
+        """A dataset of what a generator function yields. Each iteration calls the function anew.
+
+        With a signature, values are checked against it, and ints become the floats that it declares. Without one, which
+        tf.data does not allow, the first element tells the spec.
+
+        Args:
+            generator: a function that returns an iterable; a class with ``__iter__`` will do.
+            output_types: dtypes in the structure of an element; the older form of a signature.
+            output_shapes: shapes in the same structure, with ``output_types``; default, unknown.
+            args: what ``generator`` is called with.
+            output_signature: TensorSpecs in the structure of an element.
+            name: a label.
+
+        Raises:
+            TypeError: if ``generator`` cannot be called, or both forms of a signature are given.
+
+        >>> def count(stop):
+        ...     for i in range(stop):
+        ...         yield i, [i] * i
+        >>> for number, row in Dataset.from_generator(count, args=(3,)):
+        ...     print(number, row.shape)
+        0 (0,)
+        1 (1,)
+        2 (2,)
+        """
+        signature = signature_of(output_types, output_shapes, output_signature)
+        return Dataset(Generator(generator, tuple(args or ()), signature, name=name))
+
+    @staticmethod
+    def range(*args: int, output_type: npt.DTypeLike = np.int64, name: str | None = None) -> Dataset[Any]:
+        """A dataset of numbers at equal steps, with the arguments of Python's ``range``.
+
+        Args:
+            *args: ``stop``; ``start, stop``; or ``start, stop, step``.
+            output_type: the dtype. Default int64.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument is no int.
+            ValueError: if the step is 0, or there are no or too many arguments.
+
+        >>> [int(x) for x in Dataset.range(10, 0, -3)]
+        [10, 7, 4, 1]
+        """
+        if not 1 <= len(args) <= 3:
+            raise ValueError(f"range(): give stop, or start and stop, or start, stop and step; got {len(args)} numbers")
+        start, stop = (0, args[0]) if len(args) == 1 else args[:2]
+        step = args[2] if len(args) == 3 else 1
+        return Dataset(Range(start, stop, step, output_type, name=name))
+
+    @staticmethod
+    def list_files(
+        file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+    ) -> Dataset[bytes]:
+        """A dataset of the names of the files that match, found at this call.
+
+        Args:
+            file_pattern: a path with ``*``, ``?`` and ``[...]``, or a list of such paths.
+            shuffle: whether to give them in another random order in each epoch. Default True; else they are sorted.
+            seed: makes the orders repeatable.
+            name: a label.
+
+        Raises:
+            FileNotFoundError: if no file matches.
+
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in "b.txt", "a.txt":
+        ...         _ = pathlib.Path(folder, name).write_text("")
+        ...     files = Dataset.list_files(f"{folder}/*.txt", shuffle=False)
+        ...     [pathlib.Path(file.decode()).name for file in files]
+        ['a.txt', 'b.txt']
+        """
+        files = matching_files(file_pattern)
+        source = TensorSlices(np.array(files, object), name=name)
+        if shuffle is False:
+            return Dataset(source)
+        return Dataset(Shuffle(source, len(files), seed, name=name))
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset[Any]:
+        """A dataset of elements side by side; it ends with the shortest.
+
+        Args:
+            *args: datasets, or one nested structure of datasets.
+            datasets: the same by name, instead of ``args``.
+            name: a label.
+
+        Raises:
+            TypeError: if something else than a Dataset stands in the structure, lists included; or both are given.
+
+        >>> pairs = Dataset.zip(Dataset.range(3), Dataset.range(10, 20))
+        >>> [(int(a), int(b)) for a, b in pairs]
+        [(0, 10), (1, 11), (2, 12)]
+        """
+        if (datasets is None) == (not args):
+            raise TypeError("zip(): give datasets, either as arguments or as datasets=, not both")
+        nested = args if args and (len(args) > 1 or isinstance(args[0], Dataset)) else args[0] if args else datasets
+        structure = structure_of(nested)
+        sources = structure.flatten(nested)
+        for source in sources:
+            if not isinstance(source, Dataset):
+                hint = "; a list is data, use a tuple" if isinstance(source, list) else ""
+                raise TypeError(f"zip(): expected a Dataset, got {source!r} of type {type(source).__name__}{hint}")
+        return Dataset(Zip(structure, tuple(source.plan for source in sources), name=name))
+
+    # Transformations, element by element
+
+    def map(
+        self,
+        map_func: Callable[..., S],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[S]:
+        """Each element through a function.
+
+        A tuple element reaches the function as separate arguments, any other as one. A function marked with
+        ``@dataset.vectorized`` is called with whole columns. An exception takes the place of its element; the iteration
+        can go on behind it.
+
+        Args:
+            map_func: takes an element, returns an element; the same structure each time.
+            num_parallel_calls: the most calls at once; None, a count, or AUTOTUNE. Calls are made one at a time today,
+                which keeps within any bound.
+            deterministic: whether to keep the order; it is kept today in any case.
+            name: a label.
+
+        Raises:
+            TypeError: if ``map_func`` cannot be called.
+
+        >>> [int(x) for x in Dataset.range(4).map(lambda x: x * 10)]
+        [0, 10, 20, 30]
+        """
+        require_parallelism("map", num_parallel_calls, deterministic)
+        return Dataset(Map(self._plan, map_func, name=name))
+
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset[T_co]:
+        """The elements for which a function returns True.
+
+        Args:
+            predicate: takes an element as ``map`` passes it, returns a bool.
+            name: a label.
+
+        Raises:
+            TypeError: if ``predicate`` cannot be called.
+            SpecError: while iterating, if it returns anything but a bool.
+
+        >>> [int(x) for x in Dataset.range(6).filter(lambda x: x % 2 == 0)]
+        [0, 2, 4]
+        """
+        return Dataset(Filter(self._plan, predicate, name=name))
+
+    def flat_map(self, map_func: Callable[..., Dataset[S]], name: str | None = None) -> Dataset[S]:
+        """The elements of a dataset for each element, one dataset after the other.
+
+        Args:
+            map_func: takes an element as ``map`` passes it, returns a Dataset.
+            name: a label.
+
+        Raises:
+            TypeError: if ``map_func`` cannot be called; while iterating, if it returns no Dataset.
+
+        >>> [int(x) for x in Dataset.range(4).flat_map(lambda n: Dataset.range(n))]
+        [0, 0, 1, 0, 1, 2]
+        """
+        return Dataset(FlatMap(self._plan, map_func, name=name))
+
+    def interleave(
+        self,
+        map_func: Callable[..., Dataset[S]],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[S]:
+        """The elements of a dataset for each element, several datasets side by side.
+
+        Args:
+            map_func: takes an element as ``map`` passes it, returns a Dataset.
+            cycle_length: how many datasets are open at a time. Default, and for AUTOTUNE, 4.
+            block_length: elements taken from one before the next has its turn. Default 1.
+            num_parallel_calls: the most datasets read at once; they are read one at a time today.
+            deterministic: whether to keep the order; it is kept today in any case.
+            name: a label.
+
+        Raises:
+            TypeError: if ``map_func`` cannot be called; while iterating, if it returns no Dataset.
+            ValueError: if a number is too small.
+
+        >>> numbers = Dataset.range(1, 4).interleave(
+        ...     lambda n: Dataset.from_tensors(n).repeat(3), cycle_length=2, block_length=2)
+        >>> [int(x) for x in numbers]
+        [1, 1, 2, 2, 1, 2, 3, 3, 3]
+        """
+        require_parallelism("interleave", num_parallel_calls, deterministic)
+        cycle = DEFAULT_CYCLE_LENGTH if cycle_length is None or cycle_length == AUTOTUNE else cycle_length
+        return Dataset(Interleave(self._plan, map_func, cycle, 1 if block_length is None else block_length, name=name))
+
+    # Transformations of the sequence
+
+    def concatenate(self, dataset: Dataset[Any], name: str | None = None) -> Dataset[Any]:
+        """This dataset, then another.
+
+        Args:
+            dataset: with elements of the same structure and dtypes.
+            name: a label.
+
+        Raises:
+            TypeError: if it is no Dataset, or its elements do not go with these.
+
+        >>> [int(x) for x in Dataset.range(2).concatenate(Dataset.range(10, 12))]
+        [0, 1, 10, 11]
+        """
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"concatenate(): expected a Dataset, got {dataset!r} of type {type(dataset).__name__}")
+        return Dataset(Concatenate(self._plan, dataset.plan, name=name))
+
+    def enumerate(self, start: int = 0, name: str | None = None) -> Dataset[tuple[Any, T_co]]:
+        """Each element with its number before it.
+
+        Args:
+            start: the first number.
+            name: a label.
+
+        >>> [(int(i), text) for i, text in Dataset.from_tensor_slices(["a", "b"]).enumerate(start=1)]
+        [(1, b'a'), (2, b'b')]
+        """
+        return Dataset(Enumerate(self._plan, start, name=name))
+
+    def take(self, count: int, name: str | None = None) -> Dataset[T_co]:
+        """The first elements.
+
+        Args:
+            count: how many; all of them if negative.
+            name: a label.
+
+        >>> [int(x) for x in Dataset.range(100).take(3)]
+        [0, 1, 2]
+        """
+        return Dataset(Take(self._plan, count, name=name))
+
+    def skip(self, count: int, name: str | None = None) -> Dataset[T_co]:
+        """All but the first elements.
+
+        Args:
+            count: how many to leave out; all of them if negative.
+            name: a label.
+
+        >>> [int(x) for x in Dataset.range(5).skip(3)]
+        [3, 4]
+        """
+        return Dataset(Skip(self._plan, count, name=name))
+
+    def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset[T_co]:
+        """Every ``num_shards``-th element, from number ``index`` on, so that workers can share the data.
+
+        Shard early, best the file names, before anything random.
+
+        Args:
+            num_shards: how many workers there are.
+            index: which of them this is, from 0.
+            name: a label.
+
+        Raises:
+            ValueError: if ``index`` is not below ``num_shards``.
+
+        >>> [int(x) for x in Dataset.range(10).shard(num_shards=3, index=1)]
+        [1, 4, 7]
+        """
+        return Dataset(Shard(self._plan, num_shards, index, name=name))
+
+    def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
+        """The dataset several times over. Each pass runs it anew, with another order where it is shuffled.
+
+        Args:
+            count: how often; endlessly if None or negative.
+            name: a label.
+
+        >>> [int(x) for x in Dataset.range(2).repeat(3)]
+        [0, 1, 0, 1, 0, 1]
+        """
+        return Dataset(Repeat(self._plan, count, name=name))
+
+    def shuffle(
+        self,
+        buffer_size: int,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool = True,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """The elements in a random order.
+
+        A buffer is filled; each element that comes out is drawn from it at random and replaced by the next. In-memory
+        arrays are shuffled by index, so that a large buffer costs little.
+
+        Args:
+            buffer_size: elements to draw from; UNKNOWN_CARDINALITY (-2) for all of them.
+            seed: makes the orders repeatable: a pipeline built again gives the same sequence of orders.
+            reshuffle_each_iteration: whether each epoch and each new iterator gets another order.
+            name: a label.
+
+        Raises:
+            ValueError: if ``buffer_size`` is less than 1.
+
+        >>> sorted(int(x) for x in Dataset.range(5).shuffle(buffer_size=5, seed=1))
+        [0, 1, 2, 3, 4]
+        """
+        return Dataset(Shuffle(self._plan, buffer_size, seed, reshuffle_each_iteration, name=name))
+
+    # Batches
+
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Consecutive elements stacked into arrays with a new first axis.
+
+        Args:
+            batch_size: elements in a batch.
+            drop_remainder: whether to leave out a last batch that is not full.
+            num_parallel_calls: the most batches made at once; they are made one at a time today.
+            deterministic: whether to keep the order; it is kept today in any case.
+            name: a label.
+
+        Raises:
+            ValueError: if ``batch_size`` is less than 1.
+            SpecError: while iterating, if the elements of a batch differ in structure, shape or dtype.
+
+        >>> [batch.tolist() for batch in Dataset.range(5).batch(2)]
+        [[0, 1], [2, 3], [4]]
+        """
+        require_parallelism("batch", num_parallel_calls, deterministic)
+        return Dataset(Batch(self._plan, batch_size, drop_remainder, name=name))
+
+    def padded_batch(
+        self,
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Batches of components of different sizes, filled up at the end.
+
+        Args:
+            batch_size: elements in a batch.
+            padded_shapes: shapes in the structure of an element, None or -1 for the largest in the batch. Default, the
+                largest in every dimension.
+            padding_values: what to fill up with, in the structure of an element or one for all. Default 0 or ``b""``.
+            drop_remainder: whether to leave out a last batch that is not full.
+            name: a label.
+
+        Raises:
+            ValueError: if ``batch_size`` is less than 1, or shapes do not go with the elements.
+            SpecError: while iterating, if a component is larger than its padded shape.
+
+        >>> rows = Dataset.range(1, 4).map(lambda n: np.full(n, n))
+        >>> for batch in rows.padded_batch(3, padding_values=-1):
+        ...     print(batch)
+        [[ 1 -1 -1]
+         [ 2  2 -1]
+         [ 3  3  3]]
+        """
+        node = PaddedBatch(self._plan, batch_size, drop_remainder, padded_shapes, padding_values, name=name)
+        return Dataset(node)
+
+    def unbatch(self, name: str | None = None) -> Dataset[Any]:
+        """The rows of each element, one by one.
+
+        Args:
+            name: a label.
+
+        Raises:
+            ValueError: if a component is a scalar.
+
+        >>> [int(x) for x in Dataset.from_tensors([1, 2]).repeat(2).unbatch()]
+        [1, 2, 1, 2]
+        """
+        return Dataset(Unbatch(self._plan, name=name))
+
+    # How it runs
+
+    def cache(self, name: str | None = None) -> Dataset[T_co]:
+        """Keep the elements of the first full pass in memory, for the passes after it.
+
+        Put it behind what is costly and before what is random. Arrays come out read-only, because they are kept.
+
+        Args:
+            name: a label.
+
+        >>> calls = []
+        >>> dataset = Dataset.range(3).map(lambda x: calls.append(x) or x).cache()
+        >>> [len(list(dataset)), len(list(dataset)), len(calls)]
+        [3, 3, 3]
+        """
+        return Dataset(Cache(self._plan, name=name))
+
+    def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset[T_co]:
+        """Make the next elements in a background thread while the current one is used.
+
+        Args:
+            buffer_size: elements to hold at most, of whatever kind they are: behind ``batch``, batches. AUTOTUNE is 2.
+            name: a label.
+
+        Raises:
+            ValueError: if ``buffer_size`` is negative and not AUTOTUNE.
+
+        >>> [int(x) for x in Dataset.range(3).prefetch(2)]
+        [0, 1, 2]
+        """
+        return Dataset(Prefetch(self._plan, buffer_size, name=name))
+
+    def with_options(self, options: Options, name: str | None = None) -> Dataset[T_co]:
+        """The same dataset, run with other settings. Settings made later in a chain win.
+
+        Args:
+            options: what to set.
+            name: a label.
+
+        Raises:
+            TypeError: if it is no Options.
+
+        >>> options = Options()
+        >>> options.optimization.enabled = False
+        >>> Dataset.range(3).with_options(options).options()
+        Options(optimization=OptimizationOptions(enabled=False))
+        """
+        if not isinstance(options, Options):
+            raise TypeError(f"with_options(): expected an Options, got {options!r} of type {type(options).__name__}")
+        return Dataset(WithOptions(self._plan, options.freeze(), name=name))
+
+    def options(self) -> Options:
+        """All settings of this dataset and its inputs, merged; they cannot be changed."""
+        return options_of(self._plan).freeze()
+
+    def apply(self, transformation_func: Callable[[Self], S]) -> S:
+        """What a function makes of this dataset, so that own transformations fit into a chain.
+
+        Args:
+            transformation_func: takes a Dataset, returns a Dataset.
+
+        Raises:
+            TypeError: if it returns anything else.
+
+        >>> def every_other(dataset):
+        ...     return dataset.shard(2, 0)
+        >>> [int(x) for x in Dataset.range(6).apply(every_other)]
+        [0, 2, 4]
+        """
+        result = transformation_func(self)
+        if not isinstance(result, Dataset):
+            raise TypeError(f"apply(): the function must return a Dataset, got {result!r}")
+        return result
+
+    # What it gives
+
+    def reduce(self, initial_state: S, reduce_func: Callable[[S, Any], S], name: str | None = None) -> S:
+        """Run through all elements and combine them into one value.
+
+        Args:
+            initial_state: an element; what comes out for an empty dataset.
+            reduce_func: takes the state and an element (a tuple as one argument), returns the next state.
+            name: a label.
+
+        Raises:
+            SpecError: if ``reduce_func`` returns another structure than the state has.
+
+        >>> Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x)
+        np.int64(10)
+        """
+        del name  # nothing is left that it could label
+        return cast("S", reduce(self, initial_state, reduce_func))
+
+    def as_numpy_iterator(self) -> DatasetIterator[T_co]:
+        """An iterator over the elements; ``iter(dataset)`` is the same."""
+        return iter(self)
+
+    def __iter__(self) -> DatasetIterator[T_co]:
+        return DatasetIterator(self._optimized.plan)
+
+    @property
+    def element_spec(self) -> Any:
+        """What an element is: its structure, with a TensorSpec for each component.
+
+        Known without running anything, except behind a user's function: then one element is made, once.
+
+        >>> Dataset.range(10).batch(4).element_spec
+        TensorSpec(shape=(None,), dtype=int64)
+        """
+        return self._plan.element_spec
+
+    def cardinality(self) -> int:
+        """How many elements there are; INFINITE_CARDINALITY (-1), or UNKNOWN_CARDINALITY (-2) if only running tells.
+
+        >>> Dataset.range(10).batch(4).cardinality()
+        3
+        """
+        return self._plan.cardinality()
+
+    def __len__(self) -> int:
+        cardinality = self.cardinality()
+        if cardinality == INFINITE_CARDINALITY:
+            raise TypeError("this dataset is infinite and has no length; use take() or cardinality()")
+        if cardinality == UNKNOWN_CARDINALITY:
+            raise TypeError("the length of this dataset is unknown before it is run; use cardinality()")
+        return cardinality
+
+    def __bool__(self) -> bool:
+        return True  # as in tf.data: asking whether there is a dataset must not ask for its length
+
+    def explain(self) -> str:
+        """The plan as it will run, as a tree with the last operation on top, and the rewritings that were made.
+
+        >>> print(Dataset.range(10).take(-1).batch(4).explain())
+        batch(4)         3 elements        ...
+        └─ range(10)     10 elements       ...
+        <BLANKLINE>
+        rewritten:
+          noop_elimination: take(-1) from ...
+        """
+        optimized = self._optimized
+        tree = draw(optimized.plan)
+        if not optimized.fired:
+            return tree
+        return "\n".join([tree, "", "rewritten:", *(f"  {fired}" for fired in optimized.fired)])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._plan.located()}>"
+
+
+class TFRecordDataset(Dataset[bytes]):
+    """The records of TFRecord files, as ``bytes``, both checksums of each verified.
+
+    Args:
+        filenames: a path, a list of paths, or a Dataset of them.
+        compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``.
+        buffer_size: bytes to read at once. Default 256 KiB.
+        num_parallel_reads: from how many files to read in turn, a record from each. Default: one file after the other.
+            AUTOTUNE is 4. The files are read one at a time today.
+        name: a label.
+
+    Raises:
+        ValueError: if the compression type is unknown, or a number too small.
+        FileNotFoundError: while iterating, at the place of a file that is missing; the next file is read after it.
+        DataLossError: while iterating, where a file is damaged; the rest of that file is given up, and the next one is
+            read after it.
+
+    >>> import os, tempfile
+    >>> from dataset import io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "a.tfrecord")
+    ...     with io.TFRecordWriter(path) as writer:
+    ...         writer.write(b"one")
+    ...         writer.write(b"two")
+    ...     list(TFRecordDataset(path))
+    [b'one', b'two']
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        files = _file_names(filenames)
+        if num_parallel_reads is None:
+            super().__init__(TFRecord(files, compression_type, buffer_size, name=name))
+            return
+        require_parallelism("TFRecordDataset", num_parallel_reads, None)
+        one = TFRecord(files, compression_type, buffer_size)  # checks the arguments here, in the user's line
+        cycle = DEFAULT_CYCLE_LENGTH if num_parallel_reads == AUTOTUNE else num_parallel_reads
+
+        def read_one_file(path: bytes) -> Dataset[bytes]:
+            return Dataset(TFRecord(TensorSlices([path]), one.compression_type, buffer_size))
+
+        super().__init__(Interleave(files, read_one_file, cycle, 1, name=name))
+
+
+def _file_names(filenames: Any) -> Node:
+    """A plan that gives the file names."""
+    if isinstance(filenames, Dataset):
+        return filenames.plan
+    if isinstance(filenames, str | bytes | os.PathLike):
+        filenames = [filenames]
+    names = [os.fsencode(name) if isinstance(name, os.PathLike | str) else name for name in filenames]
+    for name in names:
+        if not isinstance(name, bytes):
+            raise TypeError(
+                f"TFRecordDataset(): a file name must be a path, got {name!r} of type {type(name).__name__}"
+            )
+    return TensorSlices(np.array(names, object))

@@ -1,0 +1,48 @@
+"""The exceptions of the library. What a user may catch, and nothing else, lives here.
+
+    DatasetError                    everything below; never raised itself
+    ├── SpecError (ValueError)      elements do not have the structure, shape or dtype that an operation needs
+    ├── DataLossError (OSError)     a file is cut short or its bytes are corrupt
+    ├── ParseError (ValueError)     a record's bytes are whole, but are not the message that was asked for
+    ├── StateError (ValueError)     a saved iterator state does not fit the pipeline that it is loaded into
+    └── ClosedError (RuntimeError)  an iterator was used after close(), or in a forked child
+
+Bad arguments raise plain ``TypeError`` and ``ValueError``; a missing file raises ``FileNotFoundError``. An exception
+of a user's function keeps its own type and gains a note that says which operation, which source line and which element.
+"""
+
+
+class DatasetError(Exception):
+    """The base of the library's own exceptions."""
+
+
+class SpecError(DatasetError, ValueError):
+    """Elements do not have the structure, shape or dtype that an operation needs."""
+
+
+class DataLossError(DatasetError, OSError):
+    """A file is cut short or corrupt.
+
+    Attributes:
+        path: the file.
+        offset: byte offset of the record's first byte, in the uncompressed stream.
+        record: the record's number in the file, from 0.
+    """
+
+    def __init__(self, message: str, *, path: str, offset: int, record: int) -> None:
+        super().__init__(f"{message}, in {path}, record {record}, at byte {offset}")
+        self.path = path
+        self.offset = offset
+        self.record = record
+
+
+class ParseError(DatasetError, ValueError):
+    """A record could not be parsed as the message, or into the features, that were asked for."""
+
+
+class StateError(DatasetError, ValueError):
+    """A saved iterator state does not fit the pipeline that it is loaded into."""
+
+
+class ClosedError(DatasetError, RuntimeError):
+    """An iterator was used after it had been closed, or in a process forked from its owner."""

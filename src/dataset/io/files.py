@@ -1,0 +1,194 @@
+"""Local files: the names of paths, the one place that opens files to read, and files that appear whole or not at all.
+
+Nothing here knows what is in a file, and no codec opens one by itself. Reading starts in ``open_input``, writing in
+``AtomicFile``; another kind of storage has to be taught to these two only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["AtomicFile", "InputFile", "open_input", "path_string"]
+
+# One write to the system per this many bytes: enough that its cost is lost beside that of framing the records.
+OUTPUT_BUFFER_BYTES = 1 << 18
+
+
+class InputFile(Protocol):
+    """What a codec may ask of a file that is read: an unbuffered binary file's methods."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """Up to ``size`` bytes, and at least one of them except at the end."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move, and return the new position in bytes."""
+
+    def tell(self) -> int:
+        """The position in bytes."""
+
+    def seekable(self) -> bool:
+        """False for a pipe, where the file's size is unknown too."""
+
+    def close(self) -> None:
+        """Give the descriptor back; a second time does nothing."""
+
+
+def path_string(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
+    """A path as a plain string, whichever way it was given.
+
+    Args:
+        path: a string, UTF-8 bytes, or an object with ``__fspath__``.
+
+    Returns:
+        The path, not made absolute and not looked up.
+
+    Raises:
+        TypeError: it is none of these.
+        ValueError: it is empty or has a null character, which no file's name can have.
+
+    >>> import pathlib
+    >>> path_string(pathlib.PurePosixPath("data") / "a.tfrecord"), path_string(b"a.txt")
+    ('data/a.tfrecord', 'a.txt')
+    """
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"a path must be str, bytes or os.PathLike, got {type(path).__name__}: {path!r:.100}")
+    name = str(os.fsdecode(path))
+    if not name or "\0" in name:
+        raise ValueError(f"a path must not be empty or contain a null character, got {name!r:.100}")
+    return name
+
+
+def open_input(path: str) -> InputFile:
+    """Open a local file to be read as bytes, without a buffer: codecs read big blocks and keep their own.
+
+    Args:
+        path: as ``path_string`` gives it.
+
+    Raises:
+        OSError: as the builtin ``open`` does, with the path in it.
+
+    >>> open_input("/nowhere/a.tfrecord")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/a.tfrecord'
+    """
+    return open(path, "rb", buffering=0)  # noqa: PTH123  # a Path would be built for nothing
+
+
+class AtomicFile:
+    """A new file that appears under its name when it is complete, and not before.
+
+    The bytes go to ``file``, which lies under a temporary name in the same directory. ``commit`` writes them through to
+    the disk and renames; ``discard`` removes them. As a context manager it commits at the end of the block and discards
+    when an exception leaves it. An abandoned one is discarded when it is collected, or when the interpreter exits. What
+    was under the name before stays readable until the commit replaces it.
+
+    Args:
+        path: the final name. A symbolic link is followed.
+
+    Raises:
+        OSError: nothing can be written there; the message says why and what to do. ``FileNotFoundError``,
+            ``PermissionError``, ``IsADirectoryError`` and ``NotADirectoryError`` keep their types.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with AtomicFile(os.path.join(folder, "a.bin")) as target:
+    ...         _ = target.file.write(b"abc")
+    ...         before = "a.bin" in os.listdir(folder)
+    ...     before, os.listdir(folder)
+    (False, ['a.bin'])
+    """
+
+    def __init__(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
+        self.path = path_string(path)
+        self._final = Path(os.path.realpath(self.path))
+        _check_replaceable(self.path, self._final)
+        # The dot and the ending keep patterns such as "train-*" from finding it; a cut name can't grow too long.
+        self._temporary = self._final.with_name(f".{self._final.name[:40]}.{secrets.token_hex(8)}.tmp")
+        try:
+            self.file = self._temporary.open("xb", buffering=OUTPUT_BUFFER_BYTES)
+        except OSError as error:
+            raise _explained(error, self.path, str(self._final.parent)) from error
+        self._finalizer = weakref.finalize(self, _remove, self.file, self._temporary, os.getpid())
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file was committed or discarded."""
+        return not self._finalizer.alive
+
+    def commit(self) -> None:
+        """Put the file under its name. When that fails the file is discarded. A second time does nothing."""
+        if self.closed:
+            return
+        try:
+            self.file.flush()
+            os.fsync(self.file.fileno())  # or a power cut could leave the new name with the old, empty content
+            self.file.close()
+            self._temporary.replace(self._final)
+        except BaseException:
+            self.discard()
+            raise
+        self._finalizer.detach()
+
+    def discard(self) -> None:
+        """Remove what was written. After a commit, or a second time, it does nothing."""
+        self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+
+class _Closeable(Protocol):
+    def close(self) -> None: ...
+
+
+def _remove(file: _Closeable, temporary: Path, owner: int) -> None:
+    """Close and delete the temporary file. A forked child closes its own copy only: the name is its parent's."""
+    with contextlib.suppress(OSError):  # closing flushes, and a full disk is no reason to keep the file
+        file.close()
+    if os.getpid() == owner:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def _check_replaceable(path: str, final: Path) -> None:
+    try:
+        mode = final.stat().st_mode
+    except OSError:
+        return  # nothing is there, or creating the file will say better what is wrong
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, "cannot write: this is a directory; give the name of a file", path)
+    if not stat.S_ISREG(mode):
+        # Renaming over /dev/null would take it away from everybody.
+        raise OSError(errno.EINVAL, "cannot write: this is a device or a pipe; give the name of a regular file", path)
+
+
+def _explained(error: OSError, path: str, folder: str) -> OSError:
+    """The same error with words that a user can act on. OSError picks the same subclass from the number."""
+    if isinstance(error, FileNotFoundError):
+        reason = f"the directory {folder!r} does not exist; create it first, for example with os.makedirs"
+    elif isinstance(error, NotADirectoryError):
+        reason = f"{folder!r} is not a directory"
+    elif isinstance(error, PermissionError):
+        reason = f"no permission to create files in {folder!r}; choose another directory or change its permissions"
+    else:
+        reason = f"{error.strerror}, in the directory {folder!r}"
+    return OSError(error.errno, f"cannot write: {reason}", path)

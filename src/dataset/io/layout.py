@@ -1,0 +1,229 @@
+"""Layouts: the skeleton that most records of a file share, learned from one record, checked on many at once.
+
+A writer puts the same keys in the same order into record after record, and lengths seldom change by so much that their
+varints take more bytes. A Layout is that: keys, kinds and order, and the width of each length. Where a record follows
+it, nothing needs to be found out, only confirmed, which takes half the work of the walk in wire.py:
+
+- the length of each list, at a known distance from where its entry begins, leads to the next entry: a short chain;
+- then all constant bytes (tags, keys) of all entries are compared, masked, eight at a time;
+- then all lengths are compared with what they must be, given the length of the list that they enclose.
+
+A record that differs in any of this is not of the layout, and others look at it. So a layout, once learned, never makes
+a wrong answer, only a slow one. What is here knows positions and bytes, as wire.py does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Entry", "Layout", "entries_of"]
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the map in one record, byte for byte as wire.py draws it.
+
+    Attributes:
+        key: the key's bytes.
+        kind: the list's field number in Feature: 1 bytes, 2 float, 3 int64.
+        at: the entry's first byte, its tag.
+        content: the list message's first byte.
+        end: the byte after the list, which is also the byte after the entry.
+        widths: bytes taken by the lengths of the entry, the Feature and the list.
+        payload: where the only field of the list has its content; None if the list is not just one field.
+    """
+
+    key: bytes
+    kind: int
+    at: int
+    content: int
+    end: int
+    widths: tuple[int, int, int]
+    payload: int | None
+
+
+def _read_length(record: bytes, at: int) -> tuple[int, int]:
+    """The length at ``at`` and the byte after it; IndexError at the end, ValueError where it takes over four bytes."""
+    size = record[at]
+    if size < 0x80:
+        return size, at + 1
+    size &= 0x7F
+    for width in range(1, 4):
+        octet = record[at + width]
+        size |= (octet & 0x7F) << 7 * width
+        if octet < 0x80:
+            return size, at + width + 1
+    raise ValueError
+
+
+def _expect(record: bytes, at: int, tag: int, end: int | None) -> tuple[int, int]:
+    """A length-delimited field: where its content begins and ends. ValueError for another tag, or another end."""
+    size, first = _read_length(record, at + 1)
+    if record[at] != tag or (end is not None and first + size != end):
+        raise ValueError
+    return first, first + size
+
+
+def _entry(record: bytes, at: int) -> Entry:
+    """The entry at ``at``."""
+    entry, end = _expect(record, at, 0x0A, None)
+    key, key_end = _expect(record, entry, 0x0A, None)
+    feature, _ = _expect(record, key_end, 0x12, end)
+    tag = record[feature]
+    content, _ = _expect(record, feature, tag, end)
+    if tag not in {0x0A, 0x12, 0x1A} or key_end - key > 0x7F:
+        raise ValueError
+    widths = (entry - at - 1, feature - key_end - 1, content - feature - 1)
+    return Entry(record[key:key_end], tag >> 3, at, content, end, widths, _payload(record, content, end))
+
+
+def _payload(record: bytes, content: int, end: int) -> int | None:
+    """Where the content of a list's only field begins; None if the list is anything else."""
+    try:
+        return _expect(record, content, 0x0A, end)[0] if content < end else None
+    except (IndexError, ValueError):
+        return None
+
+
+def entries_of(record: bytes) -> list[Entry] | None:
+    """The entries of a record that is regular in the sense of wire.py, with different keys; None for any other."""
+    try:
+        at, end = _expect(record, 0, 0x0A, len(record))
+        entries = []
+        while at < end:
+            entries.append(_entry(record, at))
+            at = entries[-1].end
+    except (IndexError, ValueError):
+        return None
+    distinct = len({entry.key for entry in entries}) == len(entries)
+    return entries if at == end and entries and distinct else None
+
+
+class Layout:
+    """The skeleton of one record.
+
+    Args:
+        entries: of the record.
+        single: keys of which one value is wanted, so that a list of bytes with just one is part of the skeleton. Lists
+            of numbers always are one field, unless they are empty.
+
+    Attributes:
+        keys: the keys, in order.
+        kinds: the kinds of their lists.
+        payload: how far behind the beginning of each list the content of its only field begins; 0 where the layout
+            does not say that there is only one.
+    """
+
+    def __init__(self, entries: Sequence[Entry], single: Collection[bytes] = ()) -> None:
+        self.keys = [entry.key for entry in entries]
+        self.kinds = [entry.kind for entry in entries]
+        self.payload = [
+            entry.payload - entry.content if entry.payload and (entry.kind != 1 or entry.key in single) else 0
+            for entry in entries
+        ]
+        self._head = entries[0].at  # the tag and length of Features
+        self._head_length = _Varints(np.array([self._head - 1]))
+        self._steps = [(entry.content - entry.at - entry.widths[2], entry.widths[2]) for entry in entries]
+        self._plan_constants(entries)
+        self._plan_lengths(entries)
+
+    def _plan_constants(self, entries: Sequence[Entry]) -> None:
+        """The words that hold tags and keys: of which entry, how far from its start, which bits, and their values."""
+        rows: list[tuple[int, int, int, int]] = []
+        for i, (entry, payload) in enumerate(zip(entries, self.payload, strict=True)):
+            of_entry, of_feature, of_list = map(bytes, entry.widths)  # zero bytes, which the mask leaves out
+            fixed = b"\x0a" + of_entry + b"\x0a" + bytes([len(entry.key)]) + entry.key + b"\x12"
+            fixed += of_feature + bytes([entry.kind << 3 | 2])
+            known = b"\xff" + of_entry + b"\xff" * (len(entry.key) + 3) + of_feature + b"\xff"
+            if payload:
+                fixed, known = fixed + of_list + b"\x0a", known + of_list + b"\xff"
+            for at in range(0, len(fixed), 8):
+                rows.append((i, at, _word(known[at : at + 8]), _word(fixed[at : at + 8])))
+        table = np.array(rows, np.int64)
+        self._constant_of = table[:, 0]
+        self._constant_at, self._constant_mask, self._constant_value = table.T[1:, :, None]
+
+    def _plan_lengths(self, entries: Sequence[Entry]) -> None:
+        """The lengths in each entry: how far from its start, how much more than the list's, how many bytes."""
+        rows: list[tuple[int, int, int, int]] = []
+        for i, (entry, payload) in enumerate(zip(entries, self.payload, strict=True)):
+            of_entry, of_feature, of_list = entry.widths
+            content = entry.content - entry.at
+            rows.append((i, 1, content - 1 - of_entry, of_entry))
+            rows.append((i, content - of_list - 1 - of_feature, 1 + of_list, of_feature))
+            rows.append((i, content - of_list, 0, of_list))
+            if payload:
+                rows.append((i, content + 1, -payload, payload - 1))
+        table = np.array(rows, np.int64)
+        self._length_of = table[:, 0]
+        self._length_at, self._length_more, width = table.T[1:, :, None]
+        self._lengths = _Varints(width)
+
+    def apply(self, words: Ints, starts: Ints, ends: Ints) -> tuple[Bools, Ints, Ints]:
+        """Which of n records follow the layout; for each of k entries (k, n) where its list begins and ends.
+
+        Of a record that does not follow it, the two are numbers without meaning.
+        """
+        shape = (len(self._steps), len(starts))
+        at, content, end = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape, np.int64)
+        cursor = starts + self._head
+        for i, (distance, width) in enumerate(self._steps):
+            np.minimum(cursor, ends, out=at[i])  # what is unconfirmed must not lead out of the buffer
+            cursor = at[i] + distance
+            size = _decode(words[cursor], width)
+            cursor += width
+            content[i] = cursor
+            cursor += size
+            end[i] = cursor
+        ok = cursor == ends
+        ok &= (words[starts] & 0xFF) == 0x0A
+        ok &= self._head_length.stand_in(words[starts + 1], ends - starts - self._head)
+        ok &= ((words[at[self._constant_of] + self._constant_at] & self._constant_mask) == self._constant_value).all(0)
+        lengths = (end - content)[self._length_of] + self._length_more
+        ok &= self._lengths.stand_in(words[at[self._length_of] + self._length_at], lengths).all(0)
+        return ok, content, end
+
+
+def _word(octets: bytes) -> int:
+    """Up to eight bytes as the int64 that they are the low end of."""
+    return int.from_bytes(octets, "little", signed=len(octets) == 8)
+
+
+class _Varints:
+    """Varints of known widths, compared in their encoded form, which is cheaper than to decode what is found."""
+
+    def __init__(self, width: Ints) -> None:
+        self._mask = (np.int64(1) << 8 * width) - 1
+        self._limit = np.int64(1) << 7 * width
+        self._going_on = 0x80808080 & (self._mask >> 8)  # set in every byte but the last
+        self._widest = int(width.max())
+
+    def stand_in(self, words: Ints, lengths: Ints) -> Bools:
+        """Whether each word begins with the varint of its length."""
+        expected = (lengths & 0x7F) | self._going_on
+        if self._widest > 1:
+            expected |= (lengths & 0x3F80) << 1
+        if self._widest > 2:
+            expected |= (lengths & 0x1FC000) << 2 | (lengths & 0xFE00000) << 3
+        result: Bools = (words & self._mask) == expected
+        result &= lengths < self._limit
+        return result
+
+
+def _decode(words: Ints, width: int) -> Ints:
+    """The varint of ``width`` bytes at the low end of each word, if it is one."""
+    result = words & 0x7F if width > 1 else words & 0xFF
+    if width > 1:
+        result |= words >> 1 & 0x3F80
+    if width > 2:
+        result |= words >> 2 & 0x1FC000
+    if width > 3:
+        result |= words >> 3 & 0xFE00000
+    return result

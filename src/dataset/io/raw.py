@@ -1,0 +1,144 @@
+"""Bytes into numbers: the codec for values that were stored as plain memory.
+
+What lives here sees bytes and gives arrays; it opens no file and knows no message format. Pictures are in ``image.py``.
+"""
+
+import functools
+import sys
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["decode_raw"]
+
+_HOST_IS_LITTLE_ENDIAN: Final = sys.byteorder == "little"
+
+
+def decode_raw(
+    input_bytes: bytes | Sequence[bytes] | npt.NDArray[np.object_],
+    out_type: npt.DTypeLike,
+    little_endian: bool = True,
+    fixed_length: int | None = None,
+) -> npt.NDArray[Any]:
+    r"""Read the memory of numbers out of byte strings, as ``array.tobytes()`` wrote it.
+
+    The result shares memory with the bytes and is therefore read-only; ``.copy()`` makes it writable. Only where the
+    bytes have to be changed first (swapped order, ``bool``) is it a fresh, writable array.
+
+    The function takes a whole chunk at once: given n byte strings it makes one array with a leading axis of n.
+
+    Args:
+        input_bytes: one byte string, or an object array or list of byte strings of one length.
+        out_type: the dtype of the result, in the byte order of this machine. For ``bool`` every byte but 0 is true.
+        little_endian: whether the bytes hold the low byte of a number first. Means nothing for types of one byte.
+        fixed_length: a length in bytes, a multiple of the item size. Each byte string is cut to it, or filled up with
+            zero bytes; byte strings of different lengths are then welcome.
+
+    Returns:
+        An array of shape ``(k,)`` for one byte string of k items, and of shape ``input_bytes.shape + (k,)`` for many.
+
+    Raises:
+        ValueError: a length is not a multiple of the item size, or the byte strings differ in length.
+        TypeError: ``input_bytes`` are not bytes, or ``out_type`` is not a type of fixed size.
+
+    Example:
+        >>> decode_raw(b"\x01\x00\x02\x00", np.int16)
+        array([1, 2], dtype=int16)
+        >>> decode_raw([b"ab", b"cd"], np.uint8)
+        array([[ 97,  98], [ 99, 100]], dtype=uint8)
+        >>> decode_raw(b"\x01\x02", np.int16, little_endian=False)
+        array([258], dtype=int16)
+        >>> decode_raw([b"abc", b"a"], np.uint8, fixed_length=2)
+        array([[97, 98], [97,  0]], dtype=uint8)
+    """
+    stored, direct = _layout(out_type, little_endian)  # type: ignore[arg-type]  # what has no hash is no plain dtype
+    if fixed_length is None and direct and isinstance(input_bytes, bytes):  # the hot path: 0.3 us
+        try:
+            return np.frombuffer(input_bytes, stored)
+        except ValueError:
+            raise _uneven(len(input_bytes), stored) from None
+    items, shape = _items(input_bytes)
+    if fixed_length is not None:
+        items = _padded(items, fixed_length, stored)
+    width = len(items[0]) if items else fixed_length or 0
+    if width % stored.itemsize:
+        raise _uneven(width, stored)
+    if len(set(map(len, items))) > 1:
+        odd = next(i for i, item in enumerate(items) if len(item) != width)
+        msg = (
+            f"decode_raw(): all byte strings of a batch need one length, got {width} bytes in element 0 and "
+            f"{len(items[odd])} in element {odd}. Set fixed_length, or decode them one at a time."
+        )
+        raise ValueError(msg)
+    # One join and one view cost a tenth of n small arrays and a stack.
+    flat = np.frombuffer(items[0] if len(items) == 1 else b"".join(items), np.uint8 if stored.kind == "b" else stored)
+    values = flat.reshape(*shape, width // stored.itemsize)
+    if not direct:
+        values = values.astype(np.bool_ if stored.kind == "b" else stored.newbyteorder("="))
+    return values
+
+
+# Read by the operators: this function may be called once with the column of a chunk instead of once per element.
+decode_raw.__dataset_vectorized__ = True  # type: ignore[attr-defined]
+
+
+@functools.cache
+def _layout(out_type: Hashable, little_endian: bool) -> tuple[np.dtype[Any], bool]:
+    """Give the dtype of the stored bytes, and whether a view of them is already the answer."""
+    dtype: np.dtype[Any] = np.dtype(out_type)  # type: ignore[call-overload]
+    if dtype.hasobject or dtype.itemsize == 0:
+        msg = f"decode_raw(): out_type must be a dtype of fixed size, got {dtype}. Use a type such as np.uint8."
+        raise TypeError(msg)
+    if not dtype.isnative:
+        msg = (
+            f"decode_raw(): out_type must be in the byte order of this machine, got {dtype.str}. "
+            f"Say how the bytes are stored with little_endian."
+        )
+        raise TypeError(msg)
+    stored = dtype if bool(little_endian) == _HOST_IS_LITTLE_ENDIAN else dtype.newbyteorder("S")
+    # Not every byte is a valid bool in memory, so those are computed, never viewed.
+    return stored, stored.isnative and stored.kind != "b"
+
+
+def _items(input_bytes: object) -> tuple[list[bytes], tuple[int, ...]]:
+    """Take byte strings out of what the caller has, with the shape that they stood in."""
+    if isinstance(input_bytes, bytes):
+        return [input_bytes], ()
+    if isinstance(input_bytes, (list, tuple)):
+        cells = np.array(input_bytes, dtype=object)
+    elif isinstance(input_bytes, np.ndarray) and input_bytes.dtype == object:
+        cells = input_bytes
+    else:
+        # An array of dtype S is refused too: NumPy has already dropped the zero bytes at the ends.
+        got = (
+            f"an array of dtype {input_bytes.dtype}" if isinstance(input_bytes, np.ndarray) else repr(input_bytes)[:60]
+        )
+        msg = f"decode_raw(): input_bytes must be bytes, or an object array or list of bytes, got {got}."
+        raise TypeError(msg)
+    items = cells.ravel().tolist()
+    if not all(issubclass(kind, bytes) for kind in set(map(type, items))):
+        i, item = next((i, item) for i, item in enumerate(items) if not isinstance(item, bytes))
+        msg = f"decode_raw(): input_bytes must hold bytes, got {type(item).__name__} in element {i}."
+        raise TypeError(msg)
+    return items, cells.shape
+
+
+def _padded(items: list[bytes], fixed_length: int, stored: np.dtype[Any]) -> list[bytes]:
+    """Cut or fill each byte string to the asked length."""
+    if fixed_length <= 0 or fixed_length % stored.itemsize:
+        msg = (
+            f"decode_raw(): fixed_length must be a positive multiple of {stored.itemsize}, the item size of "
+            f"{stored.name}, got {fixed_length}."
+        )
+        raise ValueError(msg)
+    return [item[:fixed_length].ljust(fixed_length, b"\0") for item in items]
+
+
+def _uneven(length: int, stored: np.dtype[Any]) -> ValueError:
+    """Say that the bytes do not divide into items."""
+    return ValueError(
+        f"decode_raw(): the length must be a multiple of {stored.itemsize}, the item size of {stored.name}, got "
+        f"{length} bytes. Check out_type, or set fixed_length to pad or cut.",
+    )

@@ -1,0 +1,157 @@
+"""batch(batch_size): consecutive elements stacked into arrays. See unbatch.py, its inverse, and padded_batch.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from dataset.errors import SpecError
+from dataset.plan.cardinality import map_known
+from dataset.plan.checks import require_bool, require_int
+from dataset.plan.node import UnaryNode
+from dataset.plan.spec import map_spec
+from dataset.plan.structure import Structure
+from dataset.runtime.batching import ColumnMismatchError, stack_column
+from dataset.runtime.chunk import Chunk, Column
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.state import load_chunk, save_chunk
+
+Stack: TypeAlias = Callable[[int, Column], Any]
+"""Makes one component out of the column of component ``index``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(UnaryNode):
+    """``batch_size`` elements at a time, with a new first axis; fewer at the end unless ``drop_remainder``."""
+
+    op: ClassVar[str] = "batch"
+    batch_size: int
+    drop_remainder: bool = False
+
+    def __post_init__(self) -> None:
+        size = require_int(self.op, "batch_size", self.batch_size, minimum=1)
+        object.__setattr__(self, "batch_size", size)
+        require_bool(self.op, "drop_remainder", self.drop_remainder)
+
+    def _element_spec(self) -> Any:
+        size = self.batch_size if self.drop_remainder else None
+        return map_spec(lambda spec: spec.batched(size), self.source.element_spec)
+
+    def cardinality(self) -> int:
+        size = self.batch_size
+        return map_known(lambda n: n // size if self.drop_remainder else -(-n // size), self.source.cardinality())
+
+    def described(self) -> str:
+        return f"{self.op}({self.batch_size}{', drop_remainder' if self.drop_remainder else ''})"
+
+    def lower(self, build: Build) -> Operator:
+        return BatchOperator(build(self.source), self, lambda _index, column: stack_column(column))
+
+
+class BatchOperator(UnaryOperator):
+    """Collects elements until a batch is full. Shared by the ops that stack in different ways.
+
+    It pulls exactly what its batches need. Elements wait here only where the input gave fewer than it was asked for.
+    """
+
+    advice = "all elements of a batch need one {what}: make them alike in map(), or use padded_batch()"
+
+    def __init__(self, source: Operator, node: Batch, stack: Stack) -> None:
+        super().__init__(source)
+        self.node = node
+        self.stack = stack
+        self.position = 0  # elements that went into batches
+        self._waiting: list[Chunk] = []
+
+    def pull(self, n: int) -> Chunk | None:
+        size = self.node.batch_size
+        ended = self._collect(n * size, size)
+        if not self._waiting:
+            return None
+        waiting = Chunk.concatenate(self._waiting)
+        whole = waiting.length - waiting.length % size
+        if whole:
+            return self._stack_whole(waiting, whole, size)
+        assert ended
+        self._waiting = []
+        return None if self.node.drop_remainder else self._stack(waiting, waiting.length)
+
+    def _stack_whole(self, waiting: Chunk, whole: int, size: int) -> Chunk:
+        """The batches in the first ``whole`` elements; if one of several cannot be made, those before it."""
+        try:
+            batches = self._stack(waiting.slice(0, whole), size)
+        except SpecError:
+            if whole > size:
+                return self._stack_whole(waiting, size, size)
+            self._wait(waiting, whole)
+            raise
+        self._wait(waiting, whole)
+        return batches
+
+    def _wait(self, waiting: Chunk, start: int) -> None:
+        self.position += start
+        self._waiting = [waiting.slice(start, waiting.length)] if start < waiting.length else []
+
+    def _collect(self, wanted: int, needed: int) -> bool:
+        """Wait for ``needed`` elements, at most ``wanted``; True if the input ended before."""
+        have = sum(chunk.length for chunk in self._waiting)
+        while have < needed:
+            chunk = self._pull_or_drop(wanted - have)
+            if chunk is None:
+                return True
+            if self._waiting and chunk.structure != self._waiting[0].structure:
+                raise self._different_structure(chunk.structure)
+            self._waiting.append(chunk)
+            have += chunk.length
+        return False
+
+    def _pull_or_drop(self, n: int) -> Chunk | None:
+        """An element that fails takes the batch with it that it would have been in, as in tf.data."""
+        try:
+            return self.source.pull(n)
+        except Exception:
+            self.position += 1 + sum(chunk.length for chunk in self._waiting)
+            self._waiting = []
+            raise
+
+    def _different_structure(self, structure: Structure) -> SpecError:
+        return SpecError(
+            f"{self.node.located()}: all elements of a batch need one structure, got {self._waiting[0].structure!r} "
+            f"and {structure!r}"
+        )
+
+    def _stack(self, elements: Chunk, size: int) -> Chunk:
+        """The batches of ``size`` in ``elements``, one element each."""
+        count = elements.length // size
+        try:
+            columns = [self._batches(index, column, size) for index, column in enumerate(elements.columns())]
+        except ColumnMismatchError as error:
+            raise self._explained(elements, error) from None
+        return Chunk(elements.structure, count, columns)
+
+    def _batches(self, index: int, column: Column, size: int) -> Column:
+        try:
+            return [self.stack(index, column[i : i + size]) for i in range(0, len(column), size)]
+        except ColumnMismatchError as error:
+            error.component = index
+            raise
+
+    def _explained(self, elements: Chunk, error: ColumnMismatchError) -> SpecError:
+        where = self.position + error.index
+        component = elements.structure.component_name(error.component)
+        against = f" but {error.before} in element {where - 1}" if error.index else f", expected {error.before}"
+        return SpecError(
+            f"{self.node.located()}: {component} has {error.what} {error.got} in element {where}{against}; "
+            + self.advice.format(what=error.what)
+        )
+
+    def state_dict(self) -> State:
+        waiting = save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None
+        return {**super().state_dict(), "position": self.position, "waiting": waiting}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.position = int(state["position"])
+        waiting = load_chunk(state["waiting"], lambda: self.node.source.element_spec)
+        self._waiting = [] if waiting is None else [waiting]

@@ -1,0 +1,90 @@
+"""concatenate(dataset): one dataset, then another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dataset.errors import SpecError
+from dataset.plan.cardinality import total
+from dataset.plan.node import Node, spec_is_static
+from dataset.plan.spec import flatten_spec
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.operator import Build, Operator, State
+
+
+@dataclass(frozen=True, eq=False)
+class Concatenate(Node):
+    """All elements of ``source``, then all of ``other``."""
+
+    op: ClassVar[str] = "concatenate"
+    source: Node
+    other: Node
+
+    def __post_init__(self) -> None:
+        # Where only running a user's function tells the spec, a mismatch shows when the elements come.
+        if spec_is_static(self.source) and spec_is_static(self.other):
+            self._element_spec()
+
+    def _element_spec(self) -> Any:
+        structure, specs = flatten_spec(self.source.element_spec)
+        other_structure, other_specs = flatten_spec(self.other.element_spec)
+        if structure != other_structure:
+            raise TypeError(
+                f"concatenate(): both datasets must have one structure, got {structure!r} and {other_structure!r}"
+            )
+        merged = []
+        for index, (mine, theirs) in enumerate(zip(specs, other_specs, strict=True)):
+            both = mine.most_general_with(theirs)
+            if both is None:
+                raise TypeError(
+                    f"concatenate(): {structure.component_name(index)} must have one type in both datasets, got "
+                    f"{mine!r} and {theirs!r}"
+                )
+            merged.append(both)
+        return structure.unflatten(merged)
+
+    def cardinality(self) -> int:
+        return total([self.source.cardinality(), self.other.cardinality()])
+
+    def lower(self, build: Build) -> Operator:
+        return ConcatenateOperator(self, [build(self.source), build(self.other)])
+
+
+class ConcatenateOperator(Operator):
+    """Reads one input after the other."""
+
+    def __init__(self, node: Concatenate, sources: list[Operator]) -> None:
+        self.node = node
+        self.sources = sources
+        self.current = 0
+        self._last: Chunk | None = None
+
+    def pull(self, n: int) -> Chunk | None:
+        while self.current < len(self.sources):
+            chunk = self.sources[self.current].pull(n)
+            if chunk is not None:
+                return self._checked(chunk)
+            self.current += 1
+        return None
+
+    def _checked(self, chunk: Chunk) -> Chunk:
+        if self._last is not None and chunk.structure != self._last.structure:
+            raise SpecError(
+                f"{self.node.located()}: both datasets must have one structure, got {self._last.structure!r} and "
+                f"{chunk.structure!r}"
+            )
+        self._last = Chunk(chunk.structure, 0, [])
+        return chunk
+
+    def state_dict(self) -> State:
+        return {"current": self.current, "sources": [source.state_dict() for source in self.sources]}
+
+    def load_state_dict(self, state: State) -> None:
+        self.current = int(state["current"])
+        for source, saved in zip(self.sources, state["sources"], strict=True):
+            source.load_state_dict(saved)
+
+    def close(self) -> None:
+        for source in self.sources:
+            source.close()

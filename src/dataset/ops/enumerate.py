@@ -1,0 +1,59 @@
+"""enumerate(start): each element with its number before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.plan.checks import require_int
+from dataset.plan.node import UnaryNode
+from dataset.plan.spec import TensorSpec
+from dataset.plan.structure import LEAF, tuple_of
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+
+
+@dataclass(frozen=True, eq=False)
+class Enumerate(UnaryNode):
+    """(int64 number, element), counted from ``start``."""
+
+    op: ClassVar[str] = "enumerate"
+    start: int
+
+    def __post_init__(self) -> None:
+        require_int("enumerate", "start", self.start)
+
+    def _element_spec(self) -> Any:
+        return (TensorSpec((), np.int64), self.source.element_spec)
+
+    def lower(self, build: Build) -> Operator:
+        return EnumerateOperator(build(self.source), self.start)
+
+
+class EnumerateOperator(UnaryOperator):
+    """Counts; an element that fails uses up its number, as in tf.data."""
+
+    def __init__(self, source: Operator, start: int) -> None:
+        super().__init__(source)
+        self.next = start
+
+    def pull(self, n: int) -> Chunk | None:
+        try:
+            chunk = self.source.pull(n)
+        except Exception:
+            self.next += 1
+            raise
+        if chunk is None:
+            return None
+        numbers = np.arange(self.next, self.next + chunk.length, dtype=np.int64)
+        self.next += chunk.length
+        return Chunk(tuple_of(LEAF, chunk.structure), chunk.length, [numbers, *chunk.columns()])
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "next": self.next}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.next = int(state["next"])

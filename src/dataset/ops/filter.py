@@ -1,0 +1,76 @@
+"""filter(predicate): the elements for which a user's function says True."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.errors import SpecError
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.checks import require_callable
+from dataset.plan.node import UnaryNode
+from dataset.plan.origin import function_name
+from dataset.runtime.calls import ElementwiseOperator
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.operator import Build, Operator
+
+_BOOLEANS = frozenset({bool, np.bool_})
+
+
+@dataclass(frozen=True, eq=False)
+class Filter(UnaryNode):
+    """The elements for which ``predicate`` returns True."""
+
+    op: ClassVar[str] = "filter"
+    calls_user_code: ClassVar[bool] = True
+    predicate: Callable[..., Any]
+    columnwise: bool = field(default=False, kw_only=True, repr=False)
+    """Set by the optimizer where the predicate may be tried on whole columns."""
+
+    def __post_init__(self) -> None:
+        require_callable("filter", "predicate", self.predicate)
+
+    def cardinality(self) -> int:
+        return UNKNOWN_CARDINALITY
+
+    def described(self) -> str:
+        return f"filter({function_name(self.predicate)}{', columns' if self.columnwise else ''})"
+
+    def lower(self, build: Build) -> Operator:
+        return FilterOperator(build(self.source), self, self.predicate, columnwise=self.columnwise)
+
+
+class FilterOperator(ElementwiseOperator):
+    """The results are booleans, which choose among the inputs."""
+
+    def finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
+        if not _BOOLEANS.issuperset(map(type, results)):
+            results = [self._boolean(result) for result in results]
+        return self._choose(inputs, np.array(results, np.bool_))
+
+    def finish_columns(self, inputs: Chunk, result: Any) -> Chunk | None:
+        mask = np.asarray(result)
+        if mask.dtype != np.bool_ or mask.shape != (inputs.length,):
+            raise SpecError(
+                f"{self.node.described()}: a vectorized predicate must return {inputs.length} bools, one for each "
+                f"element, got dtype {mask.dtype} and shape {mask.shape}"
+            )
+        return self._choose(inputs, mask)
+
+    def _choose(self, inputs: Chunk, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> Chunk | None:
+        indices = np.flatnonzero(mask)
+        if not len(indices):
+            return None
+        return inputs if len(indices) == inputs.length else inputs.take(indices)
+
+    def _boolean(self, result: Any) -> bool:
+        value = np.asarray(result)
+        if value.dtype != np.bool_ or value.ndim:
+            raise SpecError(
+                f"{self.node.described()}: the predicate must return a bool, got {result!r} of type "
+                f"{type(result).__name__}"
+            )
+        return bool(value)

@@ -1,0 +1,221 @@
+"""from_generator(generator): what a Python generator yields, one pass over it for each iteration."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.errors import SpecError, StateError
+from dataset.plan.checks import require_callable
+from dataset.plan.node import Node
+from dataset.plan.origin import function_name
+from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, component_spec, flatten_spec, spec_of
+from dataset.plan.structure import Structure, StructureMismatchError, structure_of
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.iterator import probe
+from dataset.runtime.normalize import canonical_component, chunk_of_rows
+from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.state import load_chunk, save_chunk
+
+
+@dataclass(frozen=True, eq=False)
+class Generator(Node):
+    """The values of ``iter(function(*arguments))``."""
+
+    op: ClassVar[str] = "from_generator"
+    calls_user_code: ClassVar[bool] = True
+    function: Callable[..., Iterable[Any]]
+    arguments: tuple[Any, ...] = field(default=(), repr=False)
+    signature: Any = None
+
+    def __post_init__(self) -> None:
+        require_callable("from_generator", "generator", self.function)
+        if self.signature is not None:
+            flatten_spec(self.signature)
+
+    @property
+    def spec_is_static(self) -> bool:  # type: ignore[override]  # here it depends on the signature
+        return self.signature is not None
+
+    def parameters(self) -> dict[str, Any]:
+        return {"function": self.function, "signature": repr(self.signature)}
+
+    def _element_spec(self) -> Any:
+        if self.signature is not None:
+            return self.signature
+        found = probe(self)
+        if not found:
+            raise SpecError(f"{self.located()}: the generator yields nothing; give output_signature")
+        return spec_of(found[0])
+
+    def described(self) -> str:
+        return f"from_generator({function_name(self.function)})"
+
+    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+        return GeneratorOperator(self)
+
+
+class GeneratorOperator(Operator):
+    """Runs the generator, from the first pull to its end.
+
+    A generator that raises is over, as Python has it: its exception comes after what it yielded before, then the end.
+    A saved state is the number of values taken; to go there the generator is run again and that many are thrown away.
+    """
+
+    def __init__(self, node: Generator) -> None:
+        self.node = node
+        self.position = 0
+        self._values: Iterator[Any] | None = None
+        self._ready: deque[Chunk | Exception] = deque()
+        self._ended = False
+        self._structure: Structure | None = None
+        self._specs: list[ComponentSpec] = []
+        if node.signature is not None:
+            self._structure, specs = flatten_spec(node.signature)
+            self._specs = list(specs)
+
+    def pull(self, n: int) -> Chunk | None:
+        while not self._ready:
+            if self._ended:
+                return None
+            self._advance(n)
+        item = self._ready.popleft()
+        if isinstance(item, Exception):
+            raise item
+        if item.length > n:
+            self._ready.appendleft(item.slice(n, item.length))
+            item = item.slice(0, n)
+        return item
+
+    def _advance(self, n: int) -> None:
+        """Take up to ``n`` values from the generator."""
+        rows: list[Any] = []
+        failure: Exception | None = None
+        try:
+            if self._values is None:
+                self._values = iter(self.node.function(*self.node.arguments))
+            for row in self._values:
+                rows.append(row)
+                if len(rows) == n:
+                    break
+            else:
+                self._ended = True
+        except Exception as error:  # noqa: BLE001  # raised at its place
+            self._ended = True
+            failure = error
+        if rows:
+            self._convert(rows)
+        if failure is not None:
+            self._fail(failure)
+
+    def _convert(self, rows: list[Any]) -> None:
+        try:
+            self._ready.append(self._chunk(rows))
+            self.position += len(rows)
+        except (StructureMismatchError, SpecError, TypeError, ValueError) as error:
+            if len(rows) > 1:
+                for row in rows:
+                    self._convert([row])
+            elif isinstance(error, StructureMismatchError):
+                self._fail(SpecError(self._mismatch(rows[0])))
+            else:
+                self._fail(error)
+
+    def _chunk(self, rows: list[Any]) -> Chunk:
+        if self._structure is None:
+            self._structure = structure_of(rows[0])
+        if not self._specs:
+            return chunk_of_rows(rows, self._structure)
+        columns = self._structure.columns(rows)
+        cast = [
+            [self._cast(index, spec, value) for value in column]
+            for index, (spec, column) in enumerate(zip(self._specs, columns, strict=True))
+        ]
+        return chunk_of_rows(self._structure.rows(cast, len(rows)), self._structure)
+
+    def _cast(self, index: int, spec: ComponentSpec, value: Any) -> Any:
+        """``value`` as the signature declares it. An int becomes a declared float; nothing else changes its kind."""
+        component = canonical_component(value)
+        got = component_spec(component)
+        if isinstance(spec, TensorSpec) and isinstance(got, TensorSpec) and got.dtype != spec.dtype:
+            empty = isinstance(value, list) and not np.size(value)  # [] has no dtype of its own
+            if empty or _may_cast(component, got.dtype, spec.dtype):
+                component = np.asarray(component).astype(object if spec.dtype == BYTES else spec.dtype)[()]
+                got = component_spec(component)
+        if not spec.allows(got):
+            name = self._structure.component_name(index) if self._structure else "the element"
+            raise SpecError(
+                f"{self.node.described()} yielded {got!r} for {name}, the output_signature says {spec!r}: "
+                f"{value!r:.200}"
+            )
+        return component
+
+    def _mismatch(self, row: Any) -> str:
+        declared = "the output_signature has" if self._specs else "the values before had"
+        return (
+            f"{self.node.described()} yielded {structure_of(row)!r} where {declared} the structure "
+            f"{self._structure!r} (a list is data, a tuple is structure): {row!r:.200}"
+        )
+
+    def _fail(self, error: Exception) -> None:
+        error.add_note(f"in {self.node.located()}, element {self.position}")
+        self.position += 1
+        self._ready.append(error)
+
+    def state_dict(self) -> State:
+        waiting = [item for item in self._ready if isinstance(item, Chunk)]
+        if len(waiting) != len(self._ready):
+            raise StateError(f"{self.node.located()}: an exception is about to be raised; take the state after it")
+        held = save_chunk(Chunk.concatenate(waiting)) if waiting else None
+        return {"position": self.position, "ended": self._ended, "held": held}
+
+    def load_state_dict(self, state: State) -> None:
+        position = int(state["position"])
+        held = load_chunk(state["held"], lambda: self.node.element_spec)
+        while self.position < position and not (self._ended and not self._ready):
+            self._advance(position - self.position)
+            self._ready.clear()
+        self._ended = bool(state["ended"])
+        if held is not None:
+            self._ready.append(held)
+
+    def close(self) -> None:
+        close = getattr(self._values, "close", None)
+        self._values, self._ended = iter(()), True
+        if close is not None:
+            close()
+
+
+def _may_cast(component: Any, got: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether a value may take on the declared dtype: to floats, and to integers that hold it."""
+    if got.kind in "iu" and wanted.kind in "iu":
+        info = np.iinfo(wanted)
+        return not np.size(component) or (int(np.min(component)) >= info.min and int(np.max(component)) <= info.max)
+    return (got.kind in "iuf" and wanted.kind in "fc") or (got.kind == "c" and wanted.kind == "c")
+
+
+def signature_of(output_types: Any, output_shapes: Any, output_signature: Any) -> Any:
+    """One signature out of the two forms that tf.data has; None where neither is given.
+
+    Raises:
+        TypeError: if both are given, or shapes without types.
+    """
+    if output_signature is not None:
+        if output_types is not None or output_shapes is not None:
+            raise TypeError("from_generator(): give output_signature, or output_types and output_shapes, not both")
+        return output_signature
+    if output_types is None:
+        if output_shapes is not None:
+            raise TypeError("from_generator(): output_shapes needs output_types")
+        return None
+    structure = structure_of(output_types)
+    if output_shapes is None:
+        shapes: list[Any] = [None] * structure.num_components
+    else:
+        shapes = [output_shapes] if structure.num_components == 1 else structure.flatten(output_shapes)
+    specs = [TensorSpec(s, dtype) for s, dtype in zip(shapes, structure.flatten(output_types), strict=True)]
+    return structure.unflatten(specs)

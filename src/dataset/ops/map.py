@@ -1,0 +1,89 @@
+"""map(map_func): each element through a user's function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from dataset.errors import SpecError
+from dataset.plan.checks import require_callable
+from dataset.plan.node import UnaryNode
+from dataset.plan.origin import function_name
+from dataset.plan.spec import spec_of
+from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
+from dataset.runtime.calls import ElementwiseOperator, chunk_of_columns
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.iterator import probe
+from dataset.runtime.normalize import chunk_of_rows
+from dataset.runtime.operator import Build, Operator
+
+
+@dataclass(frozen=True, eq=False)
+class Map(UnaryNode):
+    """``function`` of each element."""
+
+    op: ClassVar[str] = "map"
+    calls_user_code: ClassVar[bool] = True
+    spec_is_static: ClassVar[bool] = False
+    function: Callable[..., Any]
+    columnwise: bool = field(default=False, kw_only=True, repr=False)
+    """Set by the optimizer where the function may be tried on whole columns."""
+
+    def __post_init__(self) -> None:
+        require_callable("map", "map_func", self.function)
+
+    def _element_spec(self) -> Any:
+        declared = getattr(self.function, "element_spec", None)
+        if declared is not None:
+            return declared
+        found = probe(self)
+        if not found:
+            raise SpecError(
+                f"{self.located()}: what comes out can only be told by running the function on an element, and there "
+                "is none"
+            )
+        return spec_of(found[0])
+
+    def described(self) -> str:
+        return f"map({function_name(self.function)}{', columns' if self.columnwise else ''})"
+
+    def lower(self, build: Build) -> Operator:
+        return MapOperator(build(self.source), self, self.function, columnwise=self.columnwise)
+
+
+class MapOperator(ElementwiseOperator):
+    """The results are the elements. All have the structure of the first."""
+
+    structure: Structure | None = None
+
+    def finish(self, inputs: Chunk, results: list[Any]) -> Chunk:
+        if list in set(map(type, results)):  # at the top a list is a tuple, as in tf.data
+            results = [tuple(result) if type(result) is list else result for result in results]
+        structure = self._expect(results[0])
+        return chunk_of_rows(results, structure, inputs)
+
+    def finish_columns(self, inputs: Chunk, result: Any) -> Chunk:
+        output = chunk_of_columns(result, inputs.length)
+        if output.structure != self._expect_structure(output.structure):
+            raise StructureMismatchError
+        return output
+
+    def _expect(self, result: Any) -> Structure:
+        if self.structure is None:
+            return self._expect_structure(structure_of(result))
+        return self.structure
+
+    def _expect_structure(self, structure: Structure) -> Structure:
+        if not structure.num_components:
+            raise SpecError(f"{self.node.described()} must return an element, got {structure!r}")
+        if self.structure is None:
+            self.structure = structure
+        return self.structure
+
+    def mismatch(self, result: Any) -> str:
+        got = "a bare component" if structure_of(result) is LEAF else repr(structure_of(result))
+        return (
+            f"{self.node.described()} returned {got} where the elements before had the structure {self.structure!r}; "
+            "the function must return the same structure for every element"
+        )

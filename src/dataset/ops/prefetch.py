@@ -1,0 +1,181 @@
+"""prefetch(buffer_size): a background thread that makes the next elements while the current one is used."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dataset.options import AUTOTUNE
+from dataset.plan.checks import require_int
+from dataset.plan.node import UnaryNode
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.coordinator import Coordinator
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.state import load_pending, save_pending
+
+AUTOTUNE_BUFFER_SIZE = 2
+"""Elements held where the user leaves it to us: enough to overlap making one batch with using another."""
+
+_TARGET_SECONDS = 1e-3  # of work in one hand-over, beside which the hand-over, some microseconds, is cheap
+
+
+@dataclass(frozen=True, eq=False)
+class Prefetch(UnaryNode):
+    """The same elements, up to ``buffer_size`` of them made ahead."""
+
+    op: ClassVar[str] = "prefetch"
+    buffer_size: int
+
+    def __post_init__(self) -> None:
+        size = require_int("prefetch", "buffer_size", self.buffer_size, minimum=0, allow=(AUTOTUNE,))
+        object.__setattr__(self, "buffer_size", size)
+
+    def described(self) -> str:
+        return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"
+
+    def lower(self, build: Build) -> Operator:
+        source = build(self.source)
+        if not self.buffer_size:
+            return source
+        size = AUTOTUNE_BUFFER_SIZE if self.buffer_size == AUTOTUNE else self.buffer_size
+        return PrefetchOperator(source, self, size, build.coordinator)
+
+
+class PrefetchOperator(UnaryOperator):
+    """A bounded queue of chunks and exceptions between a thread that pulls and the consumer.
+
+    The thread starts at the first pull. It never holds more than ``size`` elements, those it is working on included,
+    and asks for as many at once as take about a millisecond to make: single batches, but hundreds of small elements.
+
+    One lock guards all fields. ``_filled`` wakes the consumer: there is something to take, or there never will be.
+    ``_freed`` wakes the thread: there is room, or it must stop.
+    """
+
+    def __init__(self, source: Operator, node: Prefetch, size: int, coordinator: Coordinator) -> None:
+        super().__init__(source)
+        self.node = node
+        self.size = size
+        self.coordinator = coordinator
+        lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
+        self._filled = threading.Condition(lock)
+        self._freed = threading.Condition(lock)
+        self._items: deque[Chunk | BaseException] = deque()
+        self._held = 0  # elements in _items and in the making; an exception counts as one
+        self._working = False  # the thread is inside source.pull
+        self._paused = False
+        self._stopped = False
+        self._ended = False
+        self._thread: threading.Thread | None = None
+
+    def pull(self, n: int) -> Chunk | None:
+        if self._thread is None:
+            self._thread = self.coordinator.start(self._run, self._wake, "prefetch")
+        elif self.coordinator.forked:  # asked before the lock, which a thread of the parent may have held
+            self.coordinator.check_usable()
+        with self._filled:
+            while not self._items:
+                if self._ended:
+                    return None
+                if self._stopped:
+                    self.coordinator.check_usable()
+                self._filled.wait()
+            return self._take(n)
+
+    def _take(self, n: int) -> Chunk:
+        item = self._items.popleft()
+        if isinstance(item, Chunk) and item.length > n:
+            self._items.appendleft(item.slice(n, item.length))
+            item = item.slice(0, n)
+        self._held -= _elements(item)
+        self._freed.notify()
+        if isinstance(item, BaseException):
+            raise item
+        return item
+
+    def _run(self) -> None:
+        count = 1
+        while count := self._reserve(count):
+            started = time.perf_counter()
+            item = self._make(count)
+            seconds = time.perf_counter() - started
+            self._deliver(item, count)
+            if item is None:
+                return
+            count = _next_count(count, seconds)
+
+    def _reserve(self, wanted: int) -> int:
+        """Wait for room, and take it: how many elements to make, 0 to stop."""
+        with self._freed:
+            while not self._stopped and (self._paused or self._held >= self.size):
+                self._freed.wait()
+            if self._stopped:
+                return 0
+            count = min(wanted, self.size - self._held)
+            self._held += count
+            self._working = True
+            return count
+
+    def _make(self, count: int) -> Chunk | BaseException | None:
+        try:
+            return self.source.pull(count)
+        except BaseException as error:  # noqa: BLE001  # raised by pull, in the consumer's thread
+            return error
+
+    def _deliver(self, item: Chunk | BaseException | None, reserved: int) -> None:
+        with self._filled:
+            self._working = False
+            self._held -= reserved
+            if item is None:
+                self._ended = True
+            else:
+                self._held += _elements(item)
+                self._items.append(item)
+            self._filled.notify_all()
+
+    def _wake(self) -> None:
+        with self._filled:
+            self._stopped = True
+            self._freed.notify_all()
+            self._filled.notify_all()
+
+    def state_dict(self) -> State:
+        """Waits for the element in the making, then saves what is held by value."""
+        if self.coordinator.forked:
+            self.coordinator.check_usable()
+        with self._filled:
+            self._paused = True
+            try:
+                while self._working:
+                    self._filled.wait()
+                return {**super().state_dict(), "held": save_pending(list(self._items))}
+            finally:
+                self._paused = False
+                self._freed.notify()
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self._items.extend(load_pending(state["held"], lambda: self.node.element_spec))
+        self._held = sum(map(_elements, self._items))
+
+    def close(self) -> None:
+        if self.coordinator.forked:
+            return
+        self._wake()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        super().close()
+
+
+def _elements(item: Chunk | BaseException) -> int:
+    """How much of the buffer an item takes up; an exception stands in the place of an element."""
+    return item.length if isinstance(item, Chunk) else 1
+
+
+def _next_count(count: int, seconds: float) -> int:
+    """How many elements to make at once next time, at most twice as many as now."""
+    if seconds < _TARGET_SECONDS / 2:
+        return count * 2
+    return max(1, count // 2) if seconds > _TARGET_SECONDS * 2 else count

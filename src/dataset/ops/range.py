@@ -1,0 +1,80 @@
+"""range(...): numbers at equal steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.plan.checks import require_int
+from dataset.plan.node import Node
+from dataset.plan.spec import TensorSpec
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.operator import Build, Operator, State
+
+
+@dataclass(frozen=True, eq=False)
+class Range(Node):
+    """The numbers of Python's ``range(start, stop, step)``, as scalars of ``output_type``."""
+
+    op: ClassVar[str] = "range"
+    start: int
+    stop: int
+    step: int = 1
+    output_type: Any = np.int64
+
+    def __post_init__(self) -> None:
+        for argument in ("start", "stop", "step"):
+            require_int("range", argument, getattr(self, argument))
+        if self.step == 0:
+            raise ValueError("range(): step must not be 0")
+        dtype = np.dtype(self.output_type)
+        if dtype.kind not in "iuf":
+            raise TypeError(f"range(): output_type must be a numeric dtype, got {self.output_type!r}")
+        object.__setattr__(self, "output_type", dtype)
+
+    @property
+    def numbers(self) -> range:
+        """The numbers, as Python counts them."""
+        return range(self.start, self.stop, self.step)
+
+    def _element_spec(self) -> Any:
+        return TensorSpec((), self.output_type)
+
+    def cardinality(self) -> int:
+        return len(self.numbers)
+
+    def described(self) -> str:
+        bounds = [self.start, self.stop] if self.start or self.step != 1 else [self.stop]
+        steps = [] if self.step == 1 else [self.step]
+        return f"range({', '.join(map(str, bounds + steps))})"
+
+    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+        return RangeOperator(self.numbers, self.output_type)
+
+
+class RangeOperator(Operator):
+    """Stands at a position of the range."""
+
+    def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
+        self.numbers = numbers
+        self.dtype = dtype
+        self.position = 0
+
+    def pull(self, n: int) -> Chunk | None:
+        part = self.numbers[self.position : self.position + n]
+        if not part:
+            return None
+        self.position += len(part)
+        return Chunk(LEAF, len(part), [np.arange(part.start, part.stop, part.step, dtype=self.dtype)])
+
+    def state_dict(self) -> State:
+        return {"position": self.position}
+
+    def load_state_dict(self, state: State) -> None:
+        self.position = int(state["position"])
+
+    def close(self) -> None:
+        """Nothing is held."""

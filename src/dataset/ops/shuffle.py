@@ -1,0 +1,244 @@
+"""shuffle(buffer_size, seed, reshuffle_each_iteration): a random order, within a buffer.
+
+The order is that of the one-by-one algorithm: fill a buffer; give a random slot, and fill that slot with the next
+element before the next draw; at the end give what is left in random order. It is run over whole chunks: a slot that is
+drawn twice in one step yields the element that had just replaced it, which the step finds by looking for equal slots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.errors import SpecError, StateError
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.checks import require_bool, require_int
+from dataset.plan.node import UnaryNode
+from dataset.plan.structure import Structure
+from dataset.runtime.chunk import Array, Chunk, Column, object_column
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.rng import EpochCounter, Stream, resolve_seed
+from dataset.runtime.state import load_chunk, save_chunk
+
+_EVERYTHING = 2**62
+_FILL_STEP = 4096  # elements asked for at a time, where the buffer is larger than the input may be
+
+
+@dataclass(frozen=True, eq=False)
+class Shuffle(UnaryNode):
+    """The elements in a random order, each at most ``buffer_size`` places before where it stood."""
+
+    op: ClassVar[str] = "shuffle"
+    buffer_size: int
+    seed: int | None = field(default=None, repr=False)
+    reshuffle_each_iteration: bool = True
+    counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
+    key: int | None = field(default=None, kw_only=True, repr=False)
+    """The 64-bit seed that the op's own and the global seed make; drawn when the node is made, and kept by rules."""
+
+    def __post_init__(self) -> None:
+        size = require_int("shuffle", "buffer_size", self.buffer_size, minimum=1, allow=(UNKNOWN_CARDINALITY,))
+        object.__setattr__(self, "buffer_size", size)
+        if self.seed is not None:
+            require_int("shuffle", "seed", self.seed)
+        require_bool("shuffle", "reshuffle_each_iteration", self.reshuffle_each_iteration)
+        if self.key is None:
+            object.__setattr__(self, "key", resolve_seed(self.seed))
+
+    def described(self) -> str:
+        size = "all" if self.buffer_size == UNKNOWN_CARDINALITY else self.buffer_size
+        return f"shuffle({size}{'' if self.seed is None else f', seed={self.seed}'})"
+
+    def lower(self, build: Build) -> Operator:
+        iteration, epoch = build.epochs.open(self.counter) if self.reshuffle_each_iteration else (0, 0)
+        return ShuffleOperator(build, build(self.source), self, iteration, epoch)
+
+
+class ShuffleOperator(UnaryOperator):
+    """A buffer of columns, one slot of which is empty after the first element was given."""
+
+    def __init__(self, build: Build, source: Operator, node: Shuffle, iteration: int, epoch: int) -> None:
+        super().__init__(source)
+        self.build = build
+        self.node = node
+        self.size = _EVERYTHING if node.buffer_size == UNKNOWN_CARDINALITY else node.buffer_size
+        assert node.key is not None
+        self.key = node.key
+        self.iteration, self.epoch = iteration, epoch
+        self.stream = Stream(self.key, iteration, epoch)
+        self._filling: list[Chunk] = []
+        self._buffer: _Buffer | None = None  # once full
+        self._hole = 0  # the slot that was given last
+        self._rest: Chunk | None = None  # once the input has ended: what is left, in its order
+        self._given = 0  # of the rest
+
+    def pull(self, n: int) -> Chunk | None:
+        if self._rest is None and self._buffer is None:
+            self._fill()
+        if self._buffer is not None:
+            chunk = self._exchange(n)
+            if chunk is not None:
+                return chunk
+        return self._give_rest(n)
+
+    def _fill(self) -> None:
+        """Fill the buffer. An exception leaves what has been read; filling goes on from there."""
+        have = sum(chunk.length for chunk in self._filling)
+        while have < self.size:
+            chunk = self.source.pull(min(self.size - have, max(_FILL_STEP, have)))
+            if chunk is None:
+                self._end(Chunk.concatenate(self._filling) if self._filling else None)
+                return
+            self._check_structure(chunk)
+            self._filling.append(chunk)
+            have += chunk.length
+        self._buffer = _Buffer(Chunk.concatenate(self._filling))
+        self._filling = []
+        self._hole = -1
+
+    def _check_structure(self, chunk: Chunk) -> None:
+        if self._filling and chunk.structure != self._filling[0].structure:
+            raise SpecError(
+                f"{self.node.located()}: all elements must have one structure, got "
+                f"{self._filling[0].structure!r} and {chunk.structure!r}"
+            )
+
+    def _exchange(self, n: int) -> Chunk | None:
+        """Give ``n`` elements for as many new ones. The first of all is given before anything replaces it."""
+        assert self._buffer is not None
+        if self._hole < 0:
+            slots = self._draw(1)
+            self._hole = int(slots[0])
+            return self._buffer.get(slots)
+        new = self.source.pull(n)
+        if new is None:
+            self._end(self._buffer.all_but(self._hole))
+            self._buffer = None
+            return None
+        slots = self._draw(new.length)
+        written = np.concatenate([[self._hole], slots])
+        self._hole = int(slots[-1])
+        return self._buffer.exchange(new, written)
+
+    def _draw(self, count: int) -> npt.NDArray[np.int64]:
+        return (self.stream.random(count) * self.size).astype(np.int64)
+
+    def _end(self, rest: Chunk | None) -> None:
+        self._filling = []
+        length = 0 if rest is None else rest.length
+        order = self.stream.permutation(length)
+        self._rest = _empty() if rest is None else rest.take(order)
+
+    def _give_rest(self, n: int) -> Chunk | None:
+        if self._rest is None or self._given >= self._rest.length:
+            return None
+        start, self._given = self._given, min(self._given + n, self._rest.length)
+        return self._rest.slice(start, self._given)
+
+    def state_dict(self) -> State:
+        held = self._rest
+        if self._buffer is not None:
+            held = self._buffer.everything()
+        elif self._filling:
+            held = Chunk.concatenate(self._filling)
+        stage = "giving" if self._buffer is not None else "rest" if self._rest is not None else "filling"
+        return {
+            **super().state_dict(),
+            "key": self.key,
+            "iteration": self.iteration,
+            "epoch": self.epoch,
+            "drawn": self.stream.position,
+            "stage": stage,
+            "hole": self._hole,
+            "given": self._given,
+            "held": save_chunk(held if held is not None and held.length else None),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.key, self.iteration, self.epoch = int(state["key"]), int(state["iteration"]), int(state["epoch"])
+        if self.node.reshuffle_each_iteration:
+            self.build.epochs.resume(self.node.counter, self.iteration, self.epoch)
+        self.stream = Stream(self.key, self.iteration, self.epoch)
+        self.stream.seek(int(state["drawn"]))
+        self._hole, self._given = int(state["hole"]), int(state["given"])
+        held = load_chunk(state["held"], lambda: self.node.source.element_spec)
+        stage = state["stage"]
+        if stage == "giving" and held is not None and held.length == self.size and -1 <= self._hole < self.size:
+            self._buffer = _Buffer(held)
+        elif stage == "rest":
+            self._rest = held or _empty()
+        elif stage == "filling":
+            self._filling = [] if held is None else [held]
+        else:
+            raise StateError(f"shuffle: the saved buffer does not fit a buffer of {self.size} elements")
+
+
+def _empty() -> Chunk:
+    return Chunk(Structure(), 0, [])
+
+
+class _Buffer:
+    """Elements by slot. Owns its arrays; a column of values without a common shape is an array of objects."""
+
+    def __init__(self, elements: Chunk) -> None:
+        self.structure = elements.structure
+        self.length = elements.length
+        self.are_lists = [isinstance(column, list) for column in elements.columns()]
+        self.columns = [
+            object_column(column) if isinstance(column, list) else column.copy() for column in elements.columns()
+        ]
+
+    def _chunk(self, columns: list[Array]) -> Chunk:
+        given = [c.tolist() if listed else c for c, listed in zip(columns, self.are_lists, strict=True)]
+        return Chunk(self.structure, len(columns[0]), given)
+
+    def get(self, slots: npt.NDArray[np.int64]) -> Chunk:
+        return self._chunk([column.take(slots, axis=0) for column in self.columns])
+
+    def everything(self) -> Chunk:
+        return self._chunk(self.columns)
+
+    def all_but(self, slot: int) -> Chunk | None:
+        return self.get(np.delete(np.arange(self.length), slot)) if self.length > 1 else None
+
+    def exchange(self, new: Chunk, written: npt.NDArray[np.int64]) -> Chunk:
+        """Put ``new[i]`` into slot ``written[i]``, then read slot ``written[i + 1]``, for each i in turn."""
+        if new.structure != self.structure:
+            raise SpecError(f"shuffle: all elements must have one structure, got {self.structure!r}, {new.structure!r}")
+        reads = written[1:]
+        later, source = _rewritten(written)
+        columns = []
+        for index, column in enumerate(new.columns()):
+            fresh = self._fitting(index, column)
+            slots = self.columns[index]
+            out = slots.take(reads, axis=0)
+            out[later] = fresh.take(source, axis=0)
+            slots[written[:-1]] = fresh  # of equal slots NumPy keeps the last, as the one-by-one algorithm does
+            columns.append(out)
+        return self._chunk(columns)
+
+    def _fitting(self, index: int, column: Column) -> Array:
+        """The new column as an array like the buffer's; both become arrays of objects where shapes differ."""
+        mine = self.columns[index]
+        if not self.are_lists[index]:
+            if isinstance(column, np.ndarray) and column.dtype == mine.dtype and column.shape[1:] == mine.shape[1:]:
+                return column
+            self.columns[index] = object_column(mine)
+            self.are_lists[index] = True
+        return object_column(column)
+
+
+def _rewritten(written: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Which reads see an element of this very step, and which element that is.
+
+    Read ``i`` is of slot ``written[i + 1]``; it sees new element ``j`` where ``j <= i`` is the last with
+    ``written[j] == written[i + 1]``: the entry before it among the equal ones.
+    """
+    order = np.argsort(written, kind="stable")
+    in_order = written[order]
+    same = np.flatnonzero(in_order[1:] == in_order[:-1])
+    return order[same + 1] - 1, order[same]

@@ -1,0 +1,61 @@
+"""skip(count): everything behind the first count elements. Its other half is take.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dataset.plan.cardinality import is_known
+from dataset.plan.checks import require_int
+from dataset.plan.node import UnaryNode
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+
+_STEP = 1024  # elements thrown away at a time, so that skipping holds little memory
+
+
+@dataclass(frozen=True, eq=False)
+class Skip(UnaryNode):
+    """All but the first ``count`` elements; none where ``count`` is negative."""
+
+    op: ClassVar[str] = "skip"
+    count: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", require_int("skip", "count", self.count))
+
+    def cardinality(self) -> int:
+        available = self.source.cardinality()
+        if not is_known(available):
+            return available
+        return 0 if self.count < 0 else max(0, available - self.count)
+
+    def described(self) -> str:
+        return f"skip({self.count})"
+
+    def lower(self, build: Build) -> Operator:
+        return SkipOperator(build(self.source), self.count)
+
+
+class SkipOperator(UnaryOperator):
+    """Throws away until nothing is left to skip."""
+
+    def __init__(self, source: Operator, count: int) -> None:
+        super().__init__(source)
+        self.remaining = count  # below 0: everything is thrown away
+
+    def pull(self, n: int) -> Chunk | None:
+        while self.remaining:
+            chunk = self.source.pull(_STEP if self.remaining < 0 else min(self.remaining, _STEP))
+            if chunk is None:
+                return None
+            if self.remaining > 0:
+                self.remaining -= chunk.length
+        return self.source.pull(n)
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "remaining": self.remaining}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.remaining = int(state["remaining"])

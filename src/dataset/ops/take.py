@@ -1,0 +1,59 @@
+"""take(count): the first count elements, then the end. Its other half is skip.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from dataset.plan.checks import require_int
+from dataset.plan.node import UnaryNode
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+
+
+@dataclass(frozen=True, eq=False)
+class Take(UnaryNode):
+    """The first ``count`` elements; all of them where ``count`` is negative."""
+
+    op: ClassVar[str] = "take"
+    count: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", require_int("take", "count", self.count))
+
+    def cardinality(self) -> int:
+        available = self.source.cardinality()
+        if self.count < 0 or available == UNKNOWN_CARDINALITY:
+            return available
+        return self.count if available == INFINITE_CARDINALITY else min(available, self.count)
+
+    def described(self) -> str:
+        return f"take({self.count})"
+
+    def lower(self, build: Build) -> Operator:
+        source = build(self.source)
+        return source if self.count < 0 else TakeOperator(source, self.count)
+
+
+class TakeOperator(UnaryOperator):
+    """Counts down."""
+
+    def __init__(self, source: Operator, count: int) -> None:
+        super().__init__(source)
+        self.remaining = count
+
+    def pull(self, n: int) -> Chunk | None:
+        if not self.remaining:
+            return None
+        # An exception passes through here uncounted, as in tf.data: count elements come out beside it.
+        chunk = self.source.pull(min(n, self.remaining))
+        self.remaining = self.remaining - chunk.length if chunk else 0
+        return chunk
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "remaining": self.remaining}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.remaining = int(state["remaining"])

@@ -1,0 +1,105 @@
+"""from_tensor_slices(tensors): the rows of arrays. Whole arrays are from_tensors, in tensors.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.plan.node import Node
+from dataset.plan.spec import component_spec
+from dataset.plan.structure import Structure, structure_of
+from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.runtime.chunk import Chunk, Column, read_only
+from dataset.runtime.normalize import canonical_component
+from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.slicing import rows_of
+
+
+@dataclass(frozen=True, eq=False)
+class TensorSlices(Node):
+    """Element ``i`` is row ``i`` of each array of ``tensors``, which all have the same number of rows."""
+
+    op: ClassVar[str] = "from_tensor_slices"
+    tensors: Any
+
+    def __post_init__(self) -> None:
+        structure = structure_of(self.tensors)
+        columns = [_sliceable(structure, i, part) for i, part in enumerate(structure.flatten(self.tensors))]
+        if not columns:
+            raise ValueError(f"from_tensor_slices(): tensors must have a component, got {self.tensors!r}")
+        for index, column in enumerate(columns):
+            if component_rows(column) != component_rows(columns[0]):
+                raise ValueError(
+                    "from_tensor_slices(): all components must have the same number of rows; "
+                    f"{structure.component_name(0)} has {component_rows(columns[0])}, "
+                    f"{structure.component_name(index)} has {component_rows(column)}"
+                )
+        object.__setattr__(self, "tensors", structure.unflatten(columns))
+
+    @property
+    def structure(self) -> Structure:
+        """The structure of the elements, which is that of the arrays."""
+        return structure_of(self.tensors)
+
+    def columns(self) -> list[Any]:
+        """The arrays, read-only."""
+        return self.structure.flatten(self.tensors)
+
+    def rows_as_columns(self) -> list[Column]:
+        """The arrays as columns of chunks: ragged and sparse ones as lists of their rows."""
+        return [column if isinstance(column, np.ndarray) else rows_of(column) for column in self.columns()]
+
+    def parameters(self) -> dict[str, Any]:
+        return {"tensors": repr([component_spec(column) for column in self.columns()])}
+
+    def _element_spec(self) -> Any:
+        return self.structure.unflatten([component_spec(column).unbatched() for column in self.columns()])
+
+    def cardinality(self) -> int:
+        return component_rows(self.columns()[0])
+
+    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+        return TensorSlicesOperator(self.structure, self.rows_as_columns())
+
+
+def component_rows(component: Any) -> int:
+    """The size of the first dimension."""
+    return int(component.shape[0])
+
+
+def _sliceable(structure: Structure, index: int, value: Any) -> Any:
+    component = canonical_component(value)
+    if isinstance(component, np.ndarray):
+        return read_only(component)
+    if isinstance(component, RaggedTensor) or (isinstance(component, SparseTensor) and component.shape):
+        return component
+    raise ValueError(
+        f"from_tensor_slices(): {structure.component_name(index)} must be an array with rows, got {value!r}; "
+        "for a dataset of one whole value use from_tensors()"
+    )
+
+
+class TensorSlicesOperator(Operator):
+    """Stands at a row."""
+
+    def __init__(self, structure: Structure, columns: list[Column]) -> None:
+        self.rows = Chunk(structure, len(columns[0]), columns)
+        self.position = 0
+
+    def pull(self, n: int) -> Chunk | None:
+        start = self.position
+        if start >= self.rows.length:
+            return None
+        self.position = min(start + n, self.rows.length)
+        return self.rows.slice(start, self.position)
+
+    def state_dict(self) -> State:
+        return {"position": self.position}
+
+    def load_state_dict(self, state: State) -> None:
+        self.position = int(state["position"])
+
+    def close(self) -> None:
+        """Nothing is held."""

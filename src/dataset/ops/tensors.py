@@ -1,0 +1,63 @@
+"""from_tensors(element): one element, the value itself. Its rows are from_tensor_slices, in tensor_slices.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dataset.plan.node import Node
+from dataset.plan.spec import spec_of
+from dataset.plan.structure import structure_of
+from dataset.runtime.chunk import Chunk, read_only
+from dataset.runtime.normalize import canonical_component
+from dataset.runtime.operator import Build, Operator, State
+
+
+@dataclass(frozen=True, eq=False)
+class Tensors(Node):
+    """A dataset of the one element ``element``."""
+
+    op: ClassVar[str] = "from_tensors"
+    element: Any
+
+    def __post_init__(self) -> None:
+        structure = structure_of(self.element)
+        if not structure.num_components:
+            raise ValueError(f"from_tensors(): an element must have a component, got {self.element!r}")
+        parts = [canonical_component(part) for part in structure.flatten(self.element)]
+        object.__setattr__(self, "element", structure.unflatten(list(read_only(parts))))
+
+    def parameters(self) -> dict[str, Any]:
+        return {"element": repr(self.element_spec)}
+
+    def _element_spec(self) -> Any:
+        return spec_of(self.element)
+
+    def cardinality(self) -> int:
+        return 1
+
+    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+        return TensorsOperator(self.element)
+
+
+class TensorsOperator(Operator):
+    """Gives its element once."""
+
+    def __init__(self, element: Any) -> None:
+        self.element = element
+        self.done = False
+
+    def pull(self, n: int) -> Chunk | None:  # noqa: ARG002  # there is only one
+        if self.done:
+            return None
+        self.done = True
+        return Chunk(structure_of(self.element), 1, rows=[self.element])
+
+    def state_dict(self) -> State:
+        return {"done": self.done}
+
+    def load_state_dict(self, state: State) -> None:
+        self.done = bool(state["done"])
+
+    def close(self) -> None:
+        """Nothing is held."""

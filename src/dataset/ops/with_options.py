@@ -1,0 +1,29 @@
+"""with_options(options): settings for the pipeline. Changes no element; runs as its input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from dataset.options import Options
+from dataset.plan.node import Node, UnaryNode
+from dataset.runtime.operator import Build, Operator
+
+
+@dataclass(frozen=True, eq=False)
+class WithOptions(UnaryNode):
+    """``source``, to be run with ``options``."""
+
+    op: ClassVar[str] = "with_options"
+    options: Options = field(repr=False)
+
+    def lower(self, build: Build) -> Operator:
+        return build(self.source)
+
+
+def options_of(node: Node) -> Options:
+    """All options in a plan, merged: what was set later, nearer to the end of the chain, wins."""
+    merged = Options()
+    for source in node.inputs:
+        merged = merged.merge(options_of(source))
+    return merged.merge(node.options) if isinstance(node, WithOptions) else merged

@@ -1,0 +1,1 @@
+"""What a pipeline is: nodes, structures, specs, cardinalities. Open to read; promises nothing to users."""

@@ -1,0 +1,39 @@
+"""A short name for what a plan computes, so that a saved state is not loaded into another pipeline."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from dataset.plan.node import Node, walk
+from dataset.plan.origin import function_name
+
+
+def fingerprint(node: Node) -> str:
+    """16 hexadecimal digits over the plan's ops and parameters.
+
+    Functions count by name, arrays by dtype and shape: an edit inside a function, or other numbers in an array of the
+    same size, do not change the fingerprint.
+    """
+    digest = hashlib.sha256()
+    for part in walk(node):
+        digest.update(f"{part.op}/{len(part.inputs)}".encode())
+        for key, value in part.parameters().items():
+            digest.update(f";{key}={_text(value)}".encode())
+    return digest.hexdigest()[:16]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"array{value.dtype.str}{value.shape}"
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return repr(value)
+    if isinstance(value, tuple | list):
+        return "(" + ",".join(map(_text, value)) + ")"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key!r}:{_text(item)}" for key, item in value.items()) + "}"
+    if callable(value):
+        return function_name(value)
+    return type(value).__name__

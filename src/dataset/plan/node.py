@@ -1,0 +1,133 @@
+"""The plan: what a pipeline is, as immutable nodes. Nothing here runs; no threads, no files.
+
+A node has inputs and parameters, and knows what comes out of it: the spec of its elements and how many there are. The
+nodes themselves are in ops/ and io/, one op in one file. ``lower`` is the one bridge down to the runtime.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.origin import Origin, caller
+
+if TYPE_CHECKING:  # names for lower()'s signature only: a plan does not need the runtime to exist
+    from dataset.runtime.operator import Build, Operator
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One operation of a pipeline.
+
+    Subclasses are frozen dataclasses; the fields that are nodes, or tuples of nodes, are the inputs.
+
+    Attributes:
+        name: the user's own label, from the ``name=`` argument.
+        origin: the user's source line that made the node.
+    """
+
+    op: ClassVar[str]
+    """The method's name, the word used for it in messages and plans."""
+    calls_user_code: ClassVar[bool] = False
+    """Whether running it may call a user's function or iterate a user's object, so that reading ahead can be seen."""
+
+    spec_is_static: ClassVar[bool] = True
+    """Whether the node's spec follows from those of its inputs; False where only running user code can tell it."""
+
+    name: str | None = field(default=None, kw_only=True, repr=False)
+    origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
+
+    @cached_property
+    def element_spec(self) -> Any:
+        """The spec of the elements that come out."""
+        return self._element_spec()
+
+    def _element_spec(self) -> Any:
+        raise NotImplementedError
+
+    def cardinality(self) -> int:
+        """How many elements come out; may be INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        return UNKNOWN_CARDINALITY
+
+    def lower(self, build: Build) -> Operator:
+        """The operator that runs this node; ``build(input)`` gives those of its inputs."""
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes that this one reads from, in order."""
+        found: list[Node] = []
+        for value in self._fields().values():
+            if isinstance(value, Node):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(item for item in value if isinstance(item, Node))
+        return tuple(found)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Self:
+        """This node reading from other inputs."""
+        rest = iter(inputs)
+        changes: dict[str, Any] = {}
+        for key, value in self._fields().items():
+            if isinstance(value, Node):
+                changes[key] = next(rest)
+            elif isinstance(value, tuple) and any(isinstance(item, Node) for item in value):
+                changes[key] = tuple(next(rest) if isinstance(item, Node) else item for item in value)
+        return dataclasses.replace(self, **changes)
+
+    def parameters(self) -> dict[str, Any]:
+        """The fields that are neither inputs nor the label, by name, as plans and fingerprints show them."""
+        return {
+            key: value
+            for key, value in self._fields().items()
+            if not isinstance(value, Node)
+            and not (isinstance(value, tuple) and any(isinstance(item, Node) for item in value))
+        }
+
+    def _fields(self) -> dict[str, Any]:
+        """Fields by name, leaving out the label, the origin and what is shared between iterators."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.repr}
+
+    def described(self) -> str:
+        """The op with what tells it from others of its kind: ``map(decode)``, ``batch(128)``."""
+        return self.op
+
+    def located(self) -> str:
+        """How errors name the node: ``map(decode) from train.py:41``."""
+        named = f" named {self.name!r}" if self.name else ""
+        return f"{self.described()}{named} from {self.origin}"
+
+
+@dataclass(frozen=True, eq=False)
+class UnaryNode(Node):
+    """A node with one input, whose elements it passes on unless it says otherwise."""
+
+    source: Node
+
+    def _element_spec(self) -> Any:
+        return self.source.element_spec
+
+    def cardinality(self) -> int:
+        """As many as the input has."""
+        return self.source.cardinality()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything it reads from, inputs after their reader."""
+    yield node
+    for source in node.inputs:
+        yield from walk(source)
+
+
+def holds_user_code(node: Node) -> bool:
+    """Whether running the plan calls user code anywhere, so that an early read could be noticed."""
+    return any(part.calls_user_code for part in walk(node))
+
+
+def spec_is_static(node: Node) -> bool:
+    """Whether ``element_spec`` is known without running anything."""
+    return all(part.spec_is_static for part in walk(node))

@@ -1,0 +1,275 @@
+"""What a component is: its kind, shape and dtype, known before any element is seen.
+
+Shapes are tuples with None for an unknown dimension, or None where not even the rank is known. Text and bytes have the
+dtype ``bytes`` (``np.dtype("S")``): one value is a ``bytes``, an array of them an object array of ``bytes``, because
+NumPy's own fixed-width ``S`` arrays lose trailing zero bytes. Any other Python object has the dtype ``object``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.plan.structure import Structure, structure_of
+from dataset.plan.values import RaggedTensor, SparseTensor
+
+__all__ = [
+    "BYTES",
+    "ComponentSpec",
+    "RaggedTensorSpec",
+    "Shape",
+    "SparseTensorSpec",
+    "TensorSpec",
+    "as_dtype",
+    "spec_of",
+]
+
+Shape = tuple[int | None, ...] | None
+BYTES = np.dtype("S")
+
+
+def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """``dtype`` as a spec holds it: any width of NumPy's string dtypes, and ``str``, mean BYTES."""
+    result = np.dtype(dtype)
+    return BYTES if result.kind in "SU" else result
+
+
+def as_shape(shape: Any) -> Shape:
+    """``shape`` as a tuple of ints and None; None stays None. -1 is not a dimension here.
+
+    Raises:
+        ValueError: for a negative dimension.
+        TypeError: for anything that is no sequence of ints.
+    """
+    if shape is None:
+        return None
+    dims = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    result = tuple(None if dim is None else int(dim) for dim in dims)
+    if any(dim is not None and dim < 0 for dim in result):
+        raise ValueError(f"a shape has dimensions of at least 0, or None where unknown, got {shape!r}")
+    return result
+
+
+class ComponentSpec:
+    """The common base of the specs of components."""
+
+    is_component: ClassVar[bool] = True  # not a record of a shape and a dtype: see structure.py
+    shape: Shape
+    dtype: np.dtype[Any]
+
+    def _with_shape(self, shape: Shape) -> ComponentSpec:
+        raise NotImplementedError
+
+    def batched(self, size: int | None) -> ComponentSpec:
+        """The spec of a batch of ``size`` such components; None where the size varies."""
+        return self._with_shape(None if self.shape is None else (size, *self.shape))
+
+    def unbatched(self) -> ComponentSpec:
+        """The spec of one row.
+
+        Raises:
+            ValueError: if there is no dimension to take away.
+        """
+        if self.shape == ():
+            raise ValueError("a scalar has no rows")
+        return self._with_shape(None if self.shape is None else self.shape[1:])
+
+    def most_general_with(self, other: ComponentSpec) -> ComponentSpec | None:
+        """The narrowest spec that allows both; None where kind or dtype differ, so that there is none."""
+        if type(self) is not type(other) or self.dtype != other.dtype:
+            return None
+        if self.shape is None or other.shape is None or len(self.shape) != len(other.shape):
+            return self._with_shape(None)
+        pairs = zip(self.shape, other.shape, strict=True)
+        return self._with_shape(tuple(a if a == b else None for a, b in pairs))
+
+    def allows(self, other: ComponentSpec) -> bool:
+        """Whether every component of spec ``other`` is one of this spec."""
+        if type(self) is not type(other) or self.dtype != other.dtype:
+            return False
+        if self.shape is None:
+            return True
+        if other.shape is None or len(self.shape) != len(other.shape):
+            return False
+        return all(mine is None or mine == theirs for mine, theirs in zip(self.shape, other.shape, strict=True))
+
+    def is_compatible_with(self, value: Any) -> bool:
+        """Whether ``value``, a component or a spec, could be one of this spec (an unknown dimension fits any)."""
+        other = value if isinstance(value, ComponentSpec) else spec_of(value)
+        if not isinstance(other, ComponentSpec) or type(self) is not type(other) or self.dtype != other.dtype:
+            return False
+        if self.shape is None or other.shape is None:
+            return True
+        return len(self.shape) == len(other.shape) and all(
+            a is None or b is None or a == b for a, b in zip(self.shape, other.shape, strict=True)
+        )
+
+    def _dtype_name(self) -> str:
+        return "bytes" if self.dtype == BYTES else self.dtype.name
+
+
+@dataclass(frozen=True, repr=False)
+class TensorSpec(ComponentSpec):
+    """An array, or a scalar where the shape is ().
+
+    Args:
+        shape: dimensions, None for an unknown one; None for an unknown rank.
+        dtype: a NumPy dtype; ``bytes`` (or ``str``) for strings. Default float32, as in TensorFlow.
+        name: shown, never compared.
+
+    >>> TensorSpec((None, 28, 28), np.uint8)
+    TensorSpec(shape=(None, 28, 28), dtype=uint8)
+    >>> TensorSpec((), bytes).is_compatible_with(b"abc")
+    True
+    """
+
+    shape: Shape
+    dtype: np.dtype[Any] = field(default=np.dtype(np.float32))
+    name: str | None = field(default=None, compare=False)
+
+    def __init__(self, shape: Any, dtype: npt.DTypeLike = np.float32, name: str | None = None) -> None:
+        object.__setattr__(self, "shape", as_shape(shape))
+        object.__setattr__(self, "dtype", as_dtype(dtype))
+        object.__setattr__(self, "name", name)
+
+    def _with_shape(self, shape: Shape) -> TensorSpec:
+        return TensorSpec(shape, self.dtype, self.name)
+
+    def __repr__(self) -> str:
+        name = f", name={self.name!r}" if self.name else ""
+        return f"TensorSpec(shape={self.shape}, dtype={self._dtype_name()}{name})"
+
+
+@dataclass(frozen=True, repr=False)
+class RaggedTensorSpec(ComponentSpec):
+    """A RaggedTensor.
+
+    Args:
+        shape: with None at ragged dimensions.
+        dtype: of the values. Default float32.
+        ragged_rank: how many of the dimensions after the first are ragged. Default: all but one.
+
+    Raises:
+        ValueError: if there are fewer dimensions than ``ragged_rank`` needs.
+
+    >>> RaggedTensorSpec((4, None), np.int64)
+    RaggedTensorSpec(shape=(4, None), dtype=int64, ragged_rank=1)
+    """
+
+    shape: Shape
+    dtype: np.dtype[Any] = field(default=np.dtype(np.float32))
+    ragged_rank: int = 1
+
+    def __init__(self, shape: Any, dtype: npt.DTypeLike = np.float32, ragged_rank: int | None = None) -> None:
+        dims = as_shape(shape)
+        if ragged_rank is None:
+            if dims is None:
+                raise ValueError("RaggedTensorSpec: give ragged_rank where the shape is unknown")
+            ragged_rank = len(dims) - 1
+        if ragged_rank < 0 or (dims is not None and len(dims) < ragged_rank + 1 and ragged_rank > 0):
+            raise ValueError(f"RaggedTensorSpec: shape {shape!r} is too short for ragged_rank {ragged_rank}")
+        object.__setattr__(self, "shape", dims)
+        object.__setattr__(self, "dtype", as_dtype(dtype))
+        object.__setattr__(self, "ragged_rank", ragged_rank)
+
+    def batched(self, size: int | None) -> RaggedTensorSpec:
+        """The spec of a batch: one more dimension, and one more of them ragged."""
+        shape = None if self.shape is None else (size, *self.shape)
+        return RaggedTensorSpec(shape, self.dtype, self.ragged_rank + 1)
+
+    def unbatched(self) -> ComponentSpec:
+        """The spec of one row: dense once the last ragged dimension is gone."""
+        if self.ragged_rank == 1:
+            return TensorSpec(None if self.shape is None else self.shape[1:], self.dtype)
+        return RaggedTensorSpec(None if self.shape is None else self.shape[1:], self.dtype, self.ragged_rank - 1)
+
+    def _with_shape(self, shape: Shape) -> RaggedTensorSpec:
+        return RaggedTensorSpec(shape, self.dtype, self.ragged_rank)
+
+    def __repr__(self) -> str:
+        return f"RaggedTensorSpec(shape={self.shape}, dtype={self._dtype_name()}, ragged_rank={self.ragged_rank})"
+
+
+@dataclass(frozen=True, repr=False)
+class SparseTensorSpec(ComponentSpec):
+    """A SparseTensor.
+
+    Args:
+        shape: of the dense array.
+        dtype: of the values. Default float32.
+
+    >>> SparseTensorSpec((None,), np.int64)
+    SparseTensorSpec(shape=(None,), dtype=int64)
+    """
+
+    shape: Shape
+    dtype: np.dtype[Any] = field(default=np.dtype(np.float32))
+
+    def __init__(self, shape: Any = None, dtype: npt.DTypeLike = np.float32) -> None:
+        object.__setattr__(self, "shape", as_shape(shape))
+        object.__setattr__(self, "dtype", as_dtype(dtype))
+
+    def _with_shape(self, shape: Shape) -> SparseTensorSpec:
+        return SparseTensorSpec(shape, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"SparseTensorSpec(shape={self.shape}, dtype={self._dtype_name()})"
+
+
+def component_spec(value: Any) -> ComponentSpec:
+    """The spec of one component, as exact as its value allows."""
+    if isinstance(value, np.ndarray):
+        return TensorSpec(value.shape, _array_dtype(value))
+    if isinstance(value, np.generic):
+        return TensorSpec((), value.dtype)
+    if isinstance(value, bytes | str):
+        return TensorSpec((), BYTES)
+    if isinstance(value, RaggedTensor):
+        return RaggedTensorSpec(value.shape, _array_dtype(value.flat_values), value.ragged_rank)
+    if isinstance(value, SparseTensor):
+        return SparseTensorSpec(value.shape, _array_dtype(value.values))
+    if isinstance(value, bool | int | float | complex | list):
+        array = np.asarray(value)
+        return TensorSpec(array.shape, _array_dtype(array))
+    return TensorSpec((), object)
+
+
+def _array_dtype(array: npt.NDArray[Any]) -> np.dtype[Any]:
+    """BYTES for an object array of bytes (an empty one counts as such: strings are what object arrays are for)."""
+    if array.dtype == object:
+        return BYTES if all(isinstance(item, bytes | str) for item in array.flat) else array.dtype
+    return as_dtype(array.dtype)
+
+
+def spec_of(element: Any) -> Any:
+    """The spec of one element: its structure, with a spec in the place of each component.
+
+    >>> spec_of((np.zeros((2, 3), np.float32), b"label"))
+    (TensorSpec(shape=(2, 3), dtype=float32), TensorSpec(shape=(), dtype=bytes))
+    """
+    structure = structure_of(element)
+    return structure.unflatten([component_spec(component) for component in structure.flatten(element)])
+
+
+def flatten_spec(spec: Any) -> tuple[Structure, Sequence[ComponentSpec]]:
+    """The structure of a nested spec, and the specs of its components.
+
+    Raises:
+        TypeError: if something else than a spec stands in the place of a component.
+    """
+    structure = structure_of(spec)
+    components = structure.flatten(spec)
+    for component in components:
+        if not isinstance(component, ComponentSpec):
+            raise TypeError(f"an element spec holds TensorSpec and its like, got {component!r}")
+    return structure, components
+
+
+def map_spec(function: Any, spec: Any) -> Any:
+    """``spec`` with ``function`` applied to the spec of each component."""
+    structure, components = flatten_spec(spec)
+    return structure.unflatten([function(component) for component in components])

@@ -1,0 +1,347 @@
+"""How an element is nested: structures, and moving between nested elements and flat lists of components.
+
+An element is a component, or a tuple, named tuple, dict, dataclass or attrs instance of elements. A list is data, not
+structure; ``None`` is structure without components. Dict components are ordered by sorted key, so that two dicts with
+the same keys have the same structure whatever the order in which they were filled (as in ``tf.nest``).
+
+Nothing here looks inside a component: what components may be is plan/spec.py, turning a user's values into them is
+runtime/normalize.py.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache, cached_property
+from typing import Any, TypeVar
+
+S = TypeVar("S")
+
+
+class StructureMismatchError(Exception):
+    """Internal: some row of several does not have the structure of the others. Callers say which, in their words."""
+
+
+class Structure:
+    """The nesting of an element, without its components. Immutable, hashable, comparable."""
+
+    children: tuple[Structure, ...] = ()
+
+    @cached_property
+    def num_components(self) -> int:
+        """How many components an element of this structure has."""
+        return sum(child.num_components for child in self.children)
+
+    def flatten(self, element: Any) -> list[Any]:
+        """The components of one element, in order."""
+        return [column[0] for column in self.columns([element])]
+
+    def unflatten(self, components: Sequence[Any]) -> Any:
+        """The element that has these components; the inverse of ``flatten``."""
+        return self.rows([[component] for component in components], 1)[0]
+
+    def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
+        """Per component the list of its values in ``rows``. Raises StructureMismatchError if a row is different."""
+        parts = self._split(rows)
+        return [column for child, part in zip(self.children, parts, strict=True) for column in child.columns(part)]
+
+    def rows(self, columns: Sequence[Any], count: int) -> list[Any]:
+        """The ``count`` elements whose components stand in ``columns``; the inverse of ``columns``."""
+        parts, start = [], 0
+        for child in self.children:
+            stop = start + child.num_components
+            parts.append(child.rows(columns[start:stop], count))
+            start = stop
+        return self._join(parts, count)
+
+    def substitute(self, structures: Sequence[Structure]) -> Structure:
+        """This structure with other structures in the place of its components."""
+        parts, start = [], 0
+        for child in self.children:
+            stop = start + child.num_components
+            parts.append(child.substitute(structures[start:stop]))
+            start = stop
+        return dataclasses.replace(self, children=tuple(parts)) if dataclasses.is_dataclass(self) else self
+
+    def paths(self) -> list[str]:
+        """Per component a readable path, such as ``['image']`` or ``[0].mask``; empty for a bare component."""
+        return [name + rest for name, child in zip(self._names(), self.children, strict=True) for rest in child.paths()]
+
+    def component_name(self, index: int) -> str:
+        """How error messages name component ``index``: ``component 'image'``, ``component [0]['x']``."""
+        path = self.paths()[index]
+        if not path:
+            return "the element"
+        top_level = len(self.children) == self.num_components
+        return f"component {path[1:-1] if top_level and path.startswith('[') else path}"
+
+    def _split(self, rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        raise NotImplementedError
+
+    def _join(self, parts: list[list[Any]], count: int) -> list[Any]:
+        raise NotImplementedError
+
+    def _names(self) -> list[str]:
+        return []
+
+
+class _Leaf(Structure):
+    num_components = 1
+
+    def flatten(self, element: Any) -> list[Any]:
+        return [element]
+
+    def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
+        return [rows]
+
+    def rows(self, columns: Sequence[Any], count: int) -> list[Any]:  # noqa: ARG002  # count is the length
+        return list(columns[0])
+
+    def paths(self) -> list[str]:
+        return [""]
+
+    def substitute(self, structures: Sequence[Structure]) -> Structure:
+        return structures[0]
+
+    def __repr__(self) -> str:
+        return "*"
+
+    def __reduce__(self) -> str:
+        return "LEAF"
+
+
+class _None(Structure):
+    def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
+        if any(row is not None for row in rows):
+            raise StructureMismatchError
+        return []
+
+    def rows(self, columns: Sequence[Any], count: int) -> list[Any]:  # noqa: ARG002  # there are none
+        return [None] * count
+
+    def __repr__(self) -> str:
+        return "None"
+
+    def __reduce__(self) -> str:
+        return "NONE"
+
+
+LEAF: Structure = _Leaf()
+NONE: Structure = _None()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tuple(Structure):
+    children: tuple[Structure, ...]
+
+    def _split(self, rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        if set(map(type, rows)) != {tuple} or set(map(len, rows)) != {len(self.children)}:
+            raise StructureMismatchError
+        return list(zip(*rows, strict=True))
+
+    def _join(self, parts: list[list[Any]], count: int) -> list[Any]:
+        return list(zip(*parts, strict=True)) if parts else [()] * count
+
+    def _names(self) -> list[str]:
+        return [f"[{index}]" for index in range(len(self.children))]
+
+    def __repr__(self) -> str:
+        inner = ", ".join(map(repr, self.children))
+        return f"({inner},)" if len(self.children) == 1 else f"({inner})"
+
+
+@dataclasses.dataclass(frozen=True)
+class _NamedTuple(Structure):
+    cls: type[Any]
+    children: tuple[Structure, ...]
+
+    def _split(self, rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        if set(map(type, rows)) != {self.cls}:
+            raise StructureMismatchError
+        return list(zip(*rows, strict=True))
+
+    def _join(self, parts: list[list[Any]], count: int) -> list[Any]:
+        return [self.cls(*values) for values in zip(*parts, strict=True)] if parts else [self.cls()] * count
+
+    def _names(self) -> list[str]:
+        return [f".{name}" for name in self.cls._fields]
+
+    def __repr__(self) -> str:
+        return _call_repr(self.cls, self._names(), self.children)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Dict(Structure):
+    """``keys`` in the order of filling, ``children`` in the order of ``sorted_keys``."""
+
+    cls: type[Any]
+    keys: tuple[Any, ...]
+    sorted_keys: tuple[Any, ...]
+    children: tuple[Structure, ...]
+    factory: Callable[[], Any] | None = None  # of a defaultdict
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Dict) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self.cls, self.sorted_keys, self.children)
+
+    def _split(self, rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        if set(map(type, rows)) != {self.cls} or set(map(len, rows)) != {len(self.keys)}:
+            raise StructureMismatchError
+        try:
+            return [[row[key] for row in rows] for key in self.sorted_keys]
+        except KeyError:
+            raise StructureMismatchError from None
+
+    def _join(self, parts: list[list[Any]], count: int) -> list[Any]:
+        by_key = dict(zip(self.sorted_keys, parts, strict=True))
+        ordered = [by_key[key] for key in self.keys]
+        if not ordered:
+            return [self._make({}) for _ in range(count)]
+        keys = self.keys
+        dicts = [dict(zip(keys, values, strict=True)) for values in zip(*ordered, strict=True)]
+        return dicts if self.cls is dict else list(map(self._make, dicts))
+
+    def _make(self, items: dict[Any, Any]) -> Any:
+        if issubclass(self.cls, collections.defaultdict):
+            return self.cls(self.factory, items)
+        return self.cls(items)
+
+    def _names(self) -> list[str]:
+        return [f"[{key!r}]" for key in self.sorted_keys]
+
+    def __repr__(self) -> str:
+        by_key = dict(zip(self.sorted_keys, self.children, strict=True))
+        return "{" + ", ".join(f"{key!r}: {by_key[key]!r}" for key in self.keys) + "}"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Record(Structure):
+    """A dataclass or an attrs class, rebuilt through its constructor by field name."""
+
+    cls: type[Any]
+    names: tuple[str, ...]
+    children: tuple[Structure, ...]
+
+    def _split(self, rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        if set(map(type, rows)) != {self.cls}:
+            raise StructureMismatchError
+        return [[getattr(row, name) for row in rows] for name in self.names]
+
+    def _join(self, parts: list[list[Any]], count: int) -> list[Any]:
+        if not parts:
+            return [self.cls() for _ in range(count)]
+        # attrs drops leading underscores from the names of constructor arguments.
+        keywords = self.names if dataclasses.is_dataclass(self.cls) else [name.lstrip("_") for name in self.names]
+        return [self.cls(**dict(zip(keywords, values, strict=True))) for values in zip(*parts, strict=True)]
+
+    def _names(self) -> list[str]:
+        return [f".{name}" for name in self.names]
+
+    def __repr__(self) -> str:
+        return _call_repr(self.cls, self._names(), self.children)
+
+
+def _call_repr(cls: type[Any], names: list[str], children: tuple[Structure, ...]) -> str:
+    inner = ", ".join(f"{name[1:]}={child!r}" for name, child in zip(names, children, strict=True))
+    return f"{cls.__name__}({inner})"
+
+
+@cache
+def _record_fields(cls: Hashable) -> tuple[str, ...] | None:
+    """The constructor fields of a dataclass or attrs class; None for any other class.
+
+    A dataclass that is a component itself, such as a spec in the place of a component, says so by an attribute
+    ``is_component = True``.
+    """
+    if getattr(cls, "is_component", False):
+        return None
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls) if field.init)
+    attributes = getattr(cls, "__attrs_attrs__", None)  # attrs' own protocol, so that attrs need not be installed
+    return None if attributes is None else tuple(a.name for a in attributes if a.init)
+
+
+def structure_of(element: Any) -> Structure:
+    """The structure of one element.
+
+    Raises:
+        TypeError: if the keys of a dict cannot be sorted.
+
+    >>> structure_of({"image": 1, "label": (2, None)})
+    {'image': *, 'label': (*, None)}
+    >>> structure_of([1, 2])
+    *
+    """
+    if element is None:
+        return NONE
+    cls = type(element)
+    if isinstance(element, tuple):
+        children = tuple(map(structure_of, element))
+        return _NamedTuple(cls, children) if hasattr(cls, "_fields") else _Tuple(children)
+    if isinstance(element, dict):
+        try:
+            keys = tuple(sorted(element))
+        except TypeError:
+            raise TypeError(f"the keys of a dict element must be sortable, got {list(element)!r}") from None
+        factory = element.default_factory if isinstance(element, collections.defaultdict) else None
+        return _Dict(cls, tuple(element), keys, tuple(structure_of(element[key]) for key in keys), factory)
+    names = _record_fields(cls)  # type: ignore[arg-type]  # classes are hashable, mypy doubts it of type[Any]
+    if names is not None:
+        return _Record(cls, names, tuple(structure_of(getattr(element, name)) for name in names))
+    return LEAF
+
+
+def tuple_of(*children: Structure) -> Structure:
+    """The structure of a plain tuple of elements with these structures."""
+    return _Tuple(children)
+
+
+def is_tuple(structure: Structure) -> bool:
+    """Whether elements are plain tuples, which reach a user's function as separate arguments."""
+    return isinstance(structure, _Tuple)
+
+
+def to_plain(structure: Structure) -> Any:
+    """The structure as plain data for saved states, or None where it holds a user's own class."""
+    if structure is LEAF:
+        return "*"
+    if structure is NONE:
+        return "none"
+    children = [to_plain(child) for child in structure.children]
+    if None in children:
+        return None
+    if isinstance(structure, _Tuple):
+        return {"tuple": children}
+    if isinstance(structure, _Dict) and structure.cls is dict and all(isinstance(key, str) for key in structure.keys):
+        return {"dict": children, "keys": list(structure.keys)}
+    return None
+
+
+def from_plain(data: Any) -> Structure:
+    """The inverse of ``to_plain``.
+
+    Raises:
+        ValueError: if ``data`` is not what ``to_plain`` gives.
+    """
+    match data:
+        case "*":
+            return LEAF
+        case "none":
+            return NONE
+        case {"tuple": list(children)}:
+            return _Tuple(tuple(map(from_plain, children)))
+        case {"dict": list(children), "keys": list(keys)} if len(children) == len(set(keys)) == len(keys):
+            return _Dict(dict, tuple(keys), tuple(sorted(keys)), tuple(map(from_plain, children)))
+    raise ValueError(f"no structure: {data!r}")
+
+
+def map_structure(function: Callable[[Any], S], element: Any) -> Any:
+    """``element`` with ``function`` applied to each component."""
+    structure = structure_of(element)
+    return structure.unflatten([function(component) for component in structure.flatten(element)])

@@ -1,0 +1,241 @@
+"""The two component values that NumPy has no type for: RaggedTensor and SparseTensor.
+
+Both are small immutable records over NumPy arrays, with the field names that TensorFlow gave them. What is here knows
+no pipeline; stacking them into batches is runtime/batching.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["RaggedTensor", "SparseTensor"]
+
+Array = npt.NDArray[Any]
+
+
+class RaggedTensor:
+    """Rows of different lengths, stored end to end.
+
+    Row ``i`` is ``values[row_splits[i]:row_splits[i + 1]]``. Rows that are ragged themselves have a RaggedTensor as
+    ``values``.
+
+    Args:
+        values: array of shape (total, ...), or a RaggedTensor with ``total`` rows.
+        row_splits: integers of shape (rows + 1,); ascending from 0 to ``total``.
+
+    Raises:
+        ValueError: if ``row_splits`` is not that.
+
+    >>> ragged = RaggedTensor.from_rows([[1, 2, 3], [], [4]])
+    >>> ragged.shape, ragged.to_list()
+    ((3, None), [[1, 2, 3], [], [4]])
+    >>> ragged[0]
+    array([1, 2, 3])
+    """
+
+    __slots__ = ("row_splits", "values")
+    values: Array | RaggedTensor
+    row_splits: npt.NDArray[np.int64]
+
+    def __init__(self, values: Array | RaggedTensor | Sequence[Any], row_splits: npt.ArrayLike) -> None:
+        self.values = values if isinstance(values, RaggedTensor) else np.asarray(values)
+        splits = np.asarray(row_splits)
+        if splits.ndim != 1 or not len(splits) or splits.dtype.kind not in "iu":
+            raise ValueError(f"RaggedTensor: row_splits must be a vector of integers, got {row_splits!r}")
+        self.row_splits = splits.astype(np.int64, copy=False)
+        if splits[0] != 0 or splits[-1] != len(self.values) or np.any(self.row_splits[1:] < self.row_splits[:-1]):
+            raise ValueError(
+                f"RaggedTensor: row_splits must ascend from 0 to the number of values, {len(self.values)}, got {splits}"
+            )
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[npt.ArrayLike], dtype: npt.DTypeLike | None = None) -> RaggedTensor:
+        """The ragged tensor with these rows: arrays that agree in all but the first dimension.
+
+        >>> RaggedTensor.from_rows([[], []], dtype=np.float32).dtype
+        dtype('float32')
+        """
+        arrays = [np.asarray(row, dtype) for row in rows]
+        if dtype is None:  # an empty list has no dtype of its own, so the others decide
+            arrays = [a for a in arrays if a.size] and [a if a.size else a.astype(_common(arrays)) for a in arrays]
+        splits = np.zeros(len(arrays) + 1, np.int64)
+        np.cumsum([len(row) for row in arrays], out=splits[1:])
+        return cls(np.concatenate(arrays) if arrays else np.zeros(0, dtype), splits)
+
+    @classmethod
+    def from_nested_row_splits(cls, flat_values: npt.ArrayLike, splits: Sequence[npt.ArrayLike]) -> RaggedTensor:
+        """The ragged tensor with several ragged dimensions, given the outermost row splits first."""
+        result: Any = np.asarray(flat_values)
+        for row_splits in reversed(splits):
+            result = cls(result, row_splits)
+        if not isinstance(result, RaggedTensor):
+            raise ValueError("RaggedTensor: at least one array of row_splits is needed, got none")  # noqa: TRY004
+        return result
+
+    @property
+    def flat_values(self) -> Array:
+        """The innermost values."""
+        return self.values.flat_values if isinstance(self.values, RaggedTensor) else self.values
+
+    @property
+    def nested_row_splits(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """The row splits of every ragged dimension, outermost first."""
+        inner = self.values.nested_row_splits if isinstance(self.values, RaggedTensor) else ()
+        return (self.row_splits, *inner)
+
+    @property
+    def ragged_rank(self) -> int:
+        """The number of ragged dimensions."""
+        return len(self.nested_row_splits)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return self.flat_values.dtype
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Rows, then None for each ragged dimension, then the shape of one value."""
+        return (len(self), *[None] * self.ragged_rank, *self.flat_values.shape[1:])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the values and the splits."""
+        return int(self.values.nbytes + self.row_splits.nbytes)
+
+    def __len__(self) -> int:
+        return len(self.row_splits) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        """Row ``index``, or for a slice the ragged tensor of those rows."""
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                raise ValueError(f"RaggedTensor: rows can be sliced by step 1 only, got {step}")
+            splits = self.row_splits[start : max(start, stop) + 1]
+            return RaggedTensor(self.values[splits[0] : splits[-1]], splits - splits[0])
+        row = range(len(self))[index]
+        return self.values[self.row_splits[row] : self.row_splits[row + 1]]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[row] for row in range(len(self)))
+
+    def to_list(self) -> list[Any]:
+        """Nested lists of Python values."""
+        return [row.to_list() if isinstance(row, RaggedTensor) else row.tolist() for row in self]
+
+    def to_tensor(self, default_value: Any = None) -> Array:
+        """A dense array, short rows filled up at the end with ``default_value`` (default 0, or ``b""``).
+
+        >>> RaggedTensor.from_rows([[1, 2], [3]]).to_tensor(default_value=-1)
+        array([[ 1,  2],
+               [ 3, -1]])
+        """
+        if default_value is None:
+            default_value = b"" if self.dtype == object else 0
+        values = self.values.to_tensor(default_value) if isinstance(self.values, RaggedTensor) else self.values
+        lengths = np.diff(self.row_splits)
+        width = int(lengths.max(initial=0))
+        dense = np.full((len(self), width, *values.shape[1:]), default_value, values.dtype)
+        dense[np.arange(width) < lengths[:, None]] = values
+        return dense
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RaggedTensor):
+            return NotImplemented
+        splits = zip(self.nested_row_splits, other.nested_row_splits, strict=False)
+        return (
+            self.shape == other.shape
+            and self.dtype == other.dtype
+            and all(np.array_equal(a, b) for a, b in splits)
+            and np.array_equal(self.flat_values, other.flat_values)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # equal by value over mutable arrays
+
+    def __repr__(self) -> str:
+        return f"RaggedTensor({self.to_list()!r}, dtype={self.dtype})"
+
+
+def _common(arrays: list[Array]) -> np.dtype[Any]:
+    return np.result_type(*[a.dtype for a in arrays if a.size])
+
+
+class SparseTensor:
+    """The non-default cells of an array, in row-major order of their indices.
+
+    Args:
+        indices: int64 of shape (cells, rank).
+        values: array of shape (cells,).
+        dense_shape: int64 of shape (rank,).
+
+    Raises:
+        ValueError: if the three do not fit together.
+
+    >>> sparse = SparseTensor(indices=[[0, 1], [1, 0]], values=[5, 6], dense_shape=[2, 2])
+    >>> sparse.to_dense()
+    array([[0, 5],
+           [6, 0]])
+    """
+
+    __slots__ = ("dense_shape", "indices", "values")
+    indices: npt.NDArray[np.int64]
+    values: Array
+    dense_shape: npt.NDArray[np.int64]
+
+    def __init__(self, indices: npt.ArrayLike, values: npt.ArrayLike, dense_shape: npt.ArrayLike) -> None:
+        self.dense_shape = np.asarray(dense_shape, np.int64)
+        self.values = np.asarray(values)
+        self.indices = np.asarray(indices, np.int64)
+        if not self.indices.size:
+            self.indices = self.indices.reshape(len(self.values), self.dense_shape.size)
+        if self.indices.shape != (len(self.values), len(self.dense_shape)):
+            raise ValueError(
+                f"SparseTensor: {len(self.values)} values in {len(self.dense_shape)} dimensions need indices of shape "
+                f"{(len(self.values), len(self.dense_shape))}, got {self.indices.shape}"
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the dense array."""
+        return tuple(self.dense_shape.tolist())
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return self.values.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the three arrays."""
+        return self.indices.nbytes + self.values.nbytes + self.dense_shape.nbytes
+
+    def to_dense(self, default_value: Any = None) -> Array:
+        """The dense array, with ``default_value`` (default 0, or ``b""``) where no value is given."""
+        if default_value is None:
+            default_value = b"" if self.dtype == object else 0
+        dense = np.full(self.shape, default_value, self.dtype)
+        dense[tuple(self.indices.T)] = self.values
+        return dense
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SparseTensor):
+            return NotImplemented
+        return (
+            self.dtype == other.dtype
+            and np.array_equal(self.dense_shape, other.dense_shape)
+            and np.array_equal(self.indices, other.indices)
+            and np.array_equal(self.values, other.values)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # equal by value over mutable arrays
+
+    def __repr__(self) -> str:
+        return (
+            f"SparseTensor(indices={self.indices.tolist()!r}, values={self.values.tolist()!r}, "
+            f"dense_shape={self.dense_shape.tolist()!r}, dtype={self.dtype})"
+        )

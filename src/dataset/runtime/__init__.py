@@ -1,0 +1,1 @@
+"""How a plan runs: chunks, operators, threads, saved state. Open to read; promises nothing to users."""

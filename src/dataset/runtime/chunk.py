@@ -1,0 +1,158 @@
+"""Chunks: runs of consecutive elements, the unit that operators hand to each other.
+
+A chunk has one or both of two forms. *Columns*: per component an array with a leading axis of ``length``, or a list of
+``length`` values where those have no common shape. *Rows*: a list of elements. It turns from one form into the other
+only when asked, and remembers both, because per-element work in Python is what costs.
+
+A chunk is never changed after it is made. Values in it are canonical (runtime/normalize.py).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.plan.structure import Structure
+
+Array: TypeAlias = npt.NDArray[Any]
+Column: TypeAlias = Array | list[Any]
+
+
+class Chunk:
+    """``length`` consecutive elements of one structure. Give ``columns``, ``rows`` or both."""
+
+    __slots__ = ("_columns", "_rows", "length", "structure")
+
+    def __init__(
+        self,
+        structure: Structure,
+        length: int,
+        columns: Sequence[Column] | None = None,
+        rows: list[Any] | None = None,
+    ) -> None:
+        self.structure = structure
+        self.length = length
+        self._columns = columns
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return self.length
+
+    def columns(self) -> Sequence[Column]:
+        """The components, one column each."""
+        if self._columns is None:
+            assert self._rows is not None  # one of the two forms is there
+            self._columns = [pack(column) for column in self.structure.columns(self._rows)]
+        return self._columns
+
+    def rows(self) -> list[Any]:
+        """The elements."""
+        if self._rows is None:
+            assert self._columns is not None
+            self._rows = self.structure.rows(self._columns, self.length)
+        return self._rows
+
+    def slice(self, start: int, stop: int) -> Chunk:
+        """Elements ``start`` to ``stop``, sharing memory with this chunk."""
+        if start == 0 and stop == self.length:
+            return self
+        columns = None if self._columns is None else [column[start:stop] for column in self._columns]
+        rows = None if self._rows is None else self._rows[start:stop]
+        return Chunk(self.structure, stop - start, columns, rows)
+
+    def stride(self, start: int, step: int) -> Chunk:
+        """Every ``step``-th element from ``start`` on."""
+        picked = [column[start::step] for column in self.columns()]
+        return Chunk(self.structure, len(range(start, self.length, step)), picked)
+
+    def take(self, indices: npt.NDArray[np.intp]) -> Chunk:
+        """The elements at ``indices``, in that order, as a chunk with memory of its own."""
+        length = len(indices)
+        if self._columns is None:
+            assert self._rows is not None
+            return Chunk(self.structure, length, rows=take_list(self._rows, indices))
+        return Chunk(self.structure, length, [take_column(column, indices) for column in self._columns])
+
+    def read_only(self) -> Chunk:
+        """The same elements, their arrays handed out as read-only views, for what the library will read again."""
+        return Chunk(self.structure, self.length, [read_only(column) for column in self.columns()])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the components, as far as they tell."""
+        return sum(_column_bytes(column) for column in self.columns())
+
+    @staticmethod
+    def concatenate(chunks: Sequence[Chunk]) -> Chunk:
+        """The chunks one after another; a single one is returned as it is. All have the same structure."""
+        if len(chunks) == 1:
+            return chunks[0]
+        structure, length = chunks[0].structure, sum(chunk.length for chunk in chunks)
+        if all(chunk._columns is None for chunk in chunks):  # noqa: SLF001  # its own class
+            return Chunk(structure, length, rows=[row for chunk in chunks for row in chunk.rows()])
+        parts = zip(*(chunk.columns() for chunk in chunks), strict=True)
+        return Chunk(structure, length, [concatenate_columns(part) for part in parts])
+
+    def __repr__(self) -> str:
+        form = "rows" if self._columns is None else "columns"
+        return f"Chunk({self.structure!r}, length={self.length}, {form})"
+
+
+def pack(values: Sequence[Any]) -> Column:
+    """A list of NumPy scalars of one type as an array; anything else as a list."""
+    if isinstance(values, np.ndarray):
+        return values
+    first = values[0]
+    if isinstance(first, np.generic) and first.dtype.kind not in "OVMm" and len(set(map(type, values))) == 1:
+        return np.fromiter(values, first.dtype, len(values))
+    return values if isinstance(values, list) else list(values)
+
+
+def object_column(values: Sequence[Any] | Array) -> Array:
+    """A one-dimensional object array of ``values``, whatever they are.
+
+    ``np.array`` would make a matrix of equally long values.
+    """
+    return np.fromiter(values, object, len(values))
+
+
+def take_list(values: list[Any], indices: npt.NDArray[np.intp]) -> list[Any]:
+    """``[values[i] for i in indices]``, at the speed of C."""
+    if len(indices) == 1:
+        return [values[indices[0]]]
+    return list(operator.itemgetter(*indices.tolist())(values)) if len(indices) else []
+
+
+def take_column(column: Column, indices: npt.NDArray[np.intp]) -> Column:
+    """The values at ``indices``; ``ndarray.take`` is twice as fast as indexing for rows of bytes."""
+    return column.take(indices, axis=0) if isinstance(column, np.ndarray) else take_list(column, indices)
+
+
+def concatenate_columns(parts: Sequence[Column]) -> Column:
+    """Columns one after another: an array where all are arrays of one dtype and row shape, else a list."""
+    first = parts[0]
+    if isinstance(first, np.ndarray) and all(
+        isinstance(part, np.ndarray) and part.dtype == first.dtype and part.shape[1:] == first.shape[1:]
+        for part in parts
+    ):
+        return np.concatenate(parts)
+    return [value for part in parts for value in part]
+
+
+def read_only(column: Column) -> Column:
+    """A view of the column through which nobody can write."""
+    if isinstance(column, list):
+        return [read_only(value) if isinstance(value, np.ndarray) else value for value in column]
+    view = column.view()
+    view.flags.writeable = False
+    return view
+
+
+def _column_bytes(column: Column) -> int:
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return column.nbytes
+    return sum(len(value) if isinstance(value, bytes) else getattr(value, "nbytes", 8) for value in column)

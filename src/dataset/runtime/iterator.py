@@ -1,0 +1,171 @@
+"""The iterator over a dataset: opens a plan's operators, hands out elements, saves and restores its place."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from dataset.errors import StateError
+from dataset.plan.fingerprint import fingerprint
+from dataset.plan.node import Node
+from dataset.runtime.coordinator import Coordinator
+from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.rng import EpochLedger
+
+T_co = TypeVar("T_co", covariant=True)
+
+STATE_VERSION = 1
+
+
+class DatasetIterator(Iterator[T_co], Generic[T_co]):
+    """One pass over a dataset, as ``iter(dataset)`` gives it.
+
+    Each element goes to exactly one caller of ``next``, also when several threads share the iterator. An exception
+    raised by ``next`` stands for the element at that place; the next call goes on behind it. Background threads and
+    files are let go at the end of the data, by ``close()``, at the end of a ``with`` block, or when the iterator is
+    dropped.
+
+    >>> from dataset import Dataset
+    >>> with iter(Dataset.range(10).prefetch(2)) as iterator:
+    ...     first = next(iterator)
+    >>> first
+    np.int64(0)
+    """
+
+    def __init__(self, plan: Node) -> None:
+        self._plan = plan
+        self._lock = threading.RLock()  # guards the operators: one pull at a time
+        self._open()
+
+    def _open(self) -> None:
+        self._coordinator = Coordinator()
+        self._root: Operator = Build(self._coordinator, EpochLedger())(self._plan)
+        # Bound to what must end, not to self, which would then never be dropped.
+        self._finalizer = weakref.finalize(self, self._coordinator.shut_down, self._root.close, wait=False)
+        self._finalizer.atexit = False  # the coordinator sees to that, with a bounded wait
+        self._exhausted = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T_co:
+        if self._coordinator.forked or not self._finalizer.alive:
+            self._coordinator.check_usable()
+        with self._lock:
+            if self._exhausted:
+                raise StopIteration
+            chunk = self._root.pull(1)
+            if chunk is None:
+                self._exhausted = True
+                self._coordinator.stop()
+                self._coordinator.join()
+                raise StopIteration
+        element: T_co = chunk.rows()[0]
+        return element
+
+    def state_dict(self) -> State:
+        """The place behind the last element that was handed out, as plain data.
+
+        Returns:
+            Numbers, strings, bytes, arrays, lists and dicts; the content is the library's business.
+
+        Raises:
+            ClosedError: after ``close()``.
+            StateError: if an operator holds elements that are no plain data, such as objects of user classes.
+
+        >>> from dataset import Dataset
+        >>> dataset = Dataset.range(100).shuffle(10, seed=1).batch(4)
+        >>> iterator = iter(dataset)
+        >>> _ = next(iterator), next(iterator)
+        >>> state = iterator.state_dict()
+        >>> resumed = iter(dataset)
+        >>> resumed.load_state_dict(state)
+        >>> bool((next(resumed) == next(iterator)).all())
+        True
+        """
+        if not self._finalizer.alive:
+            self._coordinator.check_usable()
+        with self._lock:
+            return {
+                "version": STATE_VERSION,
+                "fingerprint": fingerprint(self._plan),
+                "exhausted": self._exhausted,
+                "operator": self._root.state_dict(),
+            }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go to the place that ``state`` describes, from wherever the iterator stands.
+
+        Raises:
+            StateError: if the state is of another pipeline or version, or is damaged; the iterator stays where it was.
+        """
+        self._check_state(state)
+        with self._lock:
+            fresh = type(self)(self._plan)
+            try:
+                fresh._root.load_state_dict(state["operator"])  # noqa: SLF001  # its own class
+                exhausted = bool(state["exhausted"])
+            except StateError:
+                fresh.close()
+                raise
+            except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+                fresh.close()
+                raise StateError(f"the saved state is damaged: {error!r}") from error
+            self.close()
+            fresh._finalizer.detach()  # noqa: SLF001
+            self._coordinator, self._root = fresh._coordinator, fresh._root  # noqa: SLF001
+            self._finalizer = weakref.finalize(self, self._coordinator.shut_down, self._root.close, wait=False)
+            self._finalizer.atexit = False
+            self._exhausted = exhausted
+
+    def _check_state(self, state: Any) -> None:
+        if not isinstance(state, dict) or "operator" not in state or "version" not in state:
+            raise StateError(f"expected what state_dict() returned, got {type(state).__name__}")
+        if state["version"] != STATE_VERSION:
+            raise StateError(f"the state has version {state['version']!r}, this library reads version {STATE_VERSION}")
+        mine = fingerprint(self._plan)
+        if state.get("fingerprint") != mine:
+            raise StateError(
+                f"the state belongs to another pipeline (fingerprint {state.get('fingerprint')!r}, this one has "
+                f"{mine!r}); build the pipeline exactly as it was when the state was saved"
+            )
+
+    def close(self) -> None:
+        """Stop background threads, wait for them, let go of files. May be called twice."""
+        if self._finalizer.detach() is not None:
+            self._coordinator.shut_down(self._root.close, wait=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+_PROBE_FAILURES_MAX = 100
+
+
+def probe(plan: Node) -> list[Any]:
+    """The first element of a plan, in a list, or an empty list. For finding specs; uses up no shuffle order.
+
+    An element that fails says nothing, so the next is tried; the exception comes out where that goes on for long.
+    """
+    coordinator = Coordinator()
+    operator = Build(coordinator, EpochLedger(probing=True))(plan)
+    try:
+        for failures in itertools.count(1):
+            try:
+                chunk = operator.pull(1)
+                break
+            except Exception:
+                if failures == _PROBE_FAILURES_MAX:
+                    raise
+        return [] if chunk is None else chunk.rows()
+    finally:
+        coordinator.shut_down(operator.close, wait=True)

@@ -1,0 +1,141 @@
+"""Random numbers: seeds, counter-based streams, and which epoch a shuffle is in.
+
+Every random decision is a function of (seed, iteration, epoch, position), made with the counter-based generator Philox
+(Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011). So an epoch's order needs no history, and a
+stream goes on at any position at no cost.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+
+import numpy as np
+import numpy.typing as npt
+
+_WORDS_PER_COUNTER = 4  # Philox4x64 makes four 64-bit words from one counter value
+_DEFAULT_GLOBAL_SEED = 87654321  # as in TensorFlow: an op seed alone means the same in every process
+
+
+class _GlobalSeed(threading.local):
+    """The seed set by the user, per thread as in TensorFlow's eager mode, and how many ops drew on it."""
+
+    seed: int | None = None
+    drawn: int = 0
+
+
+_global = _GlobalSeed()
+
+
+def set_random_seed(seed: int | None) -> None:
+    """Make pipelines built from now on repeatable, also those whose ops have no seed of their own.
+
+    Each op that is built takes the next number of a sequence, so two equal pipelines get different orders; calling this
+    again with the same seed repeats the sequence. It holds for the calling thread.
+
+    Args:
+        seed: any int; None takes the seed away.
+
+    Raises:
+        TypeError: if ``seed`` is no int.
+
+    >>> from dataset import Dataset, set_random_seed
+    >>> def order():
+    ...     set_random_seed(7)
+    ...     return [int(x) for x in Dataset.range(5).shuffle(5)]
+    >>> order() == order()
+    True
+    """
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer)):
+        raise TypeError(f"set_random_seed(): seed must be an int or None, got {seed!r}")
+    _global.seed = None if seed is None else int(seed)
+    _global.drawn = 0
+
+
+def resolve_seed(seed: int | None) -> int:
+    """The 64-bit seed of one op: from its own seed, the global one, both, or the operating system."""
+    if seed is None and _global.seed is None:
+        return secrets.randbits(64)
+    if seed is None:
+        _global.drawn += 1
+        seed = _global.drawn
+    base = _DEFAULT_GLOBAL_SEED if _global.seed is None else _global.seed
+    return int(np.random.SeedSequence([_word(base), _word(seed)]).generate_state(1, np.uint64)[0])
+
+
+def _word(value: int) -> int:
+    return int(value) % 2**64
+
+
+class Stream:
+    """Uniform doubles, the ``position``-th of which depends on the key and on nothing else."""
+
+    def __init__(self, *key: int) -> None:
+        self._key = np.random.SeedSequence([_word(part) for part in key]).generate_state(2, np.uint64)
+        self.position = 0
+        self._generator = self._at(0)
+
+    def _at(self, position: int) -> np.random.Generator:
+        counter, skipped = divmod(position, _WORDS_PER_COUNTER)
+        generator = np.random.Generator(np.random.Philox(key=self._key, counter=counter))
+        generator.random(skipped)
+        return generator
+
+    def seek(self, position: int) -> None:
+        """Go on with the double at ``position``."""
+        self.position = position
+        self._generator = self._at(position)
+
+    def random(self, count: int) -> npt.NDArray[np.float64]:
+        """The next ``count`` doubles in [0, 1)."""
+        self.position += count
+        return self._generator.random(count)
+
+    def permutation(self, count: int) -> npt.NDArray[np.intp]:
+        """An order of ``count`` things; the same at every position of the stream."""
+        return np.random.Generator(np.random.Philox(key=self._key, counter=2**128)).permutation(count)
+
+
+class EpochCounter:
+    """Identifies one shuffle of a user's plan, and counts the iterations over it.
+
+    It is the one thing that iterations of a Dataset share, because tf.data's ``reshuffle_each_iteration`` says so: each
+    new iterator gets another order.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards _iterations
+        self._iterations = 0
+
+    def next_iteration(self) -> int:
+        """The number of an iteration that starts now."""
+        with self._lock:
+            self._iterations += 1
+            return self._iterations - 1
+
+    def __repr__(self) -> str:
+        return "EpochCounter()"
+
+
+class EpochLedger:
+    """Which iteration and epoch each shuffle of one iterator is in."""
+
+    def __init__(self, *, probing: bool = False) -> None:
+        self._probing = probing  # a look at one element must not use up an order
+        self._next: dict[EpochCounter, tuple[int, int]] = {}
+        self._resumed: dict[EpochCounter, int] = {}
+
+    def open(self, counter: EpochCounter) -> tuple[int, int]:
+        """(iteration, epoch) of a shuffle that is being opened: the epoch grows each time ``repeat`` opens it again."""
+        if counter not in self._next:
+            self._next[counter] = (0 if self._probing else counter.next_iteration(), 0)
+        iteration, epoch = self._next[counter]
+        self._next[counter] = (iteration, epoch + 1)
+        return iteration, epoch
+
+    def resume(self, counter: EpochCounter, iteration: int, epoch: int) -> None:
+        """Go on behind an epoch that a saved state is in."""
+        # A shuffle that stands in a plan twice takes two epochs; the next is behind the later one.
+        upcoming = max(epoch + 1, self._resumed.get(counter, 0))
+        self._resumed[counter] = upcoming
+        self._next[counter] = (iteration, upcoming)

@@ -1,0 +1,221 @@
+"""Holding an op to the whole contract of runtime/operator.py, and to exact laziness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dataset.dataset import Dataset
+from dataset.options import Options
+from dataset.plan.node import spec_is_static
+from dataset.plan.spec import flatten_spec, spec_of
+from dataset.runtime.coordinator import Coordinator
+from dataset.runtime.operator import Build
+from dataset.runtime.rng import EpochLedger
+from dataset.testing.elements import assert_elements_equal, outcomes
+from dataset.testing.leaks import no_leaks
+
+_PULL_SIZES = (1, 2, 3, 7, 10_000)
+_PLAIN = (bool, int, float, str, bytes, type(None))
+
+
+def check_operator(
+    make: Callable[[], Dataset[Any]], expected: Sequence[Any] | None = None, *, positions: int = 50
+) -> list[Any]:
+    """Check a pipeline, and with it the op at its end, against everything that is promised of all ops.
+
+    - It gives ``expected``, in structure, dtype and value, and the same when it is built and run again.
+    - Chunks of every size give the same elements; after the end comes the end, again and again.
+    - The optimizer changes nothing.
+    - ``element_spec`` allows every element, and ``cardinality`` is right where it is a number.
+    - From every position a saved state goes on exactly there, also when it is saved again at once; it is plain data.
+    - Stopping at any position leaves no thread and no open file.
+
+    Args:
+        make: builds the pipeline; must give the same each time, so seed what is random. Less than 10,000 elements.
+        expected: the elements, with an exception in the place of one that fails; default, what a first run gives.
+        positions: how many positions, from the first on, are tried for saving and stopping.
+
+    Returns:
+        The elements.
+
+    Raises:
+        AssertionError: if any of this is not so.
+
+    >>> check_operator(lambda: Dataset.range(5).skip(3), [np.int64(3), np.int64(4)])
+    [np.int64(3), np.int64(4)]
+    """
+    found = outcomes(iter(make()))
+    if expected is not None:
+        assert_elements_equal(found, expected)
+    assert_elements_equal(outcomes(iter(make())), found)
+    for size in _PULL_SIZES:
+        assert_elements_equal(_pulled(make(), size), found)
+    assert_elements_equal(outcomes(iter(_unoptimized(make()))), found)
+    _check_spec(make(), found)
+    for position in range(min(len(found), positions) + 1):
+        _check_resume(make, found, position)
+        _check_stop(make, position)
+    return found
+
+
+def check_laziness(
+    transform: Callable[[Dataset[Any]], Dataset[Any]], needed: Callable[[int], int], *, size: int = 50
+) -> None:
+    """Check that a transformation takes no more from its input than it needs.
+
+    Args:
+        transform: applied to a dataset of the numbers below ``size``.
+        needed: how many of them ``k`` elements take, for k = 0, 1, 2, ...; more than ``size`` means all.
+        size: how many numbers there are.
+
+    Raises:
+        AssertionError: if any ``k`` elements, asked for one by one or together, take another number.
+
+    >>> check_laziness(lambda numbers: numbers.batch(4), lambda k: 4 * k)
+    """
+    taken = 0
+
+    def count() -> Iterator[int]:
+        nonlocal taken
+        for number in range(size):
+            taken += 1
+            yield number
+
+    iterator = iter(transform(Dataset.from_generator(count)))
+    asked = 0
+    while True:
+        _assert_taken(taken, asked, min(needed(asked), size))
+        if next(iterator, None) is None:
+            break
+        asked += 1
+    for many in range(1, asked + 1):
+        taken = 0
+        _pull_together(transform(Dataset.from_generator(count)), many)
+        _assert_taken(taken, many, min(needed(many), size))
+
+
+def _pull_together(dataset: Dataset[Any], count: int) -> None:
+    """Pull ``count`` elements the way ``batch(count)`` does."""
+    coordinator = Coordinator()
+    root = Build(coordinator, EpochLedger())(dataset.plan)
+    while count:
+        chunk = root.pull(count)
+        if chunk is None:
+            raise AssertionError("fewer elements came together than one by one")
+        count -= chunk.length
+    coordinator.shut_down(root.close, wait=True)
+
+
+def _assert_taken(taken: int, asked: int, needed: int) -> None:
+    if taken != needed:
+        raise AssertionError(f"{asked} elements took {taken} elements of the input, expected {needed}")
+
+
+def _pulled(dataset: Dataset[Any], size: int) -> list[Any]:
+    """All elements, pulled as chunks of up to ``size``; the end is asked for twice."""
+    coordinator = Coordinator()
+    root = Build(coordinator, EpochLedger())(dataset.plan)
+
+    def elements() -> Iterator[list[Any]]:
+        while (chunk := root.pull(size)) is not None:
+            if not 1 <= chunk.length <= size:
+                raise AssertionError(f"pull({size}) gave {chunk.length} elements")
+            yield chunk.rows()
+
+    found: list[Any] = []
+    while True:
+        try:
+            for rows in elements():
+                found.extend(rows)
+            break
+        except AssertionError:
+            raise
+        except Exception as error:  # noqa: BLE001  # it is an outcome
+            found.append(error)
+    if root.pull(size) is not None:
+        raise AssertionError("there are elements after the end")
+    coordinator.shut_down(root.close, wait=True)
+    return found
+
+
+def _unoptimized(dataset: Dataset[Any]) -> Dataset[Any]:
+    options = Options()
+    options.optimization.enabled = False
+    return dataset.with_options(options)
+
+
+def _check_spec(dataset: Dataset[Any], found: Sequence[Any]) -> None:
+    good = [element for element in found if not isinstance(element, Exception)]
+    cardinality = dataset.cardinality()
+    if cardinality >= 0 and len(found) == len(good) and cardinality != len(found):
+        raise AssertionError(f"cardinality() is {cardinality}, but there are {len(found)} elements")
+    if not good:
+        return
+    static = spec_is_static(dataset.plan)
+    structure, specs = flatten_spec(dataset.element_spec)
+    for element in good:
+        got_structure, got = flatten_spec(spec_of(element))
+        pairs = zip(specs, got, strict=False)
+        # A spec found by running one element cannot know that the next has another shape.
+        compatible = [spec.is_compatible_with(mine) if static else spec.dtype == mine.dtype for spec, mine in pairs]
+        if got_structure != structure or not all(compatible):
+            raise AssertionError(f"element_spec {dataset.element_spec!r} does not allow {element!r:.200}")
+
+
+def _advance(iterator: Iterator[Any], count: int) -> None:
+    for _ in range(count):
+        try:
+            next(iterator)
+        except StopIteration:
+            raise AssertionError("the iterator ended early") from None
+        except Exception:  # noqa: BLE001, S112  # an element that fails is passed like any other
+            continue
+
+
+def _check_resume(make: Callable[[], Dataset[Any]], found: Sequence[Any], position: int) -> None:
+    with iter(make()) as iterator:
+        _advance(iterator, position)
+        state = iterator.state_dict()
+        assert_plain_data(state)
+        assert_elements_equal(outcomes(iterator), found[position:])  # saving has changed nothing
+    with iter(make()) as resumed:
+        resumed.load_state_dict(state)
+        again = resumed.state_dict()
+        _advance(resumed, min(1, len(found) - position))
+        later = resumed.state_dict()
+        assert_elements_equal(outcomes(resumed), found[position + 1 :])
+    for saved, start in ((again, position), (later, min(position + 1, len(found)))):
+        with iter(make()) as resumed:
+            resumed.load_state_dict(saved)
+            assert_elements_equal(outcomes(resumed), found[start:])
+
+
+def _check_stop(make: Callable[[], Dataset[Any]], position: int) -> None:
+    with no_leaks():
+        iterator = iter(make())
+        _advance(iterator, position)
+        iterator.close()
+        iterator.close()
+        iterator = iter(make())
+        _advance(iterator, position)
+        del iterator
+
+
+def assert_plain_data(state: Any) -> None:
+    """Raise AssertionError unless ``state`` holds nothing but numbers, strings, bytes, arrays, lists and dicts."""
+    if isinstance(state, dict):
+        for key, value in state.items():
+            if not isinstance(key, str):
+                raise AssertionError(f"a state's keys are strings, got {key!r}")  # noqa: TRY004  # a failed check
+            assert_plain_data(value)
+    elif isinstance(state, list):
+        for value in state:
+            assert_plain_data(value)
+    elif isinstance(state, np.ndarray):
+        if state.dtype.hasobject:
+            raise AssertionError(f"a state holds an array of objects: {state!r:.100}")
+    elif type(state) not in _PLAIN:
+        raise AssertionError(f"a state holds a {type(state).__name__}: {state!r:.100}")

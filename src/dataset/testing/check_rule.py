@@ -1,0 +1,50 @@
+"""Holding a rule of the optimizer to its promise: the same elements, at another cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dataset.dataset import Dataset
+from dataset.optimize.driver import optimize
+from dataset.options import Options
+from dataset.plan.node import Node
+from dataset.testing.elements import assert_elements_equal, outcomes
+
+
+def check_rule(rule: str, make: Callable[[], Dataset[Any]], expected_plan: str) -> None:
+    """Check that a rule, alone, makes a certain plan and changes nothing else.
+
+    The elements and the spec stay, and applying the rules again changes nothing.
+
+    Args:
+        rule: the name of its switch in ``Options().optimization``.
+        make: builds the pipeline; seed what is random.
+        expected_plan: the ops after the rule, the last first, as ``described``, joined by `` <- ``. Where the rule must
+            not fire, the plan as it was.
+
+    Raises:
+        AssertionError: if any of this is not so.
+
+    >>> check_rule("noop_elimination", lambda: Dataset.range(3).take(-1).batch(2), "batch(2) <- range(3)")
+    """
+    dataset = make()
+    options = Options()
+    for name in options.optimization.names():
+        setattr(options.optimization, name, name in {"enabled", rule})
+    once = optimize(dataset.plan, options.optimization)
+    described = " <- ".join(_chain(once.plan))
+    if described != expected_plan:
+        raise AssertionError(f"the plan became {described!r}, expected {expected_plan!r}")
+    if optimize(once.plan, options.optimization).fired:
+        raise AssertionError(f"{rule} fires again on its own result {described!r}")
+    if repr(once.plan.element_spec) != repr(dataset.element_spec):
+        raise AssertionError(f"{rule} changed the spec to {once.plan.element_spec!r} from {dataset.element_spec!r}")
+    off = Options()
+    off.optimization.enabled = False
+    plain = outcomes(iter(make().with_options(off)))
+    assert_elements_equal(outcomes(iter(make().with_options(options))), plain)
+
+
+def _chain(node: Node) -> list[str]:
+    return [node.described(), *(part for source in node.inputs for part in _chain(source))]

@@ -1,0 +1,237 @@
+"""The demo on real data: the script as a user runs it, and its functions one by one."""
+
+import importlib.util
+import io as text_io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dataset import TFRecordDataset, io
+
+SCRIPT = Path(__file__).parents[1] / "notebooks" / "digits" / "train.py"
+EPOCHS = 6  # enough for an accuracy above the script's bound, with room to spare
+
+
+@pytest.fixture(scope="module")
+def demo():
+    spec = importlib.util.spec_from_file_location("digits_train", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run_script(cwd, *arguments, **env):
+    command = [sys.executable, "-W", "error", str(SCRIPT), *arguments]
+    return subprocess.run(
+        command, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    result = run_script(folder, "--epochs", str(EPOCHS), "--data-dir", "shards")
+    assert result.returncode == 0, result.stdout + result.stderr
+    return folder, result
+
+
+def losses_and_accuracy(output):
+    return re.findall(r"loss (\d+\.\d+)", output), re.search(r"test accuracy (\d\.\d+)", output)[1]
+
+
+# The script as a whole.
+
+
+def test_every_epoch_shows_a_full_bar_and_a_rate(first_run):
+    _, result = first_run
+    lines = [line for line in result.stdout.splitlines() if line.startswith("epoch")]
+    assert len(lines) == EPOCHS
+    for number, line in enumerate(lines, 1):
+        assert re.fullmatch(
+            rf"epoch {number}/{EPOCHS} \[#{{20}}\] 1437/1437  loss \d\.\d{{4}} +[\d,]+ elements/s", line
+        )
+
+
+def test_the_loss_falls_and_the_accuracy_is_good(first_run):
+    losses, accuracy = losses_and_accuracy(first_run[1].stdout)
+    assert float(losses[-1]) < float(losses[0]) / 2
+    assert 0.92 <= float(accuracy) <= 1
+
+
+def test_output_into_a_file_has_no_carriage_returns_and_no_complaints(first_run):
+    assert "\r" not in first_run[1].stdout
+    assert first_run[1].stderr == ""
+
+
+def test_the_pipeline_is_shown_at_the_end(first_run):
+    tree = first_run[1].stdout.partition("the pipeline:")[2]
+    for word in ("list_files", "interleave", "map", "cache", "shuffle", "batch", "prefetch"):
+        assert word in tree
+
+
+def test_the_shards_hold_the_training_part_and_nothing_else(demo, first_run):
+    paths = sorted((first_run[0] / "shards").iterdir())
+    assert [path.name for path in paths] == [f"train-{i:05d}-of-00006.tfrecord" for i in range(6)]
+    parsed = TFRecordDataset([str(path) for path in paths]).map(io.ExampleParser(demo.FEATURES))
+    found = sorted((bytes(example["image"]), int(example["label"])) for example in parsed)
+    pixels, labels = demo.load_digits()
+    kept = ~demo.is_test_row(len(labels))
+    assert found == sorted(zip((row.tobytes() for row in pixels[kept]), labels[kept].tolist(), strict=True))
+
+
+def test_a_second_run_over_the_same_files_repeats_the_first(first_run):
+    folder, first = first_run
+    second = run_script(folder, "--epochs", str(EPOCHS), "--data-dir", "shards")
+    assert second.returncode == 0, second.stderr
+    assert losses_and_accuracy(second.stdout) == losses_and_accuracy(first.stdout)
+    assert len(list((folder / "shards").iterdir())) == 6
+
+
+def test_without_a_data_dir_nothing_is_left_behind(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    result = run_script(tmp_path, "--epochs", str(EPOCHS), TMPDIR=str(scratch), TEMP=str(scratch), TMP=str(scratch))
+    assert result.returncode == 0, result.stderr
+    assert str(scratch) in result.stdout
+    assert list(scratch.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [scratch]
+
+
+def test_an_accuracy_below_the_bound_is_status_1_and_a_message(demo, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(demo, "ACCURACY_MIN", 1.01)
+    assert demo.main(["--epochs", "1", "--data-dir", str(tmp_path)]) == 1
+    assert re.search(r"must be at least 1\.01, got 0\.\d{4}", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("epochs", ["0", "-1"])
+def test_less_than_one_epoch_is_refused(demo, epochs, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        demo.main(["--epochs", epochs])
+    assert f"must be at least 1, got {epochs}" in capsys.readouterr().err
+
+
+# The data.
+
+
+def test_the_data_is_what_provenance_says(demo):
+    pixels, labels = demo.load_digits()
+    assert (pixels.shape, pixels.dtype) == ((1797, 64), np.uint8)
+    assert (labels.shape, labels.dtype) == ((1797,), np.int64)
+    assert (pixels.min(), pixels.max()) == (0, 16)
+    assert np.bincount(labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+    assert demo.DATA_SHA256 in SCRIPT.with_name("PROVENANCE.md").read_text(encoding="utf-8")
+
+
+def test_another_file_is_refused_with_both_hashes(demo, tmp_path):
+    changed = tmp_path / "digits.csv.gz"
+    changed.write_bytes(demo.DATA.read_bytes() + b"\0")
+    with pytest.raises(ValueError, match=rf"must have SHA-256 {demo.DATA_SHA256}, got [0-9a-f]{{64}}") as caught:
+        demo.load_digits(changed)
+    assert str(changed) in str(caught.value)
+
+
+def test_every_fifth_row_is_for_testing_and_every_digit_is_on_both_sides(demo):
+    _, labels = demo.load_digits()
+    testing = demo.is_test_row(len(labels))
+    assert np.flatnonzero(testing)[:3].tolist() == [0, 5, 10]
+    assert (testing.sum(), (~testing).sum()) == (360, 1437)
+    assert set(labels[testing]) == set(labels[~testing]) == set(range(10))
+
+
+def test_to_xy_gives_one_image_or_many(demo):
+    rows = np.array([[0, 16], [8, 4]], np.uint8)
+    many = {"image": np.array([row.tobytes() for row in rows], object), "label": np.array([3, 7])}
+    images, labels = demo.to_xy(many)
+    np.testing.assert_array_equal(images, np.array([[0, 1], [0.5, 0.25]], np.float32), strict=True)
+    np.testing.assert_array_equal(labels, [3, 7])
+    image, label = demo.to_xy({"image": rows[1].tobytes(), "label": np.int64(7)})
+    np.testing.assert_array_equal(image, np.array([0.5, 0.25], np.float32), strict=True)
+    assert label == 7
+
+
+# The model.
+
+
+def test_log_softmax_gives_distributions(demo):
+    scores = np.random.default_rng(0).normal(size=(5, 10))
+    probabilities = np.exp(demo.log_softmax(scores))
+    np.testing.assert_allclose(probabilities, np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+
+
+def test_log_softmax_survives_huge_scores(demo):
+    np.testing.assert_array_equal(demo.log_softmax(np.array([[1e4, 0.0, -1e4]])), [[0, -1e4, -2e4]])
+
+
+def test_the_loss_of_a_model_that_knows_nothing_is_log_10(demo):
+    loss, _, _ = demo.loss_and_gradients(np.zeros((64, 10)), np.zeros(10), np.ones((4, 64)), np.array([0, 3, 3, 9]))
+    assert loss == pytest.approx(np.log(10))
+
+
+def test_the_gradients_agree_with_numerical_differentiation(demo):
+    rng = np.random.default_rng(1)
+    weights, bias, images = rng.normal(size=(6, 4)), rng.normal(size=4), rng.normal(size=(5, 6))
+    labels = np.array([0, 3, 1, 1, 2])
+    _, *gradients = demo.loss_and_gradients(weights, bias, images, labels)
+    step = 1e-6
+    for values, gradient in zip((weights, bias), gradients, strict=True):
+        assert gradient.shape == values.shape
+        for index in np.ndindex(values.shape):
+            kept = values[index]
+            values[index] = kept + step
+            above = demo.loss_and_gradients(weights, bias, images, labels)[0]
+            values[index] = kept - step
+            below = demo.loss_and_gradients(weights, bias, images, labels)[0]
+            values[index] = kept
+            assert gradient[index] == pytest.approx((above - below) / (2 * step), abs=1e-7)
+
+
+def test_a_step_leaves_the_batch_as_it_was_and_learns_from_it(demo):
+    rng = np.random.default_rng(2)
+    images, labels = rng.random((8, 64), np.float32), np.arange(8)
+    images_before = images.copy()
+    images.flags.writeable = False
+    model = demo.SoftmaxRegression()
+    losses = [model.step(images, labels) for _ in range(50)]
+    np.testing.assert_array_equal(images, images_before)
+    assert losses[-1] < losses[0] / 2
+    assert model.weights.dtype == model.bias.dtype == np.float32
+
+
+# What one watches.
+
+
+class Terminal(text_io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_on_a_terminal_the_bar_is_redrawn_in_place(demo):
+    out = Terminal()
+    bar = demo.ProgressBar("epoch 1/1", 100, out)
+    bar.update(50, "half")
+    bar.finish(100, "full")
+    assert out.getvalue() == f"\repoch 1/1 [{'#' * 10}{'.' * 10}]  50/100  half\repoch 1/1 [{'#' * 20}] 100/100  full\n"
+
+
+def test_elsewhere_only_the_finished_bar_is_written(demo):
+    out = text_io.StringIO()
+    bar = demo.ProgressBar("epoch 1/1", 100, out)
+    bar.update(50, "half")
+    bar.finish(75, "short")
+    assert out.getvalue() == f"epoch 1/1 [{'#' * 15}{'.' * 5}]  75/100  short\n"
+
+
+def test_images_are_drawn_side_by_side(demo):
+    images = np.zeros((2, 64), np.uint8)
+    images[0, 0] = images[1, 63] = 16
+    lines = demo.draw(images, ["left", "right"]).split("\n")
+    assert len(lines) == 9
+    assert lines[0] == "@@"
+    assert lines[7] == " " * 32 + "@@"
+    assert lines[8].split() == ["left", "right"]
