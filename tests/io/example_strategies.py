@@ -178,6 +178,8 @@ def alike(draw, min_size=0, max_size=24):
 
     def record():
         sizes = {key: length if length else int(rng.integers(4)) for key in kinds}
-        return example(*[entry(key, feature(kind, [value(kind) for _ in range(sizes[key])])) for key, kind in kinds.items()])
+        return example(
+            *[entry(key, feature(kind, [value(kind) for _ in range(sizes[key])])) for key, kind in kinds.items()]
+        )
 
     return [record() for _ in range(count)], kinds

@@ -109,6 +109,24 @@ def test_seeking_finds_every_byte(kind):
         assert stream.read(1) == data[offset : offset + 1]
 
 
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+def test_seeking_forward_does_not_begin_again(kind):
+    class Counted(io.BytesIO):
+        taken = 0
+
+        def read(self, size=-1):
+            piece = super().read(size)
+            self.taken += len(piece)
+            return piece
+
+    file = Counted(COMPRESS[kind](random.Random(1).randbytes(300_000)))
+    stream = open_stream(file, kind)
+    for offset in range(0, 300_000, 30_000):
+        stream.seek(offset)
+        stream.read(10)
+    assert file.taken <= len(file.getvalue())
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_seeking_beyond_the_end_says_how_long_the_file_is(kind):
     with pytest.raises(DamagedStreamError, match="has 3 bytes only, and was to be read from byte 4 on"):

@@ -91,8 +91,10 @@ def parse_example(serialized: Records, features: Mapping[str, FeatureSpec]) -> d
 
 def _checked_features(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureSpec]:
     """``features`` as a dict of its own, or an error that says what is wrong with it."""
-    if not isinstance(features, Mapping) or not features:
-        raise ValueError(f"parse_example: features must be a dict from name to feature, not empty, got {features!r}")
+    if not isinstance(features, Mapping):
+        raise TypeError(f"parse_example: features must be a dict from name to feature, got {features!r}")
+    if not features:
+        raise ValueError("parse_example: features must name at least one feature, got none")
     for name, feature in features.items():
         if not isinstance(feature, FeatureSpec):
             raise TypeError(
@@ -122,7 +124,7 @@ class ExampleParser:
 
     Raises:
         ValueError: if ``features`` is empty, or holds a FixedLenSequenceFeature without allow_missing.
-        TypeError: if it holds anything but features.
+        TypeError: if it is no dict of features.
 
     >>> from dataset.io.example import encode_example
     >>> parser = ExampleParser({"x": FixedLenFeature((2,), np.int64), "y": VarLenFeature(bytes)})

@@ -81,7 +81,7 @@ class BatchOperator(UnaryOperator):
         """The batches in the first ``whole`` elements; if one of several cannot be made, those before it."""
         try:
             batches = self._stack(waiting.slice(0, whole), size)
-        except SpecError:
+        except Exception:
             if whole > size:
                 return self._stack_whole(waiting, size, size)
             self._wait(waiting, whole)

@@ -85,7 +85,10 @@ class GeneratorOperator(Operator):
             self._advance(n)
         item = self._ready.popleft()
         if isinstance(item, Exception):
-            raise item
+            try:
+                raise item
+            finally:
+                del item
         if item.length > n:
             self._ready.appendleft(item.slice(n, item.length))
             item = item.slice(0, n)
@@ -94,23 +97,25 @@ class GeneratorOperator(Operator):
     def _advance(self, n: int) -> None:
         """Take up to ``n`` values from the generator."""
         rows: list[Any] = []
-        failure: Exception | None = None
+        failure = self._collect(rows, n)
+        if rows:
+            self._convert(rows)
+        if failure is not None:
+            self._fail(failure)
+
+    def _collect(self, rows: list[Any], n: int) -> Exception | None:
         try:
             if self._values is None:
                 self._values = iter(self.node.function(*self.node.arguments))
             for row in self._values:
                 rows.append(row)
                 if len(rows) == n:
-                    break
-            else:
-                self._ended = True
+                    return None
         except Exception as error:  # noqa: BLE001  # raised at its place
             self._ended = True
-            failure = error
-        if rows:
-            self._convert(rows)
-        if failure is not None:
-            self._fail(failure)
+            return error
+        self._ended = True
+        return None
 
     def _convert(self, rows: list[Any]) -> None:
         try:

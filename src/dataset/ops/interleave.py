@@ -101,7 +101,10 @@ class InterleaveOperator(UnaryOperator):
     def _serve_pending(self, n: int) -> Chunk:
         item = self._pending.popleft()
         if isinstance(item, BaseException):
-            raise item
+            try:
+                raise item
+            finally:
+                del item
         if item.length > n:
             self._pending.appendleft(item.slice(n, item.length))
         return item.slice(0, min(n, item.length))
@@ -145,7 +148,10 @@ class InterleaveOperator(UnaryOperator):
         if slot.ahead is None:
             if slot.error is not None:
                 error, slot.error = slot.error, None
-                raise error
+                try:
+                    raise error
+                finally:
+                    del error
             return None
         chunk, rest = slot.ahead, None
         if chunk.length > n:

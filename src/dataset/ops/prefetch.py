@@ -92,19 +92,20 @@ class PrefetchOperator(UnaryOperator):
         self._held -= _elements(item)
         self._freed.notify()
         if isinstance(item, BaseException):
-            raise item
+            try:
+                raise item
+            finally:
+                del item  # see runtime/operator.py on exceptions that are kept
         return item
 
     def _run(self) -> None:
         count = 1
         while count := self._reserve(count):
             started = time.perf_counter()
-            item = self._make(count)
-            seconds = time.perf_counter() - started
-            self._deliver(item, count)
-            if item is None:
+            ended = self._deliver(self._make(count), count)
+            count = _next_count(count, time.perf_counter() - started)
+            if ended:
                 return
-            count = _next_count(count, seconds)
 
     def _reserve(self, wanted: int) -> int:
         """Wait for room, and take it: how many elements to make, 0 to stop."""
@@ -124,7 +125,12 @@ class PrefetchOperator(UnaryOperator):
         except BaseException as error:  # noqa: BLE001  # raised by pull, in the consumer's thread
             return error
 
-    def _deliver(self, item: Chunk | BaseException | None, reserved: int) -> None:
+    def _deliver(self, item: Chunk | BaseException | None, reserved: int) -> bool:
+        """Put what was made into the queue; True if it was the end.
+
+        The thread keeps no reference to it: an exception refers to the frames of the consumer that it is raised in, and
+        through them to the iterator, which would then never be dropped.
+        """
         with self._filled:
             self._working = False
             self._held -= reserved
@@ -134,6 +140,7 @@ class PrefetchOperator(UnaryOperator):
                 self._held += _elements(item)
                 self._items.append(item)
             self._filled.notify_all()
+            return self._ended
 
     def _wake(self) -> None:
         with self._filled:

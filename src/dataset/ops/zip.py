@@ -85,14 +85,17 @@ class ZipOperator(Operator):
     def pull(self, n: int) -> Chunk | None:
         if self._error is not None:
             pending, self._error = self._error, None
-            raise pending
+            try:
+                raise pending
+            finally:
+                del pending
         if self.ended:
             return None
         count = self._step(n)
         for index, feed in enumerate(self.feeds):
-            error = feed.gather(count)
-            if error is not None:
-                return self._fail(index, feed.length, error)
+            self._error = feed.gather(count)
+            if self._error is not None:
+                return self._fail(index, feed.length)
             count = min(count, feed.length)
             if not count:
                 self.ended = True
@@ -108,7 +111,7 @@ class ZipOperator(Operator):
             return limited
         return 1
 
-    def _fail(self, failed: int, before: int, error: Exception) -> Chunk | None:
+    def _fail(self, failed: int, before: int) -> Chunk | None:
         """Give what came before the exception, and keep the others in step with the source that raised."""
         output = self._join(before) if before and all(feed.gather(before) is None for feed in self.feeds) else None
         for index, feed in enumerate(self.feeds):
@@ -116,10 +119,7 @@ class ZipOperator(Operator):
                 feed.drop_one()
             elif feed.left is not None and feed.left > 0:
                 feed.left -= 1
-        if output is None:
-            raise error
-        self._error = error
-        return output
+        return self.pull(1) if output is None else output
 
     def _join(self, count: int) -> Chunk | None:
         count = min(count, *(feed.length for feed in self.feeds))

@@ -114,6 +114,8 @@ def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array
     else:
         arrays = [np.asarray(v, object) if isinstance(v, bytes) else np.asarray(v) for v in column]
         dtype = arrays[0].dtype
+    if not shape and not any(array.ndim for array in arrays):
+        return stack_column(column)  # type: ignore[no-any-return]  # scalars: nothing to fill up
     _require_equal(
         arrays, "dtype", [array.dtype for array in arrays] if arrays[0].dtype != object else [0] * len(arrays)
     )

@@ -126,7 +126,10 @@ class ElementwiseOperator(UnaryOperator):
     def _serve(self, n: int) -> Chunk:
         item = self._ready.popleft()
         if isinstance(item, BaseException):
-            raise item
+            try:
+                raise item
+            finally:
+                del item
         if item.length > n:
             self._ready.appendleft(item.slice(n, item.length))
             item = item.slice(0, n)
@@ -134,27 +137,33 @@ class ElementwiseOperator(UnaryOperator):
 
     def _call(self, inputs: Chunk) -> Chunk | None:
         results: list[Any] = []
-        error: BaseException | None = None
-        try:
-            # extend() keeps what came before an exception, so that nothing is called twice.
-            results.extend(map(self.function, *arguments(inputs)))
-        except BaseException as raised:  # noqa: BLE001  # it is raised again, at its place
-            error = raised
+        error = self._collect(results, inputs)
         done = len(results)
         if done == inputs.length:
             return self._finish(inputs, results)
+        output = self._finish(inputs.slice(0, done), results) if done else None
         if error is None:
             error = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
-        if not isinstance(error, Exception):  # KeyboardInterrupt and its like are about the program, not the element
-            self._todo = self._behind(inputs, done)
-            output = self._finish(inputs.slice(0, done), results) if done else None
-            if output is not None:
-                self._ready.appendleft(output)
+        if isinstance(error, Exception):
+            self._todo = self._behind(inputs, done + 1)
+            self._fail(error)
+            return self._first(output)
+        # KeyboardInterrupt and its like are about the program, not about this element: raised now, and nothing is lost.
+        self._todo = self._behind(inputs, done)
+        if output is not None:
+            self._ready.appendleft(output)
+        try:
             raise error
-        self._todo = self._behind(inputs, done + 1)
-        output = self._finish(inputs.slice(0, done), results) if done else None
-        self._fail(error)
-        return self._first(output)
+        finally:
+            del error
+
+    def _collect(self, results: list[Any], inputs: Chunk) -> BaseException | None:
+        try:
+            # extend() keeps what came before an exception, so that nothing is called twice.
+            results.extend(map(self.function, *arguments(inputs)))
+        except BaseException as error:  # noqa: BLE001  # it is raised again, at its place
+            return error
+        return None
 
     def _behind(self, inputs: Chunk, start: int) -> Chunk | None:
         rest = inputs.slice(start, inputs.length) if start < inputs.length else None

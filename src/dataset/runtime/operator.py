@@ -4,7 +4,9 @@ Demand decides the size. ``pull(n)`` gives between 1 and ``n`` elements, and an 
 than it needs to answer; so nothing runs for elements that nobody asked for. An operator that reads ahead says how far.
 
 An exception takes the place of one element: it comes out after everything before it, once, and the next ``pull`` goes
-on behind it.
+on behind it. An exception that is kept until then refers, once raised, to the frames that it passes, and through them
+to the iterator. So a function that raises a kept exception deletes its own variable for it: else exception and frame
+would hold each other, and dropping the iterator would end its threads only at the next garbage collection.
 """
 
 from __future__ import annotations
