@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.list_files import matching_files
+from dataset.io.list_files import ListFiles, matching_files
 from dataset.io.tfrecord_dataset import TFRecord
 from dataset.ops.batch import Batch
 from dataset.ops.cache import Cache
@@ -205,7 +205,7 @@ class Dataset(Generic[T_co]):
         ['a.txt', 'b.txt']
         """
         files = matching_files(file_pattern)
-        source = TensorSlices(np.array(files, object), name=name)
+        source = ListFiles(np.array(files, object), name=name)
         if shuffle is False:
             return Dataset(source)
         return Dataset(Shuffle(source, len(files), seed, name=name))

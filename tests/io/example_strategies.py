@@ -33,10 +33,7 @@ def packed(kind, values):
     """The list message in its usual form."""
     if kind == "bytes":
         return b"".join(field(1, value) for value in values)
-    if kind == "float":
-        content = struct.pack(f"<{len(values)}f", *values)
-    else:
-        content = b"".join(map(varint, values))
+    content = struct.pack(f"<{len(values)}f", *values) if kind == "float" else b"".join(map(varint, values))
     return field(1, content) if content else b""
 
 
@@ -177,7 +174,7 @@ def alike(draw, min_size=0, max_size=24):
         return int(rng.choice([rng.integers(100), rng.integers(1000), rng.integers(-(1 << 62), 1 << 62)]))
 
     def record():
-        sizes = {key: length if length else int(rng.integers(4)) for key in kinds}
+        sizes = {key: length or int(rng.integers(4)) for key in kinds}
         return example(
             *[entry(key, feature(kind, [value(kind) for _ in range(sizes[key])])) for key, kind in kinds.items()]
         )

@@ -404,7 +404,19 @@ def test_two_features_may_read_one_key():
     record = encode_example({"x": [1, 2]})
     spec = {"x": VarLenFeature(I64), "again": RaggedFeature(I64, value_key="x")}
     assert parse_single_example(record, spec)["again"].tolist() == [1, 2]
-    assert parse_example([record], spec)["again"].to_list() == [[1, 2]]
+    batch = parse_example([record], spec)
+    batch["x"].values[:] = 0
+    assert batch["again"].to_list() == [[1, 2]]
+
+
+def test_a_dict_of_features_may_change_between_calls():
+    record = encode_example({"x": 1, "y": 2})
+    spec = {"x": FixedLenFeature((), I64)}
+    assert parse_single_example(record, spec) == {"x": 1}
+    spec["y"] = spec.pop("x")
+    assert parse_single_example(record, spec) == {"y": 2}
+    spec["y"] = FixedLenFeature((1,), I64)
+    assert parse_example([record], spec)["y"].tolist() == [[2]]
 
 
 def test_the_parser_knows_its_spec_and_can_be_pickled():

@@ -16,9 +16,10 @@ from dataset.io.example import (
     encode_example,
 )
 from dataset.io.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
-from dataset.io.image import decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png, resize
+from dataset.io.image import decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
 from dataset.io.parse_example import ExampleParser, parse_example, parse_single_example
 from dataset.io.raw import decode_raw
+from dataset.io.resize import resize
 from dataset.io.tfrecord import TFRecordOptions, TFRecordWriter
 
 __all__ = [

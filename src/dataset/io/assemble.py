@@ -1,6 +1,6 @@
 """What each kind of feature makes of its values: one Assembler per kind, with a method per way to be asked.
 
-    one(values)       the value for a single record, from one array or sequence of values per key; None where it is missing
+    one(values)       the value for a single record, from an array or sequence of values per key; None if it is missing
     batch(columns)    the value for n records, from one Column per key
     rows(columns)     a list of n values, each as ``one`` gives it; for dense features the array itself
 
@@ -9,6 +9,7 @@ What is here knows no bytes and no keys; a wrong number of values is reported as
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
@@ -28,7 +29,6 @@ from dataset.io.features import (
     RowSplits,
     RowStarts,
     UniformRowLength,
-    ValueRowIds,
     VarLenFeature,
 )
 from dataset.plan.spec import BYTES
@@ -77,7 +77,7 @@ class Assembler(Generic[F]):
         """The n values of n records."""
         column = columns[0]
         splits = _splits(column.counts).tolist()
-        return [self.one([column.values[a:b]]) for a, b in zip(splits, splits[1:], strict=False)]
+        return [self.one([column.values[a:b]]) for a, b in itertools.pairwise(splits)]
 
 
 class Fixed(Assembler[FixedLenFeature]):
@@ -230,8 +230,8 @@ class Ragged(Assembler[RaggedFeature]):
             return RaggedTensor(columns[0].values, _splits(columns[0].counts))
         records = self.rows(columns)
         if not records:
-            records = [self.one([None] * len(columns))]
-            return _stack(records)[:0]
+            nothing: RaggedTensor = _stack([self.one([None] * len(columns))])[:0]
+            return nothing
         return _stack(records)
 
     def rows(self, columns: Sequence[Column]) -> list[Array | RaggedTensor]:
@@ -269,7 +269,6 @@ def _to_splits(partition: Partition, given: Array | None, total: int) -> Ints:
         return np.append(numbers, total)
     if isinstance(partition, RowLimits):
         return np.concatenate([np.zeros(1, np.int64), numbers])
-    assert isinstance(partition, ValueRowIds)  # noqa: S101  # the last of the union
     return _splits_of_ids(numbers, total)
 
 

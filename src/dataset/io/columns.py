@@ -1,7 +1,7 @@
 """From the places of values in bytes to arrays of values: one Column per key, for a batch and for a single record.
 
 A Column holds the values of one key end to end, and how many of them each record has. What shape a feature gives them
-is assemble.py; where they lie in the bytes is wire.py.
+is assemble.py; where they lie in the bytes is locate.py.
 
 Numbers are decoded for all records at once. Packed varints: a byte below 128 ends a value, so the positions of these
 bytes are where values end; then each value is put together from the seven-bit groups before, as many passes as the
@@ -12,7 +12,7 @@ and go a shorter way.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,9 @@ from google.protobuf.message import DecodeError
 
 from dataset.errors import ParseError
 from dataset.io.example import BytesList, FloatList, Int64List
-from dataset.io.wire import Lists
+from dataset.io.layout import length_field
+from dataset.io.locate import Lists
+from dataset.io.wire import WALKERS_MIN
 from dataset.plan.spec import BYTES
 
 __all__ = ["Column", "Problem", "column", "decode_one", "kind_of", "object_array", "unpack_varints"]
@@ -30,6 +32,7 @@ Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
 
 _Read = tuple[Ints, Array, int]  # counts, values, each: see Column
+_NONE = np.zeros(0, np.int64)
 _KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
 _LISTS: dict[int, Any] = {1: BytesList, 2: FloatList, 3: Int64List}
 
@@ -57,6 +60,10 @@ class Column:
     counts: Ints
     values: Array
     each: int = -1
+
+    def copy(self) -> Column:
+        """The same with values of its own."""
+        return replace(self, values=self.values.copy())
 
 
 def kind_of(dtype: np.dtype[Any]) -> int:
@@ -122,15 +129,44 @@ def _pieces(lists: Lists) -> list[bytes]:
 
 
 def _read_bytes(lists: Lists) -> _Read:
-    values = _pieces(lists)
     if lists.sole is None or lists.sole.all():
+        values = _pieces(lists)
         return np.ones(len(values), np.int64), object_array(values), 1
-    odd = _irregular(lists)
-    per_record = [[value] if sole else [] for value, sole in zip(values, lists.sole.tolist(), strict=True)]
-    for row in odd:
-        per_record[row] = list(_message(lists, row, 1).value)
-    counts = np.fromiter(map(len, per_record), np.int64, len(per_record))
-    return counts, object_array([value for items in per_record for value in items]), -1
+    rows, first, end, left = _walk_values(lists)
+    data = lists.buffer.data
+    values = [data[a:b] for a, b in zip(first.tolist(), end.tolist(), strict=True)]
+    for row in left.tolist():
+        found = _message(lists, row, 1).value
+        values.extend(found)
+        rows = np.append(rows, np.full(len(found), row))
+    order = np.argsort(rows, kind="stable")  # the walk goes from value to value, not from record to record
+    counts = np.bincount(rows, minlength=len(lists.start)).astype(np.int64, copy=False)
+    return counts, object_array(values)[order], -1
+
+
+def _walk_values(lists: Lists) -> tuple[Ints, Ints, Ints, Ints]:
+    """Walk all lists of bytes in lock step, as wire.py walks entries: each value's record, start and end.
+
+    The fourth are the records that are left to protobuf, because they are odd or go on when few others do.
+    """
+    left = np.flatnonzero(lists.end > lists.start)
+    rows, cursor, stop = left, lists.start[left], lists.end[left]
+    steps = [(_NONE, _NONE, _NONE)]
+    odd = [_NONE]
+    while len(rows) >= WALKERS_MIN:
+        ok, first, size = length_field(lists.buffer.words, cursor, 0x0A)
+        cursor = first + size
+        ok &= cursor <= stop
+        odd.append(rows[~ok])
+        steps.append((rows[ok], first[ok], cursor[ok]))
+        more = ok & (cursor < stop)
+        rows, cursor, stop = rows[more], cursor[more], stop[more]
+    left = np.concatenate([*odd, rows])
+    row, first, end = (np.concatenate(column) for column in zip(*steps, strict=True))
+    if len(left):
+        kept = ~np.isin(row, left)
+        row, first, end = row[kept], first[kept], end[kept]
+    return row, first, end, left
 
 
 def _read_floats(lists: Lists) -> _Read:
@@ -165,10 +201,12 @@ def _read_short_ints(lists: Lists) -> Ints | None:
     if longest == 1:
         values = lists.buffer.octets[lists.first].astype(np.int64)
         return values if (values < 0x80).all() else None
-    words = lists.buffer.words[lists.first] & ((1 << 8 * sizes) - 1)
-    if ((~words & 0x80808080 & ((1 << 8 * sizes) - 1)) != 1 << 8 * sizes - 1).any():  # only the last byte ends a value
+    last = np.int64(0x80) << 8 * (sizes - 1)  # the bit that must be clear in the last byte, and in no other
+    words = lists.buffer.words[lists.first] & ((last << 1) - 1)
+    if (words & 0x80808080 != (last - 1) & 0x80808080).any():
         return None
-    return (words & 0x7F) | (words >> 1 & 0x3F80) | (words >> 2 & 0x1FC000) | (words >> 3 & 0xFE00000)
+    values = (words & 0x7F) | (words >> 1 & 0x3F80)
+    return values if longest == 2 else values | (words >> 2 & 0x1FC000) | (words >> 3 & 0xFE00000)
 
 
 def _payload_size(packed: bytes) -> int:

@@ -219,12 +219,16 @@ def _pack_varints(values: npt.NDArray[np.int64]) -> bytes:
     if largest < 0x80:
         return unsigned.astype(np.uint8).tobytes()
     groups = -(-largest.bit_length() // 7)
-    rest = unsigned[:, None] >> np.arange(0, 7 * groups, 7, dtype=np.uint64)  # row: what remains from each group on
-    octets = (rest & np.uint64(0x7F)).astype(np.uint8)
-    octets[:, :-1] |= (rest[:, 1:] > 0).astype(np.uint8) << 7  # more follows
+    octets = np.empty((len(values), groups), np.uint8)
     used = np.ones(octets.shape, np.bool_)
-    used[:, 1:] = rest[:, 1:] > 0
-    return octets[used].tobytes()
+    rest = unsigned
+    for i in range(groups):
+        octets[:, i] = rest & np.uint64(0x7F)
+        rest = rest >> np.uint64(7)
+        if i + 1 < groups:
+            used[:, i + 1] = more = rest > 0
+            octets[:, i] |= more.view(np.uint8) << 7
+    return octets.ravel().take(np.flatnonzero(used)).tobytes()  # several times faster than a boolean index
 
 
 def _packed_feature(kind: bytes, packed: bytes) -> bytes:

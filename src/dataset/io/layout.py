@@ -20,10 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Entry", "Layout", "entries_of"]
+__all__ = ["Entry", "Layout", "entries_of", "length_field"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+_ENTRIES_MAX = 1024  # a record with more is left to protobuf, which walks it faster than a loop in Python
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +98,8 @@ def entries_of(record: bytes) -> list[Entry] | None:
     """The entries of a record that is regular in the sense of wire.py, with different keys; None for any other."""
     try:
         at, end = _expect(record, 0, 0x0A, len(record))
-        entries = []
-        while at < end:
+        entries: list[Entry] = []
+        while at < end and len(entries) <= _ENTRIES_MAX:
             entries.append(_entry(record, at))
             at = entries[-1].end
     except (IndexError, ValueError):
@@ -128,8 +130,6 @@ class Layout:
             entry.payload - entry.content if entry.payload and (entry.kind != 1 or entry.key in single) else 0
             for entry in entries
         ]
-        self._head = entries[0].at  # the tag and length of Features
-        self._head_length = _Varints(np.array([self._head - 1]))
         self._steps = [(entry.content - entry.at - entry.widths[2], entry.widths[2]) for entry in entries]
         self._plan_constants(entries)
         self._plan_lengths(entries)
@@ -144,8 +144,7 @@ class Layout:
             known = b"\xff" + of_entry + b"\xff" * (len(entry.key) + 3) + of_feature + b"\xff"
             if payload:
                 fixed, known = fixed + of_list + b"\x0a", known + of_list + b"\xff"
-            for at in range(0, len(fixed), 8):
-                rows.append((i, at, _word(known[at : at + 8]), _word(fixed[at : at + 8])))
+            rows.extend((i, at, _word(known[at : at + 8]), _word(fixed[at : at + 8])) for at in range(0, len(fixed), 8))
         table = np.array(rows, np.int64)
         self._constant_of = table[:, 0]
         self._constant_at, self._constant_mask, self._constant_value = table.T[1:, :, None]
@@ -173,18 +172,13 @@ class Layout:
         """
         shape = (len(self._steps), len(starts))
         at, content, end = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape, np.int64)
-        cursor = starts + self._head
+        ok, cursor, features = length_field(words, starts, 0x0A)
+        ok &= cursor + features == ends
         for i, (distance, width) in enumerate(self._steps):
             np.minimum(cursor, ends, out=at[i])  # what is unconfirmed must not lead out of the buffer
-            cursor = at[i] + distance
-            size = _decode(words[cursor], width)
-            cursor += width
-            content[i] = cursor
-            cursor += size
-            end[i] = cursor
-        ok = cursor == ends
-        ok &= (words[starts] & 0xFF) == 0x0A
-        ok &= self._head_length.stand_in(words[starts + 1], ends - starts - self._head)
+            np.add(at[i], distance + width, out=content[i])
+            cursor = np.add(content[i], _decode(words[distance:], at[i], width), out=end[i])
+        ok &= cursor == ends
         ok &= ((words[at[self._constant_of] + self._constant_at] & self._constant_mask) == self._constant_value).all(0)
         lengths = (end - content)[self._length_of] + self._length_more
         ok &= self._lengths.stand_in(words[at[self._length_of] + self._length_at], lengths).all(0)
@@ -217,13 +211,27 @@ class _Varints:
         return result
 
 
-def _decode(words: Ints, width: int) -> Ints:
-    """The varint of ``width`` bytes at the low end of each word, if it is one."""
-    result = words & 0x7F if width > 1 else words & 0xFF
-    if width > 1:
-        result |= words >> 1 & 0x3F80
-    if width > 2:
-        result |= words >> 2 & 0x1FC000
-    if width > 3:
-        result |= words >> 3 & 0xFE00000
-    return result
+def length_field(words: Ints, at: Ints, tag: int) -> tuple[Bools, Ints, Ints]:
+    """Read tag and length at each position: whether the tag is ``tag``, where the content begins, its length.
+
+    Lengths take one to four bytes here. The lowest clear top bit among them ends the varint; ``used`` covers the bytes
+    up to there, and is -1, whose bit count NumPy says is 1, where four bytes don't suffice.
+    """
+    word = words[at]
+    ok = (word & 0xFF) == tag
+    word >>= 8
+    stop = ~word & 0x80808080
+    used = stop ^ (stop - 1)
+    width = np.bitwise_count(used) >> 3
+    word &= used
+    size = (word & 0x7F) | (word >> 1 & 0x3F80) | (word >> 2 & 0x1FC000) | (word >> 3 & 0xFE00000)
+    return ok & (width > 0), at + 1 + width, size
+
+
+def _decode(words: Ints, at: Ints, width: int) -> Ints:
+    """The varint of ``width`` bytes at each position, if it is one. Shifted ``words`` save an addition."""
+    word: Ints = words[at]
+    if width == 1:
+        return word & 0xFF
+    size = (word & 0x7F) | (word >> 1 & 0x3F80)
+    return size if width == 2 else size | (word >> 2 & 0x1FC000) | (word >> 3 & (0xFE00000 if width == 4 else 0))

@@ -1,15 +1,32 @@
-"""list_files(pattern): the names of the files that match, found when it is called."""
+"""list_files(pattern): the names of the files that match, found when it is called.
+
+To the rest of the library the names are slices of an array, so what holds for those (shuffling indices, a known
+cardinality) holds for files.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dataset.io.files import path_string
+from dataset.ops.tensor_slices import TensorSlices
+
+
+@dataclass(frozen=True, eq=False)
+class ListFiles(TensorSlices):
+    """File names, in the order given."""
+
+    op: ClassVar[str] = "list_files"
+
+    def described(self) -> str:
+        count = self.cardinality()
+        return f"list_files({count} file{'s' if count != 1 else ''})"
 
 
 def matching_files(file_pattern: Any) -> list[str]:

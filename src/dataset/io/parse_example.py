@@ -1,6 +1,6 @@
 """Parsing tf.train.Example records into NumPy values: parse_example, parse_single_example, ExampleParser.
 
-This is the front of four rooms: features.py says what is wanted, wire.py finds it in the bytes, columns.py decodes it,
+This is the front: features.py says what is wanted, locate.py finds it in the bytes, columns.py decodes it, and
 assemble.py gives it its shape. Here are the checks of arguments, and the sentences that say what is wrong with a
 record. Files are none of its business.
 """
@@ -17,19 +17,17 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.assemble import Assembler, Fixed, assembler_for
-from dataset.io.columns import Problem, column, decode_one, kind_of, wrong_kind
+from dataset.io.columns import Column, Problem, column, decode_one, kind_of, wrong_kind
 from dataset.io.features import (
     FeatureSpec,
     FixedLenFeature,
     FixedLenSequenceFeature,
-    RaggedFeature,
-    VarLenFeature,
     dtype_of,
     keys_of,
 )
+from dataset.io.locate import Locator
 from dataset.io.reference import list_in, read_features
 from dataset.io.template import Template, Templates
-from dataset.io.wire import Locator
 from dataset.plan.spec import ComponentSpec
 
 __all__ = ["ExampleParser", "parse_example", "parse_single_example"]
@@ -50,20 +48,21 @@ def parse_single_example(serialized: bytes, features: Mapping[str, FeatureSpec])
         features: what to read, by name.
 
     Returns:
-        By name, in the order of ``features``: for FixedLenFeature an array of its shape (a NumPy scalar or ``bytes`` for
-        shape ()), for FixedLenSequenceFeature one of shape (rows, *shape), for VarLenFeature a SparseTensor of rank 1,
-        for RaggedFeature a RaggedTensor (a 1-D array if it has no partitions). Arrays of bytes are object arrays.
+        By name, in the order of ``features``: for FixedLenFeature an array of its shape (a NumPy scalar or ``bytes``
+        for shape ()), for FixedLenSequenceFeature one of shape (rows, *shape), for VarLenFeature a SparseTensor of
+        rank 1, for RaggedFeature a RaggedTensor (a 1-D array if it has no partitions). Arrays of bytes are object
+        arrays.
 
     Raises:
         ParseError: if the bytes are no Example, a feature without default is missing, is of another kind, or has the
             wrong number of values.
 
-    >>> from dataset.io.example import encode_example
-    >>> record = encode_example({"label": 3, "words": ["a", "bc"]})
-    >>> parse_single_example(record, {"label": FixedLenFeature((), np.int64), "words": RaggedFeature(bytes)})
+    >>> from dataset import io
+    >>> record = io.encode_example({"label": 3, "words": ["a", "bc"]})
+    >>> parse_single_example(record, {"label": io.FixedLenFeature((), np.int64), "words": io.RaggedFeature(bytes)})
     {'label': np.int64(3), 'words': array([b'a', b'bc'], dtype=object)}
     """
-    return ExampleParser(features).parse_one(serialized)
+    return _prepared(features).parse_one(serialized)
 
 
 def parse_example(serialized: Records, features: Mapping[str, FeatureSpec]) -> dict[str, Any]:
@@ -81,12 +80,34 @@ def parse_example(serialized: Records, features: Mapping[str, FeatureSpec]) -> d
     Raises:
         ParseError: as parse_single_example, with the record's position.
 
-    >>> from dataset.io.example import encode_example
-    >>> records = [encode_example({"x": [1, 2]}), encode_example({"x": [3]})]
-    >>> parse_example(records, {"x": RaggedFeature(np.int64)})
+    >>> from dataset import io
+    >>> records = [io.encode_example({"x": [1, 2]}), io.encode_example({"x": [3]})]
+    >>> parse_example(records, {"x": io.RaggedFeature(np.int64)})
     {'x': RaggedTensor([[1, 2], [3]], dtype=int64)}
     """
-    return ExampleParser(features).parse_batch(serialized)
+    return _prepared(features).parse_batch(serialized)
+
+
+_recent: dict[int, tuple[list[tuple[str, FeatureSpec]], ExampleParser]] = {}
+_RECENT_MAX = 32
+
+
+def _prepared(features: Mapping[str, FeatureSpec]) -> ExampleParser:
+    """A parser for ``features``, kept for the next call: preparing one costs as much as parsing fifty records.
+
+    Found by the identity of the dict, and confirmed by its items, for the dict may have changed or be another by now.
+    """
+    if type(features) is not dict:
+        return ExampleParser(features)
+    items = list(features.items())
+    known = _recent.get(id(features))
+    if known is not None and known[0] == items:
+        return known[1]
+    parser = ExampleParser(features)
+    if len(_recent) >= _RECENT_MAX:
+        _recent.clear()
+    _recent[id(features)] = (items, parser)
+    return parser
 
 
 def _checked_features(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureSpec]:
@@ -126,9 +147,9 @@ class ExampleParser:
         ValueError: if ``features`` is empty, or holds a FixedLenSequenceFeature without allow_missing.
         TypeError: if it is no dict of features.
 
-    >>> from dataset.io.example import encode_example
-    >>> parser = ExampleParser({"x": FixedLenFeature((2,), np.int64), "y": VarLenFeature(bytes)})
-    >>> parser(encode_example({"x": [1, 2]}))["x"]
+    >>> from dataset import io
+    >>> parser = ExampleParser({"x": io.FixedLenFeature((2,), np.int64), "y": io.VarLenFeature(bytes)})
+    >>> parser(io.encode_example({"x": [1, 2]}))["x"]
     array([1, 2])
     >>> parser.element_spec["y"]
     SparseTensorSpec(shape=(None,), dtype=bytes)
@@ -219,17 +240,20 @@ class ExampleParser:
         self._readers[len(serialized)] = (template, readers)
 
     def _parse_many(self, serialized: Records, *, rows: bool) -> dict[str, Any]:
-        """n records: per-element values where ``rows``, else batched ones."""
+        """Parse n records: into per-element values where ``rows``, else into batched ones."""
         records = _as_records(serialized)
         lists = self._locator.locate(records)
         result = {}
-        columns: dict[int, Any] = {}
+        columns: dict[int, Column] = {}
         for name, assembler, numbers in self._plan:
             try:
+                needed = []
                 for number in numbers:
-                    if number not in columns:
-                        columns[number] = column(lists[self._place[number]], self._kinds[number])
-                needed = [columns[number] for number in numbers]
+                    if number in columns:  # for another feature, which must not share memory with this one
+                        needed.append(columns[number].copy())
+                    else:
+                        needed.append(column(lists[self._place[number]], self._kinds[number]))
+                        columns[number] = needed[-1]
                 result[name] = assembler.rows(needed) if rows else assembler.batch(needed)
             except Problem as problem:
                 raise _sentence(problem, name, problem.row) from None

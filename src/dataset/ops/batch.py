@@ -11,7 +11,6 @@ from dataset.plan.cardinality import map_known
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.node import UnaryNode
 from dataset.plan.spec import map_spec
-from dataset.plan.structure import Structure
 from dataset.runtime.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
@@ -66,9 +65,17 @@ class BatchOperator(UnaryOperator):
 
     def pull(self, n: int) -> Chunk | None:
         size = self.node.batch_size
-        ended = self._collect(n * size, size)
         if not self._waiting:
-            return None
+            chunk = self._pull_or_drop(n * size)
+            if chunk is None:
+                return None
+            if chunk.length == size:  # the usual case: the chunk is the batch
+                try:
+                    return self._stack(chunk, size)
+                finally:
+                    self.position += size
+            self._waiting.append(chunk)
+        ended = self._collect(n * size, size)
         waiting = Chunk.concatenate(self._waiting)
         whole = waiting.length - waiting.length % size
         if whole:
@@ -100,8 +107,8 @@ class BatchOperator(UnaryOperator):
             chunk = self._pull_or_drop(wanted - have)
             if chunk is None:
                 return True
-            if self._waiting and chunk.structure != self._waiting[0].structure:
-                raise self._different_structure(chunk.structure)
+            if chunk.structure != self._waiting[0].structure:
+                raise self._different_structure(chunk)
             self._waiting.append(chunk)
             have += chunk.length
         return False
@@ -115,31 +122,33 @@ class BatchOperator(UnaryOperator):
             self._waiting = []
             raise
 
-    def _different_structure(self, structure: Structure) -> SpecError:
-        return SpecError(
+    def _different_structure(self, chunk: Chunk) -> SpecError:
+        """The batch that cannot be made is dropped; the next one begins where the structure changes."""
+        error = SpecError(
             f"{self.node.located()}: all elements of a batch need one structure, got {self._waiting[0].structure!r} "
-            f"and {structure!r}"
+            f"and {chunk.structure!r}"
         )
+        self.position += sum(waiting.length for waiting in self._waiting)
+        self._waiting = [chunk]
+        return error
 
     def _stack(self, elements: Chunk, size: int) -> Chunk:
         """The batches of ``size`` in ``elements``, one element each."""
-        count = elements.length // size
+        columns: list[Column] = []
+        index = 0
         try:
-            columns = [self._batches(index, column, size) for index, column in enumerate(elements.columns())]
+            for index, column in enumerate(elements.columns()):  # read where it went wrong
+                if elements.length == size:
+                    columns.append([self.stack(index, column)])
+                else:
+                    starts = range(0, elements.length, size)
+                    columns.append([self.stack(index, column[i : i + size]) for i in starts])
         except ColumnMismatchError as error:
-            raise self._explained(elements, error) from None
-        return Chunk(elements.structure, count, columns)
+            raise self._explained(elements.structure.component_name(index), error) from None
+        return Chunk(elements.structure, elements.length // size, columns)
 
-    def _batches(self, index: int, column: Column, size: int) -> Column:
-        try:
-            return [self.stack(index, column[i : i + size]) for i in range(0, len(column), size)]
-        except ColumnMismatchError as error:
-            error.component = index
-            raise
-
-    def _explained(self, elements: Chunk, error: ColumnMismatchError) -> SpecError:
+    def _explained(self, component: str, error: ColumnMismatchError) -> SpecError:
         where = self.position + error.index
-        component = elements.structure.component_name(error.component)
         against = f" but {error.before} in element {where - 1}" if error.index else f", expected {error.before}"
         return SpecError(
             f"{self.node.located()}: {component} has {error.what} {error.got} in element {where}{against}; "

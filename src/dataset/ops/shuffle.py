@@ -24,6 +24,7 @@ from dataset.runtime.rng import EpochCounter, Stream, resolve_seed
 from dataset.runtime.state import load_chunk, save_chunk
 
 _EVERYTHING = 2**62
+_UINT16_SIZE = 2**16
 _FILL_STEP = 4096  # elements asked for at a time, where the buffer is larger than the input may be
 
 
@@ -210,7 +211,7 @@ class _Buffer:
         if new.structure != self.structure:
             raise SpecError(f"shuffle: all elements must have one structure, got {self.structure!r}, {new.structure!r}")
         reads = written[1:]
-        later, source = _rewritten(written)
+        later, source = _rewritten(written, self.length)
         columns = []
         for index, column in enumerate(new.columns()):
             fresh = self._fitting(index, column)
@@ -232,13 +233,15 @@ class _Buffer:
         return object_column(column)
 
 
-def _rewritten(written: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _rewritten(written: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Which reads see an element of this very step, and which element that is.
 
     Read ``i`` is of slot ``written[i + 1]``; it sees new element ``j`` where ``j <= i`` is the last with
     ``written[j] == written[i + 1]``: the entry before it among the equal ones.
     """
-    order = np.argsort(written, kind="stable")
-    in_order = written[order]
+    # Of 16-bit numbers NumPy has a radix sort, four times as fast as comparing.
+    small = written.astype(np.uint16) if size <= _UINT16_SIZE else written
+    order = small.argsort(kind="stable")
+    in_order = small[order]
     same = np.flatnonzero(in_order[1:] == in_order[:-1])
     return order[same + 1] - 1, order[same]

@@ -1,7 +1,7 @@
 """Shuffle the indices of in-memory arrays instead of their rows, and take the rows afterwards.
 
     before:  from_tensor_slices(x) -> shuffle(n)
-    after:   range(len(x)) -> shuffle(n) -> read_ahead -> gather(x)
+    after:   range(len(x)) -> shuffle(n) -> gather(x)
 
 The buffer then holds 8 bytes per element, and a batch is one take. Legal always: the draws do not depend on what is
 shuffled, so the order is the same; and no user code stands between the arrays and the shuffle that could notice.
@@ -13,13 +13,9 @@ import dataclasses
 
 from dataset.ops.gather import Gather
 from dataset.ops.range import Range
-from dataset.ops.read_ahead import ReadAhead
 from dataset.ops.shuffle import Shuffle
 from dataset.ops.tensor_slices import TensorSlices
 from dataset.plan.node import Node
-
-READ_AHEAD = 4096
-"""Indices shuffled at a time: 32 KiB, at which the fixed cost of a step is below a nanosecond per element."""
 
 
 def shuffle_before_gather(node: Node) -> Node | None:
@@ -29,5 +25,4 @@ def shuffle_before_gather(node: Node) -> Node | None:
     slices = node.source
     indices = Range(0, slices.cardinality(), origin=slices.origin)
     shuffled = dataclasses.replace(node, source=indices)
-    ahead = ReadAhead(shuffled, READ_AHEAD, origin=node.origin)
-    return Gather(ahead, slices, name=slices.name, origin=slices.origin)
+    return Gather(shuffled, slices, name=slices.name, origin=slices.origin)

@@ -19,7 +19,6 @@ class ColumnMismatchError(Exception):
 
     def __init__(self, index: int, what: str, got: Any, before: Any) -> None:
         super().__init__(index, what, got, before)
-        self.component = 0  # which column it was, where one of several is known
         self.index, self.what, self.got, self.before = index, what, got, before
 
 

@@ -48,12 +48,13 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
         self._finalizer = weakref.finalize(self, self._coordinator.shut_down, self._root.close, wait=False)
         self._finalizer.atexit = False  # the coordinator sees to that, with a bounded wait
         self._exhausted = False
+        self._closed = False
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T_co:
-        if self._coordinator.forked or not self._finalizer.alive:
+        if self._coordinator.forked or self._closed:
             self._coordinator.check_usable()
         with self._lock:
             if self._exhausted:
@@ -87,7 +88,7 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
         >>> bool((next(resumed) == next(iterator)).all())
         True
         """
-        if not self._finalizer.alive:
+        if self._closed:
             self._coordinator.check_usable()
         with self._lock:
             return {
@@ -120,7 +121,7 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
             self._coordinator, self._root = fresh._coordinator, fresh._root  # noqa: SLF001
             self._finalizer = weakref.finalize(self, self._coordinator.shut_down, self._root.close, wait=False)
             self._finalizer.atexit = False
-            self._exhausted = exhausted
+            self._exhausted, self._closed = exhausted, False
 
     def _check_state(self, state: Any) -> None:
         if not isinstance(state, dict) or "operator" not in state or "version" not in state:
@@ -136,6 +137,7 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
 
     def close(self) -> None:
         """Stop background threads, wait for them, let go of files. May be called twice."""
+        self._closed = True
         if self._finalizer.detach() is not None:
             self._coordinator.shut_down(self._root.close, wait=True)
 

@@ -1,0 +1,59 @@
+# The verbs of the project. Each sets up what it needs in .venv; only the first run needs the network.
+#
+#   make demo    train a model from TFRecord files, on data that ships with the repository
+#   make test    run all tests and the examples in the docstrings
+#   make lint    formatting, lint rules, types
+#   make bench   measure against tf.data and hand-written loops, side by side (installs TensorFlow in .venv-bench)
+#   make clean   remove what the others made
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: demo test lint fmt bench clean
+
+demo: $(VENV)/.ready
+	$(BIN)/python notebooks/digits/train.py --data-dir build/digits
+
+test: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.ready-lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+fmt: $(VENV)/.ready-lint
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv-bench/.ready
+	.venv-bench/bin/python benchmarks/run.py
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'Python 3.11 or newer is needed; name one with: make PYTHON=python3.12 ...'; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# The package is installed in place, so only a change of its requirements makes this run again.
+$(VENV)/.ready: pyproject.toml | $(VENV)/.python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.ready-test: $(VENV)/.ready
+	$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.ready-lint: $(VENV)/.ready
+	$(PIP) --editable '.[test,lint]'
+	@touch $@
+
+.venv-bench/.ready: pyproject.toml benchmarks/requirements.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet --editable . -r benchmarks/requirements.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .venv-bench build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

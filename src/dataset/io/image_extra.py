@@ -1,0 +1,55 @@
+"""The libraries of the extra ``images``, loaded at the first call, and the few calls of OpenCV that several need.
+
+No other module imports ``simplejpeg`` or ``cv2``: each asks ``library()`` for them, so that ``import dataset`` works,
+and quickly, without them. What is here knows no file format and no public function; whoever calls has checked first.
+"""
+
+import functools
+import importlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Pixels", "library", "opencv_decode", "recolor", "to_rgb"]
+
+Pixels = npt.NDArray[Any]
+"""One image, ``(height, width, channels)``, or several of one size with an axis before."""
+
+
+@functools.cache
+def library(name: str) -> Any:
+    """Import a library of the extra at its first use."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        msg = f'Images need {name}, which is not installed: pip install "dataset-combinators[images]".'
+        raise ImportError(msg, name=name) from error
+
+
+def opencv_decode(contents: bytes, flags: int) -> Pixels | None:
+    """Let OpenCV decode one image; None if it can't."""
+    cv2 = library("cv2")
+    try:
+        pixels: Pixels | None = cv2.imdecode(np.frombuffer(contents, np.uint8), flags)
+    except cv2.error:
+        return None
+    return pixels
+
+
+def to_rgb(pixels: Pixels, channels: int) -> Pixels:
+    """Bring OpenCV's gray, BGR or BGRA to the channels asked for; 0 keeps their number."""
+    if pixels.ndim == 2:
+        if channels in {0, 1}:
+            return pixels[..., np.newaxis]
+        return recolor(pixels, "GRAY2RGB" if channels == 3 else "GRAY2RGBA")
+    have = "BGR" if pixels.shape[2] == 3 else "BGRA"
+    want = {0: have[2::-1] + have[3:], 3: "RGB", 4: "RGBA"}[channels]
+    return recolor(pixels, f"{have}2{want}")
+
+
+def recolor(pixels: Pixels, conversion: str) -> Pixels:
+    """Convert between orders of channels; ``conversion`` is the name of a ``cv2.COLOR_`` constant."""
+    cv2 = library("cv2")
+    recolored: Pixels = cv2.cvtColor(pixels, getattr(cv2, f"COLOR_{conversion}"))
+    return recolored
