@@ -382,8 +382,8 @@ def test_entries_may_come_in_any_order():
     entries = [entry(f"key{i}", feature("int64", [i, 1000 * i])) for i in range(6)]
     records = [example(*[entries[i] for i in rng.permutation(6)]) for _ in range(60)]
     parser = ExampleParser({f"key{i}": FixedLenFeature((2,), I64) for i in range(6)})
-    check(parser, records)
-    check(parser, records)
+    for _ in range(12):  # until it gives up looking for layouts
+        check(parser, records)
 
 
 def test_results_are_writable_and_independent_of_each_other():
@@ -467,6 +467,7 @@ def test_arguments_are_checked():
         ExampleParser({"x": FixedLenSequenceFeature((), I64)})
     with pytest.raises(TypeError, match="got int at position 1"):
         parser([b"", 3])
+    assert parser([np.bytes_(b"")])["x"][0].shape == (0,)
     with pytest.raises(TypeError, match="got str"):
         parser("abc")
     with pytest.raises(TypeError, match=r"object array of shape \(n,\), got"):

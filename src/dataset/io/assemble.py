@@ -79,6 +79,10 @@ class Assembler(Generic[F]):
         splits = _splits(column.counts).tolist()
         return [self.one([column.values[a:b]]) for a, b in itertools.pairwise(splits)]
 
+    def row(self, value: Any) -> Any:
+        """What ``rows`` gives for a single record, from its value."""
+        return [value]
+
 
 class Fixed(Assembler[FixedLenFeature]):
     """FixedLenFeature: a dense array."""
@@ -132,6 +136,13 @@ class Fixed(Assembler[FixedLenFeature]):
     def rows(self, columns: Sequence[Column]) -> Array:
         """An array of shape (n, *shape)."""
         return self.batch(columns)
+
+    def row(self, value: Any) -> Array:
+        """An array of shape (1, *shape)."""
+        if not self.is_value:
+            expanded: Array = value[None]
+            return expanded
+        return object_array([value]) if self.dtype == BYTES else np.array([value])
 
     @staticmethod
     def _missing(row: int) -> Problem:

@@ -26,7 +26,16 @@ from dataset.io.locate import Lists
 from dataset.io.wire import WALKERS_MIN
 from dataset.plan.spec import BYTES
 
-__all__ = ["Column", "Problem", "column", "decode_one", "kind_of", "object_array", "unpack_varints"]
+__all__ = [
+    "Column",
+    "Problem",
+    "column",
+    "column_of_messages",
+    "decode_one",
+    "kind_of",
+    "object_array",
+    "unpack_varints",
+]
 
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
@@ -96,6 +105,24 @@ def column(lists: Lists, wanted: int) -> Column:
         present = None if present.all() else present
     counts, values, each = _READERS[wanted](lists)
     return Column(present, counts, values, each)
+
+
+def column_of_messages(found: Sequence[tuple[int, Any]], wanted: int) -> Column:
+    """The values of one key, from each record's kind and list message: for few records, where NumPy's way costs more.
+
+    Raises:
+        Problem: for the first record whose list is of another kind.
+    """
+    flat: list[Any] = []
+    counts = []
+    for row, (kind, message) in enumerate(found):
+        if kind not in {0, wanted}:
+            raise wrong_kind(row, kind, wanted)
+        flat.extend(message.value if kind else ())
+        counts.append(len(message.value) if kind else 0)
+    present = None if all(kind for kind, _ in found) else np.array([kind > 0 for kind, _ in found], np.bool_)
+    values = object_array(flat) if wanted == 1 else np.array(flat, np.float32 if wanted == 2 else np.int64)
+    return Column(present, np.array(counts, np.int64), values)
 
 
 def object_array(items: Sequence[Any]) -> Array:

@@ -28,7 +28,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _LAYOUT_MIN = 8  # for fewer records, protobuf is as fast
-_MISSES_MAX = 8
+_MISSES_MAX = 8  # batches
 _LAYOUTS_MAX = 6  # each that does not fit costs some 0.2 us a record
 
 
@@ -85,16 +85,9 @@ class Locator:
             if lists is not None:
                 return lists
         found = _Found(len(self._keys), len(records))
-        rest = np.arange(len(records))
-        layouts = self._layouts if self._layouts_pay() else ()
-        for known in layouts:
-            if len(rest) < _LAYOUT_MIN:
-                break
-            ok, content, end = known.layout.apply(buffer.words, starts[rest], ends[rest])
-            if len(rest) == len(records) and ok.all():
-                return known.lists(buffer, content, end)
-            found.put(known, rest[ok], content[:, ok], end[:, ok])
-            rest = rest[~ok]
+        rest, lists = self._by_layout(buffer, starts, ends, found)
+        if lists is not None:
+            return lists
         self._misses = self._misses + 1 if 2 * len(rest) > len(records) else 0
         if len(rest) >= WALKERS_MIN:
             if self._layouts_pay():
@@ -124,8 +117,25 @@ class Locator:
             lists.append(Lists(buffer, kind, at, starts + end, at, None if kind else np.zeros(len(records), np.bool_)))
         return lists
 
+    def _by_layout(self, buffer: Buffer, starts: Ints, ends: Ints, found: _Found) -> tuple[Ints, list[Lists] | None]:
+        """Put into ``found`` what the known layouts find; the records that follow none.
+
+        Where all records follow one layout, as in most batches, the lists are ready without ``found``.
+        """
+        rest = np.arange(len(starts))
+        for known in self._layouts if self._layouts_pay() else ():
+            if len(rest) < _LAYOUT_MIN:
+                break
+            ok, content, end = known.layout.apply(buffer.words, starts[rest], ends[rest])
+            if len(rest) == len(starts) and ok.all():
+                self._misses = 0
+                return rest[:0], known.lists(buffer, content, end)
+            found.put(known, rest[ok], content[:, ok], end[:, ok])
+            rest = rest[~ok]
+        return rest, None
+
     def _layouts_pay(self) -> bool:
-        """Whether to look for layouts: not where keys come in any order, so that most records missed them all so far."""
+        """Whether to look for layouts: no longer where keys come in any order, so that most records missed them all."""
         return self._misses < _MISSES_MAX or self._misses % 32 == 0
 
     def _learn(self, record: bytes) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.assemble import Assembler, Fixed, assembler_for
-from dataset.io.columns import Column, Problem, column, decode_one, kind_of, wrong_kind
+from dataset.io.columns import Column, Problem, column, column_of_messages, decode_one, kind_of, wrong_kind
 from dataset.io.features import (
     FeatureSpec,
     FixedLenFeature,
@@ -33,6 +33,7 @@ from dataset.plan.spec import ComponentSpec
 __all__ = ["ExampleParser", "parse_example", "parse_single_example"]
 
 Place = tuple[int, int, int, int]  # as in Template.places
+_BATCH_MIN = 8  # fewer records cost less one by one
 _READERS_MAX = 128  # record lengths for which single records are read by template
 Records = Sequence[bytes] | npt.NDArray[Any]
 
@@ -242,7 +243,10 @@ class ExampleParser:
     def _parse_many(self, serialized: Records, *, rows: bool) -> dict[str, Any]:
         """Parse n records: into per-element values where ``rows``, else into batched ones."""
         records = _as_records(serialized)
-        lists = self._locator.locate(records)
+        if rows and len(records) == 1:  # what a plain loop over the elements asks for
+            element = self.parse_one(records[0])
+            return {name: assembler.row(element[name]) for name, assembler, _ in self._plan}
+        read = self._columns_of(records)
         result = {}
         columns: dict[int, Column] = {}
         for name, assembler, numbers in self._plan:
@@ -252,12 +256,21 @@ class ExampleParser:
                     if number in columns:  # for another feature, which must not share memory with this one
                         needed.append(columns[number].copy())
                     else:
-                        needed.append(column(lists[self._place[number]], self._kinds[number]))
+                        needed.append(read(self._place[number], self._kinds[number]))
                         columns[number] = needed[-1]
                 result[name] = assembler.rows(needed) if rows else assembler.batch(needed)
             except Problem as problem:
                 raise _sentence(problem, name, problem.row) from None
         return result
+
+    def _columns_of(self, records: list[bytes]) -> Callable[[int, int], Column]:
+        """Find the keys in the records; a function that gives the column of a key, by its number, and a kind."""
+        if len(records) < _BATCH_MIN:
+            rows = [read_features(record, self._unique, row) for row, record in enumerate(records)]
+            found = [[list_in(features[key]) for features in rows] for key in range(len(self._unique))]
+            return lambda key, kind: column_of_messages(found[key], kind)
+        lists = self._locator.locate(records)
+        return lambda key, kind: column(lists[key], kind)
 
     def _name_of(self, number: int) -> str:
         """The first feature that reads the key of this number."""
@@ -294,9 +307,10 @@ def _as_records(serialized: Records) -> list[bytes]:
         )
     else:
         records = list(serialized)
-    if set(map(type, records)) - {bytes}:
-        row, got = next((i, item) for i, item in enumerate(records) if not isinstance(item, bytes))
-        raise TypeError(f"parse_example: records must be bytes, got {type(got).__name__} at position {row}")
+    if set(map(type, records)) - {bytes}:  # other types, which may be subclasses of bytes
+        for row, record in enumerate(records):
+            if not isinstance(record, bytes):
+                raise TypeError(f"parse_example: records must be bytes, got {type(record).__name__} at position {row}")
     return records
 
 

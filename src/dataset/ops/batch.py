@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
+
 from dataset.errors import SpecError
 from dataset.plan.cardinality import map_known
 from dataset.plan.checks import require_bool, require_int
@@ -45,7 +47,11 @@ class Batch(UnaryNode):
         return f"{self.op}({self.batch_size}{', drop_remainder' if self.drop_remainder else ''})"
 
     def lower(self, build: Build) -> Operator:
-        return BatchOperator(build(self.source), self, lambda _index, column: stack_column(column))
+        return BatchOperator(build(self.source), self, _stack_plainly)
+
+
+def _stack_plainly(index: int, column: Column) -> Any:  # noqa: ARG001  # all components are stacked alike
+    return column if type(column) is np.ndarray else stack_column(column)
 
 
 class BatchOperator(UnaryOperator):
@@ -136,9 +142,10 @@ class BatchOperator(UnaryOperator):
         """The batches of ``size`` in ``elements``, one element each."""
         columns: list[Column] = []
         index = 0
+        whole = elements.length == size
         try:
-            for index, column in enumerate(elements.columns()):  # read where it went wrong
-                if elements.length == size:
+            for index, column in enumerate(elements.columns()):  # the index is read where it went wrong
+                if whole:
                     columns.append([self.stack(index, column)])
                 else:
                     starts = range(0, elements.length, size)

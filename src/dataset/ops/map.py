@@ -58,10 +58,10 @@ class MapOperator(ElementwiseOperator):
     structure: Structure | None = None
 
     def finish(self, inputs: Chunk, results: list[Any]) -> Chunk:
-        if list in set(map(type, results)):  # at the top a list is a tuple, as in tf.data
+        if type(results[0]) is list:  # at the top a list is a tuple, as in tf.data
             results = [tuple(result) if type(result) is list else result for result in results]
         structure = self._expect(results[0])
-        return chunk_of_rows(results, structure, inputs)
+        return chunk_of_rows(results, structure, inputs, lists_are_structure=True)
 
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk:
         output = chunk_of_columns(result, inputs.length)

@@ -24,32 +24,54 @@ from dataset.runtime.chunk import Array, Chunk, Column, object_column, pack
 _INT64_MAX = 2**63
 
 
-def chunk_of_rows(rows: list[Any], structure: Structure | None = None, given: Chunk | None = None) -> Chunk:
+def chunk_of_rows(
+    rows: list[Any],
+    structure: Structure | None = None,
+    given: Chunk | None = None,
+    *,
+    lists_are_structure: bool = False,
+) -> Chunk:
     """The chunk of these elements, as a user's function or generator returned them.
 
     Args:
         rows: at least one element.
         structure: that all must have; default, that of the first.
         given: the elements that the function was called with, whose arrays it may hand on without a copy.
+        lists_are_structure: whether a list in the place of a bare component is a mismatch instead of data.
 
     Raises:
         StructureMismatchError: if an element has another structure; callers go through the rows to say which.
         ValueError: for an integer that no 64-bit dtype holds.
     """
     structure = structure_of(rows[0]) if structure is None else structure
+    if structure is LEAF:
+        return _chunk_of_components(rows, given, lists_are_structure=lists_are_structure)
     columns = structure.columns(rows)
-    if structure is LEAF and any(cls in _NESTED for cls in set(map(type, rows))):
-        raise StructureMismatchError
-    holders = _DIRECT if structure is LEAF else _NESTED_HOLDERS
-    canonical = [_canonical_column(column, holders, given) for column in columns]
+    canonical = [_canonical_column(column, set(map(type, column)), _NESTED_HOLDERS, given) for column in columns]
     if all(new is old for new, old in zip(canonical, columns, strict=True)):
         return Chunk(structure, len(rows), rows=rows)
     return Chunk(structure, len(rows), [pack(column) for column in canonical])
 
 
+def _chunk_of_components(rows: list[Any], given: Chunk | None, *, lists_are_structure: bool) -> Chunk:
+    """``chunk_of_rows`` for elements that are bare components. Each pass over the types counts here."""
+    kinds = set(map(type, rows))
+    others = kinds - _BARE
+    if (others and any(structure_of(row) is not LEAF for row in rows if type(row) in others)) or (
+        lists_are_structure and list in kinds
+    ):
+        raise StructureMismatchError
+    column = _canonical_column(rows, kinds, _DIRECT, given)
+    if column is not rows:
+        return Chunk(LEAF, len(rows), [pack(column)])
+    if len(rows) > 1 and len(kinds) == 1 and kinds <= _NUMBERS:  # many numbers are wanted as an array
+        return Chunk(LEAF, len(rows), [np.fromiter(rows, rows[0].dtype, len(rows))], rows)
+    return Chunk(LEAF, len(rows), rows=rows)
+
+
 def canonical_component(value: Any) -> Any:
     """One component, canonical."""
-    column = _canonical_column([value], sys.maxsize, None)
+    column = _canonical_column([value], {type(value)}, sys.maxsize, None)
     return column[0]
 
 
@@ -74,9 +96,8 @@ def _as_array(value: Any) -> Array:
     return np.asarray(value, object) if array.dtype.kind in "SU" else array
 
 
-def _canonical_column(values: Sequence[Any], holders: int, given: Chunk | None) -> Any:
+def _canonical_column(values: Sequence[Any], kinds: set[type[Any]], holders: int, given: Chunk | None) -> Any:
     """Canonical values; ``values`` itself, the very object, where they are canonical already."""
-    kinds = set(map(type, values))
     if len(kinds) == 1:
         (kind,) = kinds
         if kind is np.ndarray:
@@ -135,7 +156,9 @@ _CONVERT: dict[type[Any], Callable[[Sequence[Any]], Column]] = {
 }
 _UNCHANGED = frozenset({bytes, RaggedTensor, SparseTensor})
 _NUMPY_TEXT = frozenset({np.bytes_, np.str_})
-_NESTED = frozenset({tuple, dict, type(None)})
+_NUMBERS = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?")
+_BARE = frozenset({*_CONVERT, *_UNCHANGED, *_NUMBERS, np.ndarray})
+"""Types of which every value is a component; of any other, structure_of must be asked."""
 
 
 def _canonical_arrays(values: Sequence[Array], holders: int, given: Chunk | None) -> Sequence[Any]:

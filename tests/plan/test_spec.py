@@ -1,0 +1,195 @@
+"""Specs: what a component is, and which of two specs says more."""
+
+import collections
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataset import RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, TensorSpec
+from dataset.plan.spec import BYTES, as_dtype, flatten_spec, map_spec, spec_of
+
+DIMS = st.one_of(st.none(), st.integers(0, 3))
+SHAPES = st.one_of(st.none(), st.lists(DIMS, max_size=3).map(tuple))
+SPECS = st.builds(TensorSpec, SHAPES, st.sampled_from([np.float32, np.int64, bytes]))
+
+
+def is_narrowing(narrow, wide):
+    return wide is not None and wide.allows(narrow)
+
+
+@given(SPECS)
+def test_a_spec_allows_and_is_compatible_with_itself(spec):
+    assert spec.allows(spec)
+    assert spec.is_compatible_with(spec)
+    assert spec == TensorSpec(spec.shape, spec.dtype)
+    assert hash(spec) == hash(TensorSpec(spec.shape, spec.dtype))
+
+
+@given(SPECS, SPECS)
+def test_the_most_general_spec_allows_both_and_is_the_same_from_either_side(a, b):
+    general = a.most_general_with(b)
+    assert general == b.most_general_with(a)
+    if a.dtype == b.dtype:
+        assert general.allows(a)
+        assert general.allows(b)
+    else:
+        assert general is None
+
+
+@given(SPECS, SPECS, SPECS)
+def test_allowing_is_transitive(a, b, c):
+    if a.allows(b) and b.allows(c):
+        assert a.allows(c)
+
+
+@given(SPECS, SPECS)
+def test_what_is_allowed_is_compatible_from_both_sides(a, b):
+    assert a.is_compatible_with(b) == b.is_compatible_with(a)
+    if a.allows(b):
+        assert a.is_compatible_with(b)
+
+
+@given(SPECS, DIMS)
+def test_unbatching_takes_away_what_batching_added(spec, size):
+    assert spec.batched(size).unbatched() == spec
+    assert spec.batched(size).shape == (None if spec.shape is None else (size, *spec.shape))
+
+
+@given(st.integers(1, 3), DIMS, st.sampled_from([np.float32, bytes]))
+def test_unbatching_a_ragged_spec_takes_away_what_batching_added(rank, size, dtype):
+    spec = RaggedTensorSpec((4, *[None] * rank), dtype, rank)
+    assert spec.batched(size).unbatched() == spec
+    assert spec.batched(size).ragged_rank == rank + 1
+
+
+def test_a_scalar_has_no_rows():
+    with pytest.raises(ValueError, match="a scalar has no rows"):
+        TensorSpec(()).unbatched()
+
+
+def test_the_rows_of_a_ragged_tensor_are_dense_once_one_ragged_dimension_is_left():
+    assert RaggedTensorSpec((3, None, 5), np.int64, 1).unbatched() == TensorSpec((None, 5), np.int64)
+
+
+def test_ragged_specs_differ_by_their_ragged_rank():
+    one, two = RaggedTensorSpec((2, None, 3), np.int64, 1), RaggedTensorSpec((2, None, None), np.int64, 2)
+    assert one != two
+    assert not two.allows(one)
+    assert not two.is_compatible_with(one)
+    assert not one.is_compatible_with(two)
+    assert one.most_general_with(two) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "error"),
+    [((-1,), ValueError), (-2, ValueError), ((2.5,), TypeError), ("12", TypeError), (("2",), TypeError), (2.5, TypeError)],
+)
+def test_a_shape_is_made_of_ints_and_none(shape, error):
+    with pytest.raises(error):
+        TensorSpec(shape)
+
+
+def test_a_shape_may_be_given_in_any_sequence_of_ints():
+    assert TensorSpec([2, None]).shape == (2, None)
+    assert TensorSpec(np.array([2, 3])).shape == (2, 3)
+    assert TensorSpec(4).shape == (4,)
+    assert TensorSpec(None).shape is None
+    assert all(type(dim) is int for dim in TensorSpec(np.array([2, 3])).shape)
+
+
+def test_text_of_any_width_has_the_dtype_bytes():
+    for dtype in (bytes, str, "S5", "U3", np.bytes_, np.str_):
+        assert as_dtype(dtype) == BYTES
+        assert TensorSpec((), dtype) == TensorSpec((), bytes)
+
+
+def test_the_default_dtype_is_float32():
+    assert TensorSpec(()).dtype == RaggedTensorSpec((2, None)).dtype == SparseTensorSpec((2,)).dtype == np.float32
+
+
+def test_a_name_is_shown_and_not_compared():
+    assert TensorSpec((), np.int64, "x") == TensorSpec((), np.int64)
+    assert repr(TensorSpec((2, None), np.int64, "x")) == "TensorSpec(shape=(2, None), dtype=int64, name='x')"
+
+
+@pytest.mark.parametrize(
+    ("value", "spec"),
+    [
+        (1, TensorSpec((), np.int64)),
+        (1.5, TensorSpec((), np.float64)),
+        (True, TensorSpec((), np.bool_)),
+        (1j, TensorSpec((), np.complex128)),
+        (b"x", TensorSpec((), bytes)),
+        ("x", TensorSpec((), bytes)),
+        (np.float16(1), TensorSpec((), np.float16)),
+        (np.zeros((2, 0), np.uint8), TensorSpec((2, 0), np.uint8)),
+        ([[1, 2]], TensorSpec((1, 2), np.int64)),
+        (["a", "bc"], TensorSpec((2,), bytes)),
+        (np.array([b"a", b"\0"], object), TensorSpec((2,), bytes)),
+        (np.array([b"a", 3], object), TensorSpec((2,), object)),
+        (np.array([], object), TensorSpec((0,), bytes)),
+        (np.datetime64(1, "s"), TensorSpec((), "M8[s]")),
+        (RaggedTensor([1, 2], [0, 2]), RaggedTensorSpec((1, None), np.int64)),
+        (SparseTensor([[0]], [1.0], [4]), SparseTensorSpec((4,), np.float64)),
+        (object(), TensorSpec((), object)),
+    ],
+)
+def test_the_spec_of_a_value_says_kind_shape_and_dtype(value, spec):
+    assert spec_of(value) == spec
+    assert spec.is_compatible_with(value)
+
+
+def test_the_spec_of_an_element_has_its_structure():
+    pair = collections.namedtuple("pair", "a b")
+    element = {"x": (1, None), "y": pair(b"s", np.zeros(2, np.float32))}
+    expected = {"x": (TensorSpec((), np.int64), None), "y": pair(TensorSpec((), bytes), TensorSpec((2,), np.float32))}
+    assert spec_of(element) == expected
+    structure, specs = flatten_spec(expected)
+    assert len(specs) == 3
+    assert structure.unflatten(specs) == expected
+
+
+def test_mapping_a_spec_keeps_its_structure():
+    spec = (TensorSpec((2,)), {"a": TensorSpec(())})
+    assert map_spec(lambda s: s.batched(5), spec) == (TensorSpec((5, 2)), {"a": TensorSpec((5,))})
+
+
+def test_something_else_in_the_place_of_a_spec_is_named():
+    with pytest.raises(TypeError, match=r"TensorSpec and its like, got <class 'int'>"):
+        flatten_spec((TensorSpec(()), int))
+
+
+def test_unknown_dimensions_are_compatible_and_not_allowed_the_other_way_round():
+    known, unknown = TensorSpec((2,)), TensorSpec((None,))
+    assert known.is_compatible_with(unknown)
+    assert unknown.allows(known)
+    assert not known.allows(unknown)
+    assert TensorSpec(None).allows(unknown)
+    assert not unknown.allows(TensorSpec(None))
+
+
+def test_kinds_do_not_mix():
+    assert not TensorSpec(None, np.int64).is_compatible_with(RaggedTensor([1], [0, 1]))
+    assert not SparseTensorSpec((4,), np.int64).is_compatible_with(np.zeros(4, np.int64))
+    assert TensorSpec(None, np.int64).most_general_with(SparseTensorSpec(None, np.int64)) is None
+
+
+def test_too_short_a_shape_for_the_ragged_rank_is_refused():
+    with pytest.raises(ValueError, match="too short for ragged_rank 2"):
+        RaggedTensorSpec((2, None), np.int64, 2)
+    with pytest.raises(ValueError, match="give ragged_rank"):
+        RaggedTensorSpec(None, np.int64)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [TensorSpec((2, None), bytes, "n"), RaggedTensorSpec((2, None), np.int8), SparseTensorSpec((None,), np.float64)],
+)
+def test_specs_are_values(spec):
+    assert pickle.loads(pickle.dumps(spec)) == spec  # noqa: S301  # our own bytes
+    with pytest.raises(AttributeError):
+        spec.shape = (3,)
+    assert {spec: 1}[spec] == 1

@@ -1,0 +1,330 @@
+"""Nested elements and flat lists of components: what goes in comes out again."""
+
+import collections
+import dataclasses
+import pickle
+from typing import Any, NamedTuple
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataset import Dataset
+from dataset.plan.structure import (
+    LEAF,
+    NONE,
+    StructureMismatchError,
+    from_plain,
+    is_tuple,
+    map_structure,
+    structure_of,
+    to_plain,
+    tuple_of,
+)
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+class Nothing(NamedTuple):
+    pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    image: Any
+    label: Any
+    area: Any = dataclasses.field(init=False, default=7)
+
+
+@dataclasses.dataclass(kw_only=True)
+class KeywordOnly:
+    a: Any
+    b: Any
+
+
+@dataclasses.dataclass
+class Fieldless:
+    pass
+
+
+@attrs.frozen
+class FrozenAttrs:
+    x: Any
+    y: Any
+
+
+@attrs.define
+class PrivateAttrs:
+    _hidden: Any
+    shown: Any
+    derived: Any = attrs.field(init=False, default=3)
+
+
+@attrs.define
+class AliasedAttrs:
+    inside: Any = attrs.field(alias="outside")
+
+
+class Pair(tuple):  # noqa: SLOT001  # as users write them
+    """A subclass of tuple without named fields, such as torch.Size."""
+
+
+class Config(dict):
+    """A subclass of dict."""
+
+
+def nested(components):
+    def grow(inner):
+        keys = st.sampled_from(["a", "b", "c", "d"])
+        return st.one_of(
+            st.lists(inner, max_size=3).map(tuple),
+            st.dictionaries(keys, inner, max_size=3),
+            st.dictionaries(keys, inner, max_size=3).map(collections.OrderedDict),
+            st.dictionaries(keys, inner, max_size=3).map(lambda d: collections.defaultdict(int, d)),
+            st.builds(Point, inner, inner),
+            st.builds(Frozen, inner, inner),
+            st.builds(FrozenAttrs, inner, inner),
+            st.builds(lambda a, b: PrivateAttrs(hidden=a, shown=b), inner, inner),
+        )
+
+    return st.recursive(st.one_of(components, st.none()), grow, max_leaves=8)
+
+
+ELEMENTS = nested(st.one_of(st.integers(), st.binary(max_size=3), st.lists(st.integers(), max_size=2)))
+
+
+def same(a, b):
+    """Equal, and of the same classes all the way down."""
+    return type(a) is type(b) and a == b and repr(a) == repr(b)
+
+
+@given(ELEMENTS)
+def test_flattening_and_unflattening_gives_the_element_back(element):
+    structure = structure_of(element)
+    components = structure.flatten(element)
+    assert len(components) == structure.num_components == len(structure.paths())
+    assert same(structure.unflatten(components), element)
+
+
+@given(ELEMENTS, st.integers(1, 4))
+def test_rows_become_columns_and_rows_again(element, count):
+    structure = structure_of(element)
+    columns = structure.columns([element] * count)
+    assert len(columns) == structure.num_components
+    assert all(len(column) == count for column in columns)
+    assert all(same(row, element) for row in structure.rows(columns, count))
+
+
+@given(ELEMENTS, ELEMENTS)
+def test_structures_are_equal_exactly_when_one_takes_apart_the_element_of_the_other(first, second):
+    mine, theirs = structure_of(first), structure_of(second)
+    if mine == theirs:
+        assert hash(mine) == hash(theirs)
+        assert len(mine.flatten(second)) == theirs.num_components
+    else:
+        with pytest.raises(StructureMismatchError):
+            _strictly(mine, second)
+
+
+def _strictly(structure, element):
+    """Take ``element`` apart, and see to it that no component is structure itself."""
+    for component in structure.flatten(element):
+        if structure_of(component) is not LEAF:
+            raise StructureMismatchError
+
+
+@given(ELEMENTS)
+def test_the_children_of_a_tuple_replace_its_components(element):
+    structure = structure_of(element)
+    pairs = structure.substitute([tuple_of(LEAF, LEAF)] * structure.num_components)
+    assert pairs.num_components == 2 * structure.num_components
+    assert pairs == structure_of(map_structure(lambda c: (c, c), element))
+
+
+@given(ELEMENTS)
+def test_plain_data_gives_the_structure_back_or_is_none(element):
+    structure = structure_of(element)
+    plain = to_plain(structure)
+    if plain is not None:
+        assert from_plain(plain) == structure
+
+
+@pytest.mark.parametrize("data", [None, "?", 3, {"tuple": "*"}, {"dict": ["*"], "keys": []}, {"dict": ["*"]}, [], "**"])
+def test_what_is_no_plain_structure_is_refused(data):
+    with pytest.raises(ValueError, match="no structure"):
+        from_plain(data)
+
+
+def test_a_plain_dict_of_equal_keys_is_refused():
+    with pytest.raises(ValueError, match="no structure"):
+        from_plain({"dict": ["*", "*"], "keys": ["a", "a"]})
+
+
+def test_a_list_is_data():
+    assert structure_of([1, (2, 3)]) is LEAF
+    assert structure_of(([1, 2], [3])).num_components == 2
+
+
+def test_none_is_structure_without_components():
+    assert structure_of(None) is NONE
+    structure = structure_of((None, 1, {"a": None}))
+    assert structure.flatten((None, 5, {"a": None})) == [5]
+    assert structure.unflatten([6]) == (None, 6, {"a": None})
+    with pytest.raises(StructureMismatchError):
+        structure.flatten((0, 5, {"a": None}))
+
+
+def test_tuples_of_one_and_of_none_keep_their_length():
+    assert structure_of((1,)).unflatten([2]) == (2,)
+    assert structure_of(()).unflatten([]) == ()
+    assert structure_of(()).rows([], 3) == [(), (), ()]
+    assert structure_of(((), 1)).unflatten([2]) == ((), 2)
+    assert structure_of({}).rows([], 2) == [{}, {}]
+    assert structure_of(Nothing()).rows([], 2) == [Nothing(), Nothing()]
+    assert structure_of(Fieldless()).rows([], 2) == [Fieldless(), Fieldless()]
+
+
+def test_rows_without_components_are_objects_of_their_own():
+    first, second = structure_of({}).rows([], 2)
+    assert first is not second
+
+
+def test_components_of_a_dict_are_ordered_by_key():
+    assert structure_of({"b": 1, "a": 2}).flatten({"b": 1, "a": 2}) == [2, 1]
+    assert structure_of({"b": 1, "a": 2}).paths() == ["['a']", "['b']"]
+
+
+def test_dicts_filled_in_another_order_have_one_structure():
+    first, second = structure_of({"b": 1, "a": 2}), structure_of({"a": 1, "b": 2})
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first.columns([{"b": 1, "a": 2}, {"a": 4, "b": 3}]) == [[2, 4], [1, 3]]
+
+
+def test_a_dict_comes_back_in_the_order_in_which_it_was_filled():
+    assert list(structure_of({"b": 1, "a": 2}).unflatten([10, 20])) == ["b", "a"]
+    assert structure_of({"b": 1, "a": 2}).unflatten([10, 20]) == {"a": 10, "b": 20}
+
+
+def test_dict_classes_are_kept():
+    ordered = collections.OrderedDict(b=1, a=2)
+    assert same(structure_of(ordered).unflatten([2, 1]), ordered)
+    default = collections.defaultdict(list, b=1, a=2)
+    back = structure_of(default).unflatten([2, 1])
+    assert back == default
+    assert back.default_factory is list
+    assert type(structure_of(Config(a=1)).unflatten([1])) is Config
+    assert structure_of({"a": 1}) != structure_of(collections.OrderedDict(a=1))
+
+
+def test_keys_that_cannot_be_sorted_are_named():
+    with pytest.raises(TypeError, match=r"keys of a dict element must be sortable, got \[1, 'a'\]"):
+        structure_of({1: 0, "a": 0})
+
+
+def test_keys_need_not_be_strings():
+    structure = structure_of({2: "b", 1: "a"})
+    assert structure.flatten({1: "a", 2: "b"}) == ["a", "b"]
+    assert structure.paths() == ["[1]", "[2]"]
+
+
+def test_named_tuples_are_not_tuples():
+    assert structure_of(Point(1, 2)) != structure_of((1, 2))
+    assert not is_tuple(structure_of(Point(1, 2)))
+    assert is_tuple(structure_of((1, 2)))
+    with pytest.raises(StructureMismatchError):
+        structure_of(Point(1, 2)).flatten((1, 2))
+    with pytest.raises(StructureMismatchError):
+        structure_of((1, 2)).flatten(Point(1, 2))
+
+
+def test_a_subclass_of_tuple_without_field_names_is_taken_apart():
+    structure = structure_of(Pair((1, 2)))
+    assert structure.flatten(Pair((1, 2))) == [1, 2]
+    assert tuple(structure.unflatten([3, 4])) == (3, 4)
+
+
+def test_a_subclass_of_tuple_goes_through_a_pipeline():
+    (element,) = Dataset.from_tensors(Pair((1, 2)))
+    assert tuple(element) == (1, 2)
+    assert [tuple(e) for e in Dataset.range(2).map(lambda x: Pair((x, x)))] == [(0, 0), (1, 1)]
+
+
+def test_dataclasses_are_rebuilt_through_their_constructor():
+    structure = structure_of(Frozen(1, 2))
+    assert structure.flatten(Frozen(1, 2)) == [1, 2]  # a field with init=False is not a component
+    assert structure.unflatten([3, 4]) == Frozen(3, 4)
+    assert structure_of(KeywordOnly(a=1, b=2)).unflatten([3, 4]) == KeywordOnly(a=3, b=4)
+    assert structure.paths() == [".image", ".label"]
+
+
+def test_attrs_classes_are_rebuilt_through_their_constructor():
+    assert structure_of(FrozenAttrs(1, 2)).unflatten([3, 4]) == FrozenAttrs(3, 4)
+    private = PrivateAttrs(hidden=1, shown=2)
+    assert structure_of(private).flatten(private) == [1, 2]
+    assert structure_of(private).unflatten([5, 6]) == PrivateAttrs(hidden=5, shown=6)
+
+
+def test_an_attrs_field_with_an_alias_is_rebuilt_by_its_alias():
+    element = AliasedAttrs(outside=1)
+    assert structure_of(element).unflatten([2]) == AliasedAttrs(outside=2)
+
+
+def test_a_class_is_a_component_and_not_a_record():
+    assert structure_of(Frozen) is LEAF
+    assert structure_of(FrozenAttrs) is LEAF
+
+
+@pytest.mark.parametrize(
+    ("structure", "row"),
+    [
+        ((1, 2), (1, 2, 3)),
+        ((1, 2), 1),
+        ((1, 2), None),
+        ({"a": 1}, {"b": 1}),
+        ({"a": 1}, {"a": 1, "b": 1}),
+        ({"a": 1, "b": 1}, {"a": 1}),
+        (None, 1),
+        (Point(1, 2), Frozen(1, 2)),
+        (Frozen(1, 2), FrozenAttrs(1, 2)),
+        ((1, (2, 3)), (1, 2)),
+        ((1, None), (1, 2)),
+    ],
+)
+def test_a_row_of_another_structure_does_not_pass_unnoticed(structure, row):
+    with pytest.raises(StructureMismatchError):
+        structure_of(structure).columns([structure, row])
+
+
+def test_component_names_say_where_a_component_is():
+    nested_structure = structure_of(({"mask": 1, "image": Point(1, 2)}, 3))
+    assert nested_structure.paths() == ["[0]['image'].x", "[0]['image'].y", "[0]['mask']", "[1]"]
+    assert nested_structure.component_name(2) == "component [0]['mask']"
+    assert structure_of({"image": 1}).component_name(0) == "component 'image'"
+    assert structure_of((1, 2)).component_name(1) == "component 1"
+    assert structure_of(5).component_name(0) == "the element"
+
+
+def test_a_structure_reads_like_its_element():
+    assert repr(structure_of({"a": (1, None), "b": Point(1, (2,))})) == "{'a': (*, None), 'b': Point(x=*, y=(*,))}"
+
+
+@given(ELEMENTS)
+def test_structures_can_be_pickled(element):
+    structure = structure_of(element)
+    copy = pickle.loads(pickle.dumps(structure))  # noqa: S301  # our own bytes
+    assert copy == structure
+    assert structure.num_components == copy.num_components
+
+
+def test_the_two_structures_without_parts_stay_single_in_a_pickle():
+    assert pickle.loads(pickle.dumps(LEAF)) is LEAF  # noqa: S301
+    assert pickle.loads(pickle.dumps(NONE)) is NONE  # noqa: S301
+
+
+def test_map_structure_keeps_the_nesting():
+    assert map_structure(lambda x: x + 1, {"a": (1, None), "b": Point(2, 3)}) == {"a": (2, None), "b": Point(3, 4)}

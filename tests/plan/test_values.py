@@ -1,0 +1,148 @@
+"""RaggedTensor and SparseTensor: small records that hold together."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataset import RaggedTensor, SparseTensor
+from dataset.runtime.batching import stack_column
+
+ROWS = st.lists(st.lists(st.integers(-5, 5), max_size=4), max_size=5)
+
+
+@given(ROWS)
+def test_a_ragged_tensor_holds_its_rows(rows):
+    ragged = RaggedTensor.from_rows(rows, dtype=np.int64)
+    assert ragged.to_list() == rows
+    assert len(ragged) == len(rows)
+    assert ragged.shape == (len(rows), None)
+    assert [row.tolist() for row in ragged] == rows
+    assert ragged == RaggedTensor.from_rows(rows, dtype=np.int64)
+
+
+@given(ROWS, st.data())
+def test_slices_of_a_ragged_tensor_are_slices_of_its_rows(rows, data):
+    ragged = RaggedTensor.from_rows(rows, dtype=np.int64)
+    bounds = st.one_of(st.none(), st.integers(-7, 7))
+    picked = slice(data.draw(bounds), data.draw(bounds))
+    assert ragged[picked].to_list() == rows[picked]
+    for index in range(-len(rows), len(rows)):
+        assert ragged[index].tolist() == rows[index]
+    for index in (len(rows), -len(rows) - 1):
+        with pytest.raises(IndexError):
+            ragged[index]
+
+
+@given(ROWS.filter(bool))
+def test_filling_up_a_ragged_tensor_gives_its_rows_and_the_default(rows):
+    dense = RaggedTensor.from_rows(rows, dtype=np.int64).to_tensor(default_value=99)
+    width = max(map(len, rows))
+    assert dense.tolist() == [row + [99] * (width - len(row)) for row in rows]
+
+
+@given(st.lists(ROWS, min_size=1, max_size=4))
+def test_stacked_ragged_tensors_are_the_rows_of_the_stack(parts):
+    ragged = [RaggedTensor.from_rows(rows, dtype=np.int64) for rows in parts]
+    stacked = stack_column(ragged)
+    assert stacked.to_list() == parts
+    assert stacked.ragged_rank == 2
+    assert list(stacked) == ragged
+
+
+def test_several_ragged_dimensions_are_given_outermost_first():
+    ragged = RaggedTensor.from_nested_row_splits([1, 2, 3], [[0, 2, 2], [0, 1, 3]])
+    assert ragged.to_list() == [[[1], [2, 3]], []]
+    assert [splits.tolist() for splits in ragged.nested_row_splits] == [[0, 2, 2], [0, 1, 3]]
+    assert ragged.flat_values.tolist() == [1, 2, 3]
+    assert ragged.to_tensor(-1).tolist() == [[[1, -1], [2, 3]], [[-1, -1], [-1, -1]]]
+    assert ragged.shape == (2, None, None)
+
+
+def test_inner_dimensions_of_one_size_are_kept():
+    ragged = RaggedTensor(np.arange(6).reshape(3, 2), [0, 1, 3])
+    assert ragged.shape == (2, None, 2)
+    assert ragged.to_tensor().shape == (2, 2, 2)
+
+
+def test_empty_rows_take_the_dtype_of_the_others():
+    assert RaggedTensor.from_rows([[], [1, 2]]).dtype == np.int64
+    assert RaggedTensor.from_rows([], dtype=np.int8).dtype == np.int8
+    assert RaggedTensor.from_rows([[], []], dtype=np.int8).shape == (2, None)
+
+
+def test_empty_rows_alone_stay_rows():
+    assert len(RaggedTensor.from_rows([[], []])) == 2
+
+
+@pytest.mark.parametrize(
+    "splits", [[], [1, 3], [0, 2], [0, 2, 1, 3], [[0, 3]], [0.0, 3.0], [0, -1, 3], [0, 4, 3], np.array([True, True])]
+)
+def test_row_splits_that_do_not_fit_are_refused(splits):
+    with pytest.raises(ValueError, match="row_splits"):
+        RaggedTensor([1, 2, 3], splits)
+
+
+def test_unsigned_row_splits_are_checked_like_others():
+    with pytest.raises(ValueError, match="row_splits"):
+        RaggedTensor([1, 2, 3], np.array([0, 3, 1, 3], np.uint8))
+
+
+def test_ragged_text_is_filled_up_with_empty_text():
+    ragged = RaggedTensor(np.array([b"a", b"b\0"], object), [0, 0, 2])
+    assert ragged.to_tensor().tolist() == [[b"", b""], [b"a", b"b\0"]]
+
+
+def test_ragged_tensors_of_other_dtype_or_splits_are_not_equal():
+    ragged = RaggedTensor([1, 2], [0, 1, 2])
+    assert ragged != RaggedTensor([1, 2], [0, 2, 2])
+    assert ragged != RaggedTensor(np.array([1, 2], np.int32), [0, 1, 2])
+    assert ragged != [[1], [2]]
+
+
+def test_a_step_other_than_one_is_refused():
+    with pytest.raises(ValueError, match="step 1 only, got 2"):
+        RaggedTensor([1, 2], [0, 1, 2])[::2]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), unique=True, max_size=6))
+def test_a_sparse_tensor_is_its_dense_array(cells):
+    values = [i + 1 for i in range(len(cells))]
+    sparse = SparseTensor(cells, values, [3, 4])
+    dense = np.zeros((3, 4), np.int64)
+    for cell, value in zip(cells, values, strict=True):
+        dense[cell] = value
+    assert np.array_equal(sparse.to_dense(), dense)
+    assert sparse.shape == (3, 4)
+    assert sparse.nbytes >= 8 * len(cells)
+
+
+def test_an_empty_sparse_tensor_has_indices_of_the_right_rank():
+    sparse = SparseTensor([], [], [3, 4])
+    assert sparse.indices.shape == (0, 2)
+    assert sparse.to_dense().shape == (3, 4)
+
+
+@pytest.mark.parametrize("indices", [[[0]], [[0, 1], [1, 1]], [0, 1]])
+def test_indices_that_do_not_fit_are_refused(indices):
+    with pytest.raises(ValueError, match="need indices of shape"):
+        SparseTensor(indices, [1], [3, 4])
+
+
+def test_sparse_tensors_compare_by_value():
+    sparse = SparseTensor([[0]], [1], [3])
+    assert sparse == SparseTensor([[0]], [1], [3])
+    assert sparse != SparseTensor([[0]], [1], [4])
+    assert sparse != SparseTensor([[0]], [1.0], [3])
+    assert sparse != SparseTensor([[1]], [1], [3])
+
+
+@pytest.mark.parametrize("value", [RaggedTensor([1], [0, 1]), SparseTensor([[0]], [1], [3])])
+def test_values_that_compare_by_content_cannot_be_hashed(value):
+    with pytest.raises(TypeError):
+        hash(value)
+
+
+def test_reprs_name_every_part():
+    assert repr(RaggedTensor([1, 2], [0, 2, 2])) == "RaggedTensor([[1, 2], []], dtype=int64)"
+    assert "dense_shape=[3]" in repr(SparseTensor([[0]], [1], [3]))
