@@ -30,7 +30,7 @@ class DataLossError(DatasetError, OSError):
     """
 
     def __init__(self, message: str, *, path: str, offset: int, record: int) -> None:
-        super().__init__(f"{message}, in {path}, record {record}, at byte {offset}")
+        super().__init__(f"{path}, record {record}, at byte {offset}: {message}")
         self.path = path
         self.offset = offset
         self.record = record

@@ -71,7 +71,7 @@ def test_a_node_with_its_own_inputs_is_equal_to_itself_in_all_fields(make):
 @pytest.mark.parametrize("make", ALL_NODES)
 def test_a_node_reads_from_the_inputs_it_is_given(make):
     node = make().plan
-    others = [Dataset.range(7 + i).plan for i in range(len(node.inputs))]
+    others = [Dataset.range(7 + i).batch(2).plan for i in range(len(node.inputs))]
     moved = node.with_inputs(others)
     assert list(moved.inputs) == others
     assert all(a is b for a, b in zip(moved.inputs, others, strict=True))

@@ -57,7 +57,8 @@ class TFRecordOperator(UnaryOperator):
                 self.file = self._open(name.rows()[0])
             try:
                 records = self.file.records(n)
-            except OSError:  # missing, unreadable or damaged: what is left of this file is given up
+            except OSError as error:  # missing, unreadable or damaged: what is left of this file is given up
+                error.add_note(f"in {self.node.located()}")
                 self._close_file()
                 raise
             if records is not None:

@@ -37,7 +37,10 @@ class Filter(UnaryNode):
         return UNKNOWN_CARDINALITY
 
     def described(self) -> str:
-        return f"filter({function_name(self.predicate)}{', columns' if self.columnwise else ''})"
+        return f"filter({function_name(self.predicate)})"
+
+    def detail(self) -> str:
+        return "on columns" if self.columnwise else ""
 
     def lower(self, build: Build) -> Operator:
         return FilterOperator(build(self.source), self, self.predicate, columnwise=self.columnwise)

@@ -46,7 +46,10 @@ class Map(UnaryNode):
         return spec_of(found[0])
 
     def described(self) -> str:
-        return f"map({function_name(self.function)}{', columns' if self.columnwise else ''})"
+        return f"map({function_name(self.function)})"
+
+    def detail(self) -> str:
+        return "on columns" if self.columnwise else ""
 
     def lower(self, build: Build) -> Operator:
         return MapOperator(build(self.source), self, self.function, columnwise=self.columnwise)

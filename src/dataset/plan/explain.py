@@ -20,7 +20,8 @@ def _draw(node: Node, first: str, rest: str, lines: list[tuple[str, str]]) -> No
     cardinality = node.cardinality()
     count = _COUNTS.get(cardinality, f"{cardinality:,} elements" if cardinality != 1 else "1 element")
     named = f" {node.name!r}" if node.name else ""
-    lines.append((f"{first}{node.described()}{named}", f"{count:<18}{node.origin}"))
+    detail = f" {node.detail()}" if node.detail() else ""
+    lines.append((f"{first}{node.described()}{named}{detail}", f"{count:<18}{node.origin}"))
     for index, source in enumerate(node.inputs):
         last = index == len(node.inputs) - 1
         _draw(source, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), lines)

@@ -96,6 +96,10 @@ class Node:
         """The op with what tells it from others of its kind: ``map(decode)``, ``batch(128)``."""
         return self.op
 
+    def detail(self) -> str:
+        """What the optimizer decided about the op, as plans show it behind the op."""
+        return ""
+
     def located(self) -> str:
         """How errors name the node: ``map(decode) from train.py:41``."""
         named = f" named {self.name!r}" if self.name else ""

@@ -7,6 +7,7 @@ middle, what it returned before comes out first, then the exception, then the re
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -172,15 +173,11 @@ class ElementwiseOperator(UnaryOperator):
         return Chunk.concatenate([rest, self._todo])
 
     def _finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
-        try:
+        with contextlib.suppress(StructureMismatchError, SpecError, TypeError, ValueError):
             output = self.finish(inputs, results)
-        except (StructureMismatchError, SpecError, TypeError, ValueError):
-            return self._finish_each(inputs, results)
-        self.position += inputs.length
-        return output
-
-    def _finish_each(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
-        """One by one, so that an unusable result fails alone."""
+            self.position += inputs.length
+            return output
+        # One by one, so that an unusable result fails alone.
         for index, result in enumerate(results):
             try:
                 self._keep(self.finish(inputs.slice(index, index + 1), [result]))
@@ -196,14 +193,14 @@ class ElementwiseOperator(UnaryOperator):
         return f"{self.node.described()} returned {structure_of(result)!r}"
 
     def _call_columns(self, inputs: Chunk) -> Chunk | None:
-        try:
+        with contextlib.suppress(Exception):
             return self._columns_output(inputs)
-        except Exception:  # noqa: BLE001  # which element it was is found by asking for each
-            for index in range(inputs.length):
-                try:
-                    self._keep(self._columns_output(inputs.slice(index, index + 1)))
-                except Exception as error:  # noqa: BLE001  # raised at its place
-                    self._fail(error)
+        # Which element it was is found by asking for each.
+        for index in range(inputs.length):
+            try:
+                self._keep(self._columns_output(inputs.slice(index, index + 1)))
+            except Exception as error:  # noqa: BLE001  # raised at its place
+                self._fail(error)
         return self._first(None)
 
     def _columns_output(self, inputs: Chunk) -> Chunk | None:
