@@ -20,7 +20,7 @@ from dataset.io.image import decode_image, decode_jpeg, decode_png, encode_jpeg,
 from dataset.io.parse_example import ExampleParser, parse_example, parse_single_example
 from dataset.io.raw import decode_raw
 from dataset.io.resize import resize
-from dataset.io.tfrecord import TFRecordOptions, TFRecordWriter
+from dataset.io.tfrecord_writer import TFRecordOptions, TFRecordWriter
 
 __all__ = [
     "BytesList",

@@ -19,6 +19,7 @@ from dataset.runtime.chunk import Chunk
 from dataset.runtime.iterator import probe
 from dataset.runtime.normalize import canonical_component, chunk_of_rows
 from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.ownership import own
 from dataset.runtime.state import load_chunk, save_chunk
 
 
@@ -107,14 +108,14 @@ class GeneratorOperator(Operator):
         try:
             if self._values is None:
                 self._values = iter(self.node.function(*self.node.arguments))
-            for row in self._values:
-                rows.append(row)
-                if len(rows) == n:
-                    return None
+            take = self._values.__next__
+            for _ in range(n):
+                rows.append(own(take()))  # noqa: PERF401  # kept where the generator raises
+        except StopIteration:
+            self._ended = True
         except Exception as error:  # noqa: BLE001  # raised at its place
             self._ended = True
             return error
-        self._ended = True
         return None
 
     def _convert(self, rows: list[Any]) -> None:

@@ -60,11 +60,11 @@ class MapOperator(ElementwiseOperator):
 
     structure: Structure | None = None
 
-    def finish(self, inputs: Chunk, results: list[Any]) -> Chunk:
+    def finish(self, inputs: Chunk, results: list[Any]) -> Chunk:  # noqa: ARG002  # filter needs them
         if type(results[0]) is list:  # at the top a list is a tuple, as in tf.data
             results = [tuple(result) if type(result) is list else result for result in results]
         structure = self._expect(results[0])
-        return chunk_of_rows(results, structure, inputs, lists_are_structure=True)
+        return chunk_of_rows(results, structure, lists_are_structure=True)
 
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk:
         output = chunk_of_columns(result, inputs.length)

@@ -1,8 +1,9 @@
 """Calling a user's function on the elements that come in, with exceptions at their place.
 
-``ElementwiseOperator`` is what map, filter and their like share. It runs the function over a whole chunk inside one
-``list.extend(map(...))``, which costs next to nothing beside the calls themselves. When the function raises in the
-middle, what it returned before comes out first, then the exception, then the rest of the chunk is run.
+``ElementwiseOperator`` is what map, filter and their like share. Where the function returns numbers or text, it is run
+over a whole chunk inside one ``list.extend(map(...))``, which costs next to nothing beside the calls themselves. When
+the function raises in the middle, what it returned before comes out first, then the exception, then the rest of the
+chunk is run.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataset.runtime.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunk import Chunk, Column, object_column
 from dataset.runtime.normalize import canonical_array, chunk_of_rows
 from dataset.runtime.operator import Operator, State, UnaryOperator
+from dataset.runtime.ownership import is_immutable, own
 from dataset.runtime.state import load_chunk, load_pending, save_chunk, save_pending
 
 VECTORIZED = "__dataset_vectorized__"
@@ -74,6 +76,7 @@ class ElementwiseOperator(UnaryOperator):
         self._vectorized = is_vectorized(function)
         self._columnwise = columnwise and not self._vectorized  # the optimizer's guess, until proved wrong
         self._proved = False
+        self._returns_immutable = False  # as far as the last result tells
 
     @abstractmethod
     def finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
@@ -143,7 +146,7 @@ class ElementwiseOperator(UnaryOperator):
         if done == inputs.length:
             return self._finish(inputs, results)
         output = self._finish(inputs.slice(0, done), results) if done else None
-        if error is None:
+        if error is None or isinstance(error, StopIteration):
             error = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
         if isinstance(error, Exception):
             self._todo = self._behind(inputs, done + 1)
@@ -160,8 +163,13 @@ class ElementwiseOperator(UnaryOperator):
 
     def _collect(self, results: list[Any], inputs: Chunk) -> BaseException | None:
         try:
-            # extend() keeps what came before an exception, so that nothing is called twice.
-            results.extend(map(self.function, *arguments(inputs)))
+            if self._returns_immutable:
+                # extend() keeps what came before an exception, so that nothing is called twice.
+                results.extend(map(self.function, *arguments(inputs)))
+            else:
+                for given in zip(*arguments(inputs), strict=True):
+                    results.append(own(self.function(*given), given))  # noqa: PERF401  # kept where one fails
+            self._returns_immutable = is_immutable(results[-1])
         except BaseException as error:  # noqa: BLE001  # it is raised again, at its place
             return error
         return None
@@ -204,7 +212,8 @@ class ElementwiseOperator(UnaryOperator):
         return self._first(None)
 
     def _columns_output(self, inputs: Chunk) -> Chunk | None:
-        result = self.function(*column_arguments(inputs))
+        given = column_arguments(inputs)
+        result = own(self.function(*given), given)
         try:
             output = self.finish_columns(inputs, result)
         except StructureMismatchError:

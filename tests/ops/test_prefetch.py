@@ -1,0 +1,334 @@
+"""prefetch: what it holds, when it starts, and that nobody can tell it from its input."""
+
+import gc
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from dataset import AUTOTUNE, Dataset
+from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+
+WAIT = 60  # for what must come; nothing waits that long
+
+
+@pytest.fixture(autouse=True, params=["normal", "hasty"])
+def switch_interval(request):
+    """Everything also with threads that are switched as often as possible."""
+    before = sys.getswitchinterval()
+    if request.param == "hasty":
+        sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+class Source:
+    """A generator that counts what was taken, and gives only what it is allowed to."""
+
+    def __init__(self, count=1000, allowed=None):
+        self.count = count
+        self.taken = 0
+        self.waiting = threading.Event()  # for a permission
+        self._permits = None if allowed is None else threading.Semaphore(allowed)
+        self._reached = threading.Condition()
+
+    def __call__(self):
+        for number in range(self.count):
+            if self._permits is not None and not self._permits.acquire(blocking=False):
+                self.waiting.set()
+                assert self._permits.acquire(timeout=WAIT)
+                self.waiting.clear()
+            with self._reached:
+                self.taken += 1
+                self._reached.notify_all()
+            yield number
+
+    def allow(self, count):
+        self._permits.release(count)
+
+    def wait_until(self, taken):
+        with self._reached:
+            assert self._reached.wait_for(lambda: self.taken >= taken, WAIT)
+
+    def dataset(self):
+        return Dataset.from_generator(self)
+
+
+def thread_is_at_rest(iterator):
+    """Wait until the prefetch thread can go no further: it holds all that it may."""
+    operator = iterator._root
+    with operator._freed:
+        assert operator._filled.wait_for(lambda: not operator._working and operator._held >= operator.size, WAIT)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100, AUTOTUNE])
+def test_it_gives_what_its_input_gives(size):
+    check_operator(lambda: Dataset.range(20).map(lambda x: (x, x * 2)).prefetch(size), positions=5)
+
+
+def test_of_nothing_it_is_nothing():
+    check_operator(lambda: Dataset.range(0).prefetch(3), [])
+
+
+def test_of_size_zero_it_starts_no_thread():
+    before = threading.active_count()
+    iterator = iter(Dataset.range(3).prefetch(0))
+    assert next(iterator) == 0
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("size", [-2, -100])
+def test_a_negative_size_is_refused(size):
+    with pytest.raises(ValueError, match=rf"prefetch\(\): buffer_size must be at least 0, got {size}"):
+        Dataset.range(3).prefetch(size)
+
+
+@pytest.mark.parametrize("size", [2.0, "2", True, None])
+def test_a_size_is_an_int(size):
+    with pytest.raises(TypeError, match=r"prefetch\(\): buffer_size must be an int"):
+        Dataset.range(3).prefetch(size)
+
+
+def test_nothing_is_pulled_before_the_first_element_is_asked_for():
+    source, before = Source(), threading.active_count()
+    iterator = iter(source.dataset().prefetch(4).prefetch(2))
+    iterator.state_dict()
+    assert source.taken == 0
+    assert threading.active_count() == before
+    next(iterator)
+    iterator.close()
+    assert source.taken >= 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_it_never_holds_more_than_its_size(size):
+    source = Source()
+    with iter(source.dataset().prefetch(size)) as iterator:
+        for given in range(1, 60):
+            next(iterator)
+            # Whatever the thread has done by now, it is no further than this.
+            assert source.taken <= given + size
+        source.wait_until(59 + size)  # and it gets that far by itself
+        assert source.taken == 59 + size
+
+
+def test_it_never_holds_more_than_its_size_when_asked_for_many():
+    source = Source()
+    with iter(source.dataset().prefetch(3).batch(10)) as iterator:
+        for given in range(1, 10):
+            next(iterator)
+            assert source.taken <= 10 * given + 3
+
+
+def test_behind_batch_it_holds_batches():
+    source = Source()
+    with iter(source.dataset().batch(5).prefetch(2)) as iterator:
+        next(iterator)
+        source.wait_until(15)
+        assert source.taken == 15
+
+
+def test_each_of_nested_prefetches_holds_its_own():
+    source = Source()
+    with iter(source.dataset().prefetch(2).prefetch(3)) as iterator:
+        next(iterator)
+        source.wait_until(6)
+        assert source.taken == 6
+
+
+def test_elements_are_made_while_the_consumer_is_busy():
+    source = Source(allowed=1)
+    with iter(source.dataset().prefetch(1)) as iterator:
+        assert next(iterator) == 0
+        source.allow(1)
+        source.wait_until(2)  # nobody asked for it
+        assert next(iterator) == 1
+        source.allow(1000)
+
+
+def test_what_is_ready_is_given_while_the_thread_works_on_the_next():
+    source = Source(allowed=1)
+    with iter(source.dataset().prefetch(8)) as iterator:
+        assert next(iterator) == 0
+        for number in range(1, 5):
+            source.allow(1)
+            # The thread may want more than one at a time, but an element that is there is not held back for ever.
+            source.allow(7)
+            assert next(iterator) == number
+        source.allow(1000)
+
+
+def test_a_slow_element_does_not_hold_back_those_that_are_ready(monkeypatch):
+    """Once elements were quick, several are asked for at once; the ready ones must still come out first."""
+    gate, reached = threading.Event(), threading.Event()
+
+    def generate():
+        yield from range(6)
+        reached.set()
+        assert gate.wait(WAIT)
+        yield 6
+
+    found, enough = [], threading.Event()
+
+    def consume():
+        for number in iterator:
+            found.append(int(number))
+            if len(found) == 6:
+                enough.set()
+
+    iterator = iter(Dataset.from_generator(generate).prefetch(100))
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    assert reached.wait(WAIT)
+    came = enough.wait(2)
+    gate.set()
+    consumer.join(WAIT)
+    assert found == list(range(7))
+    assert came, "elements that were ready waited for one that was not"
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 50])
+@pytest.mark.parametrize("error", [ValueError, StopAsyncIteration, MemoryError])
+def test_exceptions_come_out_at_their_place(size, error):
+    def fail(x):
+        if x % 4 == 1:
+            raise error(f"at {x}")
+        return x
+
+    plain = outcomes(iter(Dataset.range(12).map(fail)))
+    assert_elements_equal(outcomes(iter(Dataset.range(12).map(fail).prefetch(size))), plain)
+    assert_elements_equal(outcomes(iter(Dataset.range(12).map(fail).prefetch(size).prefetch(2))), plain)
+
+
+def test_an_exception_has_the_users_frames():
+    def fail(x):
+        raise ValueError("deep")
+
+    with pytest.raises(ValueError, match="deep") as found:
+        next(iter(Dataset.range(3).map(fail).prefetch(2)))
+    assert found.traceback[-1].name == "fail"
+    assert found.value.__notes__[0].startswith("in map(fail) from test_prefetch.py:")
+
+
+def test_an_exception_counts_as_an_element_that_is_held():
+    calls = []
+
+    def fail(x):
+        calls.append(x)
+        raise ValueError
+
+    with iter(Dataset.range(100).map(fail).prefetch(3)) as iterator:
+        for given in range(1, 20):
+            with pytest.raises(ValueError):
+                next(iterator)
+            assert len(calls) <= given + 3
+
+
+def test_the_state_while_the_thread_works_waits_for_the_element_and_loses_none():
+    source = Source(20, allowed=1)
+    iterator = iter(source.dataset().prefetch(2))
+    assert next(iterator) == 0
+    assert source.waiting.wait(WAIT)  # the thread is inside the generator
+    states, done = [], threading.Event()
+
+    def save():
+        states.append(iterator.state_dict())
+        done.set()
+
+    saver = threading.Thread(target=save)
+    saver.start()
+    source.allow(1000)
+    assert done.wait(WAIT)
+    saver.join()
+    assert [int(x) for x in iterator] == list(range(1, 20))
+    resumed = iter(Source(20).dataset().prefetch(2))
+    resumed.load_state_dict(states[0])
+    assert [int(x) for x in resumed] == list(range(1, 20))
+
+
+def test_saving_often_changes_nothing():
+    iterator, found = iter(Dataset.range(200).map(lambda x: x + 0).prefetch(4)), []
+    for number in iterator:
+        found.append(int(number))
+        iterator.state_dict()
+    assert found == list(range(200))
+
+
+def test_a_resumed_prefetch_holds_no_more_than_its_size():
+    iterator = iter(Source().dataset().prefetch(3))
+    next(iterator)
+    thread_is_at_rest(iterator)
+    state = iterator.state_dict()
+    iterator.close()
+    source = Source()
+    with iter(source.dataset().prefetch(3)) as resumed:
+        resumed.load_state_dict(state)
+        assert source.taken == 4
+        for given in range(2, 30):
+            assert next(resumed) == given - 1
+            assert source.taken <= given + 3
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Dataset.range(5).flat_map(lambda x: Dataset.range(x).prefetch(2)),
+        lambda: Dataset.range(5).interleave(lambda x: Dataset.range(x).prefetch(2), cycle_length=3),
+        lambda: Dataset.range(5).prefetch(2).repeat(3),
+        lambda: Dataset.range(5).shuffle(3, seed=1).prefetch(2).repeat(3).prefetch(4),
+        lambda: Dataset.zip(Dataset.range(5).prefetch(1), Dataset.range(9).prefetch(3)).prefetch(2),
+        lambda: Dataset.range(5).prefetch(2).concatenate(Dataset.range(4).prefetch(2)),
+        lambda: Dataset.range(9).prefetch(2).cache().repeat(2),
+        lambda: Dataset.range(9).prefetch(2).take(4),
+        lambda: Dataset.range(9).prefetch(3).batch(2).prefetch(2).unbatch().prefetch(1),
+    ],
+)
+def test_prefetches_inside_others_are_like_their_inputs(make):
+    with no_leaks():
+        check_operator(make, positions=4)
+
+
+def test_the_thread_ends_with_the_data():
+    with no_leaks():
+        iterator = iter(Dataset.range(3).prefetch(2))
+        list(iterator)
+        assert not [t for t in threading.enumerate() if t.name.startswith("dataset-prefetch") and t.is_alive()]
+
+
+def test_a_prefetch_that_repeat_has_finished_with_leaves_no_thread_behind():
+    def alive():
+        return sum(thread.name == "dataset-prefetch" for thread in threading.enumerate())
+
+    gc.collect()
+    before = alive()
+    with iter(Dataset.range(3).prefetch(2).repeat(50)) as iterator:
+        for _ in range(150):
+            next(iterator)
+            assert alive() - before <= 1
+
+
+def test_small_elements_are_handed_over_many_at_a_time():
+    """The point of chunks: a hand-over for each element would cost more than the element."""
+    pulls = []
+    operator_range = Dataset.range(100_000)
+    iterator = iter(operator_range.prefetch(10_000))
+    source = iterator._root.source
+    original = source.pull
+    source.pull = lambda n: pulls.append(n) or original(n)
+    assert sum(len(b) for b in [np.fromiter(iterator, np.int64)]) == 100_000
+    assert len(pulls) < 50_000
+
+
+def test_no_element_waits_by_polling():
+    """While nothing can be done, the thread is not scheduled: its CPU time stands still."""
+    iterator = iter(Dataset.range(1000).prefetch(2))
+    next(iterator)
+    thread_is_at_rest(iterator)
+    clock = time.pthread_getcpuclockid(iterator._root._thread.ident)
+    first = time.clock_gettime(clock)
+    gate = threading.Event()
+    gate.wait(0.05)
+    assert time.clock_gettime(clock) - first < 0.01
+    iterator.close()

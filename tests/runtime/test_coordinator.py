@@ -1,0 +1,140 @@
+"""Who owns the background threads, and how they end."""
+
+import threading
+
+import pytest
+
+from dataset import ClosedError, Dataset
+from dataset.runtime.coordinator import Coordinator
+from dataset.testing import no_leaks
+
+WAIT = 60  # for what must come; nothing waits that long
+
+
+class Worker:
+    """Waits until it is woken."""
+
+    def __init__(self):
+        self.started = threading.Event()
+        self.woken = threading.Event()
+        self.leave = threading.Event()
+        self.leave.set()
+
+    def run(self):
+        self.started.set()
+        self.woken.wait(WAIT)
+        self.leave.wait(WAIT)
+
+    def start(self, coordinator):
+        thread = coordinator.start(self.run, self.woken.set, "test")
+        assert self.started.wait(WAIT)
+        return thread
+
+
+def test_stopping_wakes_every_thread_and_joining_waits_for_them():
+    with no_leaks():
+        coordinator, workers = Coordinator(), [Worker(), Worker()]
+        threads = [worker.start(coordinator) for worker in workers]
+        coordinator.stop()
+        coordinator.join()
+        assert not any(thread.is_alive() for thread in threads)
+
+
+def test_threads_are_daemons_and_named_for_the_library():
+    coordinator, worker = Coordinator(), Worker()
+    thread = worker.start(coordinator)
+    assert thread.daemon
+    assert thread.name == "dataset-test"
+    coordinator.stop()
+    coordinator.join()
+
+
+def test_shutting_down_and_waiting_finishes_once_after_the_last_thread():
+    coordinator, worker, finished = Coordinator(), Worker(), []
+    thread = worker.start(coordinator)
+    coordinator.shut_down(lambda: finished.append(1), wait=True)
+    assert finished == [1]
+    assert not thread.is_alive()
+
+
+def test_shutting_down_without_waiting_leaves_the_finish_to_the_last_thread():
+    coordinator, workers, finished, done = Coordinator(), [Worker(), Worker()], [], threading.Event()
+
+    def finish():
+        finished.append(threading.current_thread())
+        done.set()
+
+    threads = [worker.start(coordinator) for worker in workers]
+    for worker in workers:
+        worker.leave.clear()
+    coordinator.shut_down(finish, wait=False)
+    assert not finished
+    workers[0].leave.set()
+    threads[0].join()
+    assert not finished
+    workers[1].leave.set()
+    assert done.wait(WAIT)
+    assert finished == [threads[1]]
+    threads[1].join()
+
+
+def test_shutting_down_without_threads_finishes_at_once():
+    coordinator, finished = Coordinator(), []
+    coordinator.shut_down(lambda: finished.append(1), wait=False)
+    assert finished == [1]
+
+
+def test_nothing_is_started_once_it_has_stopped():
+    coordinator = Coordinator()
+    coordinator.stop()
+    with pytest.raises(ClosedError, match="closed"):
+        coordinator.start(lambda: None, lambda: None, "late")
+    coordinator.stop()
+    coordinator.join()
+
+
+def test_a_thread_may_join_the_others_from_within():
+    coordinator, worker, done = Coordinator(), Worker(), threading.Event()
+    worker.start(coordinator)
+
+    def join_from_within():
+        worker.woken.set()
+        coordinator.join()
+        done.set()
+
+    coordinator.start(join_from_within, lambda: None, "joiner")
+    assert done.wait(WAIT)
+    coordinator.stop()
+    coordinator.join()
+
+
+def test_a_thread_that_the_system_refuses_is_an_error_and_closing_still_works(monkeypatch):
+    with no_leaks():
+        iterator = iter(Dataset.range(3).prefetch(1))
+
+        def refuse(self):
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                next(iterator)
+        iterator.close()
+
+
+def test_after_a_refused_thread_the_iterator_goes_on(monkeypatch):
+    iterator = iter(Dataset.range(3).prefetch(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", lambda self: (_ for _ in ()).throw(RuntimeError("no")))
+        with pytest.raises(RuntimeError):
+            next(iterator)
+    assert [int(x) for x in iterator] == [0, 1, 2]
+
+
+def test_a_forked_coordinator_refuses_and_does_nothing():
+    coordinator, finished = Coordinator(), []
+    coordinator.forked = True
+    with pytest.raises(ClosedError, match="parent process"):
+        coordinator.check_usable()
+    coordinator.shut_down(lambda: finished.append(1), wait=True)
+    assert finished == []

@@ -1,0 +1,162 @@
+"""Imports run one way. docs: the rooms of src/dataset, in order, each knowing only those before it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import dataset
+
+ROOT = Path(dataset.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+ARROW = ["errors", "options", "plan", "runtime", "ops", "io", "optimize", "dataset", "adapters", "testing"]
+"""Each may import itself and what stands before it. options holds values only, so any op may read it."""
+
+BENEATH_OPTIONS = {"plan", "runtime"}  # they run whatever the options say
+FRAMEWORKS = {"torch", "keras", "jax", "tensorflow", "cv2", "simplejpeg", "attr", "attrs", "pyarrow", "fsspec"}
+
+
+def room_of(module):
+    """The room of ``dataset.plan.node`` is plan; the front door's is the empty string."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def module_of(path):
+    parts = ["dataset", *path.relative_to(ROOT).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path):
+    """(line, module) of every import that runs, those inside functions included."""
+    found = []
+
+    class Visitor(ast.NodeVisitor):
+        def visit_If(self, node):
+            if "TYPE_CHECKING" in ast.unparse(node.test):
+                for part in node.orelse:
+                    self.visit(part)
+            else:
+                self.generic_visit(node)
+
+        def visit_Import(self, node):
+            found.extend((node.lineno, alias.name) for alias in node.names)
+
+        def visit_ImportFrom(self, node):
+            assert not node.level, f"{path}:{node.lineno}: relative imports hide their direction"
+            base = node.module
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                found.append((node.lineno, inner if is_module(inner) else base))
+
+    Visitor().visit(ast.parse(path.read_text()))
+    return found
+
+
+def is_module(name):
+    if not name.startswith("dataset"):
+        return False
+    place = ROOT.joinpath(*name.split(".")[1:])
+    return place.is_dir() or place.with_suffix(".py").is_file()
+
+
+def names(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_every_file_is_in_a_room_of_the_arrow():
+    rooms = {room_of(module_of(path)) for path in FILES} - {""}
+    assert rooms <= set(ARROW), "say in ARROW where the new room stands"
+
+
+@pytest.mark.parametrize("path", FILES, ids=names)
+def test_imports_follow_the_arrow(path):
+    mine = room_of(module_of(path))
+    if not mine:
+        return  # the front door re-exports
+    wrong = []
+    for line, module in imports(path):
+        if module.split(".")[0] != "dataset":
+            continue
+        theirs = room_of(module)
+        assert theirs or mine in {"adapters", "testing"}, f"{path}:{line} imports the front door"
+        if theirs and ARROW.index(theirs) > ARROW.index(mine):
+            wrong.append(f"line {line}: {mine} imports {module}")
+        if theirs == "options" and mine in BENEATH_OPTIONS:
+            wrong.append(f"line {line}: {mine} imports {module}")
+    assert not wrong
+
+
+def defines_a_source(path):
+    """Whether a file of io/ joins codecs to the plan: it defines nodes, or makes them."""
+    return any(module.startswith("dataset.ops") or module == "dataset.plan.node" for _, module in imports(path))
+
+
+IO_FILES = [path for path in FILES if path.parent == ROOT / "io" and path.name != "__init__.py"]
+SOURCES = {"tfrecord_dataset.py", "list_files.py"}
+
+
+@pytest.mark.parametrize("path", IO_FILES, ids=names)
+def test_codecs_know_nothing_of_what_runs(path):
+    if defines_a_source(path):
+        return
+    wrong = [
+        f"line {line}: {module}"
+        for line, module in imports(path)
+        if room_of(module) in {"runtime", "ops", "optimize", "dataset"} and module.startswith("dataset.")
+    ]
+    assert not wrong
+
+
+def test_a_file_of_io_that_knows_nodes_says_that_it_is_a_source():
+    for path in IO_FILES:
+        if defines_a_source(path):
+            assert path.name in SOURCES or "dataset" in path.stem
+
+
+def test_there_are_no_cycles_between_files():
+    graph = {module_of(p): {m for _, m in imports(p) if m.startswith("dataset")} - {module_of(p)} for p in FILES}
+    done, path = set(), []
+
+    def visit(module):
+        assert module not in path, " -> ".join([*path[path.index(module) :], module])
+        if module in done:
+            return
+        path.append(module)
+        for other in graph.get(module, ()):
+            visit(other)
+        path.pop()
+        done.add(module)
+
+    for module in graph:
+        visit(module)
+
+
+@pytest.mark.parametrize("path", FILES, ids=names)
+def test_frameworks_are_imported_only_where_they_are_used(path):
+    tree = ast.parse(path.read_text())
+    at_the_top = {
+        alias.name.split(".")[0]
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in ([ast.alias(node.module or "")] if isinstance(node, ast.ImportFrom) else node.names)
+    }
+    assert not at_the_top & FRAMEWORKS
+
+
+@pytest.mark.parametrize("path", FILES, ids=names)
+def test_a_module_says_what_it_is_for(path):
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "plan"], ids=names)
+def test_a_plan_knows_no_threads_and_no_files(path):
+    assert not {module.split(".")[0] for _, module in imports(path)} & {"threading", "queue", "io", "pathlib", "mmap"}
+
+
+def test_no_operation_is_a_dataset():
+    from dataset import Dataset
+    from dataset.plan.node import Node
+
+    assert not issubclass(Node, Dataset)
+    assert not issubclass(Dataset, Node)
