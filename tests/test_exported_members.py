@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import itertools
 import pickle
 import subprocess
 import sys
@@ -50,8 +51,12 @@ def documented_constants():
     found = set()
     for path in Path(dataset.__file__).parent.rglob("*.py"):
         body = ast.parse(path.read_text()).body
-        for first, second in zip(body, body[1:], strict=False):
-            if isinstance(first, ast.Assign) and isinstance(second, ast.Expr) and isinstance(second.value, ast.Constant):
+        for first, second in itertools.pairwise(body):
+            if (
+                isinstance(first, ast.Assign)
+                and isinstance(second, ast.Expr)
+                and isinstance(second.value, ast.Constant)
+            ):
                 found.update(target.id for target in first.targets if isinstance(target, ast.Name))
     return found
 
@@ -75,7 +80,7 @@ def test_every_public_method_has_a_docstring(method):
     "name", [n for n, v in vars(dataset.Dataset).items() if not n.startswith("_") and n not in {"plan", "options"}]
 )
 def test_every_operation_shows_an_example(name):
-    if name in {"as_numpy_iterator"}:
+    if name == "as_numpy_iterator":
         return
     assert ">>>" in inspect.getdoc(getattr(dataset.Dataset, name))
 

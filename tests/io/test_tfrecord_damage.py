@@ -1,4 +1,4 @@
-"""Damaged TFRecord files: no wrong record ever comes out, every sound one before the damage does, and errors say where."""
+"""Damaged TFRecord files: wrong records never come out, those before the damage always do, and errors say where."""
 
 from __future__ import annotations
 
@@ -164,8 +164,8 @@ def test_errors_say_what_is_wrong_and_where(save):
         with pytest.raises(DataLossError) as caught:
             file.records(1)
     assert str(caught.value) == (
-        "a record is cut: its header announces 3 bytes and a checksum of 4, but 5 bytes follow; "
-        f"the file's copy or its writer may not have finished, in {path}, record 1, at byte 19"
+        f"{path}, record 1, at byte 19: a record is cut: its header announces 3 bytes and a checksum of 4, "
+        "but 5 bytes follow; the file's copy or its writer may not have finished"
     )
     assert (caught.value.path, caught.value.offset, caught.value.record) == (str(path), 19, 1)
 

@@ -71,7 +71,11 @@ def test_takes_whole_batches_and_no_more():
         ("a", b"b\x00", np.array([b"a", b"b\x00"], object)),
         (np.float16(1), np.float16(2), np.array([1, 2], np.float16)),
         (np.uint64(2**63), np.uint64(1), np.array([2**63, 1], np.uint64)),
-        (np.datetime64("2024-01-01", "D"), np.datetime64("2024-01-02", "D"), np.arange("2024-01-01", "2024-01-03", dtype="M8[D]")),
+        (
+            np.datetime64("2024-01-01", "D"),
+            np.datetime64("2024-01-02", "D"),
+            np.arange("2024-01-01", "2024-01-03", dtype="M8[D]"),
+        ),
         (np.timedelta64(1, "s"), np.timedelta64(2, "s"), np.array([1, 2], "m8[s]")),
         (1j, 2j, np.array([1j, 2j])),
         ([1, 2], [3, 4], np.array([[1, 2], [3, 4]])),
@@ -89,7 +93,11 @@ def test_takes_whole_batches_and_no_more():
             RaggedTensor([4], [0, 0, 1]),
             RaggedTensor.from_nested_row_splits([1, 2, 3, 4], [[0, 2, 4], [0, 1, 3, 3, 4]]),
         ),
-        (SparseTensor([[0]], [1], [3]), SparseTensor([[1], [2]], [2, 3], [3]), SparseTensor([[0, 0], [1, 1], [1, 2]], [1, 2, 3], [2, 3])),
+        (
+            SparseTensor([[0]], [1], [3]),
+            SparseTensor([[1], [2]], [2, 3], [3]),
+            SparseTensor([[0, 0], [1, 1], [1, 2]], [1, 2, 3], [2, 3]),
+        ),
     ],
     ids=repr,
 )

@@ -111,7 +111,9 @@ def test_an_exception_is_raised_in_the_first_pass_and_left_out_after_it_as_in_tf
 
 
 @pytest.mark.parametrize("passes", [0, 1])
-@pytest.mark.parametrize("element", [np.zeros(2), (np.zeros((2, 2)), 1), {"a": np.array([b"x", b"y"], object)}], ids=repr)
+@pytest.mark.parametrize(
+    "element", [np.zeros(2), (np.zeros((2, 2)), 1), {"a": np.array([b"x", b"y"], object)}], ids=repr
+)
 def test_arrays_come_out_read_only_in_every_pass(passes, element):
     dataset = Dataset.range(2).map(lambda x: element).cache()
     for _ in range(passes):
@@ -142,7 +144,8 @@ def test_ragged_and_sparse_values_cannot_be_changed_through_an_element(value, ar
 
 def test_what_is_made_of_cached_elements_cannot_change_them():
     dataset = Dataset.range(4).map(lambda x: np.full(2, x)).cache()
-    for consumer in (dataset.batch(2), dataset.batch(2).unbatch(), dataset.take(3), dataset.map(lambda x: x)):
+    shuffled = dataset.shuffle(3, seed=1)
+    for consumer in (dataset.batch(2), dataset.batch(2).unbatch(), dataset.take(3), dataset.map(lambda x: x), shuffled):
         for _ in range(2):
             for element in consumer:
                 if element.flags.writeable:
@@ -160,13 +163,6 @@ def test_what_the_function_keeps_cannot_change_the_cache():
     dataset = Dataset.range(3).map(fill).cache()
     for _ in range(2):
         assert [row.tolist() for row in dataset] == [[0, 0], [1, 1], [2, 2]]
-
-
-def test_shuffles_and_batches_behind_a_cache_are_writable():
-    dataset = Dataset.range(4).map(lambda x: np.full(2, x)).cache()
-    for row in dataset.shuffle(4, seed=1):
-        row[:] = -1
-    assert [row.tolist() for row in dataset] == [[i, i] for i in range(4)]
 
 
 def test_knows_spec_and_cardinality():

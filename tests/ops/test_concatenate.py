@@ -33,7 +33,9 @@ def test_does_not_touch_the_second_before_the_first_has_ended():
 
 
 def test_batches_go_across_the_border():
-    check_operator(lambda: Dataset.range(3).concatenate(Dataset.range(3)).batch(4), [np.array([0, 1, 2, 0]), np.array([1, 2])])
+    check_operator(
+        lambda: Dataset.range(3).concatenate(Dataset.range(3)).batch(4), [np.array([0, 1, 2, 0]), np.array([1, 2])]
+    )
 
 
 def test_keeps_exceptions_in_their_place():
@@ -95,7 +97,13 @@ def test_refuses_what_is_no_dataset(other):
 
 def test_knows_its_cardinality():
     known, unknown, endless = Dataset.range(3), Dataset.range(3).filter(lambda x: True), Dataset.range(3).repeat()
-    table = [(known, known, 6), (known, unknown, -2), (unknown, known, -2), (endless, unknown, -1), (unknown, endless, -1)]
+    table = [
+        (known, known, 6),
+        (known, unknown, -2),
+        (unknown, known, -2),
+        (endless, unknown, -1),
+        (unknown, endless, -1),
+    ]
     for first, second, cardinality in table:
         assert first.concatenate(second).cardinality() == cardinality
     assert Dataset.range(0).concatenate(endless).cardinality() == -1

@@ -16,7 +16,9 @@ def test_gives_the_elements_for_which_the_predicate_is_true():
 
 def test_takes_no_more_than_up_to_the_last_match():
     check_laziness(lambda numbers: numbers.filter(lambda x: x % 5 == 2), lambda k: 5 * k - 2 if k else 0, size=48)
-    check_laziness(lambda numbers: numbers.filter(lambda x: str(x).endswith("3")), lambda k: 10 * k - 6 if k else 0, size=44)
+    check_laziness(
+        lambda numbers: numbers.filter(lambda x: str(x).endswith("3")), lambda k: 10 * k - 6 if k else 0, size=44
+    )
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@ def test_resumes_through_shuffles_and_repeats_inside():
         return Dataset.range(5).shuffle(3, seed=int(n)).repeat(2).map(lambda x: x + 10 * n).batch(3)
 
     check_operator(lambda: Dataset.range(3).flat_map(inner))
-    check_operator(lambda: Dataset.range(3).flat_map(lambda n: Dataset.range(2).flat_map(lambda m: Dataset.range(n + m))))
+    check_operator(
+        lambda: Dataset.range(3).flat_map(lambda n: Dataset.range(2).flat_map(lambda m: Dataset.range(n + m)))
+    )
 
 
 def test_opens_a_dataset_only_when_its_elements_are_asked_for():
@@ -135,7 +137,7 @@ def test_length_is_unknown_and_the_spec_is_found_by_running():
     assert dataset.element_spec.dtype == np.int64
     with pytest.raises(SpecError, match="none"):
         _ = Dataset.range(0).flat_map(Dataset.range).element_spec
-    assert Dataset.range(2).flat_map(lambda n: Dataset.range(n)).element_spec == TensorSpec((), np.int64)
+    assert Dataset.range(2).flat_map(Dataset.range).element_spec == TensorSpec((), np.int64)
 
 
 def test_leaves_nothing_behind_when_dropped_inside_a_dataset():

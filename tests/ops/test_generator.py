@@ -43,7 +43,7 @@ def test_gives_every_structure_and_kind_as_from_tensors_does(values):
 
 
 def test_gives_nothing_for_an_empty_generator():
-    check_operator(lambda: Dataset.from_generator(lambda: []), [])
+    check_operator(lambda: Dataset.from_generator(list), [])
 
 
 def test_passes_python_objects_through():
@@ -165,7 +165,7 @@ def test_a_generator_function_that_raises_at_the_call_gives_one_error():
 def test_a_generator_that_raises_stop_iteration_inside_is_an_error():
     def source():
         yield 1
-        raise StopIteration
+        next(iter(()))  # raises StopIteration
 
     got = outcomes(iter(Dataset.from_generator(source)))
     assert got[0] == 1
@@ -280,7 +280,9 @@ def test_both_forms_of_a_signature_are_refused():
         Dataset.from_generator(list, output_shapes=())
 
 
-@pytest.mark.parametrize("generator", [[1, 2], None, 3, (i for i in range(2))], ids=["list", "none", "int", "generator"])
+@pytest.mark.parametrize(
+    "generator", [[1, 2], None, 3, (i for i in range(2))], ids=["list", "none", "int", "generator"]
+)
 def test_something_that_cannot_be_called_is_refused(generator):
     with pytest.raises(TypeError, match=r"from_generator\(\): generator must be a function"):
         Dataset.from_generator(generator)
@@ -306,7 +308,7 @@ def test_without_a_signature_the_first_element_tells_the_spec_and_is_found_once(
 
 def test_the_spec_of_an_empty_generator_without_signature_is_an_error():
     with pytest.raises(SpecError, match="output_signature"):
-        _ = Dataset.from_generator(lambda: []).element_spec
+        _ = Dataset.from_generator(list).element_spec
 
 
 # Arrays that the generator keeps

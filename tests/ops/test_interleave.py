@@ -151,7 +151,9 @@ def test_refuses_wrong_arguments(keywords, error, words):
         Dataset.range(2).interleave(**{"map_func": Dataset.range, **keywords})
 
 
-@pytest.mark.parametrize("keywords", [{}, {"cycle_length": None}, {"cycle_length": AUTOTUNE}, {"num_parallel_calls": 2}])
+@pytest.mark.parametrize(
+    "keywords", [{}, {"cycle_length": None}, {"cycle_length": AUTOTUNE}, {"num_parallel_calls": 2}]
+)
 def test_default_numbers_do_not_change_what_comes_out_from_machine_to_machine(keywords):
     dataset = Dataset.range(1, 6).interleave(repeated, **keywords)
     assert sorted(map(int, dataset)) == sorted(map(int, Dataset.range(1, 6).flat_map(repeated)))

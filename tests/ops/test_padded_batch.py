@@ -20,7 +20,7 @@ def test_fills_up_to_the_largest_in_the_batch():
 
 
 def test_takes_whole_batches_and_no_more():
-    check_laziness(lambda numbers: numbers.map(lambda n: np.zeros(n)).padded_batch(4), lambda k: 4 * k)
+    check_laziness(lambda numbers: numbers.map(np.zeros).padded_batch(4), lambda k: 4 * k)
 
 
 @pytest.mark.parametrize("shape", [[4], (4,), np.array([4])])

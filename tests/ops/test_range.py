@@ -26,7 +26,12 @@ def test_gives_them_in_the_output_type(dtype, arguments):
 
 @pytest.mark.parametrize(
     ("start", "stop", "dtype"),
-    [(2**24, 2**24 + 6, np.float32), (2046, 2054, np.float16), (2049, 2053, np.float16), (2**53, 2**53 + 6, np.float64)],
+    [
+        (2**24, 2**24 + 6, np.float32),
+        (2046, 2054, np.float16),
+        (2049, 2053, np.float16),
+        (2**53, 2**53 + 6, np.float64),
+    ],
 )
 def test_rounds_each_number_by_itself_where_the_output_type_cannot_hold_all(start, stop, dtype):
     check_operator(lambda: Dataset.range(start, stop, output_type=dtype), [dtype(i) for i in range(start, stop)])

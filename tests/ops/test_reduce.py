@@ -48,7 +48,7 @@ def test_another_structure_is_an_error_with_both():
 
 
 def test_another_dtype_is_an_error_as_in_tf_data():
-    with pytest.raises((SpecError, TypeError), match="dtype|type"):
+    with pytest.raises((SpecError, TypeError), match=r"dtype|type"):
         Dataset.range(3).reduce(np.int32(0), lambda state, x: np.float64(1.5))
 
 

@@ -16,7 +16,9 @@ def fail_at(*bad):
     return check
 
 
-@pytest.mark.parametrize(("count", "left"), [(3, 3), (0, 0), (1, 1), (5, 5), (9, 5), (-1, 5), (-5, 5), (np.int32(2), 2)])
+@pytest.mark.parametrize(
+    ("count", "left"), [(3, 3), (0, 0), (1, 1), (5, 5), (9, 5), (-1, 5), (-5, 5), (np.int32(2), 2)]
+)
 def test_gives_the_first_elements(count, left):
     check_operator(lambda: Dataset.range(5).take(count), [np.int64(i) for i in range(left)])
     assert len(Dataset.range(5).take(count)) == left

@@ -23,7 +23,19 @@ class Record:
 
 @pytest.mark.parametrize(
     "dtype",
-    ["bool", "int8", "uint8", "int32", "uint64", "float16", "float32", "float64", "complex64", "datetime64[s]", "m8[D]"],
+    [
+        "bool",
+        "int8",
+        "uint8",
+        "int32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "datetime64[s]",
+        "m8[D]",
+    ],
 )
 def test_gives_rows_of_every_dtype(dtype):
     array = np.arange(6).reshape(3, 2).astype(dtype)
@@ -78,7 +90,11 @@ def test_gives_dense_vectors_from_ragged_rows():
 
 def test_gives_sparse_rows_from_a_sparse_matrix():
     sparse = SparseTensor([[0, 1], [2, 0]], [5, 6], [3, 2])
-    expected = [SparseTensor([[1]], [5], [2]), SparseTensor([], np.array([], np.int64), [2]), SparseTensor([[0]], [6], [2])]
+    expected = [
+        SparseTensor([[1]], [5], [2]),
+        SparseTensor([], np.array([], np.int64), [2]),
+        SparseTensor([[0]], [6], [2]),
+    ]
     check_operator(lambda: Dataset.from_tensor_slices(sparse), expected)
     assert Dataset.from_tensor_slices(sparse).element_spec == SparseTensorSpec((2,), np.int64)
 

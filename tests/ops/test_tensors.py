@@ -122,7 +122,7 @@ def test_refuses_an_int_of_more_than_64_bits():
 
 
 def test_refuses_nested_lists_of_different_lengths():
-    with pytest.raises(ValueError, match="inhomogeneous|shape"):
+    with pytest.raises(ValueError, match=r"inhomogeneous|shape"):
         Dataset.from_tensors([[1, 2], [3]])
 
 

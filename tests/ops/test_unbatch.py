@@ -30,7 +30,10 @@ def test_takes_an_element_when_its_first_row_is_asked_for():
         (([1, 2],), [(np.int64(1),), (np.int64(2),)]),
         (np.zeros((2, 0)), [np.zeros(0), np.zeros(0)]),
         (RaggedTensor([1, 2, 3], [0, 2, 3]), [np.array([1, 2]), np.array([3])]),
-        (SparseTensor([[0, 1], [1, 0]], [5, 6], [2, 2]), [SparseTensor([[1]], [5], [2]), SparseTensor([[0]], [6], [2])]),
+        (
+            SparseTensor([[0, 1], [1, 0]], [5, 6], [2, 2]),
+            [SparseTensor([[1]], [5], [2]), SparseTensor([[0]], [6], [2])],
+        ),
         (np.arange(2).astype("M8[D]"), list(np.arange(2).astype("M8[D]"))),
     ],
     ids=repr,
@@ -42,7 +45,7 @@ def test_takes_every_structure_and_kind_apart(value, rows):
 def test_elements_without_rows_give_nothing():
     lengths = [0, 2, 0, 0, 1, 0]
     dataset = Dataset.range(6).map(lambda i: np.full(lengths[int(i)], i))
-    check_operator(lambda: dataset.unbatch(), ints(1, 1, 4))
+    check_operator(dataset.unbatch, ints(1, 1, 4))
     check_operator(lambda: Dataset.from_tensors(np.zeros((0, 3))).repeat(3).unbatch(), [])
 
 

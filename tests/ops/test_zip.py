@@ -51,7 +51,9 @@ def test_keeps_the_nesting_in_which_the_datasets_were_given():
     check_operator(lambda: Dataset.zip(datasets=(numbers(0), numbers(5))), [(a, b)])
     check_operator(lambda: Dataset.zip(Pair(numbers(0), numbers(5))), [Pair(a, b)])
     inner = Dataset.zip(numbers(0), numbers(5))
-    check_operator(lambda: Dataset.zip(inner, Dataset.from_tensors({"t": ("a", None)})), [((a, b), {"t": (b"a", None)})])
+    check_operator(
+        lambda: Dataset.zip(inner, Dataset.from_tensors({"t": ("a", None)})), [((a, b), {"t": (b"a", None)})]
+    )
 
 
 def test_knows_spec_and_cardinality():
@@ -66,7 +68,10 @@ def test_knows_spec_and_cardinality():
     for datasets, cardinality in table:
         assert Dataset.zip(*datasets).cardinality() == cardinality
     spec = TensorSpec((), np.int64)
-    assert Dataset.zip({"a": known, "b": known.batch(2)}).element_spec == {"a": spec, "b": TensorSpec((None,), np.int64)}
+    assert Dataset.zip({"a": known, "b": known.batch(2)}).element_spec == {
+        "a": spec,
+        "b": TensorSpec((None,), np.int64),
+    }
 
 
 def test_takes_no_more_than_it_needs():
@@ -132,9 +137,12 @@ def test_a_shuffled_dataset_that_stands_twice_gets_two_orders_as_in_tf_data():
     left, right = zip(*Dataset.zip(numbers, numbers), strict=True)
     assert sorted(left) == sorted(right) == list(range(50))
     assert left != right
-    check_operator(
-        lambda: (lambda shuffled: Dataset.zip(shuffled, shuffled))(Dataset.range(9).shuffle(9, seed=1)), positions=9
-    )
+
+    def twice():
+        shuffled = Dataset.range(9).shuffle(9, seed=1)
+        return Dataset.zip(shuffled, shuffled)
+
+    check_operator(twice, positions=9)
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,9 @@ def test_the_fingerprint_is_the_same_in_another_process():
         "print(fingerprint(plan))"
     )
     runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed})
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+        )
         for seed in ("1", "2")
     ]
     assert runs[0].stdout == runs[1].stdout

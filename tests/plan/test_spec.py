@@ -85,7 +85,14 @@ def test_ragged_specs_differ_by_their_ragged_rank():
 
 @pytest.mark.parametrize(
     ("shape", "error"),
-    [((-1,), ValueError), (-2, ValueError), ((2.5,), TypeError), ("12", TypeError), (("2",), TypeError), (2.5, TypeError)],
+    [
+        ((-1,), ValueError),
+        (-2, ValueError),
+        ((2.5,), TypeError),
+        ("12", TypeError),
+        (("2",), TypeError),
+        (2.5, TypeError),
+    ],
 )
 def test_a_shape_is_made_of_ints_and_none(shape, error):
     with pytest.raises(error):
@@ -143,7 +150,7 @@ def test_the_spec_of_a_value_says_kind_shape_and_dtype(value, spec):
 
 
 def test_the_spec_of_an_element_has_its_structure():
-    pair = collections.namedtuple("pair", "a b")
+    pair = collections.namedtuple("pair", "a b")  # noqa: PYI024  # as users write them
     element = {"x": (1, None), "y": pair(b"s", np.zeros(2, np.float32))}
     expected = {"x": (TensorSpec((), np.int64), None), "y": pair(TensorSpec((), bytes), TensorSpec((2,), np.float32))}
     assert spec_of(element) == expected

@@ -42,7 +42,9 @@ def test_an_exception_takes_the_place_of_one_element(size):
     assert shown(outcomes(iter(dataset.prefetch(size)))) == [0, 1, 2, "KeyError", 4, 5, 6]
     # The batch that it would have been in goes with it.
     whole = [x for x in range(7) if x // size != 3 // size or x > 3]
-    assert sorted(x for x in shown(in_steps(dataset, size)) if x != "KeyError") == [x for x in whole if x not in lost(size)]
+    assert sorted(x for x in shown(in_steps(dataset, size)) if x != "KeyError") == [
+        x for x in whole if x not in lost(size)
+    ]
 
 
 def lost(size):
@@ -107,7 +109,7 @@ def test_a_result_of_another_structure_fails_alone():
 def test_a_tuple_reaches_the_function_as_arguments_and_nothing_else_does():
     import collections
 
-    pair = collections.namedtuple("pair", "a b")
+    pair = collections.namedtuple("pair", "a b")  # noqa: PYI024  # as users write them
     assert [int(x) for x in Dataset.from_tensors((1, (2, 3))).map(lambda a, b: a + b[0] + b[1])] == [6]
     assert [int(x) for x in Dataset.from_tensors(pair(1, 2)).map(lambda p: p.a + p.b)] == [3]
     assert [int(x) for x in Dataset.from_tensors({"a": 1}).map(lambda d: d["a"])] == [1]
@@ -140,7 +142,9 @@ def test_a_predicate_that_returns_no_bool_fails_at_its_place(result):
         lambda numbers, f: numbers.map(f).take(7).skip(1).shard(2, 0),
         lambda numbers, f: Dataset.zip(numbers, numbers.map(f)).map(lambda a, b: b),
         lambda numbers, f: numbers.batch(4).flat_map(lambda b: Dataset.from_tensor_slices(b).map(f)),
-        lambda numbers, f: numbers.batch(4).interleave(lambda b: Dataset.from_tensor_slices(b).map(f)).batch(4).unbatch(),
+        lambda numbers, f: (
+            numbers.batch(4).interleave(lambda b: Dataset.from_tensor_slices(b).map(f)).batch(4).unbatch()
+        ),
         lambda numbers, f: numbers.map(f).cache(),
         lambda numbers, f: numbers.map(f).repeat(2).enumerate().map(lambda i, x: x),
         lambda numbers, f: numbers.take(3).concatenate(numbers.map(f)),
@@ -290,7 +294,10 @@ def test_the_identity_on_columns_is_the_identity_for_every_kind_of_component(val
         return columns if isinstance(value, tuple) else columns[0]
 
     plain = list(Dataset.from_tensors(value).repeat(4))
-    for dataset in (Dataset.from_tensors(value).repeat(4).map(same), Dataset.from_tensors(value).repeat(4).map(same).prefetch(4)):
+    for dataset in (
+        Dataset.from_tensors(value).repeat(4).map(same),
+        Dataset.from_tensors(value).repeat(4).map(same).prefetch(4),
+    ):
         assert_elements_equal(outcomes(iter(dataset)), plain)
 
 
@@ -363,7 +370,27 @@ FUNCTIONS = {
     "x": lambda x, y: x,
 }
 DTYPES = [np.int64, np.uint8, np.int8, np.float16, np.float32, np.float64, np.bool_, np.uint64, np.int32]
-SPECIAL = [0, 1, -1, 2, 3, 127, 128, 255, -128, 2**31, 2**62, -(2**63), 2**64 - 1, np.nan, np.inf, -np.inf, -0.0, 0.1, 65504.0]
+SPECIAL = [
+    0,
+    1,
+    -1,
+    2,
+    3,
+    127,
+    128,
+    255,
+    -128,
+    2**31,
+    2**62,
+    -(2**63),
+    2**64 - 1,
+    np.nan,
+    np.inf,
+    -np.inf,
+    -0.0,
+    0.1,
+    65504.0,
+]
 
 
 @st.composite
@@ -452,7 +479,7 @@ def _names():
         "index": lambda x: x[()],
         "power": lambda x: x**2,
         "matmul": lambda x: x @ x,
-        "default": lambda x, y=[]: x + 1,  # noqa: B006  # it must be refused
+        "default": lambda x, y=[]: x + 1,  # it must be refused
         "closure": lambda x: closure and x,
         "global": lambda x: SEEN,
         "call": lambda x: int(x),  # noqa: PLW0108  # a lambda is the point

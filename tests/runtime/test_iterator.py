@@ -240,7 +240,24 @@ PIPELINES = {
     "take": lambda: Dataset.range(20).skip(2).take(12).shard(2, 0).enumerate(),
     "unbatch": lambda: Dataset.range(12).batch(4).unbatch(),
 }
-ODD = [None, "x", b"x", -1, -(10**6), 2**62, 10**30, 1.5, float("nan"), [], {}, [None], {"a": 1}, np.zeros(3), np.array(2), ...]
+ODD = [
+    None,
+    "x",
+    b"x",
+    -1,
+    -(10**6),
+    2**62,
+    10**30,
+    1.5,
+    float("nan"),
+    [],
+    {},
+    [None],
+    {"a": 1},
+    np.zeros(3),
+    np.array(2),
+    ...,
+]
 DELETED = object()
 
 

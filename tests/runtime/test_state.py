@@ -68,7 +68,7 @@ def test_a_saved_chunk_shares_no_memory_with_the_elements():
     saved = save_chunk(chunk)
     loaded = load_chunk(saved, lambda: None)
     for row in loaded.rows():
-        row += 1
+        np.add(row, 1, out=row)
     assert_elements_equal(load_chunk(saved, lambda: None).rows(), [np.zeros(2), np.zeros(3)])
 
 
@@ -104,7 +104,7 @@ def test_what_are_no_elements_at_all_is_a_state_error(data):
         load_chunk(data, lambda: None)
 
 
-class Own(Exception):
+class OwnError(Exception):
     pass
 
 
@@ -148,9 +148,9 @@ def test_the_place_of_a_data_loss_comes_back():
 
 
 def test_an_exception_of_a_users_class_comes_back_as_the_librarys_own_and_says_what_it_was():
-    loaded = load_error(save_error(Own("went wrong", 3)))
+    loaded = load_error(save_error(OwnError("went wrong", 3)))
     assert type(loaded) is errors.DatasetError
-    assert str(loaded) == "Own: went wrong, 3"
+    assert str(loaded) == "OwnError: went wrong, 3"
 
 
 @pytest.mark.parametrize("name", ["exit", "open", "print", "SystemExit", "KeyboardInterrupt", "np", "__import__"])

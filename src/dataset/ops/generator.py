@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ class Generator(Node):
         return self.signature is not None
 
     def parameters(self) -> dict[str, Any]:
-        return {"function": self.function, "signature": repr(self.signature)}
+        return {"function": self.function, "arguments": self.arguments, "signature": repr(self.signature)}
 
     def _element_spec(self) -> Any:
         if self.signature is not None:
@@ -193,7 +194,8 @@ class GeneratorOperator(Operator):
         close = getattr(self._values, "close", None)
         self._values, self._ended = iter(()), True
         if close is not None:
-            close()
+            with contextlib.suppress(ValueError):  # another thread is inside; the generator ends when that comes out
+                close()
 
 
 def _may_cast(component: Any, got: np.dtype[Any], wanted: np.dtype[Any]) -> bool:

@@ -11,7 +11,7 @@ from dataset.plan.node import Node
 from dataset.plan.spec import component_spec
 from dataset.plan.structure import Structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.runtime.chunk import Chunk, Column, read_only
+from dataset.runtime.chunk import Chunk, Column, read_only_component
 from dataset.runtime.normalize import canonical_component
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.slicing import rows_of
@@ -52,7 +52,7 @@ class TensorSlices(Node):
         return [column if isinstance(column, np.ndarray) else rows_of(column) for column in self.columns()]
 
     def parameters(self) -> dict[str, Any]:
-        return {"tensors": repr([component_spec(column) for column in self.columns()])}
+        return {"tensors": f"{self.cardinality()} of {self.element_spec!r}"}
 
     def _element_spec(self) -> Any:
         return self.structure.unflatten([component_spec(column).unbatched() for column in self.columns()])
@@ -71,10 +71,8 @@ def component_rows(component: Any) -> int:
 
 def _sliceable(structure: Structure, index: int, value: Any) -> Any:
     component = canonical_component(value)
-    if isinstance(component, np.ndarray):
-        return read_only(component)
-    if isinstance(component, RaggedTensor) or (isinstance(component, SparseTensor) and component.shape):
-        return component
+    if isinstance(component, np.ndarray | RaggedTensor) or (isinstance(component, SparseTensor) and component.shape):
+        return read_only_component(component)
     raise ValueError(
         f"from_tensor_slices(): {structure.component_name(index)} must be an array with rows, got {value!r}; "
         "for a dataset of one whole value use from_tensors()"

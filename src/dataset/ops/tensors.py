@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dataset.plan.node import Node
 from dataset.plan.spec import spec_of
 from dataset.plan.structure import structure_of
-from dataset.runtime.chunk import Chunk, read_only
+from dataset.runtime.chunk import Chunk, read_only_component
 from dataset.runtime.normalize import canonical_component
 from dataset.runtime.operator import Build, Operator, State
 
@@ -24,8 +24,8 @@ class Tensors(Node):
         structure = structure_of(self.element)
         if not structure.num_components:
             raise ValueError(f"from_tensors(): an element must have a component, got {self.element!r}")
-        parts = [canonical_component(part) for part in structure.flatten(self.element)]
-        object.__setattr__(self, "element", structure.unflatten(list(read_only(parts))))
+        parts = [read_only_component(canonical_component(part)) for part in structure.flatten(self.element)]
+        object.__setattr__(self, "element", structure.unflatten(parts))
 
     def parameters(self) -> dict[str, Any]:
         return {"element": repr(self.element_spec)}
@@ -51,7 +51,8 @@ class TensorsOperator(Operator):
         if self.done:
             return None
         self.done = True
-        return Chunk(structure_of(self.element), 1, rows=[self.element])
+        structure = structure_of(self.element)
+        return Chunk(structure, 1, [[part] for part in structure.flatten(self.element)])
 
     def state_dict(self) -> State:
         return {"done": self.done}

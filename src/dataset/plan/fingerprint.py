@@ -9,6 +9,8 @@ import numpy as np
 
 from dataset.plan.node import Node, walk
 from dataset.plan.origin import function_name
+from dataset.plan.spec import ComponentSpec
+from dataset.plan.structure import Structure
 
 
 def fingerprint(node: Node) -> str:
@@ -26,6 +28,8 @@ def fingerprint(node: Node) -> str:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, np.ndarray):
         return f"array{value.dtype.str}{value.shape}"
     if value is None or isinstance(value, bool | int | float | str | bytes):
@@ -34,6 +38,6 @@ def _text(value: Any) -> str:
         return "(" + ",".join(map(_text, value)) + ")"
     if isinstance(value, dict):
         return "{" + ",".join(f"{key!r}:{_text(item)}" for key, item in value.items()) + "}"
-    if callable(value):
+    if callable(value) and not isinstance(value, np.dtype):
         return function_name(value)
-    return type(value).__name__
+    return repr(value) if isinstance(value, Structure | ComponentSpec | np.dtype) else type(value).__name__

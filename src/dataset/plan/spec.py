@@ -47,7 +47,9 @@ def as_shape(shape: Any) -> Shape:
     """
     if shape is None:
         return None
-    dims = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    dims = (shape,) if isinstance(shape, int | np.integer) else shape
+    if isinstance(dims, str) or not all(dim is None or isinstance(dim, int | np.integer) for dim in dims):
+        raise TypeError(f"a shape is a sequence of ints and None, got {shape!r}")
     result = tuple(None if dim is None else int(dim) for dim in dims)
     if any(dim is not None and dim < 0 for dim in result):
         raise ValueError(f"a shape has dimensions of at least 0, or None where unknown, got {shape!r}")
@@ -63,6 +65,10 @@ class ComponentSpec:
 
     def _with_shape(self, shape: Shape) -> ComponentSpec:
         raise NotImplementedError
+
+    def _is_like(self, other: ComponentSpec) -> bool:
+        """Whether both are of one kind and dtype, so that only the shapes are left to compare."""
+        return type(self) is type(other) and self.dtype == other.dtype
 
     def batched(self, size: int | None) -> ComponentSpec:
         """The spec of a batch of ``size`` such components; None where the size varies."""
@@ -80,7 +86,7 @@ class ComponentSpec:
 
     def most_general_with(self, other: ComponentSpec) -> ComponentSpec | None:
         """The narrowest spec that allows both; None where kind or dtype differ, so that there is none."""
-        if type(self) is not type(other) or self.dtype != other.dtype:
+        if not self._is_like(other):
             return None
         if self.shape is None or other.shape is None or len(self.shape) != len(other.shape):
             return self._with_shape(None)
@@ -89,7 +95,7 @@ class ComponentSpec:
 
     def allows(self, other: ComponentSpec) -> bool:
         """Whether every component of spec ``other`` is one of this spec."""
-        if type(self) is not type(other) or self.dtype != other.dtype:
+        if not self._is_like(other):
             return False
         if self.shape is None:
             return True
@@ -100,7 +106,7 @@ class ComponentSpec:
     def is_compatible_with(self, value: Any) -> bool:
         """Whether ``value``, a component or a spec, could be one of this spec (an unknown dimension fits any)."""
         other = value if isinstance(value, ComponentSpec) else spec_of(value)
-        if not isinstance(other, ComponentSpec) or type(self) is not type(other) or self.dtype != other.dtype:
+        if not isinstance(other, ComponentSpec) or not self._is_like(other):
             return False
         if self.shape is None or other.shape is None:
             return True
@@ -186,6 +192,11 @@ class RaggedTensorSpec(ComponentSpec):
         if self.ragged_rank == 1:
             return TensorSpec(None if self.shape is None else self.shape[1:], self.dtype)
         return RaggedTensorSpec(None if self.shape is None else self.shape[1:], self.dtype, self.ragged_rank - 1)
+
+    def _is_like(self, other: ComponentSpec) -> bool:
+        return (
+            isinstance(other, RaggedTensorSpec) and super()._is_like(other) and (self.ragged_rank == other.ragged_rank)
+        )
 
     def _with_shape(self, shape: Shape) -> RaggedTensorSpec:
         return RaggedTensorSpec(shape, self.dtype, self.ragged_rank)

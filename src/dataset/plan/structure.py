@@ -33,6 +33,11 @@ class Structure:
         """How many components an element of this structure has."""
         return sum(child.num_components for child in self.children)
 
+    @cached_property
+    def is_immutable(self) -> bool:
+        """Whether nobody can change an element by its containers: it consists of tuples."""
+        return all(child.is_immutable for child in self.children)
+
     def flatten(self, element: Any) -> list[Any]:
         """The components of one element, in order."""
         return [column[0] for column in self.columns([element])]
@@ -131,12 +136,17 @@ LEAF: Structure = _Leaf()
 NONE: Structure = _None()
 
 
+def _is_plain_tuple(cls: type[Any]) -> bool:
+    """Whether values are tuples without field names; a subclass of tuple counts as one."""
+    return cls is tuple or (issubclass(cls, tuple) and not hasattr(cls, "_fields"))
+
+
 @dataclasses.dataclass(frozen=True)
 class _Tuple(Structure):
     children: tuple[Structure, ...]
 
     def _split(self, rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
-        if set(map(type, rows)) != {tuple} or set(map(len, rows)) != {len(self.children)}:
+        if not all(map(_is_plain_tuple, set(map(type, rows)))) or set(map(len, rows)) != {len(self.children)}:
             raise StructureMismatchError
         return list(zip(*rows, strict=True))
 
@@ -188,6 +198,7 @@ class _Dict(Structure):
     sorted_keys: tuple[Any, ...]
     children: tuple[Structure, ...]
     factory: Callable[[], Any] | None = None  # of a defaultdict
+    is_immutable = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Dict) and self._identity() == other._identity()
@@ -234,7 +245,9 @@ class _Record(Structure):
 
     cls: type[Any]
     names: tuple[str, ...]
+    keywords: tuple[str, ...]  # of the constructor, which may be other names
     children: tuple[Structure, ...]
+    is_immutable = False
 
     def _split(self, rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
         if set(map(type, rows)) != {self.cls}:
@@ -244,9 +257,7 @@ class _Record(Structure):
     def _join(self, parts: list[list[Any]], count: int) -> list[Any]:
         if not parts:
             return [self.cls() for _ in range(count)]
-        # attrs drops leading underscores from the names of constructor arguments.
-        keywords = self.names if dataclasses.is_dataclass(self.cls) else [name.lstrip("_") for name in self.names]
-        return [self.cls(**dict(zip(keywords, values, strict=True))) for values in zip(*parts, strict=True)]
+        return [self.cls(**dict(zip(self.keywords, values, strict=True))) for values in zip(*parts, strict=True)]
 
     def _names(self) -> list[str]:
         return [f".{name}" for name in self.names]
@@ -261,8 +272,8 @@ def _call_repr(cls: type[Any], names: list[str], children: tuple[Structure, ...]
 
 
 @cache
-def _record_fields(cls: Hashable) -> tuple[str, ...] | None:
-    """The constructor fields of a dataclass or attrs class; None for any other class.
+def _record_fields(cls: Hashable) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The fields of a dataclass or attrs class and their constructor arguments; None for any other class.
 
     A dataclass that is a component itself, such as a spec in the place of a component, says so by an attribute
     ``is_component = True``.
@@ -270,9 +281,15 @@ def _record_fields(cls: Hashable) -> tuple[str, ...] | None:
     if getattr(cls, "is_component", False):
         return None
     if dataclasses.is_dataclass(cls):
-        return tuple(field.name for field in dataclasses.fields(cls) if field.init)
+        names = tuple(field.name for field in dataclasses.fields(cls) if field.init)
+        return names, names
     attributes = getattr(cls, "__attrs_attrs__", None)  # attrs' own protocol, so that attrs need not be installed
-    return None if attributes is None else tuple(a.name for a in attributes if a.init)
+    if attributes is None:
+        return None
+    given = [attribute for attribute in attributes if attribute.init]
+    # Before attrs had aliases, it dropped leading underscores.
+    keywords = [getattr(attribute, "alias", None) or attribute.name.lstrip("_") for attribute in given]
+    return tuple(attribute.name for attribute in given), tuple(keywords)
 
 
 def structure_of(element: Any) -> Structure:
@@ -299,9 +316,10 @@ def structure_of(element: Any) -> Structure:
             raise TypeError(f"the keys of a dict element must be sortable, got {list(element)!r}") from None
         factory = element.default_factory if isinstance(element, collections.defaultdict) else None
         return _Dict(cls, tuple(element), keys, tuple(structure_of(element[key]) for key in keys), factory)
-    names = _record_fields(cls)  # type: ignore[arg-type]  # classes are hashable, mypy doubts it of type[Any]
-    if names is not None:
-        return _Record(cls, names, tuple(structure_of(getattr(element, name)) for name in names))
+    fields = _record_fields(cls)  # type: ignore[arg-type]  # classes are hashable, mypy doubts it of type[Any]
+    if fields is not None:
+        names, keywords = fields
+        return _Record(cls, names, keywords, tuple(structure_of(getattr(element, name)) for name in names))
     return LEAF
 
 

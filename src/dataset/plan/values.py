@@ -17,6 +17,13 @@ __all__ = ["RaggedTensor", "SparseTensor"]
 Array = npt.NDArray[Any]
 
 
+def frozen_view(array: Array) -> Array:
+    """A view of an array through which nobody can write."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 class RaggedTensor:
     """Rows of different lengths, stored end to end.
 
@@ -60,8 +67,10 @@ class RaggedTensor:
         dtype('float32')
         """
         arrays = [np.asarray(row, dtype) for row in rows]
-        if dtype is None:  # an empty list has no dtype of its own, so the others decide
-            arrays = [a for a in arrays if a.size] and [a if a.size else a.astype(_common(arrays)) for a in arrays]
+        filled = [array.dtype for array in arrays if array.size]
+        if dtype is None and filled:  # an empty list has no dtype of its own, so the others decide
+            common = np.result_type(*filled)
+            arrays = [array if array.size else array.astype(common) for array in arrays]
         splits = np.zeros(len(arrays) + 1, np.int64)
         np.cumsum([len(row) for row in arrays], out=splits[1:])
         return cls(np.concatenate(arrays) if arrays else np.zeros(0, dtype), splits)
@@ -124,6 +133,11 @@ class RaggedTensor:
     def __iter__(self) -> Iterator[Any]:
         return (self[row] for row in range(len(self)))
 
+    def read_only(self) -> RaggedTensor:
+        """The same rows, through which nobody can write to the values."""
+        values = self.values.read_only() if isinstance(self.values, RaggedTensor) else frozen_view(self.values)
+        return RaggedTensor(values, frozen_view(self.row_splits))
+
     def to_list(self) -> list[Any]:
         """Nested lists of Python values."""
         return [row.to_list() if isinstance(row, RaggedTensor) else row.tolist() for row in self]
@@ -159,10 +173,6 @@ class RaggedTensor:
 
     def __repr__(self) -> str:
         return f"RaggedTensor({self.to_list()!r}, dtype={self.dtype})"
-
-
-def _common(arrays: list[Array]) -> np.dtype[Any]:
-    return np.result_type(*[a.dtype for a in arrays if a.size])
 
 
 class SparseTensor:
@@ -213,6 +223,10 @@ class SparseTensor:
     def nbytes(self) -> int:
         """Bytes held by the three arrays."""
         return self.indices.nbytes + self.values.nbytes + self.dense_shape.nbytes
+
+    def read_only(self) -> SparseTensor:
+        """The same cells, through which nobody can write to the values."""
+        return SparseTensor(frozen_view(self.indices), frozen_view(self.values), frozen_view(self.dense_shape))
 
     def to_dense(self, default_value: Any = None) -> Array:
         """The dense array, with ``default_value`` (default 0, or ``b""``) where no value is given."""

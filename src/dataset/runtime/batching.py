@@ -42,10 +42,10 @@ def stack_column(column: Column) -> Any:
     packed = pack(column)
     if isinstance(packed, np.ndarray):
         return packed
-    if any(issubclass(kind, np.generic) for kind in kinds):
-        _require_equal(column, "dtype", [getattr(value, "dtype", type(value)) for value in column])
+    if all(issubclass(kind, np.generic) for kind in kinds):
+        _require_equal(column, "dtype", [value.dtype for value in column])
         return np.array(column)
-    if kinds & {np.ndarray, SparseTensor, RaggedTensor, bytes}:
+    if any(issubclass(kind, np.generic) for kind in kinds) or kinds & {np.ndarray, SparseTensor, RaggedTensor, bytes}:
         _require_equal(column, "type", [type(value).__name__ for value in column])
     return object_column(column)
 
@@ -82,6 +82,7 @@ def _stack_sparse(values: Sequence[SparseTensor]) -> SparseTensor:
 def _stack_ragged(values: Sequence[RaggedTensor]) -> RaggedTensor:
     _require_equal(values, "dtype", [value.dtype for value in values])
     _require_equal(values, "ragged rank", [value.ragged_rank for value in values])
+    _require_equal(values, "inner shape", [value.flat_values.shape[1:] for value in values])
     splits = np.concatenate([[0], np.cumsum([len(value) for value in values])])
     return RaggedTensor(_concatenate_ragged(values), splits)
 

@@ -19,11 +19,13 @@ import numpy as np
 from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode
 from dataset.plan.structure import LEAF, StructureMismatchError, is_tuple, structure_of
+from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunk import Chunk, Column, object_column
 from dataset.runtime.normalize import canonical_array, chunk_of_rows
 from dataset.runtime.operator import Operator, State, UnaryOperator
 from dataset.runtime.ownership import is_immutable, own
+from dataset.runtime.slicing import rows_of
 from dataset.runtime.state import load_chunk, load_pending, save_chunk, save_pending
 
 VECTORIZED = "__dataset_vectorized__"
@@ -98,11 +100,23 @@ class ElementwiseOperator(UnaryOperator):
                 return output
 
     def _call_best(self, inputs: Chunk) -> Chunk | None:
-        if self._vectorized:
-            return self._call_columns(inputs)
-        if self._columnwise and inputs.length > 1 and all(map(_is_scalars, inputs.columns())):
-            return self._try_columns(inputs)
+        try:
+            if self._vectorized:
+                return self._call_columns(inputs)
+            if self._columnwise and inputs.length > 1 and self._fits_columns(inputs):
+                return self._try_columns(inputs)
+        except Exception:
+            raise
+        except BaseException:  # KeyboardInterrupt and its like: nothing is lost
+            self._ready.clear()
+            self._todo = self._behind(inputs, 0)
+            raise
         return self._call(inputs)
+
+    @staticmethod
+    def _fits_columns(inputs: Chunk) -> bool:
+        """Whether NumPy does to the columns what it does to the scalars, down to the errors that a user asked for."""
+        return all(map(_is_scalars, inputs.columns())) and "raise" not in np.geterr().values()
 
     def _try_columns(self, inputs: Chunk) -> Chunk | None:
         """Columns, for a function that is pure arithmetic; single elements at the first doubt."""
@@ -169,7 +183,7 @@ class ElementwiseOperator(UnaryOperator):
             else:
                 for given in zip(*arguments(inputs), strict=True):
                     results.append(own(self.function(*given), given))  # noqa: PERF401  # kept where one fails
-            self._returns_immutable = is_immutable(results[-1])
+            self._returns_immutable = bool(results) and is_immutable(results[-1])
         except BaseException as error:  # noqa: BLE001  # it is raised again, at its place
             return error
         return None
@@ -181,7 +195,7 @@ class ElementwiseOperator(UnaryOperator):
         return Chunk.concatenate([rest, self._todo])
 
     def _finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
-        with contextlib.suppress(StructureMismatchError, SpecError, TypeError, ValueError):
+        with contextlib.suppress(Exception):
             output = self.finish(inputs, results)
             self.position += inputs.length
             return output
@@ -192,7 +206,7 @@ class ElementwiseOperator(UnaryOperator):
                 self.position += 1
             except StructureMismatchError:
                 self._fail(SpecError(self.mismatch(result)))
-            except (SpecError, TypeError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001  # raised at its place
                 self._fail(error)
         return self._first(None)
 
@@ -201,8 +215,9 @@ class ElementwiseOperator(UnaryOperator):
         return f"{self.node.described()} returned {structure_of(result)!r}"
 
     def _call_columns(self, inputs: Chunk) -> Chunk | None:
-        with contextlib.suppress(Exception):
-            return self._columns_output(inputs)
+        if inputs.length > 1:
+            with contextlib.suppress(Exception):
+                return self._columns_output(inputs)
         # Which element it was is found by asking for each.
         for index in range(inputs.length):
             try:
@@ -287,6 +302,12 @@ def column_arguments(inputs: Chunk) -> list[Any]:
     return list(element) if is_tuple(inputs.structure) else [element]
 
 
+def _as_column(component: Any) -> Column:
+    if isinstance(component, list):
+        return component
+    return rows_of(component) if isinstance(component, RaggedTensor | SparseTensor) else canonical_array(component)
+
+
 def chunk_of_columns(result: Any, length: int) -> Chunk:
     """The chunk that a vectorized function returned: each component an array, or a list, of ``length`` values.
 
@@ -296,7 +317,7 @@ def chunk_of_columns(result: Any, length: int) -> Chunk:
     structure = structure_of(result)
     columns: list[Column] = []
     for index, component in enumerate(structure.flatten(result)):
-        column = component if isinstance(component, list) else canonical_array(component)
+        column = _as_column(component)
         if (isinstance(column, np.ndarray) and column.ndim == 0) or len(column) != length:
             shape = "a scalar" if np.ndim(component) == 0 else f"{len(column)} values"
             raise SpecError(

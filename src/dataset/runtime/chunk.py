@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.plan.structure import Structure
+from dataset.plan.values import RaggedTensor, SparseTensor, frozen_view
 
 Array: TypeAlias = npt.NDArray[Any]
 Column: TypeAlias = Array | list[Any]
@@ -53,7 +54,10 @@ class Chunk:
         """The elements."""
         if self._rows is None:
             assert self._columns is not None
-            self._rows = self.structure.rows(self._columns, self.length)
+            rows = self.structure.rows(self._columns, self.length)
+            if not self.structure.is_immutable:
+                return rows  # made anew each time: who is given a dict may change it
+            self._rows = rows
         return self._rows
 
     def slice(self, start: int, stop: int) -> Chunk:
@@ -144,12 +148,17 @@ def concatenate_columns(parts: Sequence[Column]) -> Column:
 
 
 def read_only(column: Column) -> Column:
-    """A view of the column through which nobody can write."""
+    """The column's values, through which nobody can write."""
     if isinstance(column, list):
-        return [read_only(value) if isinstance(value, np.ndarray) else value for value in column]
-    view = column.view()
-    view.flags.writeable = False
-    return view
+        return [read_only_component(value) for value in column]
+    return frozen_view(column)
+
+
+def read_only_component(value: Any) -> Any:
+    """One component, through which nobody can write; objects of the user's own classes are what they are."""
+    if isinstance(value, np.ndarray):
+        return frozen_view(value)
+    return value.read_only() if isinstance(value, RaggedTensor | SparseTensor) else value
 
 
 def _column_bytes(column: Column) -> int:

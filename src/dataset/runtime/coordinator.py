@@ -53,7 +53,11 @@ class Coordinator:
         with self._lock:
             self.check_usable()
             self._threads[thread] = wake
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:  # the system gives no more threads
+                del self._threads[thread]
+                raise
         return thread
 
     def _run(self, run: Callable[[], None]) -> None:

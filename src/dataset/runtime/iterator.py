@@ -15,6 +15,7 @@ from dataset.plan.node import Node
 from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.rng import EpochLedger
+from dataset.runtime.state import digest
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -39,16 +40,17 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
     def __init__(self, plan: Node) -> None:
         self._plan = plan
         self._lock = threading.RLock()  # guards the operators: one pull at a time
-        self._open()
 
-    def _open(self) -> None:
-        self._coordinator = Coordinator()
-        self._root: Operator = Build(self._coordinator, EpochLedger())(self._plan)
-        # Bound to what must end, not to self, which would then never be dropped.
-        self._finalizer = weakref.finalize(self, self._coordinator.shut_down, self._root.close, wait=False)
-        self._finalizer.atexit = False  # the coordinator sees to that, with a bounded wait
-        self._exhausted = False
         self._closed = False
+        self._exhausted = False
+        coordinator = Coordinator()
+        self._take_over(coordinator, Build(coordinator, EpochLedger())(plan))
+
+    def _take_over(self, coordinator: Coordinator, root: Operator) -> None:
+        self._coordinator, self._root = coordinator, root
+        # Bound to what must end, not to self, which would then never be dropped.
+        self._finalizer = weakref.finalize(self, coordinator.shut_down, root.close, wait=False)
+        self._finalizer.atexit = False  # the coordinator sees to that, with a bounded wait
 
     def __iter__(self) -> Self:
         return self
@@ -62,8 +64,7 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
             chunk = self._root.pull(1)
             if chunk is None:
                 self._exhausted = True
-                self._coordinator.stop()
-                self._coordinator.join()
+                self._let_go()
                 raise StopIteration
         element: T_co = chunk.rows()[0]
         return element
@@ -91,12 +92,13 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
         if self._closed:
             self._coordinator.check_usable()
         with self._lock:
-            return {
-                "version": STATE_VERSION,
-                "fingerprint": fingerprint(self._plan),
-                "exhausted": self._exhausted,
-                "operator": self._root.state_dict(),
-            }
+            place = None if self._exhausted else self._root.state_dict()
+        return {
+            "version": STATE_VERSION,
+            "fingerprint": fingerprint(self._plan),
+            "operator": place,
+            "digest": digest(place),
+        }
 
     def load_state_dict(self, state: State) -> None:
         """Go to the place that ``state`` describes, from wherever the iterator stands.
@@ -104,40 +106,47 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
         Raises:
             StateError: if the state is of another pipeline or version, or is damaged; the iterator stays where it was.
         """
+        if self._closed:
+            self._coordinator.check_usable()
         self._check_state(state)
         with self._lock:
             fresh = type(self)(self._plan)
             try:
-                fresh._root.load_state_dict(state["operator"])  # noqa: SLF001  # its own class
-                exhausted = bool(state["exhausted"])
-            except StateError:
+                if state["operator"] is not None:
+                    fresh._root.load_state_dict(state["operator"])  # noqa: SLF001  # its own class
+            except Exception as error:
                 fresh.close()
-                raise
-            except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-                fresh.close()
-                raise StateError(f"the saved state is damaged: {error!r}") from error
-            self.close()
+                if isinstance(error, StateError):
+                    raise
+                raise StateError(f"the pipeline cannot go to the saved place: {error!r}") from error
+            self._let_go()
             fresh._finalizer.detach()  # noqa: SLF001
-            self._coordinator, self._root = fresh._coordinator, fresh._root  # noqa: SLF001
-            self._finalizer = weakref.finalize(self, self._coordinator.shut_down, self._root.close, wait=False)
-            self._finalizer.atexit = False
-            self._exhausted, self._closed = exhausted, False
+            self._take_over(fresh._coordinator, fresh._root)  # noqa: SLF001
+            self._exhausted = state["operator"] is None
+            if self._exhausted:
+                self._let_go()
 
     def _check_state(self, state: Any) -> None:
-        if not isinstance(state, dict) or "operator" not in state or "version" not in state:
-            raise StateError(f"expected what state_dict() returned, got {type(state).__name__}")
-        if state["version"] != STATE_VERSION:
-            raise StateError(f"the state has version {state['version']!r}, this library reads version {STATE_VERSION}")
-        mine = fingerprint(self._plan)
-        if state.get("fingerprint") != mine:
+        keys = {"version", "fingerprint", "operator", "digest"}
+        if type(state) is not dict or set(state) != keys:
+            raise StateError(f"expected what state_dict() returned, a dict of {sorted(keys)}, got {state!r:.100}")
+        version, mine = state["version"], fingerprint(self._plan)
+        if type(version) is not int or version != STATE_VERSION:
+            raise StateError(f"the state has version {version!r}, this library reads version {STATE_VERSION}")
+        if type(state["fingerprint"]) is not str or state["fingerprint"] != mine:
             raise StateError(
-                f"the state belongs to another pipeline (fingerprint {state.get('fingerprint')!r}, this one has "
-                f"{mine!r}); build the pipeline exactly as it was when the state was saved"
+                f"the state belongs to another pipeline (fingerprint {state['fingerprint']!r}, this one has {mine!r}); "
+                "build the pipeline exactly as it was when the state was saved"
             )
+        if type(state["digest"]) is not str or state["digest"] != digest(state["operator"]):
+            raise StateError("the state is damaged: its content does not fit its digest")
 
     def close(self) -> None:
         """Stop background threads, wait for them, let go of files. May be called twice."""
         self._closed = True
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._finalizer.detach() is not None:
             self._coordinator.shut_down(self._root.close, wait=True)
 

@@ -42,7 +42,8 @@ def chunk_of_rows(
         return _chunk_of_components(rows, lists_are_structure=lists_are_structure)
     columns = structure.columns(rows)
     canonical = [_canonical_column(column, set(map(type, column))) for column in columns]
-    if all(new is old for new, old in zip(canonical, columns, strict=True)):
+    # The user may still hold the dicts that a function returned, so only tuples are kept as they came.
+    if structure.is_immutable and all(new is old for new, old in zip(canonical, columns, strict=True)):
         return Chunk(structure, len(rows), rows=rows)
     return Chunk(structure, len(rows), [pack(column) for column in canonical])
 
@@ -50,10 +51,7 @@ def chunk_of_rows(
 def _chunk_of_components(rows: list[Any], *, lists_are_structure: bool) -> Chunk:
     """``chunk_of_rows`` for elements that are bare components. Each pass over the types counts here."""
     kinds = set(map(type, rows))
-    others = kinds - _BARE
-    if (others and any(structure_of(row) is not LEAF for row in rows if type(row) in others)) or (
-        lists_are_structure and list in kinds
-    ):
+    if lists_are_structure and list in kinds:
         raise StructureMismatchError
     column = _canonical_column(rows, kinds)
     if column is not rows:
@@ -92,6 +90,9 @@ def _as_array(value: Any) -> Array:
 
 def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:
     """Canonical values; ``values`` itself, the very object, where they are canonical already."""
+    others = kinds - _BARE
+    if others and any(structure_of(value) is not LEAF for value in values if type(value) in others):
+        raise StructureMismatchError
     if len(kinds) == 1:
         (kind,) = kinds
         if kind is np.ndarray:
@@ -106,8 +107,8 @@ def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:
 
 def _canonical_value(value: Any) -> Any:
     """The slow way, one value at a time, for columns of several types and for foreign array types."""
-    if isinstance(value, np.ndarray):
-        return _canonical_arrays([value])[0]
+    if isinstance(value, np.ndarray):  # of a subclass, too: a matrix is not an array to the rest of the library
+        return _canonical_arrays([np.asarray(value)])[0]
     if type(value) in _CONVERT:
         return _CONVERT[type(value)]([value])[0]
     if isinstance(value, np.generic | bytes | RaggedTensor | SparseTensor):
@@ -124,9 +125,14 @@ def _ints(values: Sequence[int]) -> Column:
     try:
         return np.array(values, np.int64)
     except OverflowError:
-        if all(0 <= value < 2 * _INT64_MAX for value in values):
-            return np.array(values, np.uint64)
-        raise ValueError(f"integers must fit into 64 bits, got {max(values, key=abs)}") from None
+        return [_int(value) for value in values]
+
+
+def _int(value: int) -> np.integer[Any]:
+    try:
+        return np.int64(value) if value < _INT64_MAX else np.uint64(value)
+    except OverflowError:
+        raise ValueError(f"integers must fit into 64 bits, got {value}") from None
 
 
 def _numpy_text(values: Sequence[np.bytes_ | np.str_]) -> Column:

@@ -60,18 +60,19 @@ def resolve_seed(seed: int | None) -> int:
         _global.drawn += 1
         seed = _global.drawn
     base = _DEFAULT_GLOBAL_SEED if _global.seed is None else _global.seed
-    return int(np.random.SeedSequence([_word(base), _word(seed)]).generate_state(1, np.uint64)[0])
+    return int(_mixed(base, int(seed)).generate_state(1, np.uint64)[0])
 
 
-def _word(value: int) -> int:
-    return int(value) % 2**64
+def _mixed(*key: int) -> np.random.SeedSequence:
+    """Entropy from several numbers, 64 bits of each, so that none runs into the next."""
+    return np.random.SeedSequence([half for part in key for half in (part % 2**32, part // 2**32 % 2**32)])
 
 
 class Stream:
     """Uniform doubles, the ``position``-th of which depends on the key and on nothing else."""
 
     def __init__(self, *key: int) -> None:
-        self._key = np.random.SeedSequence([_word(part) for part in key]).generate_state(2, np.uint64)
+        self._key = _mixed(*map(int, key)).generate_state(2, np.uint64)
         self.position = 0
         self._generator = self._at(0)
 

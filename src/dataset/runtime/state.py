@@ -6,6 +6,8 @@ Most operators save a few numbers. Those that hold elements save them by value, 
 from __future__ import annotations
 
 import builtins
+import contextlib
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +22,7 @@ from dataset.runtime.chunk import Chunk, Column
 
 SpecGetter = Callable[[], Any]
 
-_PLAIN = (str, bytes, int, float, bool, type(None))
+_PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
 
 
 def save_chunk(chunk: Chunk | None) -> Any:
@@ -47,40 +49,86 @@ def load_chunk(data: Any, spec: SpecGetter) -> Chunk | None:
         structure: Structure = flatten_spec(spec())[0] if plain is None else from_plain(plain)
         columns = [_load_column(column) for column in data["columns"]]
         length = int(data["length"])
-    except (KeyError, TypeError, ValueError) as error:
+        fits = all(len(column) == length for column in columns)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise StateError(f"the saved elements are not readable: {error!r}") from error
-    if len(columns) != structure.num_components or any(len(column) != length for column in columns):
+    if not fits or length < 1 or len(columns) != structure.num_components:
         raise StateError(f"the saved elements do not fit their structure {structure!r}")
     return Chunk(structure, length, columns)
 
 
+def digest(data: Any) -> str:
+    """16 hexadecimal digits over plain data, by which damage to a saved state is found.
+
+    Raises:
+        StateError: if something in it is no plain data.
+    """
+    found = hashlib.blake2b(digest_size=8)
+    _digest(data, found)
+    return found.hexdigest()
+
+
+def _digest(data: Any, found: hashlib.blake2b) -> None:
+    if type(data) is dict:
+        found.update(b"d%d" % len(data))
+        for key in sorted(data, key=repr):
+            _digest(key, found)
+            _digest(data[key], found)
+    elif type(data) is list:
+        found.update(b"l%d" % len(data))
+        for item in data:
+            _digest(item, found)
+    elif type(data) is np.ndarray and not data.dtype.hasobject:
+        found.update(f"a{data.dtype.str}{data.shape}".encode())
+        found.update(data.tobytes())
+    elif type(data) is bytes:
+        found.update(b"b%d:" % len(data))
+        found.update(data)
+    elif type(data) in _PLAIN:
+        found.update(f"{type(data).__name__}{len(repr(data))}:{data!r}".encode(errors="backslashreplace"))
+    else:
+        raise StateError(f"a state is plain data, but here is a {type(data).__name__}: {data!r:.100}")
+
+
 def save_error(error: BaseException) -> dict[str, Any]:
     """An exception that waits to be raised."""
-    plain = all(isinstance(argument, _PLAIN) for argument in error.args)
+    plain = all(type(argument) in _PLAIN for argument in error.args)
     return {
         "error": type(error).__name__,
-        "args": list(error.args) if plain else [str(error)],
-        "fields": {key: value for key, value in vars(error).items() if isinstance(value, _PLAIN)},
-        "notes": list(getattr(error, "__notes__", [])),
+        "message": str(error),
+        "args": list(error.args) if plain else None,
+        "fields": {key: value for key, value in vars(error).items() if type(value) in _PLAIN},
+        "notes": [str(note) for note in getattr(error, "__notes__", [])],
     }
 
 
 def load_error(data: dict[str, Any]) -> Exception:
     """The exception that stands for a saved one: of its own type if that is built in or the library's.
 
-    The class is looked up among those, and not called, so that a state cannot run anything.
+    Any other comes back as a DatasetError with the same text, because no state may name a class to be called.
     """
-    cls = getattr(builtins, data["error"], None) or getattr(errors, data["error"], None)
-    arguments = data["args"]
-    if not (isinstance(cls, type) and issubclass(cls, Exception)):
-        cls, arguments = errors.DatasetError, [f"{data['error']}: {', '.join(map(str, arguments))}"]
-    error = cls.__new__(cls)
-    error.args = tuple(arguments)
-    for key, value in data["fields"].items():
-        if isinstance(value, _PLAIN):
-            setattr(error, key, value)
+    error = _rebuilt(data)
+    if error is None or str(error) != data["message"]:
+        error = errors.DatasetError(f"{data['error']}: {data['message']}")
     for note in data["notes"]:
         error.add_note(note)
+    return error
+
+
+def _rebuilt(data: dict[str, Any]) -> Exception | None:
+    if data["args"] is None:
+        return None
+    cls = getattr(builtins, data["error"], None)
+    if isinstance(cls, type) and issubclass(cls, Exception):
+        with contextlib.suppress(Exception):
+            return cls(*data["args"])
+        return None
+    cls = getattr(errors, data["error"], None)
+    if not (isinstance(cls, type) and issubclass(cls, errors.DatasetError)):
+        return None
+    error = cls.__new__(cls, *data["args"])  # without its constructor, whose arguments are others
+    error.args = tuple(data["args"])
+    vars(error).update(data["fields"])
     return error
 
 

@@ -1,0 +1,129 @@
+"""Random pipelines against a model in plain Python: optimized or not, whole or resumed, one by one or in batches."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from dataset import Dataset, Options
+from dataset.testing import outcomes
+from strategies import Failure, Pipeline, pipelines, plain, shuffles
+
+QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def found(dataset: Dataset[Any]) -> list[Any]:
+    return [plain(outcome) for outcome in outcomes(iter(dataset))]
+
+
+def unoptimized(dataset: Dataset[Any]) -> Dataset[Any]:
+    options = Options()
+    options.optimization.enabled = False
+    return dataset.with_options(options)
+
+
+def resumed_at(dataset: Dataset[Any], rebuilt: Dataset[Any], position: int) -> list[Any]:
+    """The outcomes from a position on, in an iterator that loads a state saved there."""
+    with iter(dataset) as iterator:
+        for _ in range(position):
+            try:
+                next(iterator)
+            except ValueError:
+                continue
+        state = iterator.state_dict()
+    with iter(rebuilt) as iterator:
+        iterator.load_state_dict(state)
+        return [plain(outcome) for outcome in outcomes(iterator)]
+
+
+def has_cached_failures(pipeline: Pipeline) -> bool:
+    """Whether a cache leaves out, in later passes, elements that failed in the first; a state does not know those."""
+    for index, step in enumerate(pipeline.steps):
+        before = Pipeline(pipeline.steps[:index]).model() if step.name.startswith("cache") else []
+        if any(isinstance(outcome, Failure) for outcome in before):
+            return True
+    return False
+
+
+@QUICK
+@given(pipelines())
+def test_a_pipeline_gives_what_its_model_gives(pipeline: Pipeline):
+    assert found(pipeline.make()) == pipeline.model()
+
+
+@QUICK
+@given(pipelines())
+def test_a_pipeline_without_the_optimizer_gives_the_same(pipeline: Pipeline):
+    assert found(unoptimized(pipeline.make())) == pipeline.model()
+
+
+@QUICK
+@given(pipelines(), st.integers(1, 9))
+def test_asking_for_many_at_once_changes_nothing(pipeline: Pipeline, demand: int):
+    dataset = pipeline.make().map(lambda *parts: (parts,)).map(lambda part: {"part": part})
+    together = dataset.prefetch(demand)
+    assert [o if isinstance(o, Failure) else o["part"] for o in map(_unwrapped, outcomes(iter(together)))] == [
+        _wrapped(outcome) for outcome in pipeline.model()
+    ]
+
+
+def _unwrapped(outcome: Any) -> Any:
+    return plain(outcome) if isinstance(outcome, Exception) else {"part": plain(outcome["part"])}
+
+
+def _wrapped(outcome: Any) -> Any:
+    return outcome if isinstance(outcome, Failure) else outcome if isinstance(outcome, tuple) else (outcome,)
+
+
+@QUICK
+@given(pipelines(), st.data())
+def test_a_pipeline_resumes_anywhere(pipeline: Pipeline, data: st.DataObject):
+    expected = pipeline.model()
+    position = data.draw(st.integers(0, len(expected)), label="position")
+    if has_cached_failures(pipeline):
+        pipeline = Pipeline(tuple(step for step in pipeline.steps if not step.name.startswith("cache")))
+        expected = pipeline.model()
+        position = min(position, len(expected))
+    assert resumed_at(pipeline.make(), pipeline.make(), position) == expected[position:]
+
+
+@QUICK
+@given(pipelines(length_max=3), shuffles(), st.lists(st.integers(0, 4), max_size=3), st.data())
+def test_a_shuffled_pipeline_is_repeatable_whole_and_resumable(pipeline, shuffle, tail, data: st.DataObject):
+    def make() -> Dataset[Any]:
+        dataset = shuffle.apply(pipeline.make()).repeat(2)
+        for choice in tail:
+            dataset = [
+                lambda d: d.shuffle(3, seed=9),
+                lambda d: d.take(15),
+                lambda d: d.filter(lambda *parts: True),
+                lambda d: d.enumerate(),
+                lambda d: d.prefetch(2),
+            ][choice](dataset)
+        return dataset
+
+    whole = found(make())
+    assert found(make()) == whole
+    assert found(unoptimized(make())) == whole
+    if has_cached_failures(pipeline):
+        return
+    position = data.draw(st.integers(0, len(whole)), label="position")
+    note(f"{pipeline!r} -> {shuffle.name} -> repeat(2) -> {tail}")
+    assert resumed_at(make(), make(), position) == whole[position:]
+
+
+@QUICK
+@given(pipelines(length_max=4), shuffles())
+def test_a_shuffle_loses_and_adds_nothing(pipeline: Pipeline, shuffle):
+    got = found(shuffle.apply(pipeline.make()))
+    assert sorted(map(repr, got)) == sorted(map(repr, pipeline.model()))
+
+
+@QUICK
+@given(pipelines())
+def test_cardinality_is_right_where_it_is_a_number_and_nothing_fails(pipeline: Pipeline):
+    expected = pipeline.model()
+    intermediate = [Pipeline(pipeline.steps[: i + 1]).model() for i in range(len(pipeline.steps))]
+    if any(isinstance(outcome, Failure) for outcomes in intermediate for outcome in outcomes):
+        return
+    assert pipeline.make().cardinality() in {len(expected), -2}
