@@ -126,4 +126,6 @@ def test_cardinality_is_right_where_it_is_a_number_and_nothing_fails(pipeline: P
     intermediate = [Pipeline(pipeline.steps[: i + 1]).model() for i in range(len(pipeline.steps))]
     if any(isinstance(outcome, Failure) for outcomes in intermediate for outcome in outcomes):
         return
+    if any(step.name.startswith("repeat()") and not intermediate[i - 1] for i, step in enumerate(pipeline.steps)):
+        return  # as in tf.data, repeat() of an unknown number of elements counts as endless, though there may be none
     assert pipeline.make().cardinality() in {len(expected), -2}

@@ -11,6 +11,9 @@ Bad arguments raise plain ``TypeError`` and ``ValueError``; a missing file raise
 of a user's function keeps its own type and gains a note that says which operation, which source line and which element.
 """
 
+from functools import partial
+from typing import Any
+
 
 class DatasetError(Exception):
     """The base of the library's own exceptions."""
@@ -31,9 +34,14 @@ class DataLossError(DatasetError, OSError):
 
     def __init__(self, message: str, *, path: str, offset: int, record: int) -> None:
         super().__init__(f"{path}, record {record}, at byte {offset}: {message}")
+        self.message = message
         self.path = path
         self.offset = offset
         self.record = record
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it is copied and sent to other processes: the constructor takes keywords, which pickle cannot know."""
+        return partial(type(self), path=self.path, offset=self.offset, record=self.record), (self.message,), None
 
 
 class ParseError(DatasetError, ValueError):

@@ -370,3 +370,13 @@ def test_what_a_consumer_writes_does_not_reach_the_generator():
     for row in Dataset.from_generator(source):
         row[:] = 9
     assert not np.any(seen)
+
+
+def test_a_state_can_be_taken_while_the_exception_of_the_generator_waits_for_its_turn():
+    def bad(x):
+        raise KeyError("bad")
+
+    def make():
+        return Dataset.from_generator(failing(1)).map(bad).shuffle(2, seed=1)  # asks for two, gets one and an exception
+
+    check_operator(make, [KeyError("bad"), ValueError("broken")])

@@ -33,7 +33,7 @@ class Foreign:
         self.array = array
 
     def __array__(self, dtype=None, copy=None):
-        return np.asarray(self.array, dtype)
+        return np.array(self.array, dtype, copy=copy)
 
 
 class Broken:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from dataset.io.compression import InputStream
 
 __all__ = ["FOOTER_BYTES", "FRAME_BYTES", "HEADER_BYTES", "LENGTH_BYTES", "MASK_DELTA", "DamagedFrameError"]
-__all__ += ["cut_frames", "data_damage", "finish_frame", "frame_damage", "frame_starts", "header_and_footer"]
-__all__ += ["read_exactly"]
+__all__ += ["cut_frames", "data_damage", "finish_frame", "frame_damage", "frame_starts", "framed", "read_exactly"]
 
 LENGTH_BYTES = 8
 HEADER_BYTES = 12
@@ -39,6 +38,7 @@ MASK_DELTA = 0xA282EAD8  # of the format: CRCs of data that holds CRCs are weak,
 _read_length = struct.Struct("<Q").unpack_from
 _read_header = struct.Struct("<QI").unpack_from
 _read_crc = struct.Struct("<I").unpack_from
+_pack_header = struct.Struct("<QI").pack
 _pack_length = struct.Struct("<Q").pack
 _pack_crc = struct.Struct("<I").pack
 
@@ -52,14 +52,14 @@ def _masked_crc(data: bytes | bytearray | memoryview) -> int:
     return ((crc >> 15 | crc << 17) + MASK_DELTA) & UINT32_MAX
 
 
-def header_and_footer(data: bytes | bytearray | memoryview) -> tuple[bytes, bytes]:
-    """What stands before and after the data in a file.
+def framed(data: bytes | bytearray | memoryview) -> tuple[bytes, bytes | bytearray | memoryview, bytes]:
+    """The three pieces of a frame, to be written one after the other: header, data, footer. The data isn't copied.
 
-    >>> header_and_footer(b"a")[0].hex(" ", 4), header_and_footer(b"a")[1].hex()
-    ('01000000 00000000 0175de41', '61786ee4')
+    >>> [piece.hex() for piece in framed(b"a")]
+    ['01000000000000000175de41', '61', '786ee428']
     """
-    length = _pack_length(len(data))
-    return length + _pack_crc(_masked_crc(length)), _pack_crc(_masked_crc(data))
+    length = len(data)
+    return _pack_header(length, _masked_crc(_pack_length(length))), data, _pack_crc(_masked_crc(data))
 
 
 def frame_starts(block: bytes) -> list[int]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from dataset.io.compression import compression_name, new_compressor
 from dataset.io.files import AtomicFile
-from dataset.io.tfrecord_frames import header_and_footer
+from dataset.io.tfrecord_frames import framed
 
 if TYPE_CHECKING:
     import os
@@ -99,8 +99,7 @@ class TFRecordWriter:
             got = f"{type(record).__name__}: {record!r:.100}"
             raise TypeError(f"TFRecordWriter.write(): a record must be bytes, got {got}; {way_out}")
         data = memoryview(record).cast("B") if isinstance(record, memoryview) else record
-        header, footer = header_and_footer(data)
-        self._put(header, data, footer)
+        self._put(*framed(data))
 
     def flush(self) -> None:
         """Hand what was written to the operating system, still under the temporary name."""

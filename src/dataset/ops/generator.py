@@ -100,10 +100,13 @@ class GeneratorOperator(Operator):
         """Take up to ``n`` values from the generator."""
         rows: list[Any] = []
         failure = self._collect(rows, n)
-        if rows:
-            self._convert(rows)
-        if failure is not None:
-            self._fail(failure)
+        try:
+            if rows:
+                self._convert(rows)
+            if failure is not None:
+                self._fail(failure)
+        finally:
+            del failure
 
     def _collect(self, rows: list[Any], n: int) -> Exception | None:
         try:

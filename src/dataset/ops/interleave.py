@@ -87,11 +87,12 @@ class InterleaveOperator(UnaryOperator):
         while have < n:
             try:
                 part = self._rounds(n - have) or self._next(n - have)
-            except Exception as error:
-                if not parts:
-                    raise
-                self._pending.append(error)
-                break
+            except BaseException as error:
+                if parts and isinstance(error, Exception):
+                    self._pending.append(error)
+                    break
+                self._pending.extend(parts)  # an interrupt comes out at once, and loses nothing
+                raise
             if part is None:
                 break
             parts.append(part)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_int
-from dataset.plan.node import UnaryNode
+from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
@@ -47,8 +47,9 @@ class Prefetch(UnaryNode):
 class PrefetchOperator(UnaryOperator):
     """A bounded queue of chunks and exceptions between a thread that pulls and the consumer.
 
-    The thread starts at the first pull. It never holds more than ``size`` elements, those it is working on included,
-    and asks for as many at once as take about a millisecond to make: single batches, but hundreds of small elements.
+    The thread starts at the first pull. It never holds more than ``size`` elements, those it is working on included. It
+    asks for one at a time where user code makes them, which may block for long with others ready; else for as many as
+    take about a millisecond to make.
 
     One lock guards all fields. ``_filled`` wakes the consumer: there is something to take, or there never will be.
     ``_freed`` wakes the thread: there is room, or it must stop.
@@ -59,6 +60,7 @@ class PrefetchOperator(UnaryOperator):
         self.node = node
         self.size = size
         self.coordinator = coordinator
+        self._takes_many = not holds_user_code(node.source)
         lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
         self._filled = threading.Condition(lock)
         self._freed = threading.Condition(lock)
@@ -103,7 +105,8 @@ class PrefetchOperator(UnaryOperator):
         while count := self._reserve(count):
             started = time.perf_counter()
             ended = self._deliver(self._make(count), count)
-            count = _next_count(count, time.perf_counter() - started)
+            if self._takes_many:
+                count = _next_count(count, time.perf_counter() - started)
             if ended:
                 return
 

@@ -160,20 +160,18 @@ class ElementwiseOperator(UnaryOperator):
         if done == inputs.length:
             return self._finish(inputs, results)
         output = self._finish(inputs.slice(0, done), results) if done else None
-        if error is None or isinstance(error, StopIteration):
-            error = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
-        if isinstance(error, Exception):
-            self._todo = self._behind(inputs, done + 1)
-            self._fail(error)
-            return self._first(output)
-        # KeyboardInterrupt and its like are about the program, not about this element: raised now, and nothing is lost.
-        self._todo = self._behind(inputs, done)
-        if output is not None:
-            self._ready.appendleft(output)
         try:
+            if error is None or isinstance(error, Exception):
+                self._todo = self._behind(inputs, done + 1)
+                self._fail(StopIteration() if error is None else error)
+                return self._first(output)
+            # KeyboardInterrupt and its like are about the program, not about this element: raised now, nothing is lost.
+            self._todo = self._behind(inputs, done)
+            if output is not None:
+                self._ready.appendleft(output)
             raise error
         finally:
-            del error
+            del error  # see runtime/operator.py on exceptions that are kept
 
     def _collect(self, results: list[Any], inputs: Chunk) -> BaseException | None:
         try:
@@ -241,6 +239,8 @@ class ElementwiseOperator(UnaryOperator):
             self._ready.append(output)
 
     def _fail(self, error: Exception) -> None:
+        if isinstance(error, StopIteration):
+            error = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
         error.add_note(f"in {self.node.located()}, element {self.position}")
         self.position += 1
         self._ready.append(error)

@@ -80,6 +80,8 @@ class Coordinator:
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until the threads have ended; from one of them, for the others."""
+        if self.forked:
+            return
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             threads = [t for t in self._threads if t is not threading.current_thread()]

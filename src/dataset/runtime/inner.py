@@ -62,6 +62,10 @@ class InnerDatasets:
                     f"{self.node.op}(): the function must return a Dataset, got {result!r} of type "
                     f"{type(result).__name__}"
                 )
+        except StopIteration:
+            stopped = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
+            stopped.add_note(f"in {self.node.located()}, element {self.opened - 1}")
+            raise stopped from None
         except Exception as error:
             error.add_note(f"in {self.node.located()}, element {self.opened - 1}")
             raise

@@ -64,7 +64,7 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
             chunk = self._root.pull(1)
             if chunk is None:
                 self._exhausted = True
-                self._let_go()
+                self._let_go(wait=False)  # a thread may be blocked in user code that the data did not need
                 raise StopIteration
         element: T_co = chunk.rows()[0]
         return element
@@ -89,7 +89,7 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
         >>> bool((next(resumed) == next(iterator)).all())
         True
         """
-        if self._closed:
+        if self._closed or self._coordinator.forked:
             self._coordinator.check_usable()
         with self._lock:
             place = None if self._exhausted else self._root.state_dict()
@@ -106,7 +106,7 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
         Raises:
             StateError: if the state is of another pipeline or version, or is damaged; the iterator stays where it was.
         """
-        if self._closed:
+        if self._closed or self._coordinator.forked:
             self._coordinator.check_usable()
         self._check_state(state)
         with self._lock:
@@ -119,12 +119,12 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
                 if isinstance(error, StateError):
                     raise
                 raise StateError(f"the pipeline cannot go to the saved place: {error!r}") from error
-            self._let_go()
+            self._let_go(wait=True)
             fresh._finalizer.detach()  # noqa: SLF001
             self._take_over(fresh._coordinator, fresh._root)  # noqa: SLF001
             self._exhausted = state["operator"] is None
             if self._exhausted:
-                self._let_go()
+                self._let_go(wait=True)
 
     def _check_state(self, state: Any) -> None:
         keys = {"version", "fingerprint", "operator", "digest"}
@@ -144,11 +144,13 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
     def close(self) -> None:
         """Stop background threads, wait for them, let go of files. May be called twice."""
         self._closed = True
-        self._let_go()
+        self._let_go(wait=True)
 
-    def _let_go(self) -> None:
+    def _let_go(self, *, wait: bool) -> None:
         if self._finalizer.detach() is not None:
-            self._coordinator.shut_down(self._root.close, wait=True)
+            self._coordinator.shut_down(self._root.close, wait=wait)
+        elif wait:
+            self._coordinator.join()
 
     def __enter__(self) -> Self:
         return self

@@ -92,14 +92,25 @@ def _digest(data: Any, found: hashlib.blake2b) -> None:
 
 def save_error(error: BaseException) -> dict[str, Any]:
     """An exception that waits to be raised."""
-    plain = all(type(argument) in _PLAIN for argument in error.args)
     return {
         "error": type(error).__name__,
         "message": str(error),
-        "args": list(error.args) if plain else None,
+        "args": _save_arguments(error),
+        "group": [save_error(part) for part in error.exceptions] if isinstance(error, BaseExceptionGroup) else None,
         "fields": {key: value for key, value in vars(error).items() if type(value) in _PLAIN},
         "notes": [str(note) for note in getattr(error, "__notes__", [])],
     }
+
+
+def _save_arguments(error: BaseException) -> list[Any]:
+    """The constructor's arguments where they are plain, else the text."""
+    arguments = list(error.args)
+    if isinstance(error, OSError) and len(arguments) == 2 and error.filename is not None:  # errno, text
+        arguments.append(error.filename)
+    if isinstance(error, SyntaxError) and len(arguments) == 2:  # text, place
+        arguments[1] = list(arguments[1])
+    plain = all(type(a) in _PLAIN or (type(a) is list and all(type(b) in _PLAIN for b in a)) for a in arguments)
+    return arguments if plain else [str(error)]
 
 
 def load_error(data: dict[str, Any]) -> Exception:
@@ -108,17 +119,18 @@ def load_error(data: dict[str, Any]) -> Exception:
     Any other comes back as a DatasetError with the same text, because no state may name a class to be called.
     """
     error = _rebuilt(data)
-    if error is None or str(error) != data["message"]:
-        error = errors.DatasetError(f"{data['error']}: {data['message']}")
+    if error is None or str(error) != data.get("message"):
+        error = errors.DatasetError(f"{data['error']}: {', '.join(map(str, data['args']))}")
     for note in data["notes"]:
         error.add_note(note)
     return error
 
 
 def _rebuilt(data: dict[str, Any]) -> Exception | None:
-    if data["args"] is None:
-        return None
     cls = getattr(builtins, data["error"], None)
+    if cls is ExceptionGroup:
+        parts = [load_error(part) for part in data["group"]]
+        return ExceptionGroup(data["message"].rpartition(" (")[0], parts)
     if isinstance(cls, type) and issubclass(cls, Exception):
         with contextlib.suppress(Exception):
             return cls(*data["args"])
