@@ -39,8 +39,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         make_data(Path(folder))
         workers = {library: Worker(library, folder) for library in libraries}
-        print(f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores; "
-              f"medians of {arguments.runs} runs, in elements/s (min to max)\n")
+        print(
+            f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores; "
+            f"medians of {arguments.runs} runs, in elements/s (min to max)\n"
+        )
         for name, runners in WORKLOADS.items():
             if arguments.only in name:
                 report(name, measure(name, [w for lib, w in workers.items() if lib in runners], arguments.runs))
@@ -77,7 +79,11 @@ class Worker:
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         self.process = subprocess.Popen(
             [sys.executable, __file__, "--worker", folder],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
         )
 
     def run(self, name: str) -> float:

@@ -231,6 +231,8 @@ class Dataset(Generic[T_co]):
         nested = args if args and (len(args) > 1 or isinstance(args[0], Dataset)) else args[0] if args else datasets
         structure = structure_of(nested)
         sources = structure.flatten(nested)
+        if not sources:
+            raise ValueError(f"zip(): give at least one dataset, got {nested!r}")
         for source in sources:
             if not isinstance(source, Dataset):
                 hint = "; a list is data, use a tuple" if isinstance(source, list) else ""

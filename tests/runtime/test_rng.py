@@ -162,9 +162,10 @@ def test_a_look_at_one_element_uses_up_no_order():
 
 def test_a_resumed_ledger_goes_on_behind_the_saved_epoch():
     counter, ledger = EpochCounter(), EpochLedger()
-    ledger.resume(counter, 4, 2)
-    ledger.resume(counter, 4, 1)  # a second place of the same shuffle, an epoch behind
+    ledger.resume(counter, 99, 4, 2)
+    ledger.resume(counter, 99, 4, 1)  # a second place of the same shuffle, an epoch behind
     assert ledger.open(counter) == (4, 3)
+    assert ledger.key(counter, 7) == 99
 
 
 def test_two_threads_never_get_one_iteration_number():

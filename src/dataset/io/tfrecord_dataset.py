@@ -26,7 +26,7 @@ class TFRecord(UnaryNode):
     buffer_size: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "compression_type", compression_name(self.compression_type))
+        self._set("compression_type", compression_name(self.compression_type))
         if self.buffer_size is not None:
             require_int("TFRecordDataset", "buffer_size", self.buffer_size, minimum=0)
 

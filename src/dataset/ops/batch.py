@@ -31,9 +31,8 @@ class Batch(UnaryNode):
     drop_remainder: bool = False
 
     def __post_init__(self) -> None:
-        size = require_int(self.op, "batch_size", self.batch_size, minimum=1)
-        object.__setattr__(self, "batch_size", size)
-        require_bool(self.op, "drop_remainder", self.drop_remainder)
+        self._set("batch_size", require_int(self.op, "batch_size", self.batch_size, minimum=1))
+        self._set("drop_remainder", require_bool(self.op, "drop_remainder", self.drop_remainder))
 
     def _element_spec(self) -> Any:
         size = self.batch_size if self.drop_remainder else None

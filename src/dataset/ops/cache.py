@@ -10,6 +10,8 @@ from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator, State
 
+_STEP = 1024  # elements at a time, where a finished pass is run again
+
 
 class MemoryCache:
     """What one cache() holds; shared by all iterations of the Dataset, as in tf.data."""
@@ -108,7 +110,12 @@ class CacheOperator(Operator):
 
     def state_dict(self) -> State:
         self._begin()
-        return {"start": self._start, "position": self.position, "failures": self.failures}
+        return {
+            "start": self._start,
+            "reading": self._reading,
+            "position": self.position,
+            "failures": self.failures,
+        }
 
     def load_state_dict(self, state: State) -> None:
         position, failures = int(state["position"]), int(state["failures"])
@@ -119,12 +126,24 @@ class CacheOperator(Operator):
         self.source = self.build(self.node)
         self._start = state["start"]
         self.source.load_state_dict(state["start"])
+        if state["reading"]:  # then the pass had been finished, and its failures are in the past
+            while not self._advance(_STEP):
+                pass
+            self.source.close()
+            self.source = None
+            self._begin()
+            self.position, self.failures = position, failures
+            return
         while self.position < position or self.failures < failures:
-            try:
-                if self.pull(max(1, position - self.position)) is None:
-                    return
-            except Exception:  # noqa: BLE001, S112  # it was raised before the state was saved
-                continue
+            if self._advance(max(1, position - self.position)):
+                return
+
+    def _advance(self, n: int) -> bool:
+        """Go on by up to ``n`` elements or one failure, raised before the state was saved; True at the end."""
+        try:
+            return self.pull(n) is None
+        except Exception:  # noqa: BLE001  # see above
+            return False
 
     def close(self) -> None:
         self._filled = []

@@ -23,7 +23,7 @@ class Enumerate(UnaryNode):
     start: int
 
     def __post_init__(self) -> None:
-        require_int("enumerate", "start", self.start)
+        self._set("start", require_int("enumerate", "start", self.start))
 
     def _element_spec(self) -> Any:
         return (TensorSpec((), np.int64), self.source.element_spec)

@@ -10,18 +10,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.errors import SpecError, StateError
+from dataset.errors import SpecError
 from dataset.plan.checks import require_callable
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, component_spec, flatten_spec, spec_of
-from dataset.plan.structure import Structure, StructureMismatchError, structure_of
+from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.iterator import probe
 from dataset.runtime.normalize import canonical_component, chunk_of_rows
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.ownership import own
-from dataset.runtime.state import load_chunk, save_chunk
+from dataset.runtime.state import load_pending, save_pending
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class GeneratorOperator(Operator):
         self.node = node
         self.position = 0
         self._values: Iterator[Any] | None = None
-        self._ready: deque[Chunk | Exception] = deque()
+        self._ready: deque[Chunk | BaseException] = deque()
         self._ended = False
         self._structure: Structure | None = None
         self._specs: list[ComponentSpec] = []
@@ -86,7 +86,7 @@ class GeneratorOperator(Operator):
                 return None
             self._advance(n)
         item = self._ready.popleft()
-        if isinstance(item, Exception):
+        if isinstance(item, BaseException):
             try:
                 raise item
             finally:
@@ -177,21 +177,16 @@ class GeneratorOperator(Operator):
         self._ready.append(error)
 
     def state_dict(self) -> State:
-        waiting = [item for item in self._ready if isinstance(item, Chunk)]
-        if len(waiting) != len(self._ready):
-            raise StateError(f"{self.node.located()}: an exception is about to be raised; take the state after it")
-        held = save_chunk(Chunk.concatenate(waiting)) if waiting else None
-        return {"position": self.position, "ended": self._ended, "held": held}
+        return {"position": self.position, "ended": self._ended, "held": save_pending(list(self._ready))}
 
     def load_state_dict(self, state: State) -> None:
         position = int(state["position"])
-        held = load_chunk(state["held"], lambda: self.node.element_spec)
+        held = load_pending(state["held"], lambda: self.node.element_spec)
         while self.position < position and not (self._ended and not self._ready):
             self._advance(position - self.position)
             self._ready.clear()
         self._ended = bool(state["ended"])
-        if held is not None:
-            self._ready.append(held)
+        self._ready.extend(held)
 
     def close(self) -> None:
         close = getattr(self._values, "close", None)
@@ -227,6 +222,6 @@ def signature_of(output_types: Any, output_shapes: Any, output_signature: Any) -
     if output_shapes is None:
         shapes: list[Any] = [None] * structure.num_components
     else:
-        shapes = [output_shapes] if structure.num_components == 1 else structure.flatten(output_shapes)
+        shapes = [output_shapes] if structure is LEAF else structure.flatten(output_shapes)
     specs = [TensorSpec(s, dtype) for s, dtype in zip(shapes, structure.flatten(output_types), strict=True)]
     return structure.unflatten(specs)

@@ -34,8 +34,8 @@ class Interleave(FlatMap):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_int("interleave", "cycle_length", self.cycle_length, minimum=1)
-        require_int("interleave", "block_length", self.block_length, minimum=1)
+        self._set("cycle_length", require_int("interleave", "cycle_length", self.cycle_length, minimum=1))
+        self._set("block_length", require_int("interleave", "block_length", self.block_length, minimum=1))
 
     def described(self) -> str:
         return f"{super().described()[:-1]}, cycle_length={self.cycle_length}, block_length={self.block_length})"

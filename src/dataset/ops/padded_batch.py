@@ -37,7 +37,8 @@ class PaddedBatch(Batch):
             structure, specs = flatten_spec(self.source.element_spec)
             for index, (spec, shape) in enumerate(zip(specs, self.shapes(structure), strict=True)):
                 _check_static(structure, index, spec, shape)
-            self.values(structure)
+            for index, (spec, value) in enumerate(zip(specs, self.values(structure), strict=True)):
+                _padding(structure.component_name(index), spec.dtype, value)
 
     def shapes(self, structure: Structure) -> list[Shape]:
         """Per component the shape to fill up to."""
@@ -88,15 +89,26 @@ class PaddedBatchOperator(BatchOperator):
             raise SpecError(f"{self.node.located()}: a {type(first).__name__} cannot be padded; use batch()")
         if shape is None:
             shape = (None,) * np.ndim(first)
-        return pad_column(column, shape, _padding(component_spec(first).dtype, value))
+        return pad_column(column, shape, _padding(f"component {index}", component_spec(first).dtype, value))
 
 
-def _padding(dtype: np.dtype[Any], value: Any) -> Any:
+def _padding(name: str, dtype: np.dtype[Any], value: Any) -> Any:
+    """What to fill up a component of ``dtype`` with.
+
+    Raises:
+        TypeError: if the dtype cannot hold ``value``.
+    """
     if value is None:
         return b"" if dtype == BYTES else np.zeros((), dtype)[()]
-    if isinstance(value, str):
-        return value.encode()
-    return value
+    if dtype == BYTES and isinstance(value, str | bytes):
+        return value.encode() if isinstance(value, str) else bytes(value)
+    given = np.asarray(value)
+    if given.ndim == 0 and given.dtype.kind in "biufc" and dtype.kind in "biufc":
+        with np.errstate(all="ignore"):
+            cast = given.astype(dtype)
+        if cast == given or dtype.kind in "fc":
+            return cast[()]
+    raise TypeError(f"padded_batch(): padding_values has {value!r} for {name}, whose dtype {dtype} cannot hold it")
 
 
 def _as_padded_shape(shape: Any) -> Shape:
@@ -122,6 +134,8 @@ def _flatten_shapes(structure: Structure, shapes: Any) -> list[Any]:
 def _flatten_up_to(structure: Structure, value: Any, argument: str) -> list[Any]:
     """What stands in ``value`` at the places of the components of ``structure``."""
     try:
+        if structure is LEAF and structure_of(value) is not LEAF:
+            raise StructureMismatchError  # noqa: TRY301  # as for any other structure
         return [column[0] for column in structure.columns([value])]
     except (StructureMismatchError, TypeError, KeyError, AttributeError):
         raise TypeError(

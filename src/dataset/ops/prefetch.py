@@ -31,7 +31,7 @@ class Prefetch(UnaryNode):
 
     def __post_init__(self) -> None:
         size = require_int("prefetch", "buffer_size", self.buffer_size, minimum=0, allow=(AUTOTUNE,))
-        object.__setattr__(self, "buffer_size", size)
+        self._set("buffer_size", size)
 
     def described(self) -> str:
         return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"

@@ -14,6 +14,8 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator, State
 
+_INT64_MAX = 2**63 - 1
+
 
 @dataclass(frozen=True, eq=False)
 class Range(Node):
@@ -27,13 +29,13 @@ class Range(Node):
 
     def __post_init__(self) -> None:
         for argument in ("start", "stop", "step"):
-            require_int("range", argument, getattr(self, argument))
+            self._set(argument, require_int("range", argument, getattr(self, argument)))
         if self.step == 0:
             raise ValueError("range(): step must not be 0")
         dtype = np.dtype(self.output_type)
         if dtype.kind not in "iuf":
             raise TypeError(f"range(): output_type must be a numeric dtype, got {self.output_type!r}")
-        object.__setattr__(self, "output_type", dtype)
+        self._set("output_type", dtype)
 
     @property
     def numbers(self) -> range:
@@ -68,7 +70,12 @@ class RangeOperator(Operator):
         if not part:
             return None
         self.position += len(part)
-        return Chunk(LEAF, len(part), [np.arange(part.start, part.stop, part.step, dtype=self.dtype)])
+        # Counted in integers and then cast: floats that cannot hold a step would lose it, small integers wrap.
+        if abs(part.start) < _INT64_MAX and abs(part.stop) < _INT64_MAX:
+            numbers = np.arange(part.start, part.stop, part.step, dtype=np.int64)
+        else:
+            numbers = np.array(part)
+        return Chunk(LEAF, len(part), [numbers.astype(self.dtype, copy=False)])
 
     def state_dict(self) -> State:
         return {"position": self.position}

@@ -8,8 +8,10 @@ from typing import Any
 from dataset.errors import SpecError
 from dataset.plan.checks import require_callable
 from dataset.plan.origin import caller, function_name
+from dataset.plan.spec import flatten_spec, spec_of
 from dataset.plan.structure import StructureMismatchError, structure_of
 from dataset.runtime.normalize import chunk_of_rows
+from dataset.runtime.ownership import own
 
 
 def reduce(elements: Iterable[Any], initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
@@ -17,10 +19,11 @@ def reduce(elements: Iterable[Any], initial_state: Any, reduce_func: Callable[[A
     require_callable("reduce", "reduce_func", reduce_func)
     where = f"reduce({function_name(reduce_func)}) from {caller()}"
     structure = structure_of(initial_state)
-    state = chunk_of_rows([initial_state], structure).rows()[0]
+    state = chunk_of_rows([own(initial_state)], structure).rows()[0]  # a copy: the function may add to it in place
+    dtypes = _dtypes(state)
     for position, element in enumerate(elements):
         try:
-            result = reduce_func(state, element)
+            result = own(reduce_func(state, element), (state, element))
             result = tuple(result) if type(result) is list else result
             state = chunk_of_rows([result], structure).rows()[0]
         except StructureMismatchError:
@@ -31,4 +34,13 @@ def reduce(elements: Iterable[Any], initial_state: Any, reduce_func: Callable[[A
         except Exception as error:
             error.add_note(f"in {where}, element {position}")
             raise
+        if _dtypes(state) != dtypes:
+            raise SpecError(
+                f"{where}: the function returned the dtypes {_dtypes(state)} for element {position}; initial_state has "
+                f"{dtypes}, and must have those that the function returns"
+            )
     return state
+
+
+def _dtypes(state: Any) -> list[str]:
+    return [str(spec.dtype) for spec in flatten_spec(spec_of(state))[1]]

@@ -21,7 +21,7 @@ class Repeat(UnaryNode):
 
     def __post_init__(self) -> None:
         count = -1 if self.count is None else require_int("repeat", "count", self.count)
-        object.__setattr__(self, "count", max(count, -1))
+        self._set("count", max(count, -1))
 
     @property
     def times(self) -> int:

@@ -21,8 +21,8 @@ class Shard(UnaryNode):
     index: int
 
     def __post_init__(self) -> None:
-        require_int("shard", "num_shards", self.num_shards, minimum=1)
-        require_int("shard", "index", self.index, minimum=0)
+        self._set("num_shards", require_int("shard", "num_shards", self.num_shards, minimum=1))
+        self._set("index", require_int("shard", "index", self.index, minimum=0))
         if self.index >= self.num_shards:
             raise ValueError(f"shard(): index must be below num_shards, {self.num_shards}, got {self.index}")
 

@@ -42,12 +42,12 @@ class Shuffle(UnaryNode):
 
     def __post_init__(self) -> None:
         size = require_int("shuffle", "buffer_size", self.buffer_size, minimum=1, allow=(UNKNOWN_CARDINALITY,))
-        object.__setattr__(self, "buffer_size", size)
+        self._set("buffer_size", size)
         if self.seed is not None:
-            require_int("shuffle", "seed", self.seed)
+            self._set("seed", require_int("shuffle", "seed", self.seed))
         require_bool("shuffle", "reshuffle_each_iteration", self.reshuffle_each_iteration)
         if self.key is None:
-            object.__setattr__(self, "key", resolve_seed(self.seed))
+            self._set("key", resolve_seed(self.seed))
 
     def described(self) -> str:
         size = "all" if self.buffer_size == UNKNOWN_CARDINALITY else self.buffer_size
@@ -67,7 +67,7 @@ class ShuffleOperator(UnaryOperator):
         self.node = node
         self.size = _EVERYTHING if node.buffer_size == UNKNOWN_CARDINALITY else node.buffer_size
         assert node.key is not None
-        self.key = node.key
+        self.key = build.epochs.key(node.counter, node.key)
         self.iteration, self.epoch = iteration, epoch
         self.stream = Stream(self.key, iteration, epoch)
         self._filling: list[Chunk] = []
@@ -161,8 +161,7 @@ class ShuffleOperator(UnaryOperator):
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
         self.key, self.iteration, self.epoch = int(state["key"]), int(state["iteration"]), int(state["epoch"])
-        if self.node.reshuffle_each_iteration:
-            self.build.epochs.resume(self.node.counter, self.iteration, self.epoch)
+        self.build.epochs.resume(self.node.counter, self.key, self.iteration, self.epoch)
         self.stream = Stream(self.key, self.iteration, self.epoch)
         self.stream.seek(int(state["drawn"]))
         self._hole, self._given = int(state["hole"]), int(state["given"])

@@ -22,7 +22,7 @@ class Skip(UnaryNode):
     count: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "count", require_int("skip", "count", self.count))
+        self._set("count", require_int("skip", "count", self.count))
 
     def cardinality(self) -> int:
         available = self.source.cardinality()

@@ -20,7 +20,7 @@ class Take(UnaryNode):
     count: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "count", require_int("take", "count", self.count))
+        self._set("count", require_int("take", "count", self.count))
 
     def cardinality(self) -> int:
         available = self.source.cardinality()

@@ -36,7 +36,7 @@ class TensorSlices(Node):
                     f"{structure.component_name(0)} has {component_rows(columns[0])}, "
                     f"{structure.component_name(index)} has {component_rows(column)}"
                 )
-        object.__setattr__(self, "tensors", structure.unflatten(columns))
+        self._set("tensors", structure.unflatten(columns))
 
     @property
     def structure(self) -> Structure:

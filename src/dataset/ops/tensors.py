@@ -25,7 +25,7 @@ class Tensors(Node):
         if not structure.num_components:
             raise ValueError(f"from_tensors(): an element must have a component, got {self.element!r}")
         parts = [read_only_component(canonical_component(part)) for part in structure.flatten(self.element)]
-        object.__setattr__(self, "element", structure.unflatten(parts))
+        self._set("element", structure.unflatten(parts))
 
     def parameters(self) -> dict[str, Any]:
         return {"element": repr(self.element_spec)}

@@ -34,6 +34,9 @@ class Unbatch(UnaryNode):
         for index, spec in enumerate(specs):
             if spec.shape == ():
                 raise ValueError(f"unbatch(): {structure.component_name(index)} is a scalar, which has no rows")
+        if len({spec.shape[0] for spec in specs if spec.shape} - {None}) > 1:
+            shapes = {structure.component_name(index): spec.shape for index, spec in enumerate(specs)}
+            raise ValueError(f"unbatch(): all components must have the same number of rows, got the shapes {shapes}")
         return structure.unflatten([spec.unbatched() for spec in specs])
 
     def cardinality(self) -> int:

@@ -49,6 +49,10 @@ class Node:
     def _element_spec(self) -> Any:
         raise NotImplementedError
 
+    def _set(self, name: str, value: Any) -> None:
+        """Put the canonical form of an argument into its field, while the node is being made."""
+        object.__setattr__(self, name, value)
+
     def cardinality(self) -> int:
         """How many elements come out; may be INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY

@@ -134,7 +134,11 @@ class ElementwiseOperator(UnaryOperator):
 
     def _next_inputs(self, n: int) -> Chunk | None:
         if self._todo is None:
-            return self.source.pull(n)
+            try:
+                return self.source.pull(n)
+            except Exception:
+                self.position += 1  # an element that failed further up has its number, too
+                raise
         inputs, rest = self._todo, None
         if inputs.length > n:
             inputs, rest = inputs.slice(0, n), inputs.slice(n, inputs.length)

@@ -2,9 +2,10 @@
 
 Every iterator has one Coordinator. Operators start threads through it, and nowhere else. A thread ends when its work
 is done or when the coordinator tells it to stop; the last thing to happen, by whichever thread is last, is that the
-operators are closed. There are four ways to the end:
+operators are closed. There are five ways to the end:
 
-- ``close()``, or the end of the data: stop, wait for the threads, close the operators.
+- ``close()``: stop, wait for the threads, close the operators.
+- The end of the data: the same, but wait a bounded time only.
 - The iterator is dropped: stop, do not wait (the collector may be running in the very thread that has to end);
   the last thread closes the operators.
 - The interpreter exits: stop all, wait a bounded time. A thread that is blocked in user code is left behind; threads
@@ -23,7 +24,8 @@ from collections.abc import Callable
 
 from dataset.errors import ClosedError
 
-_EXIT_WAIT_SECONDS = 2.0  # for all threads together, at interpreter exit
+PATIENCE_SECONDS = 2.0
+"""How long the end of the data, or of the program, waits for threads that may be blocked in user code."""
 
 _live: weakref.WeakSet[Coordinator] = weakref.WeakSet()
 
@@ -111,7 +113,7 @@ def _stop_all() -> None:
     coordinators = list(_live)
     for coordinator in coordinators:
         coordinator.stop()
-    deadline = time.monotonic() + _EXIT_WAIT_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     for coordinator in coordinators:
         coordinator.join(max(0.0, deadline - time.monotonic()))
 

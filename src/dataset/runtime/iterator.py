@@ -12,7 +12,7 @@ from typing import Any, Generic, Self, TypeVar
 from dataset.errors import StateError
 from dataset.plan.fingerprint import fingerprint
 from dataset.plan.node import Node
-from dataset.runtime.coordinator import Coordinator
+from dataset.runtime.coordinator import PATIENCE_SECONDS, Coordinator
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.rng import EpochLedger
 from dataset.runtime.state import digest
@@ -64,7 +64,8 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
             chunk = self._root.pull(1)
             if chunk is None:
                 self._exhausted = True
-                self._let_go(wait=False)  # a thread may be blocked in user code that the data did not need
+                self._let_go(wait=False)
+                self._coordinator.join(PATIENCE_SECONDS)  # one may be blocked in user code that nobody needed
                 raise StopIteration
         element: T_co = chunk.rows()[0]
         return element

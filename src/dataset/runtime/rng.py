@@ -125,6 +125,11 @@ class EpochLedger:
         self._probing = probing  # a look at one element must not use up an order
         self._next: dict[EpochCounter, tuple[int, int]] = {}
         self._resumed: dict[EpochCounter, int] = {}
+        self._keys: dict[EpochCounter, int] = {}
+
+    def key(self, counter: EpochCounter, own: int) -> int:
+        """The seed of a shuffle: ``own``, or the one of the saved state that the iterator goes on from."""
+        return self._keys.get(counter, own)
 
     def open(self, counter: EpochCounter) -> tuple[int, int]:
         """(iteration, epoch) of a shuffle that is being opened: the epoch grows each time ``repeat`` opens it again."""
@@ -134,8 +139,9 @@ class EpochLedger:
         self._next[counter] = (iteration, epoch + 1)
         return iteration, epoch
 
-    def resume(self, counter: EpochCounter, iteration: int, epoch: int) -> None:
-        """Go on behind an epoch that a saved state is in."""
+    def resume(self, counter: EpochCounter, key: int, iteration: int, epoch: int) -> None:
+        """Go on behind an epoch that a saved state is in, with its seed."""
+        self._keys[counter] = key
         # A shuffle that stands in a plan twice takes two epochs; the next is behind the later one.
         upcoming = max(epoch + 1, self._resumed.get(counter, 0))
         self._resumed[counter] = upcoming
