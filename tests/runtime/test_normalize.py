@@ -207,8 +207,15 @@ def flat(element):
     return [element.values] if isinstance(element, RaggedTensor | SparseTensor) else [element]
 
 
-@pytest.mark.parametrize(("how", "wrap"), KEPT, ids=[how for how, _ in KEPT])
-@pytest.mark.parametrize("through", ["map", "generator", "map in batches", "generator in batches"])
+@pytest.mark.parametrize(
+    ("how", "wrap", "through"),
+    [
+        (how, wrap, through)
+        for how, wrap in KEPT
+        for through in ["map", "generator", "map in batches", "generator in batches"]
+        if how != "sparse" or "batches" not in through  # a row of a batch of sparse is another sparse tensor
+    ],
+)
 def test_an_array_that_a_function_keeps_and_fills_again_is_copied(how, wrap, through):
     kept = np.zeros(4)
 
@@ -220,8 +227,6 @@ def test_an_array_that_a_function_keeps_and_fills_again_is_copied(how, wrap, thr
         for x in range(5):
             yield fill(x)
 
-    if how == "sparse" and "batches" in through:
-        pytest.skip("a row of a batch of sparse is another sparse tensor")
     dataset = Dataset.from_generator(generate) if "generator" in through else Dataset.range(5).map(fill)
     if "batches" in through:
         dataset = dataset.batch(5).unbatch()

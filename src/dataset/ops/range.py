@@ -75,7 +75,7 @@ class RangeOperator(Operator):
             numbers = np.arange(part.start, part.stop, part.step, dtype=np.int64)
         else:
             numbers = np.array(part)
-        return Chunk(LEAF, len(part), [numbers.astype(self.dtype, copy=False)])
+        return Chunk(LEAF, len(part), [numbers.astype(self.dtype, copy=numbers.dtype.kind == "u")])
 
     def state_dict(self) -> State:
         return {"position": self.position}
