@@ -89,7 +89,7 @@ def parse_example(serialized: Records, features: Mapping[str, FeatureSpec]) -> d
     return _prepared(features).parse_batch(serialized)
 
 
-_recent: dict[int, tuple[list[tuple[str, FeatureSpec]], ExampleParser]] = {}
+_recent: dict[int, tuple[dict[str, FeatureSpec], ExampleParser]] = {}
 _RECENT_MAX = 32
 
 
@@ -98,16 +98,14 @@ def _prepared(features: Mapping[str, FeatureSpec]) -> ExampleParser:
 
     Found by the identity of the dict, and confirmed by its items, for the dict may have changed or be another by now.
     """
-    if type(features) is not dict:
-        return ExampleParser(features)
-    items = list(features.items())
     known = _recent.get(id(features))
-    if known is not None and known[0] == items:
+    if known is not None and known[0] == features:
         return known[1]
     parser = ExampleParser(features)
-    if len(_recent) >= _RECENT_MAX:
-        _recent.clear()
-    _recent[id(features)] = (items, parser)
+    if type(features) is dict:
+        if len(_recent) >= _RECENT_MAX:
+            _recent.clear()
+        _recent[id(features)] = (features.copy(), parser)
     return parser
 
 

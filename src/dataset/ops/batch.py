@@ -46,11 +46,7 @@ class Batch(UnaryNode):
         return f"{self.op}({self.batch_size}{', drop_remainder' if self.drop_remainder else ''})"
 
     def lower(self, build: Build) -> Operator:
-        return BatchOperator(build(self.source), self, _stack_plainly)
-
-
-def _stack_plainly(index: int, column: Column) -> Any:  # noqa: ARG001  # all components are stacked alike
-    return column if type(column) is np.ndarray else stack_column(column)
+        return BatchOperator(build(self.source), self, lambda _index, column: stack_column(column))
 
 
 class BatchOperator(UnaryOperator):
@@ -59,6 +55,8 @@ class BatchOperator(UnaryOperator):
     It pulls exactly what its batches need. Elements wait here only where the input gave fewer than it was asked for.
     """
 
+    keeps_arrays = True
+    """Whether a column that is an array already is the batch."""
     advice = "all elements of a batch need one {what}: make them alike in map(), or use padded_batch()"
 
     def __init__(self, source: Operator, node: Batch, stack: Stack) -> None:
@@ -141,14 +139,15 @@ class BatchOperator(UnaryOperator):
         """The batches of ``size`` in ``elements``, one element each."""
         columns: list[Column] = []
         index = 0
-        whole = elements.length == size
+        starts = range(0, elements.length, size)
         try:
             for index, column in enumerate(elements.columns()):  # the index is read where it went wrong
-                if whole:
-                    columns.append([self.stack(index, column)])
-                else:
-                    starts = range(0, elements.length, size)
+                if elements.length > size:
                     columns.append([self.stack(index, column[i : i + size]) for i in starts])
+                elif type(column) is np.ndarray and self.keeps_arrays:
+                    columns.append([column])
+                else:
+                    columns.append([self.stack(index, column)])
         except ColumnMismatchError as error:
             raise self._explained(elements.structure.component_name(index), error) from None
         return Chunk(elements.structure, elements.length // size, columns)

@@ -69,6 +69,7 @@ class PaddedBatch(Batch):
 class PaddedBatchOperator(BatchOperator):
     """Fills up instead of stacking."""
 
+    keeps_arrays = False
     advice = "a padded component must have one dtype and rank, and fit into its padded shape"
 
     def __init__(self, source: Operator, node: PaddedBatch) -> None:

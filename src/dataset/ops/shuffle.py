@@ -16,15 +16,17 @@ import numpy.typing as npt
 from dataset.errors import SpecError, StateError
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool, require_int
-from dataset.plan.node import UnaryNode
+from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.plan.structure import Structure
-from dataset.runtime.chunk import Array, Chunk, Column, object_column
+from dataset.runtime.chunk import Array, Chunk, Column, Remainder, object_column
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.rng import EpochCounter, Stream, resolve_seed
 from dataset.runtime.state import load_chunk, save_chunk
 
 _EVERYTHING = 2**62
 _UINT16_SIZE = 2**16
+_AHEAD_ELEMENTS = 256  # among so many, the fixed cost of a step is small
+_AHEAD_BYTES = 256 * 1024
 _FILL_STEP = 4096  # elements asked for at a time, where the buffer is larger than the input may be
 
 
@@ -75,8 +77,15 @@ class ShuffleOperator(UnaryOperator):
         self._hole = 0  # the slot that was given last
         self._rest: Chunk | None = None  # once the input has ended: what is left, in its order
         self._given = 0  # of the rest
+        self._ahead = Remainder()  # shuffled, and not asked for yet
+        self._step = 1  # elements to shuffle at once, at least
 
     def pull(self, n: int) -> Chunk | None:
+        if not self._ahead:
+            self._ahead = Remainder(self._next(max(n, self._step)))
+        return self._ahead.give(n)
+
+    def _next(self, n: int) -> Chunk | None:
         if self._rest is None and self._buffer is None:
             self._fill()
         if self._buffer is not None:
@@ -96,7 +105,10 @@ class ShuffleOperator(UnaryOperator):
             self._check_structure(chunk)
             self._filling.append(chunk)
             have += chunk.length
-        self._buffer = _Buffer(Chunk.concatenate(self._filling))
+        filling = Chunk.concatenate(self._filling)
+        self._buffer = _Buffer(filling)
+        if not holds_user_code(self.node.source):  # then nobody can see it
+            self._step = min(_AHEAD_ELEMENTS, _AHEAD_BYTES * filling.length // max(1, filling.nbytes))
         self._filling = []
         self._hole = -1
 
@@ -156,6 +168,7 @@ class ShuffleOperator(UnaryOperator):
             "hole": self._hole,
             "given": self._given,
             "held": save_chunk(held if held is not None and held.length else None),
+            "ahead": save_chunk(self._ahead.rest()),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -166,6 +179,7 @@ class ShuffleOperator(UnaryOperator):
         self.stream.seek(int(state["drawn"]))
         self._hole, self._given = int(state["hole"]), int(state["given"])
         held = load_chunk(state["held"], lambda: self.node.source.element_spec)
+        self._ahead = Remainder(load_chunk(state["ahead"], lambda: self.node.source.element_spec))
         stage = state["stage"]
         if stage == "giving" and held is not None and held.length == self.size and -1 <= self._hole < self.size:
             self._buffer = _Buffer(held)

@@ -13,7 +13,7 @@ from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure
 from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.runtime.chunk import Chunk, Column
+from dataset.runtime.chunk import Chunk, Column, Remainder
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.slicing import rows_of
 from dataset.runtime.state import load_chunk, save_chunk
@@ -58,19 +58,15 @@ class UnbatchOperator(UnaryOperator):
     def __init__(self, source: Operator, node: Unbatch) -> None:
         super().__init__(source)
         self.node = node
-        self.rest: Chunk | None = None
+        self.rows = Remainder()
 
     def pull(self, n: int) -> Chunk | None:
-        while self.rest is None:
+        while not self.rows:
             element = self.source.pull(1)
             if element is None:
                 return None
-            self.rest = self._take_apart(element)
-        rows, rest = self.rest, None
-        if rows.length > n:
-            rows, rest = rows.slice(0, n), rows.slice(n, rows.length)
-        self.rest = rest
-        return rows
+            self.rows = Remainder(self._take_apart(element))
+        return self.rows.give(n)
 
     def _take_apart(self, element: Chunk) -> Chunk | None:
         structure = element.structure
@@ -95,8 +91,8 @@ class UnbatchOperator(UnaryOperator):
         )
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "rest": save_chunk(self.rest)}
+        return {**super().state_dict(), "rest": save_chunk(self.rows.rest())}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
-        self.rest = load_chunk(state["rest"], lambda: self.node.element_spec)
+        self.rows = Remainder(load_chunk(state["rest"], lambda: self.node.element_spec))

@@ -150,8 +150,12 @@ class _Tuple(Structure):
             raise StructureMismatchError
         return list(zip(*rows, strict=True))
 
+    # Flat tuples are worth a short way: the batches of most training loops pass here.
+
+    def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
+        return list(self._split(rows)) if self._is_flat else super().columns(rows)
+
     def rows(self, columns: Sequence[Any], count: int) -> list[Any]:
-        # The usual case is worth a short way: every batch of a training loop passes here.
         return list(zip(*columns, strict=True)) if columns and self._is_flat else super().rows(columns, count)
 
     @cached_property

@@ -64,9 +64,14 @@ def _require_same_arrays(values: Sequence[Array]) -> None:
 
 
 def _stack_arrays(values: Sequence[Array]) -> Array:
-    """np.stack, but twice as fast: it makes no view of each array."""
+    """np.stack, but twice as fast: it makes no view of each array, and leaves most of the comparing to NumPy."""
+    if len(set(map(len, values))) == 1 and len({value.dtype for value in values}) == 1:
+        try:
+            return np.concatenate(values).reshape(len(values), *values[0].shape)
+        except ValueError:
+            pass  # they differ in rank, or in a dimension behind the first
     _require_same_arrays(values)
-    return np.concatenate(values).reshape(len(values), *values[0].shape)
+    raise AssertionError(f"arrays that NumPy does not join, and no difference found: {values!r:.200}")
 
 
 def _stack_sparse(values: Sequence[SparseTensor]) -> SparseTensor:

@@ -183,8 +183,9 @@ class ElementwiseOperator(UnaryOperator):
                 # extend() keeps what came before an exception, so that nothing is called twice.
                 results.extend(map(self.function, *arguments(inputs)))
             else:
+                function, keep = self.function, results.append
                 for given in zip(*arguments(inputs), strict=True):
-                    results.append(own(self.function(*given), given))  # noqa: PERF401  # kept where one fails
+                    keep(own(function(*given), given))
             self._returns_immutable = bool(results) and is_immutable(results[-1])
         except BaseException as error:  # noqa: BLE001  # it is raised again, at its place
             return error

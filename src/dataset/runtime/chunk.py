@@ -106,6 +106,35 @@ class Chunk:
         return f"Chunk({self.structure!r}, length={self.length}, {form})"
 
 
+class Remainder:
+    """A chunk that is handed out in pieces; the rest is not copied each time."""
+
+    __slots__ = ("_chunk", "_given")
+
+    def __init__(self, chunk: Chunk | None = None) -> None:
+        self._chunk = chunk
+        self._given = 0
+
+    def __bool__(self) -> bool:
+        return self._chunk is not None
+
+    def give(self, n: int) -> Chunk | None:
+        """The next 1 to ``n`` elements; None where nothing is left."""
+        chunk = self._chunk
+        if chunk is None:
+            return None
+        start, stop = self._given, self._given + n
+        if stop >= chunk.length:
+            self._chunk = None
+            return chunk.slice(start, chunk.length)
+        self._given = stop
+        return chunk.slice(start, stop)
+
+    def rest(self) -> Chunk | None:
+        """All that is left, still to be given."""
+        return None if self._chunk is None else self._chunk.slice(self._given, self._chunk.length)
+
+
 def pack(values: Sequence[Any]) -> Column:
     """A list of NumPy scalars of one type as an array; anything else as a list."""
     if isinstance(values, np.ndarray):

@@ -8,6 +8,7 @@ cost a twentieth of a microsecond per value where a function call costs ten time
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,9 +44,10 @@ def chunk_of_rows(
     columns = structure.columns(rows)
     canonical = [_canonical_column(column, set(map(type, column))) for column in columns]
     # The user may still hold the dicts that a function returned, so only tuples are kept as they came.
-    if structure.is_immutable and all(new is old for new, old in zip(canonical, columns, strict=True)):
-        return Chunk(structure, len(rows), rows=rows)
-    return Chunk(structure, len(rows), [pack(column) for column in canonical])
+    unchanged = structure.is_immutable and all(map(operator.is_, canonical, columns))
+    if unchanged and len(rows) == 1:  # nobody may ever ask for columns
+        return Chunk(structure, 1, rows=rows)
+    return Chunk(structure, len(rows), [pack(column) for column in canonical], rows if unchanged else None)
 
 
 def _chunk_of_components(rows: list[Any], *, lists_are_structure: bool) -> Chunk:
@@ -162,6 +164,7 @@ _BARE = frozenset({*_CONVERT, *_UNCHANGED, *_NUMBERS, np.ndarray})
 
 
 def _canonical_arrays(values: Sequence[Array]) -> Sequence[Any]:
-    if all(value.dtype.kind not in "SUO" for value in values) and 0 not in {value.ndim for value in values}:
+    dtypes = {value.dtype for value in values}
+    if all(dtype.kind not in "SUO" for dtype in dtypes) and 0 not in {value.ndim for value in values}:
         return values
     return [value[()] if value.ndim == 0 else value for value in map(canonical_array, values)]

@@ -23,6 +23,9 @@ from dataset.plan.structure import LEAF, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 
 _IMMUTABLE = (np.generic, int, float, complex, bytes, str, type(None))
+_NUMBERS = frozenset({np.dtype(code).type for code in np.typecodes["All"]} | {int, float, bool, bytes, str}) - {
+    np.object_
+}
 
 
 def is_immutable(value: Any) -> bool:
@@ -46,11 +49,11 @@ def own(result: Any, given: Iterable[Any] = ()) -> Any:
         unshared = _references(result) <= _DIRECT
         return result if unshared and result.base is None else _own_array(result, unshared, given)
     if kind is tuple:
-        for item in result:
+        for item in result:  # the usual case first: fresh arrays beside numbers
             if type(item) is np.ndarray:
                 if item.base is not None or _references(item) > _IN_TUPLE:
                     break
-            elif not isinstance(item, _IMMUTABLE):
+            elif type(item) not in _NUMBERS:
                 break
         else:
             return result
