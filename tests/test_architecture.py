@@ -92,7 +92,7 @@ def defines_a_source(path):
     return any(module.startswith("dataset.ops") or module == "dataset.plan.node" for _, module in imports(path))
 
 
-IO_FILES = [path for path in FILES if path.parent == ROOT / "io" and path.name != "__init__.py"]
+IO_FILES = [path for path in FILES if ROOT / "io" in path.parents and path.name != "__init__.py"]
 SOURCES = {"tfrecord_dataset.py", "list_files.py"}
 
 

@@ -1,9 +1,11 @@
 """Files and formats: TFRecord, ``tf.train.Example``, images, raw bytes.
 
-Codecs here see only bytes, files only move them, and the two source ops (tfrecord_dataset.py, list_files.py) join them.
+Codecs here (example/, image/, tfrecord/, raw.py) see only bytes, files only move them, and the two source ops
+(tfrecord_dataset.py, list_files.py) join them.
 """
 
-from dataset.io.example import (
+from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
+from dataset.io.example.messages import (
     BytesList,
     Example,
     Feature,
@@ -15,12 +17,11 @@ from dataset.io.example import (
     SequenceExample,
     encode_example,
 )
-from dataset.io.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
-from dataset.io.image import decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
-from dataset.io.parse_example import ExampleParser, parse_example, parse_single_example
+from dataset.io.example.parse import ExampleParser, parse_example, parse_single_example
+from dataset.io.image.codecs import decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
+from dataset.io.image.resize import resize
 from dataset.io.raw import decode_raw
-from dataset.io.resize import resize
-from dataset.io.tfrecord_writer import TFRecordOptions, TFRecordWriter
+from dataset.io.tfrecord.writer import TFRecordOptions, TFRecordWriter
 
 __all__ = [
     "BytesList",

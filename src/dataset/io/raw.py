@@ -1,6 +1,6 @@
 """Bytes into numbers: the codec for values that were stored as plain memory.
 
-What lives here sees bytes and gives arrays; it opens no file and knows no message format. Pictures are in ``image.py``.
+What lives here sees bytes and gives arrays; it opens no file and knows no message format. Pictures are in ``image/``.
 """
 
 import functools

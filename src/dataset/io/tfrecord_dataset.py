@@ -1,4 +1,4 @@
-"""TFRecordDataset: the records of files, as ``bytes``. Moves along the files; reading one is tfrecord_reader.py's."""
+"""TFRecordDataset: the records of files, as ``bytes``. Moves along the files; reading one is tfrecord/reader.py's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from dataset.errors import SpecError
 from dataset.io.compression import compression_name
-from dataset.io.tfrecord_reader import TFRecordFile
+from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_int
 from dataset.plan.node import UnaryNode

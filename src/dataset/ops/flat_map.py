@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dataset.errors import SpecError
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable
 from dataset.plan.node import UnaryNode
 from dataset.plan.origin import function_name
-from dataset.plan.spec import spec_of
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.inner import Inner, InnerDatasets
-from dataset.runtime.iterator import probe
+from dataset.runtime.iterator import probed_spec
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 
 
@@ -31,13 +29,7 @@ class FlatMap(UnaryNode):
         require_callable(self.op, "map_func", self.function)
 
     def _element_spec(self) -> Any:
-        found = probe(self)
-        if not found:
-            raise SpecError(
-                f"{self.located()}: what comes out can only be told by running the function on an element, and there "
-                "is none"
-            )
-        return spec_of(found[0])
+        return probed_spec(self)
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY

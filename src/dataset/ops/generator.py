@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -14,14 +13,14 @@ from dataset.errors import SpecError
 from dataset.plan.checks import require_callable
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
-from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, component_spec, flatten_spec, spec_of
+from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, component_spec, flatten_spec
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
 from dataset.runtime.chunk import Chunk
-from dataset.runtime.iterator import probe
+from dataset.runtime.iterator import probed_spec
 from dataset.runtime.normalize import canonical_component, chunk_of_rows
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.ownership import own
-from dataset.runtime.state import load_pending, save_pending
+from dataset.runtime.pending import Pending
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +46,7 @@ class Generator(Node):
         return {"function": self.function, "arguments": self.arguments, "signature": repr(self.signature)}
 
     def _element_spec(self) -> Any:
-        if self.signature is not None:
-            return self.signature
-        found = probe(self)
-        if not found:
-            raise SpecError(f"{self.located()}: the generator yields nothing; give output_signature")
-        return spec_of(found[0])
+        return probed_spec(self) if self.signature is None else self.signature
 
     def described(self) -> str:
         return f"from_generator({function_name(self.function)})"
@@ -72,7 +66,7 @@ class GeneratorOperator(Operator):
         self.node = node
         self.position = 0
         self._values: Iterator[Any] | None = None
-        self._ready: deque[Chunk | BaseException] = deque()
+        self._ready = Pending()
         self._ended = False
         self._structure: Structure | None = None
         self._specs: list[ComponentSpec] = []
@@ -85,16 +79,7 @@ class GeneratorOperator(Operator):
             if self._ended:
                 return None
             self._advance(n)
-        item = self._ready.popleft()
-        if isinstance(item, BaseException):
-            try:
-                raise item
-            finally:
-                del item
-        if item.length > n:
-            self._ready.appendleft(item.slice(n, item.length))
-            item = item.slice(0, n)
-        return item
+        return self._ready.give(n)
 
     def _advance(self, n: int) -> None:
         """Take up to ``n`` values from the generator."""
@@ -124,7 +109,7 @@ class GeneratorOperator(Operator):
 
     def _convert(self, rows: list[Any]) -> None:
         try:
-            self._ready.append(self._chunk(rows))
+            self._ready.put(self._chunk(rows))
             self.position += len(rows)
         except (StructureMismatchError, SpecError, TypeError, ValueError) as error:
             if len(rows) > 1:
@@ -174,19 +159,18 @@ class GeneratorOperator(Operator):
     def _fail(self, error: Exception) -> None:
         error.add_note(f"in {self.node.located()}, element {self.position}")
         self.position += 1
-        self._ready.append(error)
+        self._ready.put(error)
 
     def state_dict(self) -> State:
-        return {"position": self.position, "ended": self._ended, "held": save_pending(list(self._ready))}
+        return {"position": self.position, "ended": self._ended, "held": self._ready.save()}
 
     def load_state_dict(self, state: State) -> None:
         position = int(state["position"])
-        held = load_pending(state["held"], lambda: self.node.element_spec)
         while self.position < position and not (self._ended and not self._ready):
             self._advance(position - self.position)
             self._ready.clear()
         self._ended = bool(state["ended"])
-        self._ready.extend(held)
+        self._ready.load(state["held"], lambda: self.node.element_spec)
 
     def close(self) -> None:
         close = getattr(self._values, "close", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +14,8 @@ from dataset.plan.node import holds_user_code
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.inner import Inner, InnerDatasets
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
-from dataset.runtime.state import load_chunk, load_pending, save_chunk, save_pending
+from dataset.runtime.pending import Pending
+from dataset.runtime.state import load_chunk, load_error, save_chunk, save_error
 
 DEFAULT_CYCLE_LENGTH = 4
 """Where the user gives none. tf.data takes the number of cores; a fixed number gives one order on every machine."""
@@ -77,11 +77,11 @@ class InterleaveOperator(UnaryOperator):
         self.turn = 0  # whose
         self.given = 0  # elements of its block
         self.source_ended = False
-        self._pending: deque[Chunk | BaseException] = deque()  # an exception behind elements that came first
+        self._pending = Pending()  # an exception behind elements that came first
 
     def pull(self, n: int) -> Chunk | None:
         if self._pending:
-            return self._serve_pending(n)
+            return self._pending.give(n)
         parts: list[Chunk] = []
         have = 0
         while have < n:
@@ -89,7 +89,7 @@ class InterleaveOperator(UnaryOperator):
                 part = self._rounds(n - have) or self._next(n - have)
             except BaseException as error:
                 if parts and isinstance(error, Exception):
-                    self._pending.append(error)
+                    self._pending.put(error)
                     break
                 self._pending.extend(parts)  # an interrupt comes out at once, and loses nothing
                 raise
@@ -98,17 +98,6 @@ class InterleaveOperator(UnaryOperator):
             parts.append(part)
             have += part.length
         return Chunk.concatenate(parts) if parts else None
-
-    def _serve_pending(self, n: int) -> Chunk:
-        item = self._pending.popleft()
-        if isinstance(item, BaseException):
-            try:
-                raise item
-            finally:
-                del item
-        if item.length > n:
-            self._pending.appendleft(item.slice(n, item.length))
-        return item.slice(0, min(n, item.length))
 
     def _next(self, n: int) -> Chunk | None:
         """Up to ``n`` elements from the dataset whose turn it is, or the next that has any."""
@@ -208,15 +197,15 @@ class InterleaveOperator(UnaryOperator):
             "given": self.given,
             "source_ended": self.source_ended,
             "slots": [self._save(slot) for slot in self.slots],
-            "pending": save_pending(list(self._pending)),
+            "pending": self._pending.save(),
         }
 
     def _save(self, slot: _Slot | None) -> Any:
         if slot is None:
             return None
-        error = [] if slot.error is None else [slot.error]
+        error = None if slot.error is None else save_error(slot.error)
         saved = self.datasets.save(slot.inner)
-        return {**saved, "ahead": save_chunk(slot.ahead), "ended": slot.ended, "error": save_pending([*error])}
+        return {**saved, "ahead": save_chunk(slot.ahead), "ended": slot.ended, "error": error}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
@@ -224,7 +213,7 @@ class InterleaveOperator(UnaryOperator):
         self.turn, self.given = int(state["turn"]), int(state["given"])
         self.source_ended = bool(state["source_ended"])
         self.slots = [self._load(saved) for saved in state["slots"]]
-        self._pending.extend(load_pending(state["pending"], lambda: self.datasets.node.element_spec))
+        self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
 
     def _load(self, state: State | None) -> _Slot | None:
         inner = self.datasets.load(state)
@@ -233,9 +222,7 @@ class InterleaveOperator(UnaryOperator):
         slot = _Slot(inner)
         slot.ahead = load_chunk(state["ahead"], lambda: inner.plan.element_spec)
         slot.ended = bool(state["ended"])
-        for error in load_pending(state["error"], lambda: None):
-            assert isinstance(error, Exception)
-            slot.error = error
+        slot.error = None if state["error"] is None else load_error(state["error"])
         return slot
 
     def close(self) -> None:

@@ -10,11 +10,10 @@ from dataset.errors import SpecError
 from dataset.plan.checks import require_callable
 from dataset.plan.node import UnaryNode
 from dataset.plan.origin import function_name
-from dataset.plan.spec import spec_of
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
 from dataset.runtime.calls import ElementwiseOperator, chunk_of_columns
 from dataset.runtime.chunk import Chunk
-from dataset.runtime.iterator import probe
+from dataset.runtime.iterator import probed_spec
 from dataset.runtime.normalize import chunk_of_rows
 from dataset.runtime.operator import Build, Operator
 
@@ -35,15 +34,7 @@ class Map(UnaryNode):
 
     def _element_spec(self) -> Any:
         declared = getattr(self.function, "element_spec", None)
-        if declared is not None:
-            return declared
-        found = probe(self)
-        if not found:
-            raise SpecError(
-                f"{self.located()}: what comes out can only be told by running the function on an element, and there "
-                "is none"
-            )
-        return spec_of(found[0])
+        return probed_spec(self) if declared is None else declared
 
     def described(self) -> str:
         return f"map({function_name(self.function)})"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
-from dataset.runtime.state import load_pending, save_pending
+from dataset.runtime.pending import Pending
 
 AUTOTUNE_BUFFER_SIZE = 2
 """Elements held where the user leaves it to us: enough to overlap making one batch with using another."""
@@ -64,7 +63,7 @@ class PrefetchOperator(UnaryOperator):
         lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
         self._filled = threading.Condition(lock)
         self._freed = threading.Condition(lock)
-        self._items: deque[Chunk | BaseException] = deque()
+        self._items = Pending()
         self._held = 0  # elements in _items and in the making; an exception counts as one
         self._working = False  # the thread is inside source.pull
         self._paused = False
@@ -86,19 +85,15 @@ class PrefetchOperator(UnaryOperator):
                 self._filled.wait()
             return self._take(n)
 
-    def _take(self, n: int) -> Chunk:
-        item = self._items.popleft()
-        if isinstance(item, Chunk) and item.length > n:
-            self._items.appendleft(item.slice(n, item.length))
-            item = item.slice(0, n)
-        self._held -= _elements(item)
-        self._freed.notify()
-        if isinstance(item, BaseException):
-            try:
-                raise item
-            finally:
-                del item  # see runtime/operator.py on exceptions that are kept
-        return item
+    def _take(self, n: int) -> Chunk | None:
+        taken = 1  # of an exception, which stands in the place of an element
+        try:
+            chunk = self._items.give(n)
+            taken = chunk.length if chunk else 0
+            return chunk
+        finally:
+            self._held -= taken
+            self._freed.notify()
 
     def _run(self) -> None:
         count = 1
@@ -140,8 +135,8 @@ class PrefetchOperator(UnaryOperator):
             if item is None:
                 self._ended = True
             else:
-                self._held += _elements(item)
-                self._items.append(item)
+                self._held += item.length if isinstance(item, Chunk) else 1
+                self._items.put(item)
             self._filled.notify_all()
             return self._ended
 
@@ -160,15 +155,15 @@ class PrefetchOperator(UnaryOperator):
             try:
                 while self._working:
                     self._filled.wait()
-                return {**super().state_dict(), "held": save_pending(list(self._items))}
+                return {**super().state_dict(), "held": self._items.save()}
             finally:
                 self._paused = False
                 self._freed.notify()
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
-        self._items.extend(load_pending(state["held"], lambda: self.node.element_spec))
-        self._held = sum(map(_elements, self._items))
+        self._items.load(state["held"], lambda: self.node.element_spec)
+        self._held = len(self._items)
 
     def close(self) -> None:
         if self.coordinator.forked:
@@ -177,11 +172,6 @@ class PrefetchOperator(UnaryOperator):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         super().close()
-
-
-def _elements(item: Chunk | BaseException) -> int:
-    """How much of the buffer an item takes up; an exception stands in the place of an element."""
-    return item.length if isinstance(item, Chunk) else 1
 
 
 def _next_count(count: int, seconds: float) -> int:

@@ -10,7 +10,7 @@ from dataset.plan.node import Node, holds_user_code
 from dataset.plan.structure import Structure
 from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.operator import Build, Operator, State
-from dataset.runtime.state import load_chunk, load_pending, save_chunk, save_pending
+from dataset.runtime.state import load_chunk, load_error, save_chunk, save_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ class ZipOperator(Operator):
     def state_dict(self) -> State:
         return {
             "ended": self.ended,
-            "error": save_pending([] if self._error is None else [self._error]),
+            "error": None if self._error is None else save_error(self._error),
             "feeds": [
                 {
                     "source": feed.source.state_dict(),
@@ -147,9 +147,7 @@ class ZipOperator(Operator):
 
     def load_state_dict(self, state: State) -> None:
         self.ended = bool(state["ended"])
-        for error in load_pending(state["error"], lambda: None):
-            assert isinstance(error, Exception)
-            self._error = error
+        self._error = None if state["error"] is None else load_error(state["error"])
         for feed, saved in zip(self.feeds, state["feeds"], strict=True):
             feed.source.load_state_dict(saved["source"])
             feed.left, feed.ended = saved["left"], bool(saved["ended"])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -25,8 +24,9 @@ from dataset.runtime.chunk import Chunk, Column, object_column
 from dataset.runtime.normalize import canonical_array, chunk_of_rows
 from dataset.runtime.operator import Operator, State, UnaryOperator
 from dataset.runtime.ownership import is_immutable, own
+from dataset.runtime.pending import Pending
 from dataset.runtime.slicing import rows_of
-from dataset.runtime.state import load_chunk, load_pending, save_chunk, save_pending
+from dataset.runtime.state import load_chunk, save_chunk
 
 VECTORIZED = "__dataset_vectorized__"
 
@@ -73,7 +73,7 @@ class ElementwiseOperator(UnaryOperator):
         self.node = node
         self.function = function
         self.position = 0  # elements taken from the input and called for
-        self._ready: deque[Chunk | BaseException] = deque()  # results behind an exception, and the exception
+        self._ready = Pending()  # results behind an exception, and the exception
         self._todo: Chunk | None = None  # inputs behind an exception
         self._vectorized = is_vectorized(function)
         self._columnwise = columnwise and not self._vectorized  # the optimizer's guess, until proved wrong
@@ -91,7 +91,7 @@ class ElementwiseOperator(UnaryOperator):
     def pull(self, n: int) -> Chunk | None:
         while True:
             if self._ready:
-                return self._serve(n)
+                return self._ready.give(n)
             inputs = self._next_inputs(n)
             if inputs is None:
                 return None
@@ -145,18 +145,6 @@ class ElementwiseOperator(UnaryOperator):
         self._todo = rest
         return inputs
 
-    def _serve(self, n: int) -> Chunk:
-        item = self._ready.popleft()
-        if isinstance(item, BaseException):
-            try:
-                raise item
-            finally:
-                del item
-        if item.length > n:
-            self._ready.appendleft(item.slice(n, item.length))
-            item = item.slice(0, n)
-        return item
-
     def _call(self, inputs: Chunk) -> Chunk | None:
         results: list[Any] = []
         error = self._collect(results, inputs)
@@ -172,7 +160,7 @@ class ElementwiseOperator(UnaryOperator):
             # KeyboardInterrupt and its like are about the program, not about this element: raised now, nothing is lost.
             self._todo = self._behind(inputs, done)
             if output is not None:
-                self._ready.appendleft(output)
+                self._ready.put_first(output)
             raise error
         finally:
             del error  # see runtime/operator.py on exceptions that are kept
@@ -241,32 +229,30 @@ class ElementwiseOperator(UnaryOperator):
 
     def _keep(self, output: Chunk | None) -> None:
         if output is not None:
-            self._ready.append(output)
+            self._ready.put(output)
 
     def _fail(self, error: Exception) -> None:
         if isinstance(error, StopIteration):
             error = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
         error.add_note(f"in {self.node.located()}, element {self.position}")
         self.position += 1
-        self._ready.append(error)
+        self._ready.put(error)
 
     def _first(self, output: Chunk | None) -> Chunk | None:
         """``output`` if there is one, else what waits in front, else None."""
-        if output is None and self._ready and isinstance(self._ready[0], Chunk):
-            return self._ready.popleft()  # type: ignore[return-value]  # just tested
-        return output
+        return self._ready.give_chunk() if output is None else output
 
     def state_dict(self) -> State:
         state = {**super().state_dict(), "position": self.position}
         if self._ready or self._todo is not None:
-            state |= {"ready": save_pending(list(self._ready)), "todo": save_chunk(self._todo)}
+            state |= {"ready": self._ready.save(), "todo": save_chunk(self._todo)}
         return state
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
         self.position = int(state["position"])
         if "ready" in state:
-            self._ready.extend(load_pending(state["ready"], lambda: self.node.element_spec))
+            self._ready.load(state["ready"], lambda: self.node.element_spec)
             self._todo = load_chunk(state["todo"], lambda: self.node.source.element_spec)
 
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from dataset.errors import StateError
+from dataset.errors import SpecError, StateError
 from dataset.plan.fingerprint import fingerprint
 from dataset.plan.node import Node
+from dataset.plan.spec import spec_of
 from dataset.runtime.coordinator import PATIENCE_SECONDS, Coordinator
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.rng import EpochLedger
@@ -160,6 +161,21 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def probed_spec(node: Node) -> Any:
+    """The spec of what comes out where only running user code tells: that of the first element.
+
+    Raises:
+        SpecError: if there is no element.
+    """
+    found = probe(node)
+    if not found:
+        raise SpecError(
+            f"{node.located()}: what comes out can only be told by making an element, and there is none; from_generator "
+            "can declare it with output_signature"
+        )
+    return spec_of(found[0])
 
 
 _PROBE_FAILURES_MAX = 100

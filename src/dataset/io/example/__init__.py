@@ -1,0 +1,1 @@
+"""``tf.train.Example``: the messages, and the way from records to arrays. Open parse.py first; messages.py to write."""

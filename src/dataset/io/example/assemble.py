@@ -1,0 +1,311 @@
+"""What each kind of feature makes of its values: one Assembler per kind, with a method per way to be asked.
+
+    one(values)       the value for a single record, from an array or sequence of values per key; None if it is missing
+    batch(columns)    the value for n records, from one Column per key
+    rows(columns)     a list of n values, each as ``one`` gives it; for dense features the array itself
+
+What is here knows no bytes and no keys; a wrong number of values is reported as a Problem.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.io.example.columns import Column, Problem, object_array
+from dataset.io.example.features import (
+    FeatureSpec,
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    Partition,
+    RaggedFeature,
+    RowLengths,
+    RowLimits,
+    RowSplits,
+    RowStarts,
+    UniformRowLength,
+    VarLenFeature,
+)
+from dataset.plan.spec import BYTES
+from dataset.plan.values import RaggedTensor, SparseTensor
+
+__all__ = ["Assembler", "assembler_for"]
+
+Ints = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
+Values = Array | Sequence[Any] | None
+F = TypeVar("F", bound=FeatureSpec)
+
+
+def _array(values: Values, dtype: np.dtype[Any]) -> Array:
+    """``values`` as a 1-D array."""
+    if values is None:
+        return np.zeros(0, object if dtype == BYTES else dtype)
+    if isinstance(values, np.ndarray):
+        return values
+    return object_array(values) if dtype == BYTES else np.array(values, dtype)
+
+
+def _splits(counts: Ints) -> Ints:
+    splits = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=splits[1:])
+    return splits
+
+
+class Assembler(Generic[F]):
+    """The common base: one feature, and what is known of it beforehand."""
+
+    def __init__(self, feature: F) -> None:
+        self.feature = feature
+        self.dtype = feature.dtype
+        self.array_dtype = np.dtype(object) if feature.dtype == BYTES else feature.dtype
+
+    def one(self, values: Sequence[Values]) -> Any:
+        """The value for a single record."""
+        raise NotImplementedError
+
+    def batch(self, columns: Sequence[Column]) -> Any:
+        """The value for n records."""
+        raise NotImplementedError
+
+    def rows(self, columns: Sequence[Column]) -> Any:
+        """The n values of n records."""
+        column = columns[0]
+        splits = _splits(column.counts).tolist()
+        return [self.one([column.values[a:b]]) for a, b in itertools.pairwise(splits)]
+
+    def row(self, value: Any) -> Any:
+        """What ``rows`` gives for a single record, from its value."""
+        return [value]
+
+
+class Fixed(Assembler[FixedLenFeature]):
+    """FixedLenFeature: a dense array."""
+
+    def __init__(self, feature: FixedLenFeature) -> None:
+        super().__init__(feature)
+        self.shape = feature.shape
+        self.size = math.prod(feature.shape)
+        self.is_value = feature.shape == ()
+        self.default: Array | None = None
+        if feature.default_value is not None:
+            default = list(feature.default_value)
+            self.default = object_array(default) if self.dtype == BYTES else np.array(default, self.dtype)
+
+    def one(self, values: Sequence[Values]) -> Any:
+        """An array of the feature's shape; a scalar or bytes where that is ()."""
+        items = values[0]
+        if items is None:
+            if self.default is None:
+                raise self._missing(0)
+            items = self.default.copy()
+        if len(items) != self.size:
+            raise self._wrong_count(0, len(items))
+        if self.is_value:
+            return items[0] if self.dtype == BYTES else self.dtype.type(items[0])
+        return _array(items, self.dtype).reshape(self.shape)
+
+    def batch(self, columns: Sequence[Column]) -> Array:
+        """An array of shape (n, *shape)."""
+        column, n = columns[0], len(columns[0].counts)
+        if column.each != self.size:
+            wrong = column.counts != self.size
+            if column.present is not None:
+                wrong &= column.present
+            if wrong.any():
+                row = int(np.flatnonzero(wrong)[0])
+                raise self._wrong_count(row, int(column.counts[row]))
+        if column.present is None:
+            return column.values.reshape(n, *self.shape)
+        return self._with_defaults(column, column.present)
+
+    def _with_defaults(self, column: Column, present: npt.NDArray[np.bool_]) -> Array:
+        """The batch, with the default where a record lacks the feature."""
+        if self.default is None:
+            raise self._missing(int(np.flatnonzero(~present)[0]))
+        result = np.empty((len(present), self.size), self.array_dtype)
+        result[present] = column.values.reshape(-1, self.size)
+        result[~present] = self.default
+        return result.reshape(-1, *self.shape)
+
+    def rows(self, columns: Sequence[Column]) -> Array:
+        """An array of shape (n, *shape)."""
+        return self.batch(columns)
+
+    def row(self, value: Any) -> Array:
+        """An array of shape (1, *shape)."""
+        if not self.is_value:
+            expanded: Array = value[None]
+            return expanded
+        return object_array([value]) if self.dtype == BYTES else np.array([value])
+
+    @staticmethod
+    def _missing(row: int) -> Problem:
+        return Problem(row, "is required, but missing. Give a default_value, or use VarLenFeature")
+
+    def _wrong_count(self, row: int, count: int) -> Problem:
+        return Problem(
+            row,
+            f"holds {count} values, but shape {self.shape} needs {self.size}. "
+            "Correct the shape, or use VarLenFeature, RaggedFeature or FixedLenSequenceFeature",
+        )
+
+
+class VarLen(Assembler[VarLenFeature]):
+    """VarLenFeature: a SparseTensor, of rank 1 for one record and of rank 2 for n."""
+
+    def one(self, values: Sequence[Values]) -> SparseTensor:
+        """All cells of one row are there."""
+        items = _array(values[0], self.dtype)
+        return SparseTensor(np.arange(len(items))[:, None], items, [len(items)])
+
+    def batch(self, columns: Sequence[Column]) -> SparseTensor:
+        """Row by row, padded to the longest by cells that are not there."""
+        counts, values = columns[0].counts, columns[0].values
+        indices = np.empty((len(values), 2), np.int64)
+        indices[:, 0] = np.repeat(np.arange(len(counts)), counts)
+        indices[:, 1] = np.arange(len(values)) - np.repeat(_splits(counts)[:-1], counts)
+        return SparseTensor(indices, values, [len(counts), counts.max(initial=0)])
+
+
+class FixedSequence(Assembler[FixedLenSequenceFeature]):
+    """FixedLenSequenceFeature: rows of one shape, padded in a batch."""
+
+    def __init__(self, feature: FixedLenSequenceFeature) -> None:
+        super().__init__(feature)
+        self.shape = feature.shape
+        self.size = math.prod(feature.shape)
+        default = feature.default_value
+        self.padding = (b"" if self.dtype == BYTES else 0) if default is None else default
+
+    def one(self, values: Sequence[Values]) -> Array:
+        """An array of shape (rows, *shape)."""
+        items = _array(values[0], self.dtype)
+        if len(items) % self.size:
+            raise self._wrong_count(0, len(items))
+        return items.reshape(-1, *self.shape)
+
+    def batch(self, columns: Sequence[Column]) -> Array:
+        """An array of shape (n, most rows, *shape)."""
+        counts = columns[0].counts
+        wrong = counts % self.size != 0
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise self._wrong_count(row, int(counts[row]))
+        lengths = counts // self.size
+        result = np.full((len(counts), lengths.max(initial=0), *self.shape), self.padding, self.array_dtype)
+        result[np.arange(result.shape[1]) < lengths[:, None]] = columns[0].values.reshape(-1, *self.shape)
+        return result
+
+    def rows(self, columns: Sequence[Column]) -> list[Array]:
+        """The n arrays; a wrong one is reported with its row."""
+        wrong = columns[0].counts % self.size != 0
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise self._wrong_count(row, int(columns[0].counts[row]))
+        result: list[Array] = super().rows(columns)
+        return result
+
+    def _wrong_count(self, row: int, count: int) -> Problem:
+        return Problem(row, f"holds {count} values, which are no whole number of rows of shape {self.shape}")
+
+
+class Ragged(Assembler[RaggedFeature]):
+    """RaggedFeature: a RaggedTensor, or an array for one record without ragged partitions.
+
+    Every kind of partition is turned into row splits, from the innermost to the outermost; the rows of one are the
+    values of the next. Partitions differ per record, so records with partitions are assembled one by one.
+    """
+
+    def one(self, values: Sequence[Values]) -> Array | RaggedTensor:
+        """The values of one record, in rows."""
+        flat = _array(values[0], self.dtype)
+        inner = self.feature.inner_shape
+        if len(flat) % math.prod(inner):
+            raise Problem(0, f"holds {len(flat)} values, which are no whole number of rows of shape {inner}")
+        result: Array | RaggedTensor = flat.reshape(-1, *inner)
+        keyed = [_array(items, np.dtype(np.int64)) for items in values[1:]]
+        for partition in reversed(self.feature.outer_partitions):
+            given = None if isinstance(partition, UniformRowLength) else keyed.pop()
+            result = RaggedTensor(result, _checked_splits(partition, given, len(result)))
+        return result
+
+    def batch(self, columns: Sequence[Column]) -> RaggedTensor:
+        """The records' values behind each other, split by record."""
+        if not self.feature.partitions:
+            return RaggedTensor(columns[0].values, _splits(columns[0].counts))
+        records = self.rows(columns)
+        if not records:
+            nothing: RaggedTensor = _stack([self.one([None] * len(columns))])[:0]
+            return nothing
+        return _stack(records)
+
+    def rows(self, columns: Sequence[Column]) -> list[Array | RaggedTensor]:
+        """The n values, each as ``one`` gives it."""
+        splits = [_splits(column.counts).tolist() for column in columns]
+        result = []
+        for row in range(len(columns[0].counts)):
+            items = [c.values[s[row] : s[row + 1]] for c, s in zip(columns, splits, strict=True)]
+            try:
+                result.append(self.one(items))
+            except Problem as problem:
+                raise Problem(row, str(problem)) from None
+        return result
+
+
+def _checked_splits(partition: Partition, given: Array | None, total: int) -> Ints:
+    """The row splits over ``total`` values that ``partition`` means."""
+    splits = _to_splits(partition, given, total)
+    if splits[0] != 0 or splits[-1] != total or (splits[1:] < splits[:-1]).any():
+        what = f"of length {partition.length}" if isinstance(partition, UniformRowLength) else f"{partition.key!r}"
+        shown = "" if given is None else f" with values {given.tolist()[:20]}"
+        raise Problem(0, f"has {total} values, which its {type(partition).__name__} {what}{shown} do not partition")
+    return splits
+
+
+def _to_splits(partition: Partition, given: Array | None, total: int) -> Ints:
+    if isinstance(partition, UniformRowLength):
+        return np.arange(0, total + 1, partition.length)
+    numbers = np.zeros(0, np.int64) if given is None else given
+    if isinstance(partition, RowSplits):
+        return numbers if len(numbers) else np.zeros(1, np.int64)
+    if isinstance(partition, RowLengths):
+        return _splits(numbers)
+    if isinstance(partition, RowStarts):
+        return np.append(numbers, total)
+    if isinstance(partition, RowLimits):
+        return np.concatenate([np.zeros(1, np.int64), numbers])
+    return _splits_of_ids(numbers, total)
+
+
+def _splits_of_ids(ids: Ints, total: int) -> Ints:
+    """The row splits of ascending row numbers, one per value; what is none of these gives splits that fail."""
+    if len(ids) != total or (ids[1:] < ids[:-1]).any() or (len(ids) and not 0 <= ids[0] <= ids[-1] < 1 << 32):
+        return np.array([0, -1], np.int64)
+    return np.searchsorted(ids, np.arange(int(ids[-1]) + 2 if len(ids) else 1)).astype(np.int64)
+
+
+def _stack(records: Sequence[Array | RaggedTensor]) -> RaggedTensor:
+    """Records of equal ragged rank as the rows of one RaggedTensor."""
+    return RaggedTensor(_concatenate(records), _splits(np.array([len(record) for record in records], np.int64)))
+
+
+def _concatenate(parts: Sequence[Any]) -> Array | RaggedTensor:
+    if not isinstance(parts[0], RaggedTensor):
+        return np.concatenate(parts)
+    lengths = np.concatenate([np.diff(part.row_splits) for part in parts])
+    return RaggedTensor(_concatenate([part.values for part in parts]), _splits(lengths))
+
+
+def assembler_for(feature: FeatureSpec) -> Assembler[Any]:
+    """The assembler of ``feature``."""
+    if isinstance(feature, FixedLenFeature):
+        return Fixed(feature)
+    if isinstance(feature, VarLenFeature):
+        return VarLen(feature)
+    return FixedSequence(feature) if isinstance(feature, FixedLenSequenceFeature) else Ragged(feature)

@@ -1,0 +1,331 @@
+"""From the places of values in bytes to arrays of values: one Column per key, for a batch and for a single record.
+
+A Column holds the values of one key end to end, and how many of them each record has. What shape a feature gives them
+is assemble.py; where they lie in the bytes is locate.py.
+
+Numbers are decoded for all records at once. Packed varints: a byte below 128 ends a value, so the positions of these
+bytes are where values end; then each value is put together from the seven-bit groups before, as many passes as the
+longest value has groups, over all values in each pass. Two groups (values below 16384) are by far the most frequent
+and go a shorter way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError
+
+from dataset.errors import ParseError
+from dataset.io.example.layout import length_field
+from dataset.io.example.locate import Lists
+from dataset.io.example.messages import BytesList, FloatList, Int64List
+from dataset.io.example.wire import WALKERS_MIN
+from dataset.plan.spec import BYTES
+
+__all__ = [
+    "Column",
+    "Problem",
+    "column",
+    "column_of_messages",
+    "decode_one",
+    "kind_of",
+    "object_array",
+    "unpack_varints",
+]
+
+Ints = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
+
+_Read = tuple[Ints, Array, int]  # counts, values, each: see Column
+_NONE = np.zeros(0, np.int64)
+_KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
+_LISTS: dict[int, Any] = {1: BytesList, 2: FloatList, 3: Int64List}
+
+
+class Problem(ParseError):  # noqa: N818  # never seen by users: parse.py turns it into a full sentence
+    """What is wrong with one feature of one record; whoever catches it knows the feature's name."""
+
+    def __init__(self, row: int, what: str) -> None:
+        super().__init__(what)
+        self.row = row
+
+
+@dataclass(slots=True)
+class Column:
+    """The values of one key in n records.
+
+    Attributes:
+        present: bool (n,), whether the record has the key, with a list in it; None where all have.
+        counts: int64 (n,), values in each record.
+        values: all values end to end; bytes as an object array.
+        each: how many values every record has, where that is known without looking; -1 where it is not.
+    """
+
+    present: npt.NDArray[np.bool_] | None
+    counts: Ints
+    values: Array
+    each: int = -1
+
+    def copy(self) -> Column:
+        """The same with values of its own."""
+        return replace(self, values=self.values.copy())
+
+
+def kind_of(dtype: np.dtype[Any]) -> int:
+    """The field number in Feature of lists of ``dtype``."""
+    return 1 if dtype == BYTES else 2 if dtype.kind == "f" else 3
+
+
+def wrong_kind(row: int, kind: int, wanted: int) -> Problem:
+    """The problem of a record that holds another kind of list."""
+    held, asked = _KIND_NAMES[kind], _KIND_NAMES[wanted]
+    return Problem(row, f"holds {held}, but {asked} was asked for. Ask for {held}")
+
+
+def column(lists: Lists, wanted: int) -> Column:
+    """The values of one key, whose lists must be of kind ``wanted``.
+
+    Raises:
+        Problem: for the first record whose list is of another kind, or damaged.
+    """
+    if isinstance(lists.kind, int):
+        if lists.kind not in {0, wanted}:
+            raise wrong_kind(0, lists.kind, wanted)
+        present = None if lists.kind else np.zeros(len(lists.start), np.bool_)
+    else:
+        present = lists.kind != 0
+        wrong = present & (lists.kind != wanted)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise wrong_kind(row, int(lists.kind[row]), wanted)
+        present = None if present.all() else present
+    counts, values, each = _READERS[wanted](lists)
+    return Column(present, counts, values, each)
+
+
+def column_of_messages(found: Sequence[tuple[int, Any]], wanted: int) -> Column:
+    """The values of one key, from each record's kind and list message: for few records, where NumPy's way costs more.
+
+    Raises:
+        Problem: for the first record whose list is of another kind.
+    """
+    flat: list[Any] = []
+    counts = []
+    for row, (kind, message) in enumerate(found):
+        if kind not in {0, wanted}:
+            raise wrong_kind(row, kind, wanted)
+        flat.extend(message.value if kind else ())
+        counts.append(len(message.value) if kind else 0)
+    present = None if all(kind for kind, _ in found) else np.array([kind > 0 for kind, _ in found], np.bool_)
+    values = object_array(flat) if wanted == 1 else np.array(flat, np.float32 if wanted == 2 else np.int64)
+    return Column(present, np.array(counts, np.int64), values)
+
+
+def object_array(items: Sequence[Any]) -> Array:
+    """A 1-D object array of ``items``, whatever they are."""
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array
+
+
+def _message(lists: Lists, row: int, kind: int) -> Any:
+    """The list message of one record, read by protobuf: for all that is not one plain field."""
+    try:
+        return _LISTS[kind].FromString(lists.buffer.data[int(lists.start[row]) : int(lists.end[row])])
+    except DecodeError:
+        raise _damaged(row, kind) from None
+
+
+def _irregular(lists: Lists) -> list[int]:
+    """The records whose list is neither empty nor just one field."""
+    if lists.sole is None:
+        return []
+    rows: list[int] = np.flatnonzero(~lists.sole & (lists.end > lists.start)).tolist()
+    return rows
+
+
+def _pieces(lists: Lists) -> list[bytes]:
+    """The content of each record's one field; empty where there is not just one."""
+    data = lists.buffer.data
+    first = lists.first if lists.sole is None else np.where(lists.sole, lists.first, lists.end)
+    return [data[start:end] for start, end in zip(first.tolist(), lists.end.tolist(), strict=True)]
+
+
+def _read_bytes(lists: Lists) -> _Read:
+    if lists.sole is None or lists.sole.all():
+        values = _pieces(lists)
+        return np.ones(len(values), np.int64), object_array(values), 1
+    rows, first, end, left = _walk_values(lists)
+    data = lists.buffer.data
+    values = [data[a:b] for a, b in zip(first.tolist(), end.tolist(), strict=True)]
+    for row in left.tolist():
+        found = _message(lists, row, 1).value
+        values.extend(found)
+        rows = np.append(rows, np.full(len(found), row))
+    order = np.argsort(rows, kind="stable")  # the walk goes from value to value, not from record to record
+    counts = np.bincount(rows, minlength=len(lists.start)).astype(np.int64, copy=False)
+    return counts, object_array(values)[order], -1
+
+
+def _walk_values(lists: Lists) -> tuple[Ints, Ints, Ints, Ints]:
+    """Walk all lists of bytes in lock step, as wire.py walks entries: each value's record, start and end.
+
+    The fourth are the records that are left to protobuf, because they are odd or go on when few others do.
+    """
+    left = np.flatnonzero(lists.end > lists.start)
+    rows, cursor, stop = left, lists.start[left], lists.end[left]
+    steps = [(_NONE, _NONE, _NONE)]
+    odd = [_NONE]
+    while len(rows) >= WALKERS_MIN:
+        ok, first, size = length_field(lists.buffer.words, cursor, 0x0A)
+        cursor = first + size
+        ok &= cursor <= stop
+        odd.append(rows[~ok])
+        steps.append((rows[ok], first[ok], cursor[ok]))
+        more = ok & (cursor < stop)
+        rows, cursor, stop = rows[more], cursor[more], stop[more]
+    left = np.concatenate([*odd, rows])
+    row, first, end = (np.concatenate(column) for column in zip(*steps, strict=True))
+    if len(left):
+        kept = ~np.isin(row, left)
+        row, first, end = row[kept], first[kept], end[kept]
+    return row, first, end, left
+
+
+def _read_floats(lists: Lists) -> _Read:
+    pieces = _pieces(lists)
+    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+    odd = [*_irregular(lists), *np.flatnonzero(sizes & 3).tolist()]  # the latter protobuf will refuse
+    for row in odd:
+        pieces[row] = np.array(_message(lists, row, 2).value, "<f4").tobytes()
+        sizes[row] = len(pieces[row])
+    values = np.frombuffer(bytearray().join(pieces), "<f4")  # from a bytearray, so that the array is writable
+    return sizes >> 2, values.astype(np.float32, copy=False), -1
+
+
+def _read_ints(lists: Lists) -> _Read:
+    if lists.sole is None or lists.sole.all():
+        few = _read_short_ints(lists)
+        if few is not None:
+            return np.ones(len(few), np.int64), few, 1
+    pieces = _pieces(lists)
+    for row in _irregular(lists):
+        packed = Int64List(value=_message(lists, row, 3).value).SerializeToString()
+        pieces[row] = packed[-_payload_size(packed) :] if packed else b""
+    return (*_unpack_pieces(pieces), -1)
+
+
+def _read_short_ints(lists: Lists) -> Ints | None:
+    """The values where each record has just one, of at most four bytes: labels, sizes, counts. Else None."""
+    sizes = lists.end - lists.first
+    longest = int(sizes.max(initial=0))
+    if longest > 4 or not sizes.all():
+        return None
+    if longest == 1:
+        values = lists.buffer.octets[lists.first].astype(np.int64)
+        return values if (values < 0x80).all() else None
+    last = np.int64(0x80) << 8 * (sizes - 1)  # the bit that must be clear in the last byte, and in no other
+    words = lists.buffer.words[lists.first] & ((last << 1) - 1)
+    if (words & 0x80808080 != (last - 1) & 0x80808080).any():
+        return None
+    values = (words & 0x7F) | (words >> 1 & 0x3F80)
+    return values if longest == 2 else values | (words >> 2 & 0x1FC000) | (words >> 3 & 0xFE00000)
+
+
+def _payload_size(packed: bytes) -> int:
+    """The length that the field in ``packed``, tag, length and payload, gives its payload."""
+    size = shift = 0
+    for octet in packed[1:6]:
+        size |= (octet & 0x7F) << shift
+        shift += 7
+        if octet < 0x80:
+            break
+    return size
+
+
+def _unpack_pieces(pieces: list[bytes]) -> tuple[Ints, Ints]:
+    """Counts and values of packed varints, piece by piece; no value may cross from one piece into the next."""
+    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+    bounds = sizes.cumsum()
+    octets = np.frombuffer(b"".join(pieces), np.uint8)
+    torn = octets[bounds[sizes > 0] - 1] > 0x7F
+    if torn.any():
+        raise Problem(int(np.flatnonzero(sizes)[torn.argmax()]), "is damaged: its last int64 is cut off")
+    values, ends = unpack_varints(octets)
+    if values is None:
+        raise Problem(int(bounds.searchsorted(ends[0], "right")), "is damaged: an int64 has more than 10 bytes")
+    counts = ends.searchsorted(bounds)
+    counts[1:] -= counts[:-1].copy()
+    return counts, values
+
+
+def unpack_varints(octets: npt.NDArray[np.uint8]) -> tuple[Ints | None, Ints]:
+    """The values in packed varints, and where each ends. The last byte must end a value.
+
+    A varint of more than ten bytes has no value: then None, and the position where it ends.
+
+    >>> unpack_varints(np.array([5, 0x80, 1], np.uint8))
+    (array([  5, 128]), array([0, 2]))
+    """
+    ends = np.flatnonzero(octets < 0x80)
+    if len(ends) == len(octets):
+        return octets.astype(np.int64), ends
+    more = octets >= 0x80
+    if not (more[1:] & more[:-1]).any():
+        return _unpack_pairs(octets, more, ends), ends
+    sizes = np.diff(ends, prepend=-1)
+    longest = int(sizes.max())
+    if longest > 10:
+        return None, ends[sizes > 10][:1]
+    values = octets[ends].astype(np.uint64)
+    for back in range(1, longest):  # a value's groups from the last one back to its first
+        rows = slice(None) if back == 1 else np.flatnonzero(sizes > back)
+        group = octets[ends[rows] - back].astype(np.uint64) & np.uint64(0x7F)
+        if back == 1:
+            long = sizes > 1
+            values = np.where(long, values << np.uint64(7) | group, values)
+        else:
+            values[rows] = values[rows] << np.uint64(7) | group
+    return values.view(np.int64), ends
+
+
+def _unpack_pairs(octets: npt.NDArray[np.uint8], more: npt.NDArray[np.bool_], ends: Ints) -> Ints:
+    """Values of one or two groups: each byte is joined with its predecessor, if that goes on; the ends are kept.
+
+    Computing at every byte, also those that end nothing, is cheap: these passes are over bytes that lie side by side.
+    """
+    goes_on = more[:-1].view(np.uint8)
+    pairs = octets.astype(np.uint16)
+    pairs[1:] *= goes_on * np.uint16(0x7F) + np.uint16(1)
+    pairs[1:] |= (octets[:-1] & 0x7F) * goes_on
+    return pairs.take(ends).astype(np.int64)
+
+
+_READERS: dict[int, Callable[[Lists], _Read]] = {1: _read_bytes, 2: _read_floats, 3: _read_ints}
+
+
+def decode_one(kind: int, record: bytes, start: int, first: int, end: int) -> Array | Sequence[Any]:
+    """The values of one list that is one plain field: the list from ``start``, the field's content from ``first``.
+
+    For one list, protobuf is faster than NumPy at varints.
+
+    Raises:
+        Problem: if it is damaged.
+    """
+    if kind == 1:
+        return [record[first:end]]
+    if kind == 2 and not (end - first) & 3:
+        return np.frombuffer(record, "<f4", (end - first) >> 2, first).astype(np.float32)
+    try:
+        values: Sequence[Any] = _LISTS[kind].FromString(record[start:end]).value
+    except DecodeError:
+        raise _damaged(0, kind) from None
+    return values
+
+
+def _damaged(row: int, kind: int) -> Problem:
+    return Problem(row, f"is damaged: its list of {_KIND_NAMES[kind]} can't be parsed")

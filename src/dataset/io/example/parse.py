@@ -1,0 +1,336 @@
+"""Parsing tf.train.Example records into NumPy values: parse_example, parse_single_example, ExampleParser.
+
+This is the front: features.py says what is wanted, locate.py finds it in the bytes, columns.py decodes it, and
+assemble.py gives it its shape. Here are the checks of arguments, and the sentences that say what is wrong with a
+record. Files are none of its business.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.errors import ParseError
+from dataset.io.example.assemble import Assembler, Fixed, assembler_for
+from dataset.io.example.columns import Column, Problem, column, column_of_messages, decode_one, kind_of, wrong_kind
+from dataset.io.example.features import (
+    FeatureSpec,
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    dtype_of,
+    keys_of,
+)
+from dataset.io.example.locate import Locator
+from dataset.io.example.reference import list_in, read_features
+from dataset.io.example.template import Template, Templates
+from dataset.plan.spec import ComponentSpec
+
+__all__ = ["ExampleParser", "parse_example", "parse_single_example"]
+
+Place = tuple[int, int, int, int]  # as in Template.places
+_BATCH_MIN = 8  # fewer records cost less one by one
+_READERS_MAX = 128  # record lengths for which single records are read by template
+Records = Sequence[bytes] | npt.NDArray[Any]
+
+
+def parse_single_example(serialized: bytes, features: Mapping[str, FeatureSpec]) -> dict[str, Any]:
+    """Parse one tf.train.Example.
+
+    Of a key that an Example holds twice, the last one counts. A feature without any list is missing; an empty list is
+    not. Bytes of features that were not asked for are not looked into.
+
+    Args:
+        serialized: the bytes of the message.
+        features: what to read, by name.
+
+    Returns:
+        By name, in the order of ``features``: for FixedLenFeature an array of its shape (a NumPy scalar or ``bytes``
+        for shape ()), for FixedLenSequenceFeature one of shape (rows, *shape), for VarLenFeature a SparseTensor of
+        rank 1, for RaggedFeature a RaggedTensor (a 1-D array if it has no partitions). Arrays of bytes are object
+        arrays.
+
+    Raises:
+        ParseError: if the bytes are no Example, a feature without default is missing, is of another kind, or has the
+            wrong number of values.
+
+    >>> from dataset import io
+    >>> record = io.encode_example({"label": 3, "words": ["a", "bc"]})
+    >>> parse_single_example(record, {"label": io.FixedLenFeature((), np.int64), "words": io.RaggedFeature(bytes)})
+    {'label': np.int64(3), 'words': array([b'a', b'bc'], dtype=object)}
+    """
+    return _prepared(features).parse_one(serialized)
+
+
+def parse_example(serialized: Records, features: Mapping[str, FeatureSpec]) -> dict[str, Any]:
+    """Parse n tf.train.Examples at once, which costs far less than n calls of parse_single_example.
+
+    Args:
+        serialized: n messages: a sequence of bytes, or an object array of shape (n,).
+        features: what to read, by name.
+
+    Returns:
+        By name, in the order of ``features``: for FixedLenFeature an array of shape (n, *shape), for
+        FixedLenSequenceFeature one of shape (n, most rows, *shape), padded, for VarLenFeature a SparseTensor of rank 2,
+        for RaggedFeature a RaggedTensor with n rows. Arrays of bytes are object arrays.
+
+    Raises:
+        ParseError: as parse_single_example, with the record's position.
+
+    >>> from dataset import io
+    >>> records = [io.encode_example({"x": [1, 2]}), io.encode_example({"x": [3]})]
+    >>> parse_example(records, {"x": io.RaggedFeature(np.int64)})
+    {'x': RaggedTensor([[1, 2], [3]], dtype=int64)}
+    """
+    return _prepared(features).parse_batch(serialized)
+
+
+_recent: dict[int, tuple[dict[str, FeatureSpec], ExampleParser]] = {}
+_RECENT_MAX = 32
+
+
+def _prepared(features: Mapping[str, FeatureSpec]) -> ExampleParser:
+    """A parser for ``features``, kept for the next call: preparing one costs as much as parsing fifty records.
+
+    Found by the identity of the dict, and confirmed by its items, for the dict may have changed or be another by now.
+    """
+    known = _recent.get(id(features))
+    if known is not None and known[0] == features:
+        return known[1]
+    parser = ExampleParser(features)
+    if type(features) is dict:
+        if len(_recent) >= _RECENT_MAX:
+            _recent.clear()
+        _recent[id(features)] = (features.copy(), parser)
+    return parser
+
+
+def _checked_features(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureSpec]:
+    """``features`` as a dict of its own, or an error that says what is wrong with it."""
+    if not isinstance(features, Mapping):
+        raise TypeError(f"parse_example: features must be a dict from name to feature, got {features!r}")
+    if not features:
+        raise ValueError("parse_example: features must name at least one feature, got none")
+    for name, feature in features.items():
+        if not isinstance(feature, FeatureSpec):
+            raise TypeError(
+                f"parse_example: feature {name!r} must be FixedLenFeature, VarLenFeature, FixedLenSequenceFeature or "
+                f"RaggedFeature, got {feature!r}"
+            )
+        if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
+            raise ValueError(
+                f"parse_example: feature {name!r}: a FixedLenSequenceFeature needs allow_missing=True here, as in "
+                "TensorFlow: a list without values can't be told from a missing one"
+            )
+        for key in keys_of(name, feature):
+            if not isinstance(key, str):
+                raise TypeError(f"parse_example: keys of features must be str, got {key!r}")
+    return dict(features)
+
+
+class ExampleParser:
+    """A function that parses tf.train.Examples, prepared once for its features: for ``Dataset.map``.
+
+    Called with ``bytes`` it returns what parse_single_example returns. Called with n records, a list of ``bytes`` or an
+    object array of shape (n,), it returns n parsed elements as columns: an array of shape (n, *shape) for a
+    FixedLenFeature, a list of n values for the others. ``Dataset.map`` calls it the second way, once for many elements.
+
+    Args:
+        features: what to read, by name.
+
+    Raises:
+        ValueError: if ``features`` is empty, or holds a FixedLenSequenceFeature without allow_missing.
+        TypeError: if it is no dict of features.
+
+    >>> from dataset import io
+    >>> parser = ExampleParser({"x": io.FixedLenFeature((2,), np.int64), "y": io.VarLenFeature(bytes)})
+    >>> parser(io.encode_example({"x": [1, 2]}))["x"]
+    array([1, 2])
+    >>> parser.element_spec["y"]
+    SparseTensorSpec(shape=(None,), dtype=bytes)
+    >>> parser
+    ExampleParser(x: FixedLenFeature, y: VarLenFeature)
+    """
+
+    __dataset_vectorized__ = True
+
+    def __init__(self, features: Mapping[str, FeatureSpec]) -> None:
+        self._features = _checked_features(features)
+        kinds: dict[tuple[str, int], int] = {}  # each key once per kind, however many features read it
+        self._plan: list[tuple[str, Assembler[Any], list[int]]] = []
+        for name, feature in self._features.items():
+            wanted = [(key, kind_of(np.dtype(dtype_of(feature, i)))) for i, key in enumerate(keys_of(name, feature))]
+            self._plan.append((name, assembler_for(feature), [kinds.setdefault(pair, len(kinds)) for pair in wanted]))
+        self._keys = [key for key, _ in kinds]
+        self._kinds = [kind for _, kind in kinds]
+        self._unique = list(dict.fromkeys(self._keys))
+        self._place = [self._unique.index(key) for key in self._keys]
+        single = {
+            name
+            for name, feature in self._features.items()
+            if isinstance(feature, FixedLenFeature) and math.prod(feature.shape) == 1
+        }
+        self._templates = Templates([key.encode() for key in self._unique])
+        self._readers: dict[int, tuple[Template, list[tuple[str, Callable[[bytes], Any]]]]] = {}
+        self._locator = Locator(self._unique, single)
+
+    @property
+    def features(self) -> dict[str, FeatureSpec]:
+        """What is read, by name."""
+        return dict(self._features)
+
+    @property
+    def element_spec(self) -> dict[str, ComponentSpec]:
+        """The spec of one parsed element, known without parsing."""
+        return {name: feature.spec for name, feature in self._features.items()}
+
+    def __call__(self, serialized: bytes | Records) -> dict[str, Any]:
+        """One element for bytes, columns of n elements for n records."""
+        if isinstance(serialized, bytes):
+            return self.parse_one(serialized)
+        return self._parse_many(serialized, rows=True)
+
+    def parse_batch(self, serialized: Records) -> dict[str, Any]:
+        """Parse n records into batched values, as parse_example does."""
+        return self._parse_many(serialized, rows=False)
+
+    def parse_one(self, serialized: bytes) -> dict[str, Any]:
+        """Parse one record, as parse_single_example does."""
+        if not isinstance(serialized, bytes):
+            raise TypeError(f"parse_single_example: serialized must be bytes, got {type(serialized).__name__}")
+        readers = self._readers.get(len(serialized))
+        if readers is not None and readers[0].fits(serialized):
+            return {name: read(serialized) for name, read in readers[1]}
+        if self._templates.worth_learning(len(serialized)):
+            self._learn(serialized)
+        found = [list_in(feature) for feature in read_features(serialized, self._unique)]
+        values: list[Any] = []
+        result = {}
+        for place, wanted in zip(self._place, self._kinds, strict=True):
+            kind, message = found[place]
+            if kind not in {0, wanted}:
+                raise _sentence(wrong_kind(0, kind, wanted), self._name_of(len(values)), None)
+            values.append(None if kind == 0 else message.value)
+        for name, assembler, numbers in self._plan:
+            try:
+                result[name] = assembler.one([values[number] for number in numbers])
+            except Problem as problem:
+                raise _sentence(problem, name, None) from None
+        return result
+
+    def _learn(self, serialized: bytes) -> None:
+        """Prepare readers for records like this one."""
+        template = self._templates.learn(serialized)
+        if template is None:
+            return
+        places = [template.places.get(key.encode()) for key in self._keys]
+        if any(place and place[0] != kind for place, kind in zip(places, self._kinds, strict=True)):
+            return
+        if len(self._readers) > _READERS_MAX:
+            self._readers.clear()
+        readers = [
+            (name, _reader(name, assembler, [places[number] for number in numbers]))
+            for name, assembler, numbers in self._plan
+        ]
+        self._readers[len(serialized)] = (template, readers)
+
+    def _parse_many(self, serialized: Records, *, rows: bool) -> dict[str, Any]:
+        """Parse n records: into per-element values where ``rows``, else into batched ones."""
+        records = _as_records(serialized)
+        if rows and len(records) == 1:  # what a plain loop over the elements asks for
+            element = self.parse_one(records[0])
+            return {name: assembler.row(element[name]) for name, assembler, _ in self._plan}
+        read = self._columns_of(records)
+        result = {}
+        columns: dict[int, Column] = {}
+        for name, assembler, numbers in self._plan:
+            try:
+                needed = []
+                for number in numbers:
+                    if number in columns:  # for another feature, which must not share memory with this one
+                        needed.append(columns[number].copy())
+                    else:
+                        needed.append(read(self._place[number], self._kinds[number]))
+                        columns[number] = needed[-1]
+                result[name] = assembler.rows(needed) if rows else assembler.batch(needed)
+            except Problem as problem:
+                raise _sentence(problem, name, problem.row) from None
+        return result
+
+    def _columns_of(self, records: list[bytes]) -> Callable[[int, int], Column]:
+        """Find the keys in the records; a function that gives the column of a key, by its number, and a kind."""
+        if len(records) < _BATCH_MIN:
+            rows = [read_features(record, self._unique, row) for row, record in enumerate(records)]
+            found = [[list_in(features[key]) for features in rows] for key in range(len(self._unique))]
+            return lambda key, kind: column_of_messages(found[key], kind)
+        lists = self._locator.locate(records)
+        return lambda key, kind: column(lists[key], kind)
+
+    def _name_of(self, number: int) -> str:
+        """The first feature that reads the key of this number."""
+        return next(name for name, _, numbers in self._plan if number in numbers)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExampleParser, (self._features,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExampleParser) and list(self._features.items()) == list(other._features.items())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._features.items()))
+
+    def __repr__(self) -> str:
+        shown = [f"{name}: {type(feature).__name__}" for name, feature in self._features.items()]
+        more = [f"... {len(shown) - 8} more"] if len(shown) > 8 else []
+        return f"ExampleParser({', '.join(shown[:8] + more)})"
+
+
+def _as_records(serialized: Records) -> list[bytes]:
+    """``serialized`` as a list of bytes."""
+    if isinstance(serialized, np.ndarray):
+        if serialized.ndim != 1 or (serialized.dtype != object and serialized.size):
+            raise TypeError(
+                f"parse_example: serialized must be an object array of shape (n,), got {serialized.dtype} of shape "
+                f"{serialized.shape}. Parse a single record with parse_single_example()"
+            )
+        records: list[Any] = serialized.tolist()
+    elif isinstance(serialized, bytes | str | bytearray) or not isinstance(serialized, Sequence):
+        raise TypeError(
+            f"parse_example: serialized must be a sequence of bytes, got {type(serialized).__name__}. "
+            "Parse a single record with parse_single_example()"
+        )
+    else:
+        records = list(serialized)
+    if set(map(type, records)) - {bytes}:  # other types, which may be subclasses of bytes
+        for row, record in enumerate(records):
+            if not isinstance(record, bytes):
+                raise TypeError(f"parse_example: records must be bytes, got {type(record).__name__} at position {row}")
+    return records
+
+
+def _reader(name: str, assembler: Assembler[Any], places: list[Place | None]) -> Callable[[bytes], Any]:
+    """A function that reads a feature from a record whose values are known to be at ``places``."""
+    if isinstance(assembler, Fixed) and assembler.is_value and places[0] is not None:
+        kind, _, begin, end = places[0]
+        if kind == 1:
+            return operator.itemgetter(slice(begin, end))
+        if kind == 3 and end - begin == 1:
+            return lambda record: np.int64(record[begin]) if record[begin] < 0x80 else general(record)
+
+    def general(record: bytes) -> Any:
+        try:
+            return assembler.one([place and decode_one(place[0], record, *place[1:]) for place in places])
+        except Problem as problem:
+            raise _sentence(problem, name, None) from None
+
+    return general
+
+
+def _sentence(problem: Problem, name: str, row: int | None) -> ParseError:
+    """What is wrong, and where."""
+    place = "" if row is None else f" of record {row}"
+    return ParseError(f"parse_example: feature {name!r}{place} {problem}")

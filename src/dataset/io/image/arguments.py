@@ -1,0 +1,85 @@
+"""What a caller may hand to the image codecs, and the words for what is refused.
+
+A DecodeRequest is checked when it is made and then travels with the bytes, so that whatever goes wrong is told in the
+name of the function that was called. What is here raises and never decodes: it loads no library of the extra, and of
+the bytes it only shows the first few; headers.py reads them. ``resize`` checks its own arguments in resize.py.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["DecodeRequest", "check_image", "image_bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeRequest:
+    """What the caller of a decoder asked for; ``name`` is the function to blame in messages."""
+
+    name: str
+    channels: int
+    max_pixels: int
+    dtype: type[np.uint8 | np.uint16] = np.uint8
+    ratio: int = 1
+    fancy_upscaling: bool = True
+    try_recover_truncated: bool = False
+    dct_method: str = ""
+
+    def __post_init__(self) -> None:
+        if self.channels not in {0, 1, 3, 4}:
+            msg = f"{self.name}(): channels must be 0 (as in the file), 1, 3 or 4, got {self.channels!r}."
+            raise ValueError(msg)
+        if self.ratio not in {1, 2, 4, 8}:
+            msg = f"{self.name}(): ratio must be 1, 2, 4 or 8, got {self.ratio!r}. Use resize() for other sizes."
+            raise ValueError(msg)
+        if self.dct_method not in {"", "INTEGER_FAST", "INTEGER_ACCURATE"}:
+            msg = f"{self.name}(): dct_method must be INTEGER_FAST or INTEGER_ACCURATE, got {self.dct_method!r}."
+            raise ValueError(msg)
+        if self.dtype not in (np.uint8, np.uint16):
+            msg = f"{self.name}(): dtype must be np.uint8 or np.uint16, got {self.dtype!r}."
+            raise ValueError(msg)
+
+    def check_size(self, kind: str, height: int, width: int) -> None:
+        """Refuse a declared size that is empty or too large, before memory is taken for it."""
+        if height <= 0 or width <= 0:
+            msg = f"{self.name}(): the {kind} header declares {height} x {width} pixels; the bytes are corrupt."
+            raise ValueError(msg)
+        if height * width > self.max_pixels:
+            msg = (
+                f"{self.name}(): the {kind} header declares {height} x {width} pixels, more than max_pixels = "
+                f"{self.max_pixels}. If the image is real, pass a larger max_pixels."
+            )
+            raise ValueError(msg)
+
+    def corrupt(self, kind: str, contents: bytes, why: str = "cut short or corrupt") -> ValueError:
+        """Say that these bytes can't be decoded."""
+        return ValueError(
+            f"{self.name}(): the {kind} bytes are {why} ({len(contents)} bytes, beginning with {contents[:8]!r}). "
+            f"Repair or leave out this element; ignore_errors() drops it from a Dataset.",
+        )
+
+
+def image_bytes(name: str, contents: object) -> bytes:
+    """Accept bytes and other byte buffers."""
+    if isinstance(contents, bytes):
+        return contents
+    if isinstance(contents, (bytearray, memoryview)):
+        return bytes(contents)
+    msg = f"{name}(): contents must be the bytes of one image, got {type(contents).__name__}."
+    if isinstance(contents, np.ndarray):
+        msg += " Decode images one at a time, before batch()."
+    raise TypeError(msg)
+
+
+def check_image(name: str, image: object, dtypes: tuple[type[Any], ...], channels: tuple[int, ...]) -> None:
+    """Refuse what an encoder can't take."""
+    array = np.asarray(image)
+    if array.dtype.type not in dtypes:
+        names = " or ".join(dtype.__name__ for dtype in dtypes)
+        msg = f"{name}(): image must be {names}, got {array.dtype}. Scale and round it, then use astype()."
+        raise ValueError(msg)
+    if array.ndim != 3 or array.shape[2] not in channels or array.size == 0:
+        numbers = f"{', '.join(map(str, channels[:-1]))} or {channels[-1]}"
+        msg = f"{name}(): image must have shape (height, width, {numbers}) and pixels, got {array.shape}."
+        raise ValueError(msg)

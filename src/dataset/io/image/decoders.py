@@ -1,0 +1,199 @@
+"""Bytes of an image into pixels: the choice of a format by its first bytes, then one decoder per format.
+
+Each decoder goes the same way: it asks headers.py what the bytes declare, has the request check that size, and
+only then lets a C library take memory for it. What is here gets a checked DecodeRequest and ``bytes``; it has no public
+function (codecs.py) and checks no argument but where one format is stricter than the others (arguments.py).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from dataset.io.image.arguments import DecodeRequest
+from dataset.io.image.extra import Pixels, library, opencv_decode, recolor, to_rgb
+from dataset.io.image.headers import (
+    PNG_GRAY,
+    PNG_GRAY_ALPHA,
+    PNG_RGB,
+    bmp_size,
+    gif_size,
+    jpeg_frame,
+    plain_png,
+    png_color_type,
+    png_size,
+)
+
+__all__ = ["decode"]
+
+
+def decode(request: DecodeRequest, contents: bytes, *, expand_animations: bool) -> Pixels:
+    """Choose the decoder by the magic bytes. A wrong file extension is common, so no function insists on its format."""
+    if contents.startswith(b"\xff\xd8\xff"):
+        pixels = _decode_jpeg(request, contents)
+    elif contents.startswith(b"\x89PNG\r\n\x1a\n"):
+        pixels = _decode_png(request, contents)
+    elif contents.startswith((b"GIF87a", b"GIF89a")):
+        pixels = _decode_gif(request, contents, expand_animations=expand_animations)
+    elif contents.startswith(b"BM") and request.name == "decode_image":  # two letters are thin evidence elsewhere
+        pixels = _decode_bmp(request, contents)
+    else:
+        kinds = "JPEG, PNG, GIF or BMP" if request.name == "decode_image" else "JPEG, PNG or GIF"
+        begin = f" beginning with {contents[:8]!r}" if contents else ""
+        msg = f"{request.name}(): contents must be a {kinds} image, got {len(contents)} bytes{begin}."
+        raise ValueError(msg)
+    return _to_dtype(pixels, request.dtype)
+
+
+def _to_dtype(pixels: Pixels, dtype: type[np.uint8 | np.uint16]) -> Pixels:
+    """Widen or narrow to the number of bits asked for."""
+    if pixels.dtype == dtype:
+        return pixels
+    if dtype == np.uint16:
+        return pixels.astype(np.uint16) * np.uint16(257)  # 255 becomes 65535
+    return (pixels >> 8).astype(np.uint8)
+
+
+# JPEG -----------------------------------------------------------------------------------------------------------------
+
+
+def _decode_jpeg(request: DecodeRequest, contents: bytes) -> Pixels:
+    """Decode with simplejpeg; where it gives up, let OpenCV tell a damaged image from a lost one.
+
+    simplejpeg refuses whatever libjpeg warns about, harmless padding and rare subsampling included, which TensorFlow
+    accepts. OpenCV accepts those and refuses a file that ends early, as TensorFlow does. The pixels of such rare files
+    come from the accurate DCT and may differ by 3 of 255.
+    """
+    if request.channels == 4:
+        msg = f"{request.name}(): a JPEG image has no alpha channel; channels must be 0, 1 or 3, got 4."
+        raise ValueError(msg)
+    frame = jpeg_frame(contents)
+    if frame is None:
+        raise request.corrupt("JPEG", contents, "cut short or corrupt: there is no frame header")
+    request.check_size("JPEG", frame.height, frame.width)
+    gray = request.channels == 1 or (request.channels == 0 and frame.components == 1)
+    options = _simplejpeg_options(request, frame.height, frame.width)
+    simplejpeg = library("simplejpeg")
+    try:
+        pixels: Pixels = simplejpeg.decode_jpeg(contents, "GRAY" if gray else "RGB", **options)
+    except ValueError as error:
+        recovered = _opencv_jpeg(contents, gray=gray, ratio=request.ratio)
+        if recovered is None:
+            raise request.corrupt("JPEG", contents, f"cut short or corrupt: {error}") from None
+        return recovered
+    return pixels
+
+
+def _simplejpeg_options(request: DecodeRequest, height: int, width: int) -> dict[str, Any]:
+    """Say in the words of simplejpeg what was asked for."""
+    ratio = request.ratio
+    return {
+        "fastdct": request.dct_method != "INTEGER_ACCURATE",
+        "fastupsample": not request.fancy_upscaling,
+        "min_height": -(-height // ratio) if ratio > 1 else 0,
+        "min_width": -(-width // ratio) if ratio > 1 else 0,
+        "strict": not request.try_recover_truncated,
+    }
+
+
+def _opencv_jpeg(contents: bytes, *, gray: bool, ratio: int) -> Pixels | None:
+    """Decode what simplejpeg refused; None if the image is lost."""
+    cv2 = library("cv2")
+    mode = "IMREAD_GRAYSCALE" if gray else "IMREAD_COLOR"
+    flags = getattr(cv2, mode if ratio == 1 else f"IMREAD_REDUCED_{mode.removeprefix('IMREAD_')}_{ratio}")
+    pixels = opencv_decode(contents, flags | cv2.IMREAD_IGNORE_ORIENTATION)
+    if pixels is None:
+        return None
+    return pixels[..., np.newaxis] if gray else recolor(pixels, "BGR2RGB")
+
+
+# PNG ------------------------------------------------------------------------------------------------------------------
+
+
+def _decode_png(request: DecodeRequest, contents: bytes) -> Pixels:
+    """Decode with OpenCV, whose conversions while reading are those of TensorFlow: libpng's."""
+    plain = plain_png(contents)
+    if plain is None:
+        raise request.corrupt("PNG", contents)
+    request.check_size("PNG", *png_size(plain))
+    color_type = png_color_type(plain)
+    pixels = opencv_decode(plain, _png_flags(request, color_type))
+    if pixels is None:
+        raise request.corrupt("PNG", contents)
+    if request.channels == 0 and color_type == PNG_GRAY_ALPHA:  # OpenCV repeats the gray value three times
+        return np.ascontiguousarray(pixels[..., [0, 3]])
+    return to_rgb(pixels, request.channels)
+
+
+def _png_flags(request: DecodeRequest, color_type: int) -> int:
+    """Choose how OpenCV reads: without alpha channel where none is wanted, else unchanged."""
+    cv2 = library("cv2")
+    channels = request.channels
+    if channels == 1 or (channels == 0 and color_type == PNG_GRAY):
+        mode = cv2.IMREAD_GRAYSCALE
+    elif channels == 3 or (channels == 0 and color_type == PNG_RGB):
+        mode = cv2.IMREAD_COLOR
+    else:
+        return int(cv2.IMREAD_UNCHANGED)
+    deep = cv2.IMREAD_ANYDEPTH if request.dtype == np.uint16 else 0
+    return int(mode | deep | cv2.IMREAD_IGNORE_ORIENTATION)
+
+
+# BMP ------------------------------------------------------------------------------------------------------------------
+
+
+def _decode_bmp(request: DecodeRequest, contents: bytes) -> Pixels:
+    """Decode with OpenCV. The unused byte of 32-bit pixels is not taken for alpha unless the header says so."""
+    request.check_size("BMP", *bmp_size(contents))
+    cv2 = library("cv2")
+    flags = {1: cv2.IMREAD_GRAYSCALE, 3: cv2.IMREAD_COLOR}.get(request.channels, cv2.IMREAD_UNCHANGED)
+    pixels = opencv_decode(contents, flags)
+    if pixels is None:
+        raise request.corrupt("BMP", contents)
+    return to_rgb(pixels, request.channels)
+
+
+# GIF ------------------------------------------------------------------------------------------------------------------
+
+
+def _decode_gif(request: DecodeRequest, contents: bytes, *, expand_animations: bool) -> Pixels:
+    """Decode the frames of a GIF, each drawn over the ones before it."""
+    if request.channels not in {0, 3}:
+        msg = f"{request.name}(): a GIF image is decoded to RGB; channels must be 0 or 3, got {request.channels}."
+        raise ValueError(msg)
+    height, width = gif_size(contents)
+    request.check_size("GIF", height, width)
+    if request.name == "decode_image" and not expand_animations:
+        return to_rgb(_gif_frames(request, contents, 1)[0], 3)
+    frames = _all_gif_frames(request, contents, height, width)
+    if request.name == "decode_image":
+        return np.stack([to_rgb(frame, 3) for frame in frames])
+    if len(frames) > 1:
+        msg = f"{request.name}(): the GIF has {len(frames)} frames. Use decode_image()."
+        raise ValueError(msg)
+    return to_rgb(frames[0], 3)
+
+
+def _all_gif_frames(request: DecodeRequest, contents: bytes, height: int, width: int) -> tuple[Pixels, ...]:
+    """Let OpenCV draw all frames, unless together they are too large."""
+    frames_max = request.max_pixels // (height * width)
+    # One frame more than allowed is enough to know that there are too many.
+    frames = _gif_frames(request, contents, min(frames_max + 1, 2**31 - 1))
+    if len(frames) > frames_max:
+        msg = (
+            f"{request.name}(): a GIF of more than {frames_max} frames of {height} x {width} pixels has more than "
+            f"max_pixels = {request.max_pixels}. Pass a larger max_pixels."
+        )
+        raise ValueError(msg)
+    return frames
+
+
+def _gif_frames(request: DecodeRequest, contents: bytes, count: int) -> tuple[Pixels, ...]:
+    """Let OpenCV draw the first ``count`` frames, at least one, or fewer if there are fewer."""
+    cv2 = library("cv2")
+    try:
+        whole, animation = cv2.imdecodeanimation(np.frombuffer(contents, np.uint8), start=0, count=count)
+    except cv2.error:
+        whole, animation = False, None
+    if not whole or not animation.frames:
+        raise request.corrupt("GIF", contents)
+    return tuple(animation.frames)

@@ -1,0 +1,133 @@
+"""What the bytes of an image declare about themselves, found out before a C library sees them.
+
+Nobody's bytes are trusted: a declared size or length may be anything, and a decoder that believes it takes memory for
+it. The readers here only slice and compare, in time and memory proportional to the bytes given. They answer with
+numbers, or with None where the bytes are cut short or corrupt; whether a size is acceptable and what to tell the caller
+is decided by those who ask (decoders.py). What is here decodes no pixel, raises nothing and imports no library of
+the extra. Each reader expects that the magic bytes of its format were seen.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+__all__ = [
+    "PNG_GRAY",
+    "PNG_GRAY_ALPHA",
+    "PNG_RGB",
+    "JpegFrame",
+    "bmp_size",
+    "gif_size",
+    "jpeg_frame",
+    "plain_png",
+    "png_color_type",
+    "png_size",
+]
+
+# JPEG (ITU T.81) ------------------------------------------------------------------------------------------------------
+
+# SOF0 to SOF15; C4, C8 and CC are tables and extensions.
+_JPEG_FRAME_MARKERS: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+# Markers that carry no length: TEM, RST0 to RST7, SOI; 00 is no marker at all.
+_JPEG_LONE_MARKERS: Final = frozenset({0x00, 0x01, *range(0xD0, 0xD9)})
+
+
+class JpegFrame(NamedTuple):
+    """What a frame header declares."""
+
+    height: int
+    width: int
+    components: int
+
+
+def jpeg_frame(contents: bytes) -> JpegFrame | None:
+    """Read the frame header (B.2.2), skipping segments; None if there is none."""
+    position = 2
+    while (position := contents.find(b"\xff", position)) != -1 and position + 10 <= len(contents):
+        marker = contents[position + 1]
+        if marker in _JPEG_FRAME_MARKERS:
+            height = int.from_bytes(contents[position + 5 : position + 7], "big")
+            width = int.from_bytes(contents[position + 7 : position + 9], "big")
+            return JpegFrame(height, width, contents[position + 9])
+        if marker == 0xFF:  # fill
+            position += 1
+        elif marker in _JPEG_LONE_MARKERS:
+            position += 2
+        else:
+            position += 2 + int.from_bytes(contents[position + 2 : position + 4], "big")
+    return None
+
+
+# PNG (ISO/IEC 15948) --------------------------------------------------------------------------------------------------
+
+PNG_GRAY: Final = 0
+PNG_RGB: Final = 2
+PNG_GRAY_ALPHA: Final = 4
+
+_PNG_COLOR_KINDS: Final = frozenset({b"gAMA", b"cHRM", b"sRGB"})  # libpng makes gray from colours by these
+_PNG_KINDS: Final = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}) | _PNG_COLOR_KINDS
+_PNG_ORDERS: Final = (
+    [b"IHDR", b"IDAT", b"IEND"],
+    [b"IHDR", b"PLTE", b"IDAT", b"IEND"],
+    [b"IHDR", b"tRNS", b"IDAT", b"IEND"],
+    [b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"],
+)
+
+
+def plain_png(contents: bytes) -> bytes | None:
+    """Check the chunks of a PNG (clause 5) and leave out all that do not change pixels; None if the check fails.
+
+    Two things seen in OpenCV 5.0 make this necessary. It takes memory for whatever length a chunk declares, up to
+    2 GiB, before it looks for its bytes. And damaged animation chunks can corrupt its heap, which ends the process;
+    without them it decodes the first image, which is what is wanted here.
+    """
+    chunks, kinds = [contents[:8]], []
+    for kind, begin, end in _png_chunks(contents):
+        if kind in _PNG_KINDS:
+            chunks.append(contents[begin:end])
+            kinds.append(kind)
+        elif not kind[0] & 0x20:  # an unknown chunk that claims to be necessary
+            return None
+    order = [kind for kind in dict.fromkeys(kinds) if kind not in _PNG_COLOR_KINDS]
+    if order not in _PNG_ORDERS or kinds.count(b"IHDR") > 1 or contents[8:16] != b"\0\0\0\rIHDR":
+        return None
+    return b"".join(chunks)
+
+
+def _png_chunks(contents: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Give kind, begin and end of each whole chunk, up to IEND or to the first chunk that lacks bytes."""
+    begin = 8
+    while begin + 12 <= len(contents):
+        end = begin + 12 + int.from_bytes(contents[begin : begin + 4], "big")
+        if end > len(contents):
+            return
+        kind = contents[begin + 4 : begin + 8]
+        yield kind, begin, end
+        if kind == b"IEND":
+            return
+        begin = end
+
+
+def png_size(plain: bytes) -> tuple[int, int]:
+    """Read height and width of what plain_png() gave."""
+    return int.from_bytes(plain[20:24], "big"), int.from_bytes(plain[16:20], "big")
+
+
+def png_color_type(plain: bytes) -> int:
+    """Read the colour type of what plain_png() gave: PNG_GRAY, PNG_RGB, PNG_GRAY_ALPHA or another."""
+    return plain[25]
+
+
+# BMP and GIF ----------------------------------------------------------------------------------------------------------
+
+
+def bmp_size(contents: bytes) -> tuple[int, int]:
+    """Read height and width; bytes that are missing count as 0."""
+    old = contents[14:18] == b"\x0c\0\0\0"  # the first version of the header has 16-bit sizes
+    width = int.from_bytes(contents[18:20] if old else contents[18:22], "little", signed=not old)
+    height = int.from_bytes(contents[20:22] if old else contents[22:26], "little", signed=not old)
+    return abs(height), width  # a negative height means top to bottom
+
+
+def gif_size(contents: bytes) -> tuple[int, int]:
+    """Read height and width; bytes that are missing count as 0."""
+    return int.from_bytes(contents[8:10], "little"), int.from_bytes(contents[6:8], "little")

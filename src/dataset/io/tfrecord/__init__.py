@@ -1,0 +1,1 @@
+"""TFRecord files: their frames and checksums, the reader and the writer. Open frames.py first."""

@@ -1,0 +1,271 @@
+"""The sequential reader of TFRecord files, which verifies every checksum.
+
+Here live the open file, the place in it, and what becomes of damage: which records still come out, what the error says.
+The bytes of frames are frames.py's and checksums.py's, decompression is io/compression.py's. What is inside a record,
+and what a Dataset is, is not known here.
+
+How the reader is fast. It takes a block of many frames at once, hops over the lengths in one tight loop, cuts the
+records out in one list comprehension, and verifies all checksums of the block in one pass (``BlockChecksums``).
+Every block begins where a frame begins: a frame that hangs over the end of its block is completed with reads of exactly
+what it lacks, which is also how big records are read without copying them around.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Self
+
+from dataset.errors import ClosedError, DataLossError
+from dataset.io.compression import DamagedStreamError, InputStream, compression_name, guess_compression, open_stream
+from dataset.io.files import open_input, path_string
+from dataset.io.tfrecord.checksums import BlockChecksums
+from dataset.io.tfrecord.frames import (
+    FRAME_BYTES,
+    HEADER_BYTES,
+    DamagedFrameError,
+    cut_frames,
+    data_damage,
+    finish_frame,
+    frame_starts,
+    read_exactly,
+)
+
+if TYPE_CHECKING:
+    import os
+    from types import TracebackType
+
+__all__ = ["TFRecordFile"]
+
+BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
+
+
+class TFRecordFile:
+    """Reads the records of one TFRecord file from its beginning to its end, and verifies them.
+
+    The file is opened by the first read. A damaged place raises ``DataLossError`` after all records before it have come
+    out; the rest of the file is given up then, since nothing tells where the next record begins.
+
+    Args:
+        path: the file.
+        compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
+        buffer_size: bytes to read at once, by default 256 KiB. Memory stays around this, or one record if that is more.
+        verify: whether to compute the checksums of lengths and data. Without it, only lengths that can't be are found.
+
+    Raises:
+        ValueError: the compression type is unknown, or the buffer size negative.
+
+    >>> import os, tempfile
+    >>> from dataset.io import TFRecordWriter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "a.tfrecord")
+    ...     with TFRecordWriter(path) as writer:
+    ...         for record in (b"one", b"two", b"three"):
+    ...             writer.write(record)
+    ...     with TFRecordFile(path) as file:
+    ...         file.records(2), file.tell(), file.records(2), file.records(2)
+    ([b'one', b'two'], (38, 2), [b'three'], None)
+    """
+
+    _stream: InputStream | None = None  # here too, for a __del__ after a constructor that raised
+
+    def __init__(
+        self,
+        path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        verify: bool = True,
+    ) -> None:
+        self.path = path_string(path)
+        self.compression_type = compression_name(compression_type)
+        size = BLOCK_BYTES if buffer_size is None else operator.index(buffer_size)
+        if size < 0:
+            raise ValueError(f"TFRecordFile: buffer_size must be at least 0 bytes, got {size}")
+        self._block_bytes = max(size, HEADER_BYTES)
+        self._verify = verify
+        self._closed = False
+        self._ready: list[bytes]  # verified records; those before _next have been returned
+        self._starts: list[int]  # of their frames, from _base, and the end of the last of them
+        self._failure: DataLossError | None  # to be raised when _ready has been returned
+        self._go_to(0, 0)
+
+    def records(self, n: int) -> list[bytes] | None:
+        """The next records.
+
+        Args:
+            n: how many at most. Fewer come when the block that was read last holds fewer.
+
+        Returns:
+            1 to ``n`` records; ``None`` at the end, and ever after.
+
+        Raises:
+            DataLossError: here the file is cut short or corrupt. Raised once; the next call returns ``None``.
+            FileNotFoundError: no such file; raised by every call.
+            OSError: the file can't be read. The next call tries again at the same place.
+            ClosedError: after ``close``.
+        """
+        if n < 1:
+            raise ValueError(f"TFRecordFile.records(): n must be at least 1, got {n}")
+        if self._next == len(self._ready) and not self._refill():
+            return None
+        taken = self._ready[self._next : self._next + n]
+        self._next += len(taken)
+        return taken
+
+    def tell(self) -> tuple[int, int]:
+        """Where the next record stands: its first byte in the uncompressed stream, and its number from 0.
+
+        After a ``DataLossError`` this is the place of the damage, and going back there raises it again; ``exhausted``
+        tells that the file was given up.
+        """
+        number = self._first + self._next
+        if self._next < len(self._ready):
+            return self._base + self._starts[self._next], number
+        return self._offset, number
+
+    def seek(self, offset: int, record: int) -> None:
+        """Continue at a place that ``tell`` gave. A compressed file is read up to it, and what is read is dropped.
+
+        Args:
+            offset: bytes from the beginning of the uncompressed stream to a record's frame.
+            record: the number of that record, for later positions and error messages.
+        """
+        if offset < 0 or record < 0:
+            raise ValueError(f"TFRecordFile.seek(): a position can't be negative, got {(offset, record)}")
+        self._check_open()
+        self._go_to(offset, record)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is left: the end was reached, or damage has been reported."""
+        return self._ended and self._failure is None and self._next == len(self._ready)
+
+    def close(self) -> None:
+        """Give back the file and the memory, and keep the place. A second time does nothing."""
+        ended = self.exhausted
+        self._go_to(*self.tell())
+        self._ended, self._closed = ended, True
+        self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self._release()  # an iterator that is abandoned half way is no mistake, so no ResourceWarning
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"TFRecordFile: {self.path} was closed")
+
+    def _go_to(self, offset: int, record: int) -> None:
+        """Forget everything but the place. The stream stays open; the next read moves it there."""
+        self._ready, self._starts, self._next = [], [], 0
+        self._base = self._offset = offset  # in the stream: of the block's first byte; of what was not read yet
+        self._first = record  # the number of _ready[0]
+        self._failure = None
+        self._ended = False
+        self._big = False  # whether the last record was so big that reading blocks would only copy it twice
+        self._moved = True
+
+    def _release(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
+    def _refill(self) -> bool:
+        """Read on until there are records, or raise what stands in their place. False at the end."""
+        self._check_open()
+        self._first += len(self._ready)
+        self._ready, self._starts, self._next = [], [], 0
+        while not self._ready:
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            if self._ended:
+                return False
+            self._read_block()
+        return True
+
+    def _read_block(self) -> None:
+        """Read one block and the rest of its last record. Damage is noted, for when the records before it are out."""
+        self._base = self._offset
+        try:
+            stream = self._opened()
+            block = stream.read(HEADER_BYTES if self._big else self._block_bytes)
+            if not block:
+                self._end()
+                return
+            starts = [0] if self._big else frame_starts(block)
+            if self._cut_records(block, starts) and starts[-1] < len(block):
+                self._complete(stream, block[starts[-1] :])
+        except DamagedStreamError as damage:
+            self._fail(str(damage))
+        except OSError:
+            # What the stream has taken in is lost: a later read opens the file again, at the record that failed.
+            self._release()
+            self._moved = True
+            if not self._ready:
+                raise
+
+    def _opened(self) -> InputStream:
+        """The stream, at the place where reading goes on."""
+        if self._stream is None:
+            self._stream = open_stream(open_input(self.path), self.compression_type)
+            self._checksums = BlockChecksums(self._block_bytes)
+            self._moved = self._offset > 0  # a pipe can be read, if nobody asks it to move
+        if self._moved:
+            self._stream.seek(self._offset)
+            self._moved = False
+        return self._stream
+
+    def _cut_records(self, block: bytes, starts: list[int]) -> bool:
+        """Take the whole records out of the block. False if one of them is damaged."""
+        self._starts = starts
+        if len(starts) == 1:
+            return True
+        damage = self._checksums.first_damage(block, starts) if self._verify else None
+        if damage is not None:
+            del starts[damage[0] + 1 :]
+        self._ready = cut_frames(block, starts)
+        self._offset = self._base + starts[-1]
+        if damage is not None:
+            self._fail(self._hinted(damage[1], block))
+        return damage is None
+
+    def _complete(self, stream: InputStream, head: bytes) -> None:
+        """Read the rest of the record whose frame begins with ``head``."""
+        head += read_exactly(stream, HEADER_BYTES - len(head))
+        try:
+            data, crc = finish_frame(stream, head, self._verify)
+        except DamagedFrameError as damage:
+            return self._fail(self._hinted(str(damage), head))
+        if self._verify and (words := data_damage(data, crc)):
+            return self._fail(words)  # no hint: the checksum of its length was right, so this is a TFRecord file
+        self._offset += len(data) + FRAME_BYTES
+        self._ready.append(data)
+        self._starts.append(self._offset - self._base)
+        self._big = len(data) >= self._block_bytes // 8
+        return None
+
+    def _end(self) -> None:
+        self._ended = True
+        self._release()
+
+    def _fail(self, words: str) -> None:
+        """Note the damage at the place after the records that are ready, and give the file up."""
+        number = self._first + len(self._ready)
+        self._failure = DataLossError(words, path=self.path, offset=self._offset, record=number)
+        self._end()
+
+    def _hinted(self, words: str, head: bytes) -> str:
+        """Say what else the file may be, when it is wrong from its first byte on."""
+        if self._offset:
+            return words
+        guess = "" if self.compression_type else guess_compression(head)
+        if guess:
+            return f'{words}; the file starts like a {guess} stream: pass compression_type="{guess}"'
+        return f"{words}; is this a TFRecord file?"

@@ -1,0 +1,182 @@
+"""Records for tests of Example parsing: regular ones, odd ones that the format allows, and damaged ones."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from hypothesis import strategies as st
+
+from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
+
+KINDS = {"bytes": 1, "float": 2, "int64": 3}
+# keys that are prefixes of each other, of eight bytes and more, empty, and beyond ASCII
+KEYS = ["a", "ab", "abc", "abcdefgh", "abcdefghi", "abcdefgi", "", "é", "日本", "image/encoded", "k" * 130]
+
+
+def varint(number, width=1):
+    """``number`` in at least ``width`` bytes; more than needed is allowed by the format."""
+    number &= (1 << 64) - 1
+    groups = [number & 0x7F]
+    while number := number >> 7:
+        groups.append(number & 0x7F)
+    groups += [0] * (width - len(groups))
+    return bytes(group | 0x80 for group in groups[:-1]) + bytes(groups[-1:])
+
+
+def field(number, content, width=1):
+    """A length-delimited field."""
+    return varint(number << 3 | 2) + varint(len(content), width) + content
+
+
+def packed(kind, values):
+    """The list message in its usual form."""
+    if kind == "bytes":
+        return b"".join(field(1, value) for value in values)
+    content = struct.pack(f"<{len(values)}f", *values) if kind == "float" else b"".join(map(varint, values))
+    return field(1, content) if content else b""
+
+
+def unpacked(kind, values):
+    """The list message with one field per value."""
+    if kind == "bytes":
+        return packed(kind, values)
+    if kind == "float":
+        return b"".join(varint(1 << 3 | 5) + struct.pack("<f", value) for value in values)
+    return b"".join(varint(1 << 3) + varint(value) for value in values)
+
+
+def feature(kind, values, form=packed):
+    return field(KINDS[kind], form(kind, values))
+
+
+def entry(key, content):
+    return field(1, field(1, key.encode()) + field(2, content))
+
+
+def example(*entries):
+    return field(1, b"".join(entries))
+
+
+floats = st.floats(width=32)  # NaN and infinities among them
+int64s = st.one_of(st.integers(0, 127), st.integers(0, 20_000), st.integers(-(1 << 63), (1 << 63) - 1))
+values_of = {"bytes": st.binary(max_size=6), "float": floats, "int64": int64s}
+UNKNOWN = [b"\x10\x05", b"\x2a\x01z", b"\x13\x08\x01\x14", b"\x1d1234", b"\x1912345678"]
+
+
+@st.composite
+def features_of(draw, max_size=4):
+    """One Feature message: of any kind, now and then in an odd form."""
+    kind = draw(st.sampled_from(list(KINDS)))
+    values = draw(st.lists(values_of[kind], max_size=max_size))
+    odd = draw(st.integers(0, 19))
+    if odd == 0:
+        return b""
+    if odd == 1:
+        return feature(kind, values, unpacked)
+    if odd == 2:
+        return feature(kind, values) + draw(features_of())  # two lists: of one kind they join, else the last one counts
+    if odd == 3:
+        return draw(st.sampled_from(UNKNOWN)) + feature(kind, values)
+    if odd == 4:
+        return field(KINDS[kind], draw(st.sampled_from(UNKNOWN[:2])) + packed(kind, values))
+    if odd == 5:
+        return field(KINDS[kind], packed(kind, values) + unpacked(kind, values))
+    if odd == 6:
+        return field(KINDS[kind], packed(kind, values), width=3)
+    return feature(kind, values)
+
+
+@st.composite
+def odd_examples(draw):
+    """A record that the format allows, whether or not anybody writes such."""
+    entries = draw(st.lists(st.tuples(st.sampled_from(KEYS), features_of()), max_size=5))
+    encoded = [entry(key, content) for key, content in entries]
+    odd = draw(st.integers(0, 11))
+    if odd == 0:
+        return example(*encoded) + draw(st.sampled_from(UNKNOWN))
+    if odd == 1:
+        return example(*encoded) + example(*encoded[:1])
+    if odd == 2 and entries:
+        key, content = entries[0]
+        return example(field(1, field(2, content) + field(1, key.encode())), *encoded)
+    if odd == 3 and entries:
+        key, content = entries[0]
+        return example(*encoded, field(1, field(1, key.encode()) + field(2, content) + field(2, content)))
+    if odd == 4 and entries:
+        return example(*encoded, field(1, field(1, entries[0][0].encode())))
+    if odd == 5:
+        return example(*encoded, b"\x10\x05")
+    return example(*encoded)
+
+
+@st.composite
+def damaged(draw, records):
+    """A record with a few bytes changed, or cut, or doubled."""
+    record = bytearray(draw(records))
+    for _ in range(draw(st.integers(1, 3))):
+        if not record:
+            break
+        at = draw(st.integers(0, len(record) - 1))
+        how = draw(st.integers(0, 3))
+        if how == 0:
+            record[at] = draw(st.integers(0, 255))
+        elif how == 1:
+            record[at] ^= 1 << draw(st.integers(0, 7))
+        elif how == 2:
+            del record[at : at + draw(st.integers(1, 4))]
+        else:
+            record[at:at] = record[at : at + draw(st.integers(1, 4))]
+    return bytes(record)
+
+
+DTYPES = {"bytes": bytes, "float": np.float32, "int64": np.int64}
+
+
+@st.composite
+def feature_specs(draw, fixed_kinds=None):
+    """A dict of features over KEYS."""
+    specs = {}
+    for key in draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=4, unique=True)):
+        kind = (fixed_kinds or {}).get(key) or draw(st.sampled_from(list(KINDS)))
+        dtype = DTYPES[kind]
+        default = {"bytes": b"?", "float": 0.5, "int64": -1}[kind]
+        specs[key] = draw(
+            st.sampled_from(
+                [
+                    FixedLenFeature((), dtype),
+                    FixedLenFeature((), dtype, default),
+                    FixedLenFeature((2,), dtype, [default, default]),
+                    VarLenFeature(dtype),
+                    FixedLenSequenceFeature((), dtype, allow_missing=True, default_value=default),
+                    FixedLenSequenceFeature((2,), dtype, allow_missing=True),
+                    RaggedFeature(dtype),
+                ]
+            )
+        )
+    return specs
+
+
+@st.composite
+def alike(draw, min_size=0, max_size=24):
+    """Records of one writer: the same keys, kinds and order, like most files; and the kind of each key."""
+    kinds = draw(st.dictionaries(st.sampled_from(KEYS), st.sampled_from(list(KINDS)), min_size=1, max_size=4))
+    count = draw(st.integers(min_size, max_size))
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    length = draw(st.sampled_from([1, 1, 1, 2, None]))
+    large = draw(st.sampled_from([3, 100, 200, 20_000]))
+
+    def value(kind):
+        if kind == "bytes":
+            return rng.bytes(large if length else int(rng.integers(large)))
+        if kind == "float":
+            return float(np.float32(rng.normal()))
+        return int(rng.choice([rng.integers(100), rng.integers(1000), rng.integers(-(1 << 62), 1 << 62)]))
+
+    def record():
+        sizes = {key: length or int(rng.integers(4)) for key in kinds}
+        return example(
+            *[entry(key, feature(kind, [value(kind) for _ in range(sizes[key])])) for key, kind in kinds.items()]
+        )
+
+    return [record() for _ in range(count)], kinds

@@ -1,0 +1,484 @@
+"""Parsing Examples: TensorFlow's results, and every fast way against protobuf."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from example_strategies import (
+    KINDS,
+    alike,
+    damaged,
+    entry,
+    example,
+    feature,
+    feature_specs,
+    field,
+    odd_examples,
+    unpacked,
+    varint,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset.errors import ParseError
+from dataset.io.example.columns import unpack_varints
+from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
+from dataset.io.example.messages import Example, encode_example
+from dataset.io.example.parse import ExampleParser, parse_example, parse_single_example
+from dataset.io.example.reference import list_in, read_features
+from dataset.plan.spec import SparseTensorSpec, TensorSpec
+from dataset.plan.values import RaggedTensor, SparseTensor
+
+I64 = np.int64
+
+
+def same(a, b):
+    """Equality of values, types and dtypes, with NaN equal to itself."""
+    if isinstance(a, SparseTensor | RaggedTensor):
+        parts = ("indices", "values", "dense_shape") if isinstance(a, SparseTensor) else ("values", "row_splits")
+        return type(a) is type(b) and all(same(getattr(a, part), getattr(b, part)) for part in parts)
+    if isinstance(a, np.ndarray | np.generic):
+        equal_nan = a.dtype.kind == "f"
+        return type(a) is type(b) and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=equal_nan)
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and a == b
+
+
+def reference(record, specs):
+    """What parse_single_example means, said with protobuf and a few lines; raises ParseError where it does."""
+    result = {}
+    for (name, spec), message in zip(specs.items(), read_features(record, list(specs)), strict=True):
+        kind, values = list_in(message)
+        wanted = {"S": 1, "f": 2, "i": 3}[spec.dtype.kind]
+        if kind not in {0, wanted}:
+            raise ParseError(name)
+        items = list(values.value) if kind else []
+        shape = getattr(spec, "shape", (None,))
+        if isinstance(spec, FixedLenFeature):
+            if not kind and spec.default_value is None:
+                raise ParseError(name)
+            items = items if kind else list(spec.default_value)
+        elif isinstance(spec, FixedLenSequenceFeature):
+            shape = (None, *shape)
+        size = int(np.prod([dim for dim in shape if dim]))
+        if len(items) % size or (None not in shape and len(items) != size):
+            raise ParseError(name)
+        array = np.empty(len(items), object if wanted == 1 else spec.dtype)
+        array[:] = items
+        array = array.reshape([-1 if dim is None else dim for dim in shape])
+        if isinstance(spec, VarLenFeature):
+            result[name] = SparseTensor(np.arange(len(items))[:, None], array, [len(items)])
+        else:
+            result[name] = array[()] if shape == () else array
+    return result
+
+
+def stacked(elements, specs):
+    """What parse_example makes of the elements that parse_single_example gives."""
+    result = {}
+    for name, spec in specs.items():
+        column = [element[name] for element in elements]
+        dtype = object if spec.dtype.kind == "S" else spec.dtype
+        if isinstance(spec, FixedLenFeature):
+            array = np.empty((len(column), *spec.shape), dtype)
+            for i, value in enumerate(column):
+                array[i] = value
+        elif isinstance(spec, FixedLenSequenceFeature):
+            padding = spec.default_value or (b"" if dtype is object else 0)
+            longest = max(map(len, column), default=0)
+            array = np.full((len(column), longest, *spec.shape), padding, dtype)
+            for i, value in enumerate(column):
+                array[i, : len(value)] = value
+        else:
+            counts = [len(value) if isinstance(value, np.ndarray) else len(value.values) for value in column]
+            flat = [value if isinstance(value, np.ndarray) else value.values for value in column]
+            values = np.concatenate([np.zeros(0, dtype), *flat])
+            if isinstance(spec, RaggedFeature):
+                array = RaggedTensor(values, np.cumsum([0, *counts]))
+            else:
+                indices = [(row, i) for row, count in enumerate(counts) for i in range(count)]
+                array = SparseTensor(np.array(indices).reshape(-1, 2), values, [len(column), max(counts, default=0)])
+        result[name] = array
+    return result
+
+
+def outcome(function, *args):
+    """What a call gives; None where it raises ParseError."""
+    try:
+        return function(*args)
+    except ParseError:
+        return None
+
+
+def check(parser, records):
+    """Every way to call the parser agrees with the reference, as does what it raises."""
+    specs = parser.features
+    elements = [outcome(reference, record, specs) for record in records]
+    for record, expected in zip(records, elements, strict=True):
+        got = outcome(parser, record)
+        assert (got is None) == (expected is None)
+        assert got is None or (list(got) == list(specs) and all(same(got[name], expected[name]) for name in specs))
+    columns, batch = outcome(parser, records), outcome(parser.parse_batch, records)
+    if None in elements:
+        assert columns is None
+        assert batch is None
+        return
+    expected = stacked(elements, specs)
+    for name in specs:
+        assert same(batch[name], expected[name])
+        if isinstance(specs[name], FixedLenFeature):
+            assert same(columns[name], expected[name])
+        else:
+            assert same(columns[name], [element[name] for element in elements])
+
+
+@given(st.lists(odd_examples(), max_size=24), feature_specs())
+def test_odd_records_give_what_protobuf_gives(records, specs):
+    check(ExampleParser(specs), records)
+
+
+@st.composite
+def writers_and_specs(draw):
+    records, kinds = draw(alike(min_size=1))
+    return records, draw(feature_specs(kinds))
+
+
+@given(writers_and_specs(), st.data())
+@settings(max_examples=200)
+def test_records_alike_give_what_protobuf_gives_however_much_was_learned(given_records, data):
+    records, specs = given_records
+    parser = ExampleParser(specs)
+    for _ in range(3):  # the second time layouts and templates are known
+        check(parser, records)
+    others = data.draw(st.lists(st.one_of(damaged(st.sampled_from(records)), odd_examples()), max_size=3))
+    for other in others:
+        check(parser, [other])
+        at = data.draw(st.integers(0, len(records)))
+        check(parser, [*records[:at], other, *records[at:]])
+    check(parser, records)
+
+
+@given(alike(min_size=8), st.data())
+@settings(max_examples=200)
+def test_one_bit_of_a_known_record_may_change_anywhere(writer, data):
+    records, kinds = writer
+    parser = ExampleParser({key: VarLenFeature({1: bytes, 2: np.float32, 3: I64}[KINDS[kinds[key]]]) for key in kinds})
+    for _ in range(3):
+        outcome(parser, records)
+        outcome(parser, records[0])
+    row = data.draw(st.integers(0, len(records) - 1))
+    at = data.draw(st.integers(0, min(len(records[row]), 60) - 1))
+    changed = bytearray(records[row])
+    changed[at] ^= 1 << data.draw(st.integers(0, 7))
+    check(parser, [*records[:row], bytes(changed), *records[row + 1 :]])
+
+
+@given(odd_examples(), feature_specs())
+def test_what_protobuf_parses_is_what_its_map_of_features_says(record, specs):
+    try:
+        message = Example.FromString(record)
+    except Exception:  # noqa: BLE001
+        return
+    for key, found in zip(specs, read_features(record, list(specs)), strict=True):
+        assert (found is not None) == (key in message.features.feature)
+        assert found is None or found == message.features.feature[key]
+
+
+# What TensorFlow 2.21 gives for odd bytes: (features, values of a VarLenFeature "a", or None for an error). Left out is
+# where TensorFlow contradicts protobuf: it ignores a last entry of "a" that has no list, and the second of two lists.
+ONE, TWO = feature("int64", [1]), feature("int64", [2])
+TENSORFLOW = [
+    (example(entry("a", ONE), entry("a", TWO)), [2]),
+    (example(entry("a", feature("bytes", [b"x"])), entry("a", ONE)), [1]),
+    (example(entry("a", ONE), entry("a", feature("bytes", [b"x"]))), None),
+    (example(), []),
+    (example(entry("a", b"")), []),
+    (example(entry("a", field(3, b""))), []),
+    (example(entry("a", field(2, b""))), None),
+    (example(entry("a", feature("int64", [5, 6], unpacked))), [5, 6]),
+    (example(entry("a", ONE + feature("bytes", [b"x"]))), None),
+    (example(entry("a", feature("bytes", [b"x"]) + ONE)), [1]),
+    (example(field(1, field(2, ONE) + field(1, b"a"))), [1]),
+    (example(entry("a", field(3, b"\x0a\x01\x01\x10\x05"))), [1]),
+    (example(entry("a", ONE)) + b"\x10\x05\x1a\x01z", [1]),
+    (example(entry("a", ONE)) + example(entry("b", TWO)), [1]),
+    (example(entry("a", ONE)) + example(entry("a", TWO)), [2]),
+    (b"", []),
+    (b"garbage", None),
+    (example(entry("a", ONE))[:-1], None),
+    (example(entry("a", ONE)) + b"\x00", None),
+    (example(field(1, field(1, b"\xff") + field(2, ONE)), entry("a", ONE)), [1]),
+    (example(entry("a", field(3, field(1, b"\x81\x80\x80\x00")))), [1]),
+    (example(entry("a", field(3, field(1, b"\xff" * 9 + b"\x7f")))), [-1]),
+    (example(entry("a", field(3, field(1, b"\xff" * 10 + b"\x01")))), None),
+    (example(entry("a", field(3, field(1, b"\x81")))), None),
+    (example(entry("z", field(3, field(1, b"\x81"))), entry("a", ONE)), [1]),
+    (example(entry("z", b"\xff\xff"), entry("a", ONE)), [1]),
+]
+
+
+@pytest.mark.parametrize(("record", "values"), TENSORFLOW)
+@pytest.mark.parametrize("copies", [1, 40])
+def test_tensorflow_gives_the_same_for_odd_bytes(record, values, copies):
+    specs = {"a": VarLenFeature(I64)}
+    if values is None:
+        with pytest.raises(ParseError):
+            parse_example([record] * copies, specs)
+        with pytest.raises(ParseError):
+            parse_single_example(record, specs)
+    else:
+        assert parse_single_example(record, specs)["a"].values.tolist() == values
+        assert parse_example([record] * copies, specs)["a"].values.tolist() == values * copies
+
+
+def test_tensorflow_gives_the_same_for_batches():
+    records = [example(entry("a", feature("int64", [1, 2, 3]))), example(), example(entry("a", feature("int64", [4])))]
+    specs = {
+        "sequence": FixedLenSequenceFeature((), I64, allow_missing=True, default_value=-1),
+        "sparse": VarLenFeature(I64),
+        "ragged": RaggedFeature(I64),
+    }
+    found = {name: parse_example(records, {"a": spec})["a"] for name, spec in specs.items()}
+    assert found["sequence"].tolist() == [[1, 2, 3], [-1, -1, -1], [4, -1, -1]]
+    assert found["sparse"] == SparseTensor([[0, 0], [0, 1], [0, 2], [2, 0]], [1, 2, 3, 4], [3, 3])
+    assert found["ragged"].to_list() == [[1, 2, 3], [], [4]]
+
+
+RAGGED = encode_example({"v": [1, 2, 3, 4, 5], "s": [0, 2, 5], "l": [2, 3], "s2": [0, 1, 2], "ids": [0, 0, 2, 2, 2]})
+R = RaggedFeature
+
+
+@pytest.mark.parametrize(
+    ("partitions", "rows"),
+    [
+        ([], [1, 2, 3, 4, 5]),
+        ([R.RowSplits("s")], [[1, 2], [3, 4, 5]]),
+        ([R.RowLengths("l")], [[1, 2], [3, 4, 5]]),
+        ([R.RowSplits("s2"), R.RowLengths("l")], [[[1, 2]], [[3, 4, 5]]]),
+        ([R.RowStarts("s2")], [[1], [2], [3, 4, 5]]),
+        ([R.RowLimits("s")], [[], [1, 2], [3, 4, 5]]),
+        ([R.ValueRowIds("ids")], [[1, 2], [], [3, 4, 5]]),
+        ([R.UniformRowLength(5)], [[1, 2, 3, 4, 5]]),
+        ([R.UniformRowLength(1), R.RowLengths("l")], [[[1, 2]], [[3, 4, 5]]]),
+        ([R.RowLengths("l"), R.UniformRowLength(1)], [[[1], [2]], [[3], [4], [5]]]),
+    ],
+)
+def test_ragged_features_are_partitioned_as_in_tensorflow(partitions, rows):
+    spec = {"r": RaggedFeature(I64, value_key="v", partitions=partitions)}
+    one = parse_single_example(RAGGED, spec)["r"]
+    assert (one.to_list() if isinstance(one, RaggedTensor) else one.tolist()) == rows
+    batch = parse_example([RAGGED, RAGGED], spec)["r"]
+    listed = [row.to_list() if isinstance(row, RaggedTensor) else row.tolist() for row in batch]
+    assert listed == [rows, rows]
+    assert batch[:0].shape == parse_example([], spec)["r"].shape
+
+
+@pytest.mark.parametrize(
+    ("partition", "message"),
+    [
+        (R.RowLengths("s"), r"has 5 values, which its RowLengths 's' with values \[0, 2, 5\] do not partition"),
+        (R.RowSplits("l"), r"has 5 values, which its RowSplits 'l' with values \[2, 3\] do not partition"),
+        (R.ValueRowIds("v2"), "ValueRowIds 'v2' do not partition|ValueRowIds 'v2' with values"),
+        (R.UniformRowLength(2), r"holds 5 values, which are no whole number of rows of shape \(2,\)"),
+    ],
+)
+def test_partitions_must_cover_the_values(partition, message):
+    spec = {"r": RaggedFeature(I64, value_key="v", partitions=[partition])}
+    with pytest.raises(ParseError, match=f"'r' of record 1 {message}"):
+        parse_example([b"", RAGGED], spec)
+    with pytest.raises(ParseError, match=f"'r' {message}"):
+        parse_single_example(RAGGED, spec)
+
+
+def test_a_ragged_feature_may_miss_its_values_and_its_partition():
+    spec = {"r": RaggedFeature(I64, partitions=[R.RowSplits("s"), R.RowLengths("l")])}
+    assert parse_single_example(b"", spec)["r"].to_list() == []
+    assert parse_example([b"", b""], spec)["r"].to_list() == [[], []]
+
+
+@pytest.mark.parametrize("count", [1, 40])
+@pytest.mark.parametrize(
+    ("record", "spec", "message"),
+    [
+        (b"", FixedLenFeature((), I64), r"feature 'x' of record {} is required, but missing. Give a default_value"),
+        (
+            encode_example({"x": b"a"}),
+            FixedLenFeature((), I64),
+            r"feature 'x' of record {} holds bytes, but int64 was asked for. Ask for bytes",
+        ),
+        (
+            encode_example({"x": [1, 2]}),
+            FixedLenFeature((3,), I64),
+            r"feature 'x' of record {} holds 2 values, but shape \(3,\) needs 3",
+        ),
+        (
+            encode_example({"x": np.zeros(0, np.int64)}),
+            FixedLenFeature((), I64, 5),
+            r"feature 'x' of record {} holds 0 values, but shape \(\) needs 1",
+        ),
+        (
+            encode_example({"x": [1, 2, 3]}),
+            FixedLenSequenceFeature((2,), I64, allow_missing=True),
+            r"feature 'x' of record {} holds 3 values, which are no whole number of rows of shape \(2,\)",
+        ),
+        (
+            example(entry("x", field(3, field(1, b"\x81")))),
+            VarLenFeature(I64),
+            r"feature 'x' of record {} is damaged",
+        ),
+        (
+            example(entry("x", field(3, field(1, b"\x80" * 11 + b"\x01")))),
+            VarLenFeature(I64),
+            r"feature 'x' of record {} is damaged",
+        ),
+        (
+            example(entry("x", field(2, field(1, b"\x00" * 5)))),
+            VarLenFeature(np.float32),
+            r"feature 'x' of record {} is damaged",
+        ),
+        (b"\x0a\x7f", VarLenFeature(I64), r"record {} \(length 2\) can't be parsed as a tf.train.Example"),
+    ],
+)
+def test_errors_name_the_feature_and_the_record(record, spec, message, count):
+    good = encode_example({"x": {"S": "a", "f": 0.5, "i": 1}[spec.dtype.kind]})
+    if getattr(spec, "shape", ()) != ():
+        good = encode_example({"x": list(range(6 // len(spec.shape)))[: 3 if spec.shape == (3,) else 4]})
+    records = [good] * count + [record] + [good] * count
+    for parse in (lambda: parse_example(records, {"x": spec}), lambda: ExampleParser({"x": spec})(records)):
+        with pytest.raises(ParseError, match=message.format(count)):
+            parse()
+    with pytest.raises(ParseError, match=message.replace(" of record {}", "").replace("record {}", "the bytes")):
+        parse_single_example(record, {"x": spec})
+
+
+def test_no_records_give_empty_columns_of_the_right_dtype():
+    specs = {
+        "a": FixedLenFeature((2,), np.float32),
+        "b": FixedLenFeature((), bytes),
+        "v": VarLenFeature(I64),
+        "q": FixedLenSequenceFeature((2,), I64, allow_missing=True),
+        "r": RaggedFeature(bytes),
+    }
+    batch = parse_example([], specs)
+    assert (batch["a"].shape, batch["a"].dtype) == ((0, 2), np.float32)
+    assert (batch["b"].shape, batch["b"].dtype) == ((0,), object)
+    assert batch["v"] == SparseTensor(np.zeros((0, 2), I64), np.zeros(0, I64), [0, 0])
+    assert batch["q"].shape == (0, 0, 2)
+    assert batch["r"] == RaggedTensor(np.zeros(0, object), [0])
+    assert ExampleParser(specs)(np.zeros(0, object))["v"] == []
+
+
+def test_three_hundred_features():
+    names = [f"feature{i}" for i in range(300)]
+    rng = np.random.default_rng(0)
+    records = [encode_example({name: int(rng.integers(300)) for name in names}) for _ in range(40)]
+    check(ExampleParser({name: FixedLenFeature((), I64) for name in names[::-1]}), records)
+
+
+def test_entries_may_come_in_any_order():
+    rng = np.random.default_rng(0)
+    entries = [entry(f"key{i}", feature("int64", [i, 1000 * i])) for i in range(6)]
+    records = [example(*[entries[i] for i in rng.permutation(6)]) for _ in range(60)]
+    parser = ExampleParser({f"key{i}": FixedLenFeature((2,), I64) for i in range(6)})
+    for _ in range(12):  # until it gives up looking for layouts
+        check(parser, records)
+
+
+def test_results_are_writable_and_independent_of_each_other():
+    record = encode_example({"i": [1, 2], "f": [0.5, 1.5], "b": [b"x", b"y"]})
+    parser = ExampleParser(
+        {"i": FixedLenFeature((2,), I64), "f": FixedLenFeature((2,), np.float32), "b": FixedLenFeature((2,), bytes),
+         "d": FixedLenFeature((1,), I64, [7])}
+    )  # fmt: skip
+    for _ in range(4):
+        for result in (parser(record), parser([record] * 20), parser.parse_batch([record])):
+            for array in result.values():
+                array[...] = array.ravel()[0]
+    assert parser(record)["i"].tolist() == [1, 2]
+    assert parser(record)["d"].tolist() == [7]
+
+
+def test_two_features_may_read_one_key():
+    record = encode_example({"x": [1, 2]})
+    spec = {"x": VarLenFeature(I64), "again": RaggedFeature(I64, value_key="x")}
+    assert parse_single_example(record, spec)["again"].tolist() == [1, 2]
+    batch = parse_example([record], spec)
+    batch["x"].values[:] = 0
+    assert batch["again"].to_list() == [[1, 2]]
+
+
+def test_a_dict_of_features_may_change_between_calls():
+    record = encode_example({"x": 1, "y": 2})
+    spec = {"x": FixedLenFeature((), I64)}
+    assert parse_single_example(record, spec) == {"x": 1}
+    spec["y"] = spec.pop("x")
+    assert parse_single_example(record, spec) == {"y": 2}
+    spec["y"] = FixedLenFeature((1,), I64)
+    assert parse_example([record], spec)["y"].tolist() == [[2]]
+
+
+def test_the_parser_knows_its_spec_and_can_be_pickled():
+    specs = {"x": FixedLenFeature((2,), I64), "y": VarLenFeature(bytes)}
+    parser = ExampleParser(specs)
+    assert parser.element_spec == {"x": TensorSpec((2,), I64), "y": SparseTensorSpec((None,), bytes)}
+    record = encode_example({"x": [1, 2], "y": "a"})
+    parser([record] * 30)
+    copy = pickle.loads(pickle.dumps(parser))  # noqa: S301
+    assert copy == parser
+    assert hash(copy) == hash(parser)
+    assert copy(record)["x"].tolist() == [1, 2]
+    assert repr(ExampleParser({str(i): VarLenFeature(I64) for i in range(10)})).endswith("VarLenFeature, ... 2 more)")
+
+
+def test_threads_may_share_a_parser():
+    rng = np.random.default_rng(0)
+    records = [encode_example({"a": rng.bytes(int(rng.integers(5))), "b": int(rng.integers(999))}) for _ in range(400)]
+    parser = ExampleParser({"a": FixedLenFeature((), bytes), "b": FixedLenFeature((), I64)})
+    expected = [reference(record, parser.features) for record in records]
+    wrong = []
+
+    def work(shift):
+        for begin in range(shift, 400 - 32, 7):
+            found = parser(records[begin : begin + 32])
+            for i in range(32):
+                one = parser(records[begin + i])
+                if not expected[begin + i] == one == {name: found[name][i] for name in found}:
+                    wrong.append(begin + i)
+
+    threads = [threading.Thread(target=work, args=(shift,)) for shift in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_arguments_are_checked():
+    parser = ExampleParser({"x": VarLenFeature(I64)})
+    with pytest.raises(TypeError, match="features must be a dict"):
+        ExampleParser([VarLenFeature(I64)])
+    with pytest.raises(ValueError, match="at least one feature"):
+        ExampleParser({})
+    with pytest.raises(TypeError, match="feature 'x' must be FixedLenFeature"):
+        ExampleParser({"x": np.int64})
+    with pytest.raises(ValueError, match="needs allow_missing=True"):
+        ExampleParser({"x": FixedLenSequenceFeature((), I64)})
+    with pytest.raises(TypeError, match="got int at position 1"):
+        parser([b"", 3])
+    assert parser([np.bytes_(b"")])["x"][0].shape == (0,)
+    with pytest.raises(TypeError, match="got str"):
+        parser("abc")
+    with pytest.raises(TypeError, match=r"object array of shape \(n,\), got"):
+        parser(np.zeros((2, 2), object))
+    with pytest.raises(TypeError, match="serialized must be bytes, got list"):
+        parse_single_example([b""], {"x": VarLenFeature(I64)})
+
+
+@given(st.lists(st.one_of(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, 20_000)), max_size=50))
+def test_varints_are_unpacked(values):
+    octets = np.frombuffer(b"".join(map(varint, values)), np.uint8)
+    found, ends = unpack_varints(octets)
+    assert found.tolist() == values
+    assert len(ends) == len(values)

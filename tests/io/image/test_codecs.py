@@ -1,0 +1,506 @@
+"""Image codecs against what TensorFlow 2.21 gives for the same bytes, written out as literals."""
+
+import base64
+import struct
+import subprocess
+import sys
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset.io.image import decoders, extra
+from dataset.io.image.codecs import MAX_PIXELS, decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
+from dataset.io.image.resize import resize
+
+# 5 x 6 pixels, colours at half the size, quality 60.
+JPEG = base64.b64decode(
+    "/9j/4AAQSkZJRgABAQEBLAEsAAD/2wBDAA0JCgsKCA0LCgsODg0PEyAVExISEyccHhcgLikxMC4pLSwzOko+MzZGNywtQFdBRkxOUlNSMj5aYVpQ"
+    "YEpRUk//2wBDAQ4ODhMREyYVFSZPNS01T09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT0//wAARCAAFAAYD"
+    "ASIAAhEBAxEB/8QAFQABAQAAAAAAAAAAAAAAAAAAAAT/xAAdEAABAgcAAAAAAAAAAAAAAAAAAgUBBAYREjFB/8QAFQEBAQAAAAAAAAAAAAAAAAAA"
+    "Awb/xAAcEQACAgIDAAAAAAAAAAAAAAABBAIDAEEFItH/2gAMAwEAAhEDEQA/ALmal29MrlFN+aABJNu31zAidDQ8x+NbvK0e5z//2Q=="
+)
+JPEG_RGB = [
+    [11, 13, 0, 39, 18, 0, 82, 15, 0, 122, 10, 22, 169, 11, 25, 202, 22, 34],
+    [21, 49, 0, 50, 57, 0, 96, 56, 46, 138, 53, 72, 187, 58, 76, 219, 68, 85],
+    [19, 103, 18, 47, 110, 55, 96, 111, 116, 142, 113, 144, 192, 119, 149, 222, 128, 155],
+    [23, 163, 38, 50, 170, 73, 99, 171, 133, 149, 177, 165, 198, 182, 166, 224, 186, 167],
+    [27, 226, 1, 52, 230, 32, 100, 231, 91, 152, 239, 124, 201, 242, 120, 220, 240, 115],
+]
+JPEG_RGB_ACCURATE = [
+    [13, 12, 0, 40, 17, 0, 83, 14, 0, 123, 8, 23, 171, 10, 26, 202, 20, 35],
+    [22, 48, 0, 51, 57, 0, 98, 55, 48, 140, 52, 74, 188, 56, 77, 220, 67, 87],
+]
+JPEG_GRAY = [
+    [0, 15, 33, 45, 60, 77],
+    [29, 47, 67, 81, 99, 115],
+    [68, 85, 107, 125, 144, 159],
+    [107, 123, 145, 167, 185, 195],
+    [141, 154, 176, 200, 216, 220],
+]
+JPEG_HALF = [
+    [33, 35, 0, 118, 28, 40, 212, 32, 44],
+    [26, 138, 62, 116, 138, 179, 214, 147, 182],
+    [23, 252, 0, 114, 253, 90, 207, 255, 77],
+]
+JPEG_ROW_WITHOUT_FANCY_UPSCALING = [11, 13, 0, 26, 28, 0, 95, 5, 17, 107, 17, 29, 185, 5, 17, 202, 22, 34]
+
+GIF_ONE = base64.b64decode("R0lGODdhAgACAIEAAAD/AAoUHv8AAAAA/ywAAAAAAgACAAAIBwAFABgQICAAOw==")
+GIF_TWO = base64.b64decode(
+    "R0lGODlhAgACAIEAAAD/AAoUHv8AAAAA/yH5BAAEAAAALAAAAAACAAIAAAgHAAUAGBAgIAAh+QQBBAAEACwAAAAAAQABAIEA/wAKFB4JCQkAAP8I"
+    "BAAFBAQAOw=="
+)
+GIF_FRAMES = [
+    [[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [10, 20, 30]]],
+    [[[9, 9, 9], [0, 255, 0]], [[0, 0, 255], [10, 20, 30]]],
+]
+
+
+def png_chunk(kind, body):
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def make_png(width, height, depth, color_type, rows, extra=b""):
+    header = struct.pack(">IIBBBBB", width, height, depth, color_type, 0, 0, 0)
+    body = b"".join(b"\0" + bytes(row) for row in rows)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + png_chunk(b"IHDR", header)
+        + extra
+        + png_chunk(b"IDAT", zlib.compress(body))
+        + png_chunk(b"IEND", b"")
+    )
+
+
+def make_bmp(rows_bgr, height):
+    """Four pixels of 24 bits in two rows of two, each row filled up to 8 bytes."""
+    pixels = b"".join(bytes(row) + b"\0\0" for row in rows_bgr)
+    info = struct.pack("<IiiHHIIiiII", 40, 2, height, 1, 24, 0, len(pixels), 0, 0, 0, 0)
+    return b"BM" + struct.pack("<IHHI", 54 + len(pixels), 0, 0, 54) + info + pixels
+
+
+BMP = make_bmp([[0, 0, 255, 0, 255, 0], [255, 0, 0, 30, 20, 10]], height=-2)
+PNG = make_png(2, 2, 8, 2, [[255, 0, 0, 0, 255, 0], [0, 0, 255, 10, 20, 30]])
+ROWS, COLUMNS = np.mgrid[:40, :50]
+PICTURE = np.stack([2 * ROWS + COLUMNS, 3 * ROWS, 4 * COLUMNS], axis=-1).astype(np.uint8)
+
+
+# JPEG -----------------------------------------------------------------------------------------------------------------
+
+
+def test_jpeg_pixels_are_those_of_tensorflow():
+    image = decode_jpeg(JPEG)
+    assert image.shape == (5, 6, 3)
+    assert image.dtype == np.uint8
+    assert image.flags.writeable
+    assert image.reshape(5, -1).tolist() == JPEG_RGB
+    np.testing.assert_array_equal(image, decode_jpeg(JPEG, 3))
+
+
+def test_jpeg_with_the_accurate_dct():
+    image = decode_jpeg(JPEG, dct_method="INTEGER_ACCURATE")
+    assert image[:2].reshape(2, -1).tolist() == JPEG_RGB_ACCURATE
+    np.testing.assert_array_equal(decode_jpeg(JPEG, dct_method="INTEGER_FAST"), decode_jpeg(JPEG))
+
+
+def test_jpeg_as_grayscale():
+    image = decode_jpeg(JPEG, channels=1)
+    assert image.shape == (5, 6, 1)
+    assert image[..., 0].tolist() == JPEG_GRAY
+
+
+def test_a_grayscale_jpeg_has_one_channel_or_three_equal_ones():
+    gray = encode_jpeg(PICTURE[..., :1])
+    assert decode_jpeg(gray).shape == (*PICTURE.shape[:2], 1)
+    np.testing.assert_array_equal(decode_jpeg(gray, 3), np.repeat(decode_jpeg(gray), 3, axis=-1))
+
+
+def test_jpeg_ratio_decodes_at_a_fraction_of_the_size_rounded_up():
+    assert decode_jpeg(JPEG, ratio=2).reshape(3, -1).tolist() == JPEG_HALF
+    assert decode_jpeg(JPEG, ratio=8).shape == (1, 1, 3)
+
+
+def test_jpeg_without_fancy_upscaling():
+    assert decode_jpeg(JPEG, fancy_upscaling=False)[0].ravel().tolist() == JPEG_ROW_WITHOUT_FANCY_UPSCALING
+
+
+def test_exif_orientation_is_not_applied():
+    tiff = b"II*\0\x08\0\0\0" + struct.pack("<HHHIHHI", 1, 0x112, 3, 1, 6, 0, 0)
+    body = b"Exif\0\0" + tiff
+    turned = JPEG[:20] + b"\xff\xe1" + struct.pack(">H", len(body) + 2) + body + JPEG[20:]
+    np.testing.assert_array_equal(decode_jpeg(turned), decode_jpeg(JPEG))
+
+
+def test_harmless_damage_decodes_to_within_three_of_tensorflow():
+    image = decode_jpeg(JPEG[:-2] + b"junk" + JPEG[-2:])
+    assert image.shape == (5, 6, 3)
+    assert np.abs(image.reshape(5, -1).astype(int) - JPEG_RGB).max() <= 3
+
+
+@pytest.mark.parametrize(("options", "shape"), [({"ratio": 2}, (3, 3, 3)), ({"channels": 1}, (5, 6, 1))])
+def test_harmless_damage_leaves_the_options_in_force(options, shape):
+    assert decode_jpeg(JPEG[:-2] + b"junk" + JPEG[-2:], **options).shape == shape
+
+
+def test_a_truncated_jpeg_can_be_recovered():
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    whole = encode_jpeg(noise, chroma_downsampling=False)
+    cut = whole[: len(whole) * 3 // 4]
+    with pytest.raises(ValueError, match=r"decode_jpeg\(\): the JPEG bytes are cut short"):
+        decode_jpeg(cut)
+    recovered = decode_jpeg(cut, try_recover_truncated=True)
+    np.testing.assert_array_equal(recovered[:40], decode_jpeg(whole)[:40])
+    assert recovered.shape == noise.shape
+    assert (recovered[-1] == recovered[-1, -1]).all()  # nothing is known of the last row
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"optimize_size": True}])
+@pytest.mark.parametrize(("quality", "chroma_downsampling", "error"), [(100, False, 6), (95, True, 12)])
+def test_jpeg_round_trip_stays_close(options, quality, chroma_downsampling, error):
+    back = decode_jpeg(encode_jpeg(PICTURE, quality, chroma_downsampling=chroma_downsampling, **options))
+    assert np.abs(back.astype(int) - PICTURE).max() <= error
+
+
+def test_jpeg_options_make_the_files_that_they_promise():
+    sizes = {
+        name: len(encode_jpeg(PICTURE, **options))
+        for name, options in {
+            "plain": {},
+            "optimized": {"optimize_size": True},
+            "rough": {"quality": 20},
+            "full colour": {"chroma_downsampling": False},
+        }.items()
+    }
+    assert sizes["optimized"] < sizes["plain"] < sizes["full colour"]
+    assert sizes["rough"] < sizes["plain"]
+    assert b"\xff\xc2" in encode_jpeg(PICTURE, progressive=True)  # the marker of a progressive frame
+    np.testing.assert_array_equal(
+        decode_jpeg(encode_jpeg(PICTURE, optimize_size=True)), decode_jpeg(encode_jpeg(PICTURE))
+    )
+
+
+def test_encoders_take_any_memory_layout():
+    turned = PICTURE[::-1, ::2]
+    np.testing.assert_array_equal(decode_png(encode_png(turned)), turned)
+    assert encode_jpeg(turned) == encode_jpeg(turned.copy())
+    deep = PICTURE.astype(">u2")
+    np.testing.assert_array_equal(decode_png(encode_png(deep), dtype=np.uint16), deep)
+
+
+# PNG ------------------------------------------------------------------------------------------------------------------
+
+RGBA = make_png(2, 1, 8, 6, [[10, 20, 30, 0, 200, 100, 50, 128]])
+GRAY_ALPHA = make_png(2, 1, 8, 4, [[40, 0, 90, 255]])
+GRAY = make_png(2, 1, 8, 0, [[40, 200]])
+RGB = make_png(2, 1, 8, 2, [[10, 20, 30, 200, 100, 50]])
+COLORS = png_chunk(b"PLTE", bytes([1, 2, 3, 200, 100, 50]))
+PALETTE = make_png(2, 1, 8, 3, [[0, 1]], COLORS)
+PALETTE_ALPHA = make_png(2, 1, 8, 3, [[0, 1]], COLORS + png_chunk(b"tRNS", bytes([7])))
+
+
+@pytest.mark.parametrize(
+    ("content", "channels", "pixels"),
+    [
+        (RGBA, 0, [[10, 20, 30, 0], [200, 100, 50, 128]]),
+        (RGBA, 1, [[18], [124]]),
+        (RGBA, 3, [[10, 20, 30], [200, 100, 50]]),
+        (RGBA, 4, [[10, 20, 30, 0], [200, 100, 50, 128]]),
+        (GRAY_ALPHA, 0, [[40, 0], [90, 255]]),
+        (GRAY_ALPHA, 1, [[40], [90]]),
+        (GRAY_ALPHA, 3, [[40, 40, 40], [90, 90, 90]]),
+        (GRAY_ALPHA, 4, [[40, 40, 40, 0], [90, 90, 90, 255]]),
+        (GRAY, 0, [[40], [200]]),
+        (GRAY, 1, [[40], [200]]),
+        (GRAY, 3, [[40, 40, 40], [200, 200, 200]]),
+        (GRAY, 4, [[40, 40, 40, 255], [200, 200, 200, 255]]),
+        (RGB, 0, [[10, 20, 30], [200, 100, 50]]),
+        (RGB, 1, [[18], [124]]),
+        (RGB, 3, [[10, 20, 30], [200, 100, 50]]),
+        (RGB, 4, [[10, 20, 30, 255], [200, 100, 50, 255]]),
+        (PALETTE, 0, [[1, 2, 3], [200, 100, 50]]),
+        (PALETTE, 1, [[1], [124]]),
+        (PALETTE, 3, [[1, 2, 3], [200, 100, 50]]),
+        (PALETTE_ALPHA, 0, [[1, 2, 3, 7], [200, 100, 50, 255]]),
+        (PALETTE_ALPHA, 1, [[1], [124]]),
+        (PALETTE_ALPHA, 3, [[1, 2, 3], [200, 100, 50]]),
+        # Here TensorFlow leaves the fourth channel of a palette image undefined.
+        (PALETTE, 4, [[1, 2, 3, 255], [200, 100, 50, 255]]),
+    ],
+)
+def test_png_channels_are_those_of_tensorflow(content, channels, pixels):
+    image = decode_png(content, channels)
+    assert image.dtype == np.uint8
+    assert image.flags.writeable
+    assert image.tolist() == [pixels]
+    np.testing.assert_array_equal(decode_image(content, channels), image)
+    np.testing.assert_array_equal(decode_png(content, channels, np.uint16), image.astype(np.uint16) * 257)
+
+
+@pytest.mark.parametrize(
+    ("channels", "deep", "shallow"),
+    [
+        (0, [258, 30000, 65535, 4660], [1, 117, 255, 18]),
+        (1, [25160], [98]),
+        (3, [258, 30000, 65535], [1, 117, 255]),
+        (4, [258, 30000, 65535, 4660], [1, 117, 255, 18]),
+    ],
+)
+def test_png_of_16_bits(channels, deep, shallow):
+    content = make_png(1, 1, 16, 6, [struct.pack(">4H", 258, 30000, 65535, 4660)])
+    assert decode_png(content, channels, np.uint16).tolist() == [[deep]]
+    assert decode_png(content, channels).tolist() == [[shallow]]
+
+
+def test_chunks_that_change_pixels_are_kept_and_others_left_out():
+    gamma = png_chunk(b"gAMA", struct.pack(">I", 30000))
+    plain = make_png(3, 1, 8, 2, [range(9)])
+    assert decode_png(plain, 1).ravel().tolist() == [0, 3, 6]
+    assert decode_png(make_png(3, 1, 8, 2, [range(9)], gamma), 1).ravel().tolist() == [0, 0, 0]  # as in TensorFlow
+    animated = png_chunk(b"acTL", struct.pack(">II", 9, 0)) + png_chunk(b"tEXt", b"a\0b")
+    np.testing.assert_array_equal(decode_png(make_png(3, 1, 8, 2, [range(9)], animated)), decode_png(plain))
+
+
+def test_png_of_few_bits_fills_the_range():
+    assert decode_png(make_png(4, 1, 2, 0, [[0b00011011]])).ravel().tolist() == [0, 85, 170, 255]
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("compression", [-1, 0, 9])
+def test_png_round_trip_is_exact(channels, dtype, compression):
+    image = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, (7, 5, channels), dtype, endpoint=True)
+    np.testing.assert_array_equal(decode_png(encode_png(image, compression), dtype=dtype), image)
+
+
+def test_png_compression_makes_smaller_files():
+    assert len(encode_png(PICTURE, 9)) < len(encode_png(PICTURE, 0))
+
+
+# decode_image ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", [PNG, BMP], ids=["png", "bmp"])
+def test_decode_image_finds_the_format(content):
+    assert decode_image(content).tolist() == GIF_FRAMES[0]
+    assert decode_image(content, 3).tolist() == GIF_FRAMES[0]
+    assert decode_image(content, 4)[..., 3].tolist() == [[255, 255], [255, 255]]
+    assert decode_image(content, 1).shape == (2, 2, 1)
+    assert decode_image(JPEG).reshape(5, -1).tolist() == JPEG_RGB
+
+
+def test_a_bmp_may_run_from_bottom_to_top():
+    assert decode_image(make_bmp([[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]], height=2))[0, 0].tolist() == [9, 8, 7]
+
+
+def test_a_gif_has_frames():
+    assert decode_image(GIF_TWO).tolist() == GIF_FRAMES
+    assert decode_image(GIF_ONE).tolist() == GIF_FRAMES[:1]
+    assert decode_image(GIF_TWO, 3, expand_animations=False).tolist() == GIF_FRAMES[0]
+
+
+def test_decode_jpeg_and_decode_png_read_each_other_and_still_gifs():
+    for decode in (decode_jpeg, decode_png):
+        assert decode(PNG).tolist() == GIF_FRAMES[0]
+        assert decode(JPEG).reshape(5, -1).tolist() == JPEG_RGB
+        assert decode(GIF_ONE).tolist() == GIF_FRAMES[0]
+        with pytest.raises(ValueError, match=rf"{decode.__name__}\(\): the GIF has 2 frames. Use decode_image\(\)"):
+            decode(GIF_TWO)
+        with pytest.raises(ValueError, match="must be a JPEG, PNG or GIF image"):
+            decode(BMP)
+
+
+def test_other_byte_buffers_are_read_too():
+    for buffer in (bytearray(PNG), memoryview(PNG), np.bytes_(PNG)):
+        assert decode_image(buffer).tolist() == GIF_FRAMES[0]
+
+
+# Bad bytes ------------------------------------------------------------------------------------------------------------
+
+SAMPLES = {
+    "jpeg": JPEG,
+    "progressive jpeg": encode_jpeg(PICTURE[:9, :9], progressive=True),
+    "png": RGBA,
+    "palette png": PALETTE_ALPHA,
+    "gif": GIF_TWO,
+    "bmp": BMP,
+}
+
+
+def image_or_none(content, **options):
+    """Decode; on failure insist on the library's own words."""
+    try:
+        return decode_image(content, **options)
+    except ValueError as error:
+        message = str(error)
+    assert message.startswith("decode_image(): ")
+    return None
+
+
+@pytest.mark.parametrize("content", SAMPLES.values(), ids=SAMPLES)
+def test_every_prefix_is_an_error_or_an_image(content):
+    whole = decode_image(content)
+    images = [image_or_none(content[:length]) for length in range(len(content))]
+    assert images[0] is None
+    assert all(image is None or image.shape == whole.shape for image in images)
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "progressive jpeg", "bmp"])
+def test_a_file_that_lacks_its_end_is_an_error(kind):
+    with pytest.raises(ValueError, match="cut short or corrupt"):
+        decode_image(SAMPLES[kind][:-9])
+
+
+@settings(deadline=None)  # the first example pays for the import of the extra
+@given(st.sampled_from(list(SAMPLES.values())), st.data())
+def test_flipped_bytes_are_an_error_or_an_image(content, data):
+    damaged = bytearray(content)
+    spots = st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255))
+    for position, value in data.draw(st.lists(spots, min_size=1, max_size=4)):
+        damaged[position] = value
+    image = image_or_none(bytes(damaged), max_pixels=2**16)
+    if image is not None:
+        assert image.dtype == np.uint8
+        assert image.ndim in {3, 4}
+        assert image[..., 0].size <= 2**16
+
+
+@settings(deadline=None)  # the first example pays for the import of the extra
+@given(st.sampled_from([b"", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"BM"]), st.binary(max_size=64))
+def test_noise_is_an_error_or_an_image(magic, noise):
+    image = image_or_none(magic + noise, max_pixels=2**16)
+    assert image is None or image[..., 0].size <= 2**16
+
+
+HUGE_SIZES = {
+    "PNG": make_png(2**31 - 1, 2**31 - 1, 8, 2, []),
+    "JPEG": JPEG.replace(b"\x08\x00\x05\x00\x06", b"\x08\xff\xff\xff\xff"),
+    "GIF": GIF_TWO[:6] + b"\xff\xff\xff\xff" + GIF_TWO[10:],
+    "BMP": BMP[:18] + struct.pack("<ii", 2**31 - 1, -(2**31)) + BMP[26:],
+}
+
+
+@pytest.mark.parametrize("kind", HUGE_SIZES)
+def test_a_declared_size_is_checked_before_memory_is_taken(kind):
+    with pytest.raises(
+        ValueError, match=rf"the {kind} header declares \d+ x \d+ pixels, more than max_pixels = {MAX_PIXELS}"
+    ):
+        decode_image(HUGE_SIZES[kind])
+
+
+@pytest.mark.parametrize("content", [JPEG, PNG, GIF_TWO, BMP], ids=["jpeg", "png", "gif", "bmp"])
+def test_max_pixels_is_the_callers_to_set(content):
+    image = decode_image(content)
+    pixels = image[..., 0].size
+    np.testing.assert_array_equal(decode_image(content, max_pixels=pixels), image)
+    with pytest.raises(ValueError, match=f"max_pixels = {pixels - 1}"):
+        decode_image(content, max_pixels=pixels - 1)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        RGBA[:33] + b"\x7f\xff\xff\xff" + RGBA[37:],
+        RGBA[:-12] + RGBA[8:33] + RGBA[-12:],
+        RGBA[:-12],
+        make_png(2, 1, 8, 6, [bytes(8)], png_chunk(b"CODE", b"")),
+    ],
+    ids=["a chunk longer than the file", "a second header", "no end", "a necessary chunk of unknown kind"],
+)
+def test_png_chunks_are_checked_before_the_decoder_takes_memory_for_them(monkeypatch, content):
+    calls = []
+    monkeypatch.setattr(decoders, "opencv_decode", lambda *args: calls.append(args))
+    with pytest.raises(ValueError, match=r"decode_png\(\): the PNG bytes are cut short or corrupt \(\d+ bytes"):
+        decode_png(content)
+    assert not calls
+
+
+def test_an_empty_declared_size_is_corrupt():
+    with pytest.raises(ValueError, match="the PNG header declares 0 x 7 pixels"):
+        decode_png(make_png(7, 0, 8, 2, []))
+
+
+# Bad arguments --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("decode", [decode_jpeg, decode_png, decode_image])
+def test_what_is_not_an_image_is_refused(decode):
+    name = decode.__name__
+    with pytest.raises(ValueError, match=rf"{name}\(\): contents must be a JPEG, .* got 0 bytes\."):
+        decode(b"")
+    with pytest.raises(ValueError, match=rf"{name}\(\): .* got 5 bytes beginning with b'hello'"):
+        decode(b"hello")
+    with pytest.raises(TypeError, match=rf"{name}\(\): contents must be the bytes of one image, got str"):
+        decode("hello")
+    with pytest.raises(TypeError, match=r"got ndarray\. Decode images one at a time, before batch\(\)"):
+        decode(np.array([JPEG], dtype=object))
+    with pytest.raises(ValueError, match=rf"{name}\(\): channels must be 0 .* got 2"):
+        decode(JPEG, channels=2)
+    with pytest.raises(ValueError, match=rf"{name}\(\): a JPEG image has no alpha channel"):
+        decode(JPEG, channels=4)
+    with pytest.raises(ValueError, match=rf"{name}\(\): a GIF image is decoded to RGB"):
+        decode(GIF_ONE, channels=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: decode_jpeg(JPEG, ratio=3), "ratio must be 1, 2, 4 or 8, got 3"),
+        (lambda: decode_jpeg(JPEG, dct_method="FAST"), "dct_method must be .* got 'FAST'"),
+        (lambda: decode_png(PNG, dtype=np.float32), "dtype must be np.uint8 or np.uint16"),
+        (lambda: encode_jpeg(PICTURE, 101), r"encode_jpeg\(\): quality must be from 0 to 100, got 101"),
+        (lambda: encode_png(PICTURE, 10), r"encode_png\(\): compression must be from -1 to 9, got 10"),
+        (lambda: encode_jpeg(PICTURE.astype(float)), r"encode_jpeg\(\): image must be uint8, got float64"),
+        (lambda: encode_png(PICTURE.astype(np.int8)), r"encode_png\(\): image must be uint8 or uint16, got int8"),
+        (lambda: encode_jpeg(PICTURE[..., 0]), r"shape \(height, width, 1 or 3\) and pixels, got \(40, 50\)"),
+        (lambda: encode_jpeg(PICTURE[None]), r"shape \(height, width, 1 or 3\)"),
+        (lambda: encode_png(PICTURE[..., :2]), r"shape \(height, width, 1, 3 or 4\) .* got \(40, 50, 2\)"),
+        (lambda: encode_png(PICTURE[:0]), r"and pixels, got \(0, 50, 3\)"),
+        (lambda: encode_jpeg(np.zeros((1, 70_000, 1), np.uint8)), r"can't hold an image of shape \(1, 70000, 1\)"),
+    ],
+)
+def test_bad_arguments_say_what_would_be_right(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# The library around it ------------------------------------------------------------------------------------------------
+
+
+def test_threads_decode_and_resize_what_one_thread_does():
+    contents = [encode_jpeg(np.roll(PICTURE, k, axis=0)) for k in range(8)] + [
+        encode_png(np.roll(PICTURE, k, axis=1)) for k in range(8)
+    ]
+
+    def work(content):
+        return resize(decode_image(content), (21, 17))
+
+    expected = [work(content) for content in contents]
+    with ThreadPoolExecutor(4) as pool:
+        for result, wanted in zip(pool.map(work, contents * 5), expected * 5, strict=True):
+            np.testing.assert_array_equal(result, wanted)
+
+
+def test_the_extra_is_imported_at_the_first_call_only():
+    script = (
+        "import sys, dataset, dataset.io.image.codecs as image; "
+        "assert not {'cv2', 'simplejpeg'} & set(sys.modules); "
+        "import numpy as np; image.encode_png(np.zeros((1, 1, 1), np.uint8)); "
+        "assert 'cv2' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("library", "call"), [("simplejpeg", lambda: decode_jpeg(JPEG)), ("cv2", lambda: resize(PICTURE, (2, 2)))]
+)
+def test_a_missing_extra_is_named(monkeypatch, library, call):
+    monkeypatch.setitem(sys.modules, library, None)
+    extra.library.cache_clear()
+    try:
+        with pytest.raises(ImportError, match=rf'{library}, .*pip install "dataset-combinators\[images\]"'):
+            call()
+    finally:
+        extra.library.cache_clear()

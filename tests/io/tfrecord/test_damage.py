@@ -1,0 +1,193 @@
+"""Damaged TFRecord files: wrong records never come out, those before the damage always do, and errors say where."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import random
+import tempfile
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tfrecord_files import COMPRESS, GOLDEN, KINDS, assorted, frame, frames, header, read
+
+from dataset.errors import DataLossError
+from dataset.io.tfrecord.reader import TFRecordFile
+
+
+@pytest.mark.parametrize(
+    "count", [5, 60]
+)  # so few that frames are verified one by one, so many that it is done at once
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize("block", [None, 200])
+def test_a_changed_byte_is_found_in_its_record(count, equal, block, save):
+    records = [b"%020d" % i for i in range(count)] if equal else assorted(count)
+    content = frames(records)
+    owner = [index for index, record in enumerate(records) for _ in frame(record)]
+    offsets = [0, *itertools.accumulate(len(frame(record)) for record in records)]
+    for place, number in enumerate(owner):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        found, error = read(TFRecordFile(save(damaged), buffer_size=block))
+        assert found == records[:number]
+        assert (error.record, error.offset) == (number, offsets[number])
+
+
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+def test_a_changed_byte_of_a_compressed_file_never_gives_wrong_records(kind, save):
+    records = assorted(60)
+    content = COMPRESS[kind](frames(records))
+    silent = 0
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        found, error = read(TFRecordFile(save(damaged), kind))
+        assert found == records[: len(found)]
+        assert error is None or error.record == len(found)
+        silent += error is None
+        assert error is not None or found == records
+    assert silent <= 7  # time, level and system in gzip's header (6 bytes), and the bits that fill deflate's last byte
+
+
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+def test_damage_far_into_a_compressed_file_loses_no_record_before_it(kind, save):
+    """The call of zlib that fails drops what it had inflated; those records must not be lost."""
+    records = [random.Random(i).randbytes(100) for i in range(3000)]
+    content = bytearray(COMPRESS[kind](frames(records)))
+    content[-6 if kind == "GZIP" else -2] ^= 1  # the stream's own checksum: every record is sound
+    found, error = read(TFRecordFile(save(content), kind))
+    assert found == records
+    assert error.record == len(records)
+    assert "corrupt" in str(error)
+
+
+@pytest.mark.parametrize("block", [None, 50])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cut_file_gives_the_whole_records_and_says_so(kind, block, save):
+    records = assorted(40)
+    content = COMPRESS[kind](frames(records))
+    boundaries = {0, *itertools.accumulate(len(frame(record)) for record in records)} if not kind else {0}
+    for length in range(len(content)):
+        found, error = read(TFRecordFile(save(content[:length]), kind, block))
+        assert found == records[: len(found)]
+        assert (error is None) == (length in boundaries)
+        assert error is None or (error.record == len(found) and "cut" in str(error))
+
+
+@pytest.mark.parametrize("verify", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("length", [2**63, 2**64 - 1, 2**40, 10_000_000, 1000])
+def test_a_length_that_cannot_be_is_not_believed(length, kind, verify, save):
+    """Its checksum is right, so only the file's size can tell."""
+    content = COMPRESS[kind](frames([b"good"]) + header(length) + b"tail")
+    tracemalloc.start()
+    try:
+        found, error = read(TFRecordFile(save(content), kind, 4096, verify))
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+    assert found == [b"good"]
+    assert (error.record, error.offset) == (1, 20)
+    assert f"its header announces {length} bytes" in str(error)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_length_beyond_the_file_does_not_read_the_rest_of_it_into_memory(kind, save):
+    content = COMPRESS[kind](header(2**40) + random.Random(1).randbytes(8 << 20))
+    tracemalloc.start()
+    try:
+        found, error = read(TFRecordFile(save(content), kind))
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000
+    finally:
+        tracemalloc.stop()
+    assert found == []
+    assert "at most" in str(error)
+
+
+@settings(deadline=None, max_examples=200)
+@given(content=st.binary(max_size=400), kind=st.sampled_from(KINDS), verify=st.booleans(), lengths=st.booleans())
+def test_no_bytes_at_all_make_the_reader_hang_or_crash(content, kind, verify, lengths):
+    if lengths:  # let it come further than the first eight bytes
+        content = b"".join(header(byte) + bytes(byte % 7) for byte in content[:9]) + content
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a")
+        path.write_bytes(content)
+        read(TFRecordFile(path, kind, 64, verify))
+
+
+@settings(deadline=None, max_examples=150)
+@given(data=st.data(), count=st.integers(30, 80))
+def test_any_damage_of_several_fields_is_found_at_the_first(data, count):
+    records = assorted(count)
+    content = bytearray(frames(records))
+    places = data.draw(st.sets(st.integers(0, len(content) - 1), min_size=1, max_size=20))
+    for place in places:
+        content[place] ^= data.draw(st.integers(1, 255))
+    owner = [index for index, record in enumerate(records) for _ in frame(record)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a")
+        path.write_bytes(content)
+        found, error = read(TFRecordFile(path))
+    assert found == records[: owner[min(places)]]
+    assert error.record == len(found)
+
+
+def test_blocks_of_zeros_and_repeated_damage_are_found(save):
+    """Holes in a file, and the same wrong bit in every record, as a bad buffer makes them."""
+    records = [b"%020d" % i for i in range(1000)]
+    content = bytearray(frames(records))
+    for start in (0, 36 * 100, 36 * 999):
+        holed = bytearray(content)
+        holed[start:] = bytes(len(content) - start)
+        assert len(read(TFRecordFile(save(holed)))[0]) == start // 36
+    content[36 * 7 + 20 :: 36] = bytes(byte ^ 4 for byte in content[36 * 7 + 20 :: 36])
+    assert len(read(TFRecordFile(save(content)))[0]) == 7
+
+
+def test_without_verifying_wrong_checksums_pass(save):
+    content = bytearray(frames([b"one", b"two"] * 30))
+    content[8] ^= 1  # of a length
+    content[12] ^= 1  # data
+    content[-1] ^= 1  # of data
+    found, error = read(TFRecordFile(save(content), verify=False))
+    assert error is None
+    assert found == [b"nne", b"two", *[b"one", b"two"] * 29]
+
+
+def test_errors_say_what_is_wrong_and_where(save):
+    path = save(frames([b"one", b"two"])[:-2])
+    with TFRecordFile(path) as file:
+        file.records(1)
+        with pytest.raises(DataLossError) as caught:
+            file.records(1)
+    assert str(caught.value) == (
+        f"{path}, record 1, at byte 19: a record is cut: its header announces 3 bytes and a checksum of 4, "
+        "but 5 bytes follow; the file's copy or its writer may not have finished"
+    )
+    assert (caught.value.path, caught.value.offset, caught.value.record) == (str(path), 19, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "words"),
+    [
+        (b"a text file, not a TFRecord file", "", "checksum of a record's length is wrong.*is this a TFRecord file?"),
+        (b"short", "", "header is cut: 12 bytes expected, 5 left in the file; is this a TFRecord file?"),
+        (GOLDEN["GZIP"], "", 'starts like a GZIP stream: pass compression_type="GZIP"'),
+        (GOLDEN["GZIP"][:9], "", 'starts like a GZIP stream: pass compression_type="GZIP"'),
+        (GOLDEN["ZLIB"], "", 'starts like a ZLIB stream: pass compression_type="ZLIB"'),
+        (GOLDEN[""], "GZIP", "is this a GZIP file? else pass compression_type=None"),
+        (GOLDEN["ZLIB"], "GZIP", "is this a GZIP file? else pass compression_type='ZLIB'"),
+        (GOLDEN["GZIP"], "ZLIB", "is this a ZLIB file? else pass compression_type='GZIP'"),
+        (GOLDEN["GZIP"] + b"garbage", "GZIP", "corrupt .* after 1 whole stream"),
+        (GOLDEN["GZIP"][:-1], "GZIP", "the GZIP stream is cut short"),
+        (gzip.compress(b"text of some length"), "GZIP", "length is wrong.*is this a TFRecord file?"),
+    ],
+)
+def test_a_file_of_another_kind_is_recognised(content, kind, words, save):
+    _, error = read(TFRecordFile(save(content), kind))
+    pattern = words.replace("?", r"\?")
+    with pytest.raises(DataLossError, match=pattern):
+        raise error
