@@ -53,6 +53,6 @@ def _is_allowed(instruction: dis.Instruction) -> bool:
     name = instruction.opname
     if name == "BINARY_OP":
         return instruction.argrepr in _BINARY
-    if name in {"LOAD_CONST", "LOAD_SMALL_INT"}:
+    if name in {"LOAD_CONST", "LOAD_SMALL_INT", "RETURN_CONST"}:
         return type(instruction.argval) in {int, float, bool}
     return name in _PLAIN or name in _ARGUMENT
