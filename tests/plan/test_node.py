@@ -165,7 +165,7 @@ def test_a_module_whose_name_begins_like_the_library_is_the_users_code(tmp_path)
 
 def test_interactive_code_has_an_origin_too():
     namespace = {"__name__": "__main__", "Dataset": Dataset}
-    exec(compile("\n\nmade = Dataset.range(3)", "<stdin>", "exec"), namespace)  # noqa: S102  # as the prompt does
+    exec(compile("\n\nmade = Dataset.range(3)", "<stdin>", "exec"), namespace)  # as the prompt does
     assert str(namespace["made"].plan.origin) == "<stdin>:3"
 
 

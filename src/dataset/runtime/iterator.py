@@ -172,8 +172,8 @@ def probed_spec(node: Node) -> Any:
     found = probe(node)
     if not found:
         raise SpecError(
-            f"{node.located()}: what comes out can only be told by making an element, and there is none; from_generator "
-            "can declare it with output_signature"
+            f"{node.located()}: what comes out can only be told by making an element, and there is none; "
+            "from_generator can declare it with output_signature"
         )
     return spec_of(found[0])
 
