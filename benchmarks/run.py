@@ -1,6 +1,6 @@
 """Measures every workload with every library, side by side, and prints ratios of medians.
 
-    python benchmarks/run.py [--runs 7] [--only TEXT]
+    python benchmarks/run.py [--runs 9] [--only TEXT]
 
 Each library works in a process of its own, started once, so that imports and tracing are not measured and no library's
 threads run beside another's work. The libraries take turns, run by run, so that a machine that gets slower or faster
@@ -27,7 +27,7 @@ from workloads import LIBRARIES, WORKLOADS, make_data
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=7, help="counted runs of each library")
+    parser.add_argument("--runs", type=int, default=9, help="counted runs of each library")
     parser.add_argument("--only", default="", help="only workloads with this text in their name")
     parser.add_argument("--libraries", default=",".join(LIBRARIES), help="comma-separated")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
