@@ -29,13 +29,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=9, help="counted runs of each library")
     parser.add_argument("--only", default="", help="only workloads with this text in their name")
-    parser.add_argument("--libraries", default=",".join(LIBRARIES), help="comma-separated")
+    parser.add_argument("--libraries", default="", help="some of them, with / between")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         work(Path(arguments.worker))
         return
-    libraries = arguments.libraries.split(",")
+    libraries = arguments.libraries.split("/") if arguments.libraries else LIBRARIES
     with tempfile.TemporaryDirectory() as folder:
         make_data(Path(folder))
         workers = {library: Worker(library, folder) for library in libraries}
@@ -67,7 +67,7 @@ def report(name: str, speeds: dict[str, list[float]]) -> None:
         median = statistics.median(values)
         spread = f"({min(values):,.0f} to {max(values):,.0f})"
         ratio = "" if library == "dataset" or ours is None else f"dataset is {ours / median:.2f} times as fast"
-        print(f"  {library:<10}{median:>14,.0f}  {spread:<28}{ratio}")
+        print(f"  {library:<18}{median:>14,.0f}  {spread:<28}{ratio}")
     print(flush=True)
 
 

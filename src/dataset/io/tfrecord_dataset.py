@@ -15,6 +15,7 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.pending import Pending
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +48,13 @@ class TFRecordOperator(UnaryOperator):
         super().__init__(source)
         self.node = node
         self.file: TFRecordFile | None = None
+        self._pending = Pending()  # a damage behind records that came first
 
     def pull(self, n: int) -> Chunk | None:
+        return self._pending.give(n) if self._pending else self._pending.collect(self._read, n)
+
+    def _read(self, n: int) -> Chunk | None:
+        """Up to ``n`` records of one block."""
         while True:
             if self.file is None:
                 name = self.source.pull(1)
@@ -80,10 +86,11 @@ class TFRecordOperator(UnaryOperator):
         if self.file is not None:
             offset, record = self.file.tell()
             place = {"path": self.file.path, "offset": offset, "record": record}
-        return {**super().state_dict(), "file": place}
+        return {**super().state_dict(), "file": place, "pending": self._pending.save()}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
+        self._pending.load(state["pending"], lambda: self.node.element_spec)
         place = state["file"]
         if place is not None:
             self.file = self._open(place["path"].encode())

@@ -82,22 +82,7 @@ class InterleaveOperator(UnaryOperator):
     def pull(self, n: int) -> Chunk | None:
         if self._pending:
             return self._pending.give(n)
-        parts: list[Chunk] = []
-        have = 0
-        while have < n:
-            try:
-                part = self._rounds(n - have) or self._next(n - have)
-            except BaseException as error:
-                if parts and isinstance(error, Exception):
-                    self._pending.put(error)
-                    break
-                self._pending.extend(parts)  # an interrupt comes out at once, and loses nothing
-                raise
-            if part is None:
-                break
-            parts.append(part)
-            have += part.length
-        return Chunk.concatenate(parts) if parts else None
+        return self._pending.collect(lambda wanted: self._rounds(wanted) or self._next(wanted), n)
 
     def _next(self, n: int) -> Chunk | None:
         """Up to ``n`` elements from the dataset whose turn it is, or the next that has any."""

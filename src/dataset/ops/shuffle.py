@@ -20,6 +20,7 @@ from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.plan.structure import Structure
 from dataset.runtime.chunk import Array, Chunk, Column, Remainder, object_column
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.pending import Pending
 from dataset.runtime.rng import EpochCounter, Stream, resolve_seed
 from dataset.runtime.state import load_chunk, save_chunk
 
@@ -78,9 +79,15 @@ class ShuffleOperator(UnaryOperator):
         self._rest: Chunk | None = None  # once the input has ended: what is left, in its order
         self._given = 0  # of the rest
         self._ahead = Remainder()  # shuffled, and not asked for yet
+        self._pending = Pending()  # an exception behind elements that came first
         self._step = 1  # elements to shuffle at once, at least
 
     def pull(self, n: int) -> Chunk | None:
+        if self._pending:
+            return self._pending.give(n)
+        return self._pending.collect(self._give_ahead, n) if self._step > 1 else self._give_ahead(n)
+
+    def _give_ahead(self, n: int) -> Chunk | None:
         if not self._ahead:
             self._ahead = Remainder(self._next(max(n, self._step)))
         return self._ahead.give(n)
@@ -169,6 +176,7 @@ class ShuffleOperator(UnaryOperator):
             "given": self._given,
             "held": save_chunk(held if held is not None and held.length else None),
             "ahead": save_chunk(self._ahead.rest()),
+            "pending": self._pending.save(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -180,6 +188,7 @@ class ShuffleOperator(UnaryOperator):
         self._hole, self._given = int(state["hole"]), int(state["given"])
         held = load_chunk(state["held"], lambda: self.node.source.element_spec)
         self._ahead = Remainder(load_chunk(state["ahead"], lambda: self.node.source.element_spec))
+        self._pending.load(state["pending"], lambda: self.node.source.element_spec)
         stage = state["stage"]
         if stage == "giving" and held is not None and held.length == self.size and -1 <= self._hole < self.size:
             self._buffer = _Buffer(held)

@@ -78,7 +78,7 @@ def canonical_array(value: Any) -> Array:
     array = value if isinstance(value, np.ndarray) else _as_array(value)
     if array.dtype.kind in "SU":
         array = array.astype(object)
-    if array.dtype == object and any(isinstance(item, str) for item in array.flat):
+    if array.dtype == object and any(issubclass(kind, str) for kind in set(map(type, array.flat))):
         encoded = object_column([item.encode() if isinstance(item, str) else item for item in array.flat])
         array = encoded.reshape(array.shape)
     return array

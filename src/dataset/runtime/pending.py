@@ -7,7 +7,7 @@ first. A saved state holds it by value.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dataset.runtime.chunk import Chunk, Remainder
@@ -56,6 +56,29 @@ class Pending:
             self._front = Remainder(self._items.popleft())  # type: ignore[arg-type]  # just tested
             return self._front.give(1 << 62)
         return None
+
+    def collect(self, pull: Callable[[int], Chunk | None], n: int) -> Chunk | None:
+        """``n`` elements out of several pulls; fewer at the end, or where an exception is next, which waits here.
+
+        Operators with chunks of their own making use it, such as the blocks of a file: chunks as long as they were
+        asked for spare everybody above the joining.
+        """
+        parts: list[Chunk] = []
+        have = 0
+        while have < n:
+            try:
+                part = pull(n - have)
+            except BaseException as error:
+                if parts and isinstance(error, Exception):
+                    self.put(error)
+                    break
+                self.extend(parts)  # an interrupt comes out at once, and loses nothing
+                raise
+            if part is None:
+                break
+            parts.append(part)
+            have += part.length
+        return Chunk.concatenate(parts) if parts else None
 
     def clear(self) -> None:
         """Forget everything."""
