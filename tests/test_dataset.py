@@ -1,6 +1,8 @@
 """The Dataset itself: what it tells of itself, how it is iterated over, apply."""
 
+import copy
 import gc
+import pickle
 import threading
 
 import numpy as np
@@ -224,3 +226,11 @@ def test_a_state_does_not_change_while_the_iterator_goes_on():
     for batch in iterator:
         batch[:] = -1
     assert repr(state) == before
+
+
+def test_a_pipeline_can_be_pickled_and_copied_and_runs_by_itself():
+    dataset = Dataset.from_tensor_slices(np.arange(20)).shuffle(5, seed=1).cache().batch(3).prefetch(2)
+    fresh = list(Dataset.from_tensor_slices(np.arange(20)).shuffle(5, seed=1).cache().batch(3).prefetch(2))
+    list(dataset)  # fills the cache, which is not copied
+    for twin in (pickle.loads(pickle.dumps(dataset)), copy.deepcopy(dataset)):
+        assert_elements_equal(list(twin), fresh)

@@ -196,7 +196,7 @@ def test_too_short_a_shape_for_the_ragged_rank_is_refused():
     [TensorSpec((2, None), bytes, "n"), RaggedTensorSpec((2, None), np.int8), SparseTensorSpec((None,), np.float64)],
 )
 def test_specs_are_values(spec):
-    assert pickle.loads(pickle.dumps(spec)) == spec  # noqa: S301  # our own bytes
+    assert pickle.loads(pickle.dumps(spec)) == spec  # our own bytes
     with pytest.raises(AttributeError):
         spec.shape = (3,)
     assert {spec: 1}[spec] == 1

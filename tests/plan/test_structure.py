@@ -316,14 +316,14 @@ def test_a_structure_reads_like_its_element():
 @given(ELEMENTS)
 def test_structures_can_be_pickled(element):
     structure = structure_of(element)
-    copy = pickle.loads(pickle.dumps(structure))  # noqa: S301  # our own bytes
+    copy = pickle.loads(pickle.dumps(structure))  # our own bytes
     assert copy == structure
     assert structure.num_components == copy.num_components
 
 
 def test_the_two_structures_without_parts_stay_single_in_a_pickle():
-    assert pickle.loads(pickle.dumps(LEAF)) is LEAF  # noqa: S301
-    assert pickle.loads(pickle.dumps(NONE)) is NONE  # noqa: S301
+    assert pickle.loads(pickle.dumps(LEAF)) is LEAF
+    assert pickle.loads(pickle.dumps(NONE)) is NONE
 
 
 def test_map_structure_keeps_the_nesting():

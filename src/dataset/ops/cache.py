@@ -35,6 +35,9 @@ class MemoryCache:
         assert self._start is not None
         return self._elements, self._start
 
+    def __reduce__(self) -> tuple[type[MemoryCache], tuple[()]]:
+        return type(self), ()  # a copy of a pipeline starts with an empty cache
+
     def __repr__(self) -> str:
         return "MemoryCache()"
 

@@ -10,13 +10,10 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.origin import Origin, caller
-
-if TYPE_CHECKING:  # names for lower()'s signature only: a plan does not need the runtime to exist
-    from dataset.runtime.operator import Build, Operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +54,11 @@ class Node:
         """How many elements come out; may be INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
-    def lower(self, build: Build) -> Operator:
-        """The operator that runs this node; ``build(input)`` gives those of its inputs."""
+    def lower(self, build: Any) -> Any:
+        """The operator that runs this node; ``build(input)`` gives those of its inputs.
+
+        The ops state the types, Build and Operator of runtime/operator.py: a plan does not know what runs it.
+        """
         raise NotImplementedError
 
     @property

@@ -72,7 +72,8 @@ class Build:
         self.epochs = epochs
 
     def __call__(self, node: Node) -> Operator:
-        return node.lower(self)
+        operator: Operator = node.lower(self)
+        return operator
 
 
 Opener: TypeAlias = Callable[[Node], Operator]

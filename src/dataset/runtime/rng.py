@@ -114,6 +114,9 @@ class EpochCounter:
             self._iterations += 1
             return self._iterations - 1
 
+    def __reduce__(self) -> tuple[type[EpochCounter], tuple[()]]:
+        return type(self), ()  # a copy of a pipeline, such as a worker process gets, counts for itself
+
     def __repr__(self) -> str:
         return "EpochCounter()"
 

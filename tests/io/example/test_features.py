@@ -72,7 +72,7 @@ def test_defaults_are_kept_flat():
 def test_features_are_values():
     one = RaggedFeature(np.int64, partitions=[RaggedFeature.RowSplits("s")])
     assert one == RaggedFeature("int64", partitions=(RaggedFeature.RowSplits("s"),))
-    assert hash(one) == hash(pickle.loads(pickle.dumps(one)))  # noqa: S301
+    assert hash(one) == hash(pickle.loads(pickle.dumps(one)))
     with pytest.raises(AttributeError):
         one.dtype = np.float32
 

@@ -81,7 +81,7 @@ def test_encoded_bytes_are_those_of_tensorflow():
 def test_messages_have_a_package_of_their_own_and_can_be_pickled():
     assert Example.DESCRIPTOR.full_name == "dataset.io.Example"
     message = Example.FromString(TF_EXAMPLE)
-    assert pickle.loads(pickle.dumps(message)) == message  # noqa: S301
+    assert pickle.loads(pickle.dumps(message)) == message
 
 
 def test_the_default_pool_stays_free_for_tensorflow():

@@ -425,7 +425,7 @@ def test_the_parser_knows_its_spec_and_can_be_pickled():
     assert parser.element_spec == {"x": TensorSpec((2,), I64), "y": SparseTensorSpec((None,), bytes)}
     record = encode_example({"x": [1, 2], "y": "a"})
     parser([record] * 30)
-    copy = pickle.loads(pickle.dumps(parser))  # noqa: S301
+    copy = pickle.loads(pickle.dumps(parser))
     assert copy == parser
     assert hash(copy) == hash(parser)
     assert copy(record)["x"].tolist() == [1, 2]
