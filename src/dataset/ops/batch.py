@@ -38,6 +38,10 @@ class Batch(UnaryNode):
         size = self.batch_size if self.drop_remainder else None
         return map_spec(lambda spec: spec.batched(size), self.source.element_spec)
 
+    @property
+    def rows_per_element(self) -> int | None:
+        return self.batch_size if self.drop_remainder else None
+
     def cardinality(self) -> int:
         size = self.batch_size
         return map_known(lambda n: n // size if self.drop_remainder else -(-n // size), self.source.cardinality())

@@ -40,13 +40,15 @@ class Unbatch(UnaryNode):
         return structure.unflatten([spec.unbatched() for spec in specs])
 
     def cardinality(self) -> int:
-        if not spec_is_static(self.source):
-            return UNKNOWN_CARDINALITY
-        sizes = {spec.shape[0] for spec in flatten_spec(self.source.element_spec)[1] if spec.shape}
-        known = sizes - {None}
-        if not known:
-            return UNKNOWN_CARDINALITY
-        return map_known(lambda n: n * (known.pop() or 0), self.source.cardinality())
+        rows = self._rows()
+        return UNKNOWN_CARDINALITY if rows is None else map_known(lambda n: n * rows, self.source.cardinality())
+
+    def _rows(self) -> int | None:
+        """How many rows every element has, as far as that is known without running anything."""
+        if self.source.rows_per_element is not None or not spec_is_static(self.source):
+            return self.source.rows_per_element
+        sizes = [spec.shape[0] for spec in flatten_spec(self.source.element_spec)[1] if spec.shape]
+        return next((size for size in sizes if size is not None), None)
 
     def lower(self, build: Build) -> Operator:
         return UnbatchOperator(build(self.source), self)

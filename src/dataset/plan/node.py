@@ -62,6 +62,11 @@ class Node:
         raise NotImplementedError
 
     @property
+    def rows_per_element(self) -> int | None:
+        """How many rows each component of an element has, where that is known whatever the spec."""
+        return None
+
+    @property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes that this one reads from, in order."""
         found: list[Node] = []
