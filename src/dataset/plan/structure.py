@@ -97,6 +97,9 @@ class _Leaf(Structure):
     def flatten(self, element: Any) -> list[Any]:
         return [element]
 
+    def unflatten(self, components: Sequence[Any]) -> Any:
+        return components[0]
+
     def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
         return [rows]
 
@@ -151,6 +154,9 @@ class _Tuple(Structure):
         return list(zip(*rows, strict=True))
 
     # Flat tuples are worth a short way: the batches of most training loops pass here.
+
+    def unflatten(self, components: Sequence[Any]) -> Any:
+        return tuple(components) if self._is_flat else super().unflatten(components)
 
     def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
         return list(self._split(rows)) if self._is_flat else super().columns(rows)

@@ -60,6 +60,13 @@ class Chunk:
             self._rows = rows
         return self._rows
 
+    def only(self) -> Any:
+        """The element, of a chunk of one."""
+        if self._rows is not None:
+            return self._rows[0]
+        assert self._columns is not None
+        return self.structure.unflatten([column[0] for column in self._columns])
+
     def slice(self, start: int, stop: int) -> Chunk:
         """Elements ``start`` to ``stop``, sharing memory with this chunk."""
         if start == 0 and stop == self.length:

@@ -68,7 +68,7 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
                 self._let_go(wait=False)
                 self._coordinator.join(PATIENCE_SECONDS)  # one may be blocked in user code that nobody needed
                 raise StopIteration
-        element: T_co = chunk.rows()[0]
+        element: T_co = chunk.only()
         return element
 
     def state_dict(self) -> State:
