@@ -20,9 +20,9 @@ from dataset.options import AUTOTUNE, OptimizationOptions, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.spec import RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.runtime.calls import vectorized
 from dataset.runtime.iterator import DatasetIterator
 from dataset.runtime.rng import set_random_seed
+from dataset.runtime.vectorized import vectorized
 
 __version__ = "0.1.0"
 

@@ -235,8 +235,8 @@ def test_a_vectorized_function_is_not_called_again_for_a_single_element_that_fai
 )
 def test_a_vectorized_function_that_returns_no_columns_is_told_so(function, message):
     from dataset.plan.structure import LEAF
-    from dataset.runtime.calls import chunk_of_columns
     from dataset.runtime.chunk import Chunk
+    from dataset.runtime.vectorized import chunk_of_columns
 
     dataset = Dataset.range(3).map(vectorized(function)).batch(3)
     operator_error = None

@@ -11,11 +11,12 @@ from dataset.plan.checks import require_callable
 from dataset.plan.node import UnaryNode
 from dataset.plan.origin import function_name
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
-from dataset.runtime.calls import ElementwiseOperator, chunk_of_columns
+from dataset.runtime.calls import ElementwiseOperator
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.iterator import probed_spec
 from dataset.runtime.normalize import chunk_of_rows
 from dataset.runtime.operator import Build, Operator
+from dataset.runtime.vectorized import chunk_of_columns
 
 
 @dataclass(frozen=True, eq=False)

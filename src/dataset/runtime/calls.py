@@ -3,7 +3,7 @@
 ``ElementwiseOperator`` is what map, filter and their like share. Where the function returns numbers or text, it is run
 over a whole chunk inside one ``list.extend(map(...))``, which costs next to nothing beside the calls themselves. When
 the function raises in the middle, what it returned before comes out first, then the exception, then the rest of the
-chunk is run.
+chunk is run. Functions that take whole columns are in vectorized.py.
 """
 
 from __future__ import annotations
@@ -11,56 +11,19 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode
 from dataset.plan.structure import LEAF, StructureMismatchError, is_tuple, structure_of
-from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.runtime.batching import ColumnMismatchError, stack_column
-from dataset.runtime.chunk import Chunk, Column, object_column
-from dataset.runtime.normalize import canonical_array, chunk_of_rows
+from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Operator, State, UnaryOperator
 from dataset.runtime.ownership import is_immutable, own
 from dataset.runtime.pending import Pending
-from dataset.runtime.slicing import rows_of
 from dataset.runtime.state import load_chunk, save_chunk
-
-VECTORIZED = "__dataset_vectorized__"
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def vectorized(function: F) -> F:
-    """Mark a function as one that takes whole columns, so that ``map`` and ``filter`` call it once for many elements.
-
-    Such a function gets, in the place of each component, an array with a leading axis of n (an object array of
-    ``bytes`` for text, or of arrays where shapes differ), and returns components with a leading axis of n. n varies
-    from call to call and may be 1. The function must treat elements independently. It can still be called directly.
-
-    Args:
-        function: what to mark; also usable as a decorator.
-
-    Returns:
-        The same function.
-
-    >>> import dataset
-    >>> @dataset.vectorized
-    ... def scaled(image):
-    ...     return image / 255
-    >>> images = np.full((4, 2), 51, np.uint8)
-    >>> next(iter(dataset.Dataset.from_tensor_slices(images).map(scaled).batch(4)))[0]
-    array([0.2, 0.2])
-    """
-    setattr(function, VECTORIZED, True)
-    return function
-
-
-def is_vectorized(function: Callable[..., Any]) -> bool:
-    """Whether a function says that it takes whole columns."""
-    return bool(getattr(function, VECTORIZED, False))
+from dataset.runtime.vectorized import are_identical, column_arguments, is_scalar_column, is_vectorized
 
 
 class ElementwiseOperator(UnaryOperator):
@@ -116,7 +79,7 @@ class ElementwiseOperator(UnaryOperator):
     @staticmethod
     def _fits_columns(inputs: Chunk) -> bool:
         """Whether NumPy does to the columns what it does to the scalars, down to the errors that a user asked for."""
-        return all(map(_is_scalars, inputs.columns())) and "raise" not in np.geterr().values()
+        return all(map(is_scalar_column, inputs.columns())) and "raise" not in np.geterr().values()
 
     def _try_columns(self, inputs: Chunk) -> Chunk | None:
         """Columns, for a function that is pure arithmetic; single elements at the first doubt."""
@@ -127,7 +90,7 @@ class ElementwiseOperator(UnaryOperator):
             return self._call(inputs)
         if not self._proved:
             expected = self._call(inputs)
-            self._columnwise = self._proved = not self._ready and _are_equal(output, expected)
+            self._columnwise = self._proved = not self._ready and are_identical(output, expected)
             return expected
         self.position += inputs.length
         return output
@@ -256,21 +219,6 @@ class ElementwiseOperator(UnaryOperator):
             self._todo = load_chunk(state["todo"], lambda: self.node.source.element_spec)
 
 
-def _is_scalars(column: Column) -> bool:
-    return isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biuf"
-
-
-def _are_equal(a: Chunk | None, b: Chunk | None) -> bool:
-    """Whether two chunks hold the same values of the same dtypes, bit for bit."""
-    if a is None or b is None:
-        return a is b
-    pairs = [] if a.structure != b.structure else list(zip(a.columns(), b.columns(), strict=True))
-    return bool(pairs) and all(
-        isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.dtype == y.dtype and x.tobytes() == y.tobytes()
-        for x, y in pairs
-    )
-
-
 def arguments(inputs: Chunk) -> list[Any]:
     """Per argument of the function an iterable over its values: the items of a tuple, else the element."""
     structure = inputs.structure
@@ -279,44 +227,3 @@ def arguments(inputs: Chunk) -> list[Any]:
     if all(child is LEAF for child in structure.children):
         return list(inputs.columns())
     return list(zip(*inputs.rows(), strict=True))
-
-
-def column_arguments(inputs: Chunk) -> list[Any]:
-    """The arguments of a vectorized function: the structure of one element with whole columns in it."""
-    columns = []
-    for column in inputs.columns():
-        try:
-            columns.append(stack_column(column))
-        except ColumnMismatchError:
-            columns.append(object_column(column))
-    element = inputs.structure.unflatten(columns)
-    return list(element) if is_tuple(inputs.structure) else [element]
-
-
-def _as_column(component: Any) -> Column:
-    if isinstance(component, list):
-        return component
-    return rows_of(component) if isinstance(component, RaggedTensor | SparseTensor) else canonical_array(component)
-
-
-def chunk_of_columns(result: Any, length: int) -> Chunk:
-    """The chunk that a vectorized function returned: each component an array, or a list, of ``length`` values.
-
-    Raises:
-        SpecError: if a component has another length, or none.
-    """
-    structure = structure_of(result)
-    columns: list[Column] = []
-    for index, component in enumerate(structure.flatten(result)):
-        column = _as_column(component)
-        if (isinstance(column, np.ndarray) and column.ndim == 0) or len(column) != length:
-            shape = "a scalar" if np.ndim(component) == 0 else f"{len(column)} values"
-            raise SpecError(
-                f"a vectorized function must return columns of as many values as it was given, {length}; "
-                f"{structure.component_name(index)} has {shape}"
-            )
-        if isinstance(column, list):
-            column = list(chunk_of_rows(column, LEAF).columns()[0]) if column else column
-        # The same array twice in one element would be one memory for two components.
-        columns.append(column.copy() if any(column is other for other in columns) else column)
-    return Chunk(structure, length, columns)

@@ -145,6 +145,11 @@ def writers_and_specs(draw):
     return records, draw(feature_specs(kinds))
 
 
+def one_of_these(records):
+    """One of the records. By number, because hypothesis warns of the text of a strategy that holds so many bytes."""
+    return st.integers(0, len(records) - 1).map(lambda number: records[number])
+
+
 @given(writers_and_specs(), st.data())
 @settings(max_examples=200)
 def test_records_alike_give_what_protobuf_gives_however_much_was_learned(given_records, data):
@@ -152,7 +157,7 @@ def test_records_alike_give_what_protobuf_gives_however_much_was_learned(given_r
     parser = ExampleParser(specs)
     for _ in range(3):  # the second time layouts and templates are known
         check(parser, records)
-    others = data.draw(st.lists(st.one_of(damaged(st.sampled_from(records)), odd_examples()), max_size=3))
+    others = data.draw(st.lists(st.one_of(damaged(one_of_these(records)), odd_examples()), max_size=3))
     for other in others:
         check(parser, [other])
         at = data.draw(st.integers(0, len(records)))

@@ -1,0 +1,110 @@
+"""Functions that take whole columns: how they are marked, what they are given, what they may return.
+
+When they are called, and what happens when one raises, is calls.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dataset.errors import SpecError
+from dataset.plan.structure import LEAF, is_tuple, structure_of
+from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.runtime.batching import ColumnMismatchError, stack_column
+from dataset.runtime.chunk import Chunk, Column, object_column
+from dataset.runtime.normalize import canonical_array, chunk_of_rows
+from dataset.runtime.slicing import rows_of
+
+VECTORIZED = "__dataset_vectorized__"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def vectorized(function: F) -> F:
+    """Mark a function as one that takes whole columns, so that ``map`` and ``filter`` call it once for many elements.
+
+    Such a function gets, in the place of each component, an array with a leading axis of n (an object array of
+    ``bytes`` for text, or of arrays where shapes differ), and returns components with a leading axis of n. n varies
+    from call to call and may be 1. The function must treat elements independently. It can still be called directly.
+
+    Args:
+        function: what to mark; also usable as a decorator.
+
+    Returns:
+        The same function.
+
+    >>> import dataset
+    >>> @dataset.vectorized
+    ... def scaled(image):
+    ...     return image / 255
+    >>> images = np.full((4, 2), 51, np.uint8)
+    >>> next(iter(dataset.Dataset.from_tensor_slices(images).map(scaled).batch(4)))[0]
+    array([0.2, 0.2])
+    """
+    setattr(function, VECTORIZED, True)
+    return function
+
+
+def is_vectorized(function: Callable[..., Any]) -> bool:
+    """Whether a function says that it takes whole columns."""
+    return bool(getattr(function, VECTORIZED, False))
+
+
+def column_arguments(inputs: Chunk) -> list[Any]:
+    """The arguments of a vectorized function: the structure of one element with whole columns in it."""
+    columns = []
+    for column in inputs.columns():
+        try:
+            columns.append(stack_column(column))
+        except ColumnMismatchError:
+            columns.append(object_column(column))
+    element = inputs.structure.unflatten(columns)
+    return list(element) if is_tuple(inputs.structure) else [element]
+
+
+def _as_column(component: Any) -> Column:
+    if isinstance(component, list):
+        return component
+    return rows_of(component) if isinstance(component, RaggedTensor | SparseTensor) else canonical_array(component)
+
+
+def chunk_of_columns(result: Any, length: int) -> Chunk:
+    """The chunk that a vectorized function returned: each component an array, or a list, of ``length`` values.
+
+    Raises:
+        SpecError: if a component has another length, or none.
+    """
+    structure = structure_of(result)
+    columns: list[Column] = []
+    for index, component in enumerate(structure.flatten(result)):
+        column = _as_column(component)
+        if (isinstance(column, np.ndarray) and column.ndim == 0) or len(column) != length:
+            shape = "a scalar" if np.ndim(component) == 0 else f"{len(column)} values"
+            raise SpecError(
+                f"a vectorized function must return columns of as many values as it was given, {length}; "
+                f"{structure.component_name(index)} has {shape}"
+            )
+        if isinstance(column, list):
+            column = list(chunk_of_rows(column, LEAF).columns()[0]) if column else column
+        # The same array twice in one element would be one memory for two components.
+        columns.append(column.copy() if any(column is other for other in columns) else column)
+    return Chunk(structure, length, columns)
+
+
+def is_scalar_column(column: Column) -> bool:
+    """Whether every value is a number, so that NumPy's arithmetic is the same for the column as for each."""
+    return isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biuf"
+
+
+def are_identical(a: Chunk | None, b: Chunk | None) -> bool:
+    """Whether two chunks hold the same values of the same dtypes, bit for bit."""
+    if a is None or b is None:
+        return a is b
+    pairs = [] if a.structure != b.structure else list(zip(a.columns(), b.columns(), strict=True))
+    return bool(pairs) and all(
+        isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.dtype == y.dtype and x.tobytes() == y.tobytes()
+        for x, y in pairs
+    )
