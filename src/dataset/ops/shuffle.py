@@ -62,7 +62,11 @@ class Shuffle(UnaryNode):
 
 
 class ShuffleOperator(UnaryOperator):
-    """A buffer of columns, one slot of which is empty after the first element was given."""
+    """A buffer of columns, one slot of which is empty once the first element was given.
+
+    There are three stages: filling the buffer; giving a slot and filling it again; and, once the input has ended, giving
+    the rest in random order. What it reads ahead, where nobody can see that, waits shuffled.
+    """
 
     def __init__(self, build: Build, source: Operator, node: Shuffle, iteration: int, epoch: int) -> None:
         super().__init__(source)
@@ -112,12 +116,14 @@ class ShuffleOperator(UnaryOperator):
             self._check_structure(chunk)
             self._filling.append(chunk)
             have += chunk.length
-        filling = Chunk.concatenate(self._filling)
-        self._buffer = _Buffer(filling)
-        if not holds_user_code(self.node.source):  # then nobody can see it
-            self._step = min(_AHEAD_ELEMENTS, _AHEAD_BYTES * filling.length // max(1, filling.nbytes))
+        self._start_giving(Chunk.concatenate(self._filling))
         self._filling = []
         self._hole = -1
+
+    def _start_giving(self, full: Chunk) -> None:
+        self._buffer = _Buffer(full)
+        if not holds_user_code(self.node.source):  # then nobody can see that the input is read ahead
+            self._step = max(1, min(_AHEAD_ELEMENTS, _AHEAD_BYTES * full.length // max(1, full.nbytes)))
 
     def _check_structure(self, chunk: Chunk) -> None:
         if self._filling and chunk.structure != self._filling[0].structure:
@@ -191,7 +197,7 @@ class ShuffleOperator(UnaryOperator):
         self._pending.load(state["pending"], lambda: self.node.source.element_spec)
         stage = state["stage"]
         if stage == "giving" and held is not None and held.length == self.size and -1 <= self._hole < self.size:
-            self._buffer = _Buffer(held)
+            self._start_giving(held)
         elif stage == "rest":
             self._rest = held or _empty()
         elif stage == "filling":
