@@ -64,8 +64,8 @@ class Shuffle(UnaryNode):
 class ShuffleOperator(UnaryOperator):
     """A buffer of columns, one slot of which is empty once the first element was given.
 
-    There are three stages: filling the buffer; giving a slot and filling it again; and, once the input has ended, giving
-    the rest in random order. What it reads ahead, where nobody can see that, waits shuffled.
+    There are three stages: filling the buffer; giving a slot and filling it again; and, once the input has ended,
+    giving the rest in random order. What it reads ahead, where nobody can see that, waits shuffled.
     """
 
     def __init__(self, build: Build, source: Operator, node: Shuffle, iteration: int, epoch: int) -> None:
