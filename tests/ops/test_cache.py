@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from op_cases import fail_at, ints
 
 from dataset import Dataset, RaggedTensor, SparseTensor
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
@@ -9,19 +10,6 @@ from dataset.testing import assert_elements_equal, check_laziness, check_operato
 
 def counting(calls, stop=4):
     return Dataset.range(stop).map(lambda x: calls.append(int(x)) or x)
-
-
-def fail_at(*bad):
-    def check(x):
-        if int(x) in bad:
-            raise ValueError(f"bad {x}")
-        return x
-
-    return check
-
-
-def ints(*values):
-    return [np.int64(value) for value in values]
 
 
 def test_gives_the_same_elements():

@@ -2,22 +2,10 @@
 
 import numpy as np
 import pytest
+from op_cases import fail_at, ints
 
 from dataset import Dataset, TensorSpec
 from dataset.testing import check_laziness, check_operator
-
-
-def fail_at(*bad):
-    def check(x):
-        if int(x) in bad:
-            raise ValueError(f"bad {x}")
-        return x
-
-    return check
-
-
-def ints(*values):
-    return [np.int64(value) for value in values]
 
 
 def test_gives_one_then_the_other():

@@ -4,22 +4,10 @@ import sys
 
 import numpy as np
 import pytest
+from op_cases import fail_at, ints
 
 from dataset import Dataset, SpecError, TensorSpec
 from dataset.testing import check_laziness, check_operator, no_leaks, outcomes
-
-
-def fail_at(*bad):
-    def check(x):
-        if int(x) in bad:
-            raise ValueError(f"bad {x}")
-        return x
-
-    return check
-
-
-def ints(*values):
-    return [np.int64(value) for value in values]
 
 
 def test_gives_the_elements_of_each_dataset_in_turn():

@@ -8,6 +8,7 @@ from functools import partial
 import attrs
 import numpy as np
 import pytest
+from op_cases import fail_at
 
 from dataset import Dataset, Options, RaggedTensor, SparseTensor, SpecError, TensorSpec, vectorized
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
@@ -25,15 +26,6 @@ class Record:
 class Sample:
     image: object
     label: object
-
-
-def fail_at(*bad):
-    def check(x):
-        if int(x) in bad:
-            raise ValueError(f"bad {x}")
-        return x
-
-    return check
 
 
 def unoptimized(dataset):

@@ -2,22 +2,10 @@
 
 import numpy as np
 import pytest
+from op_cases import fail_at, ints
 
 from dataset import Dataset
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-
-
-def fail_at(*bad):
-    def check(x):
-        if int(x) in bad:
-            raise ValueError(f"bad {x}")
-        return x
-
-    return check
-
-
-def ints(*values):
-    return [np.int64(value) for value in values]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5, np.int64(3)])

@@ -2,18 +2,10 @@
 
 import numpy as np
 import pytest
+from op_cases import fail_at
 
 from dataset import Dataset
 from dataset.testing import check_laziness, check_operator
-
-
-def fail_at(*bad):
-    def check(x):
-        if int(x) in bad:
-            raise ValueError(f"bad {x}")
-        return x
-
-    return check
 
 
 @pytest.mark.parametrize(

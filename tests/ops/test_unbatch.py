@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
+from op_cases import ints
 
 from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec
 from dataset.testing import check_laziness, check_operator, outcomes
-
-
-def ints(*values):
-    return [np.int64(value) for value in values]
 
 
 def test_gives_the_rows_of_each_element():

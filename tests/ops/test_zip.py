@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from op_cases import fail_at
 
 from dataset import Dataset, TensorSpec
 from dataset.testing import check_laziness, check_operator, outcomes
@@ -12,15 +13,6 @@ from dataset.testing import check_laziness, check_operator, outcomes
 class Pair(NamedTuple):
     x: object
     y: object
-
-
-def fail_at(*bad):
-    def check(x):
-        if int(x) in bad:
-            raise ValueError(f"bad {x}")
-        return x
-
-    return check
 
 
 def pairs(*numbers):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, RaggedTensor, SparseTensor
+from dataset.ops.gather import Gather
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_operator, check_rule
 
@@ -89,3 +90,12 @@ def test_more_rows_than_are_read_ahead_at_once_come_in_the_same_order():
     fast = np.concatenate(list(Dataset.from_tensor_slices(numbers).shuffle(500, seed=1).batch(1000)))
     slow = np.concatenate(list(Dataset.range(10_000).shuffle(500, seed=1).batch(1000)))
     assert_elements_equal([fast], [slow])
+
+
+def test_a_gather_reads_from_another_input_and_keeps_its_arrays():
+    gather = optimize(Dataset.from_tensor_slices([5, 6, 7]).shuffle(3, seed=1).plan).plan
+    assert isinstance(gather, Gather)
+    other = gather.with_inputs([Dataset.range(2).plan])
+    assert [node.described() for node in other.inputs] == ["range(2)"]
+    assert other.slices is gather.slices
+    assert list(Dataset(other)) == [5, 6]

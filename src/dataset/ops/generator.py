@@ -15,6 +15,7 @@ from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, component_spec, flatten_spec
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
+from dataset.runtime.calls import placed
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.iterator import probed_spec
 from dataset.runtime.normalize import canonical_component, chunk_of_rows
@@ -157,9 +158,8 @@ class GeneratorOperator(Operator):
         )
 
     def _fail(self, error: Exception) -> None:
-        error.add_note(f"in {self.node.located()}, element {self.position}")
+        self._ready.put(placed(error, self.node, self.position))
         self.position += 1
-        self._ready.put(error)
 
     def state_dict(self) -> State:
         return {"position": self.position, "ended": self._ended, "held": self._ready.save()}

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dataset.ops.flat_map import FlatMap
 from dataset.plan.checks import require_int
 from dataset.plan.node import holds_user_code
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunk import Chunk, Remainder
 from dataset.runtime.inner import Inner, InnerDatasets
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
@@ -51,7 +51,7 @@ class _Slot:
         self.inner = inner
         # Only where no user code runs can reading ahead not be seen.
         self.reads_ahead = not holds_user_code(inner.plan)
-        self.ahead: Chunk | None = None
+        self.ahead = Remainder()
         self.element_bytes = 0
         self.ended = False
         self.error: Exception | None = None
@@ -120,33 +120,28 @@ class InterleaveOperator(UnaryOperator):
 
     def _read(self, slot: _Slot, n: int) -> Chunk | None:
         self._read_ahead(slot, n)
-        if slot.ahead is None:
-            if slot.error is not None:
-                error, slot.error = slot.error, None
-                try:
-                    raise error
-                finally:
-                    del error
-            return None
-        chunk, rest = slot.ahead, None
-        if chunk.length > n:
-            chunk, rest = chunk.slice(0, n), chunk.slice(n, chunk.length)
-        slot.ahead = rest
-        return chunk
+        if not slot.ahead and slot.error is not None:
+            error, slot.error = slot.error, None
+            try:
+                raise error
+            finally:
+                del error
+        return slot.ahead.give(n)
 
     def _read_ahead(self, slot: _Slot, needed: int) -> None:
         """See to it that the slot has elements, unless it has ended or an exception is next."""
-        if slot.ahead is not None or slot.ended or slot.error is not None:
+        if slot.ahead or slot.ended or slot.error is not None:
             return
         try:
-            slot.ahead = self.datasets.pull(slot.inner, slot.ahead_count(needed))
+            chunk = self.datasets.pull(slot.inner, slot.ahead_count(needed))
         except Exception as error:  # noqa: BLE001  # raised when its turn comes
             slot.error = error
             return
-        if slot.ahead is None:
+        if chunk is None:
             slot.ended = True
         elif slot.reads_ahead and not slot.element_bytes:
-            slot.element_bytes = max(1, slot.ahead.nbytes // slot.ahead.length)
+            slot.element_bytes = max(1, chunk.nbytes // chunk.length)
+        slot.ahead = Remainder(chunk)
 
     def _rounds(self, n: int) -> Chunk | None:
         """As many whole rounds of the cycle as are waiting, at most ``n`` elements; None for less than one."""
@@ -159,9 +154,10 @@ class InterleaveOperator(UnaryOperator):
             if slot is None or not slot.reads_ahead:
                 return None
             self._read_ahead(slot, block)
-            if slot.ahead is None:
+            ahead = slot.ahead.rest()
+            if ahead is None:
                 return None
-            waiting.append(slot.ahead)
+            waiting.append(ahead)
         rounds = min(wanted, *(chunk.length // block for chunk in waiting))
         return self._take_rounds(waiting, rounds) if rounds else None
 
@@ -169,9 +165,9 @@ class InterleaveOperator(UnaryOperator):
         length = rounds * self.block_length
         in_order = waiting[self.turn :] + waiting[: self.turn]
         joined = Chunk.concatenate([chunk.slice(0, length) for chunk in in_order])
-        for slot, chunk in zip(self.slots, waiting, strict=True):
+        for slot in self.slots:
             assert slot is not None
-            slot.ahead = chunk.slice(length, chunk.length) if chunk.length > length else None
+            slot.ahead.give(length)
         return joined.take(_round_order(len(waiting), rounds, self.block_length))
 
     def state_dict(self) -> State:
@@ -190,7 +186,7 @@ class InterleaveOperator(UnaryOperator):
             return None
         error = None if slot.error is None else save_error(slot.error)
         saved = self.datasets.save(slot.inner)
-        return {**saved, "ahead": save_chunk(slot.ahead), "ended": slot.ended, "error": error}
+        return {**saved, "ahead": save_chunk(slot.ahead.rest()), "ended": slot.ended, "error": error}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
@@ -205,7 +201,7 @@ class InterleaveOperator(UnaryOperator):
         if inner is None or state is None:
             return None
         slot = _Slot(inner)
-        slot.ahead = load_chunk(state["ahead"], lambda: inner.plan.element_spec)
+        slot.ahead = Remainder(load_chunk(state["ahead"], lambda: inner.plan.element_spec))
         slot.ended = bool(state["ended"])
         slot.error = None if state["error"] is None else load_error(state["error"])
         return slot

@@ -17,7 +17,6 @@ from dataset.errors import SpecError, StateError
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.node import UnaryNode, holds_user_code
-from dataset.plan.structure import Structure
 from dataset.runtime.chunk import Array, Chunk, Column, Remainder, object_column
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
@@ -80,8 +79,7 @@ class ShuffleOperator(UnaryOperator):
         self._filling: list[Chunk] = []
         self._buffer: _Buffer | None = None  # once full
         self._hole = 0  # the slot that was given last
-        self._rest: Chunk | None = None  # once the input has ended: what is left, in its order
-        self._given = 0  # of the rest
+        self._rest: Remainder | None = None  # once the input has ended: what is left, in its order
         self._ahead = Remainder()  # shuffled, and not asked for yet
         self._pending = Pending()  # an exception behind elements that came first
         self._step = 1  # elements to shuffle at once, at least
@@ -103,7 +101,7 @@ class ShuffleOperator(UnaryOperator):
             chunk = self._exchange(n)
             if chunk is not None:
                 return chunk
-        return self._give_rest(n)
+        return None if self._rest is None else self._rest.give(n)
 
     def _fill(self) -> None:
         """Fill the buffer. An exception leaves what has been read; filling goes on from there."""
@@ -154,18 +152,10 @@ class ShuffleOperator(UnaryOperator):
 
     def _end(self, rest: Chunk | None) -> None:
         self._filling = []
-        length = 0 if rest is None else rest.length
-        order = self.stream.permutation(length)
-        self._rest = _empty() if rest is None else rest.take(order)
-
-    def _give_rest(self, n: int) -> Chunk | None:
-        if self._rest is None or self._given >= self._rest.length:
-            return None
-        start, self._given = self._given, min(self._given + n, self._rest.length)
-        return self._rest.slice(start, self._given)
+        self._rest = Remainder(None if rest is None else rest.take(self.stream.permutation(rest.length)))
 
     def state_dict(self) -> State:
-        held = self._rest
+        held = None if self._rest is None else self._rest.rest()
         if self._buffer is not None:
             held = self._buffer.everything()
         elif self._filling:
@@ -179,8 +169,7 @@ class ShuffleOperator(UnaryOperator):
             "drawn": self.stream.position,
             "stage": stage,
             "hole": self._hole,
-            "given": self._given,
-            "held": save_chunk(held if held is not None and held.length else None),
+            "held": save_chunk(held),
             "ahead": save_chunk(self._ahead.rest()),
             "pending": self._pending.save(),
         }
@@ -191,7 +180,7 @@ class ShuffleOperator(UnaryOperator):
         self.build.epochs.resume(self.node.counter, self.key, self.iteration, self.epoch)
         self.stream = Stream(self.key, self.iteration, self.epoch)
         self.stream.seek(int(state["drawn"]))
-        self._hole, self._given = int(state["hole"]), int(state["given"])
+        self._hole = int(state["hole"])
         held = load_chunk(state["held"], lambda: self.node.source.element_spec)
         self._ahead = Remainder(load_chunk(state["ahead"], lambda: self.node.source.element_spec))
         self._pending.load(state["pending"], lambda: self.node.source.element_spec)
@@ -199,15 +188,11 @@ class ShuffleOperator(UnaryOperator):
         if stage == "giving" and held is not None and held.length == self.size and -1 <= self._hole < self.size:
             self._start_giving(held)
         elif stage == "rest":
-            self._rest = held or _empty()
+            self._rest = Remainder(held)
         elif stage == "filling":
             self._filling = [] if held is None else [held]
         else:
             raise StateError(f"shuffle: the saved buffer does not fit a buffer of {self.size} elements")
-
-
-def _empty() -> Chunk:
-    return Chunk(Structure(), 0, [])
 
 
 class _Buffer:

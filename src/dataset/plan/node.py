@@ -69,33 +69,22 @@ class Node:
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes that this one reads from, in order."""
-        found: list[Node] = []
-        for value in self._fields().values():
-            if isinstance(value, Node):
-                found.append(value)
-            elif isinstance(value, tuple):
-                found.extend(item for item in value if isinstance(item, Node))
-        return tuple(found)
+        return tuple(node for value in self._fields().values() for node in _nodes_in(value))
 
     def with_inputs(self, inputs: Sequence[Node]) -> Self:
         """This node reading from other inputs."""
-        rest = iter(inputs)
+        replacement = {id(old): new for old, new in zip(self.inputs, inputs, strict=True)}
         changes: dict[str, Any] = {}
         for key, value in self._fields().items():
             if isinstance(value, Node):
-                changes[key] = next(rest)
-            elif isinstance(value, tuple) and any(isinstance(item, Node) for item in value):
-                changes[key] = tuple(next(rest) if isinstance(item, Node) else item for item in value)
+                changes[key] = replacement.get(id(value), value)  # a node may also hold one that it does not read from
+            elif _nodes_in(value):
+                changes[key] = tuple(replacement.get(id(item), item) for item in value)
         return dataclasses.replace(self, **changes)
 
     def parameters(self) -> dict[str, Any]:
         """The fields that are neither inputs nor the label, by name, as plans and fingerprints show them."""
-        return {
-            key: value
-            for key, value in self._fields().items()
-            if not isinstance(value, Node)
-            and not (isinstance(value, tuple) and any(isinstance(item, Node) for item in value))
-        }
+        return {key: value for key, value in self._fields().items() if not _nodes_in(value)}
 
     def _fields(self) -> dict[str, Any]:
         """Fields by name, leaving out the label, the origin and what is shared between iterators."""
@@ -127,6 +116,13 @@ class UnaryNode(Node):
     def cardinality(self) -> int:
         """As many as the input has."""
         return self.source.cardinality()
+
+
+def _nodes_in(value: Any) -> tuple[Node, ...]:
+    """The nodes in a field: one, or those of a tuple."""
+    if isinstance(value, Node):
+        return (value,)
+    return tuple(item for item in value if isinstance(item, Node)) if isinstance(value, tuple) else ()
 
 
 def walk(node: Node) -> Iterator[Node]:

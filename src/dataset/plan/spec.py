@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dataset.plan.structure import Structure, structure_of
+from dataset.plan.structure import Structure, map_structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 
 __all__ = [
@@ -262,8 +262,7 @@ def spec_of(element: Any) -> Any:
     >>> spec_of((np.zeros((2, 3), np.float32), b"label"))
     (TensorSpec(shape=(2, 3), dtype=float32), TensorSpec(shape=(), dtype=bytes))
     """
-    structure = structure_of(element)
-    return structure.unflatten([component_spec(component) for component in structure.flatten(element)])
+    return map_structure(component_spec, element)
 
 
 def flatten_spec(spec: Any) -> tuple[Structure, Sequence[ComponentSpec]]:

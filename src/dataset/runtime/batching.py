@@ -56,13 +56,6 @@ def _require_equal(column: Sequence[Any], what: str, seen: Sequence[Any]) -> Non
             raise ColumnMismatchError(index, what, seen[index], seen[index - 1])
 
 
-def _require_same_arrays(values: Sequence[Array]) -> None:
-    if len({value.dtype for value in values}) > 1:
-        _require_equal(values, "dtype", [value.dtype for value in values])
-    if len({value.shape for value in values}) > 1:
-        _require_equal(values, "shape", [value.shape for value in values])
-
-
 def _stack_arrays(values: Sequence[Array]) -> Array:
     """np.stack, but twice as fast: it makes no view of each array, and leaves most of the comparing to NumPy."""
     if len(set(map(len, values))) == 1 and len({value.dtype for value in values}) == 1:
@@ -70,7 +63,8 @@ def _stack_arrays(values: Sequence[Array]) -> Array:
             return np.concatenate(values).reshape(len(values), *values[0].shape)
         except ValueError:
             pass  # they differ in rank, or in a dimension behind the first
-    _require_same_arrays(values)
+    _require_equal(values, "dtype", [value.dtype for value in values])
+    _require_equal(values, "shape", [value.shape for value in values])
     raise AssertionError(f"arrays that NumPy does not join, and no difference found: {values!r:.200}")
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.plan.node import UnaryNode
+from dataset.plan.node import Node, UnaryNode
 from dataset.plan.structure import LEAF, StructureMismatchError, is_tuple, structure_of
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunk import Chunk, Remainder
 from dataset.runtime.operator import Operator, State, UnaryOperator
 from dataset.runtime.ownership import is_immutable, own
 from dataset.runtime.pending import Pending
@@ -37,7 +37,7 @@ class ElementwiseOperator(UnaryOperator):
         self.function = function
         self.position = 0  # elements taken from the input and called for
         self._ready = Pending()  # results behind an exception, and the exception
-        self._todo: Chunk | None = None  # inputs behind an exception
+        self._todo = Remainder()  # inputs behind an exception
         self._vectorized = is_vectorized(function)
         self._columnwise = columnwise and not self._vectorized  # the optimizer's guess, until proved wrong
         self._proved = False
@@ -96,17 +96,13 @@ class ElementwiseOperator(UnaryOperator):
         return output
 
     def _next_inputs(self, n: int) -> Chunk | None:
-        if self._todo is None:
-            try:
-                return self.source.pull(n)
-            except Exception:
-                self.position += 1  # an element that failed further up has its number, too
-                raise
-        inputs, rest = self._todo, None
-        if inputs.length > n:
-            inputs, rest = inputs.slice(0, n), inputs.slice(n, inputs.length)
-        self._todo = rest
-        return inputs
+        if self._todo:
+            return self._todo.give(n)
+        try:
+            return self.source.pull(n)
+        except Exception:
+            self.position += 1  # an element that failed further up has its number, too
+            raise
 
     def _call(self, inputs: Chunk) -> Chunk | None:
         results: list[Any] = []
@@ -142,11 +138,13 @@ class ElementwiseOperator(UnaryOperator):
             return error
         return None
 
-    def _behind(self, inputs: Chunk, start: int) -> Chunk | None:
-        rest = inputs.slice(start, inputs.length) if start < inputs.length else None
-        if self._todo is None or rest is None:
-            return rest if self._todo is None else self._todo
-        return Chunk.concatenate([rest, self._todo])
+    def _behind(self, inputs: Chunk, start: int) -> Remainder:
+        """What is to do from ``start`` on, these inputs first."""
+        chunks = [inputs.slice(start, inputs.length)] if start < inputs.length else []
+        later = self._todo.rest()
+        if later is not None:
+            chunks.append(later)
+        return Remainder(Chunk.concatenate(chunks) if chunks else None)
 
     def _finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
         with contextlib.suppress(Exception):
@@ -195,11 +193,8 @@ class ElementwiseOperator(UnaryOperator):
             self._ready.put(output)
 
     def _fail(self, error: Exception) -> None:
-        if isinstance(error, StopIteration):
-            error = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
-        error.add_note(f"in {self.node.located()}, element {self.position}")
+        self._ready.put(placed(error, self.node, self.position))
         self.position += 1
-        self._ready.put(error)
 
     def _first(self, output: Chunk | None) -> Chunk | None:
         """``output`` if there is one, else what waits in front, else None."""
@@ -207,8 +202,8 @@ class ElementwiseOperator(UnaryOperator):
 
     def state_dict(self) -> State:
         state = {**super().state_dict(), "position": self.position}
-        if self._ready or self._todo is not None:
-            state |= {"ready": self._ready.save(), "todo": save_chunk(self._todo)}
+        if self._ready or self._todo:
+            state |= {"ready": self._ready.save(), "todo": save_chunk(self._todo.rest())}
         return state
 
     def load_state_dict(self, state: State) -> None:
@@ -216,7 +211,15 @@ class ElementwiseOperator(UnaryOperator):
         self.position = int(state["position"])
         if "ready" in state:
             self._ready.load(state["ready"], lambda: self.node.element_spec)
-            self._todo = load_chunk(state["todo"], lambda: self.node.source.element_spec)
+            self._todo = Remainder(load_chunk(state["todo"], lambda: self.node.source.element_spec))
+
+
+def placed(error: Exception, node: Node, position: int) -> Exception:
+    """An exception of user code with the note that says where: it is the same one, but for a StopIteration."""
+    if isinstance(error, StopIteration):
+        error = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
+    error.add_note(f"in {node.located()}, element {position}")
+    return error
 
 
 def arguments(inputs: Chunk) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from dataset.errors import SpecError
 from dataset.plan.node import Node, UnaryNode
-from dataset.runtime.calls import arguments
+from dataset.runtime.calls import arguments, placed
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.state import load_chunk, save_chunk
@@ -62,13 +62,14 @@ class InnerDatasets:
                     f"{self.node.op}(): the function must return a Dataset, got {result!r} of type "
                     f"{type(result).__name__}"
                 )
-        except StopIteration:
-            stopped = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
-            stopped.add_note(f"in {self.node.located()}, element {self.opened - 1}")
-            raise stopped from None
-        except Exception as error:
-            error.add_note(f"in {self.node.located()}, element {self.opened - 1}")
-            raise
+        except Exception as error:  # noqa: BLE001  # raised again, with its place
+            shown = placed(error, self.node, self.opened - 1)
+            try:
+                if shown is error:
+                    raise
+                raise shown from None
+            finally:
+                del shown  # see runtime/operator.py on exceptions that are kept
         return Inner(argument, result.plan, self.build(result.plan))
 
     def pull(self, inner: Inner, n: int) -> Chunk | None:

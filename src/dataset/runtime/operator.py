@@ -12,7 +12,6 @@ would hold each other, and dropping the iterator would end its threads only at t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from dataset.plan.node import Node
@@ -74,6 +73,3 @@ class Build:
     def __call__(self, node: Node) -> Operator:
         operator: Operator = node.lower(self)
         return operator
-
-
-Opener: TypeAlias = Callable[[Node], Operator]

@@ -18,7 +18,7 @@ from dataset.errors import StateError
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, from_plain, to_plain
 from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.runtime.chunk import Chunk, Column
+from dataset.runtime.chunk import Chunk, Column, object_column
 
 SpecGetter = Callable[[], Any]
 
@@ -171,12 +171,7 @@ def _load_column(data: Any) -> Column:
     if isinstance(data, np.ndarray):
         return data.copy()
     values = [_load_value(value) for value in data["values"]]
-    if data["shape"] is None:
-        return values
-    array = np.empty(len(values), object)
-    for index, value in enumerate(values):
-        array[index] = value
-    return array.reshape(data["shape"])
+    return values if data["shape"] is None else object_column(values).reshape(data["shape"])
 
 
 def _save_value(value: Any) -> Any:
