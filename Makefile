@@ -1,7 +1,7 @@
 # The verbs of the project. Each sets up what it needs in .venv; only the first run needs the network.
 #
 #   make demo    train a model from TFRecord files, on data that ships with the repository
-#   make test    run all tests and the examples in the docstrings
+#   make test    run all tests and the examples in the docstrings, those beside the real tf.data last
 #   make lint    formatting, lint rules, types
 #   make bench   measure against tf.data and hand-written loops, side by side (installs TensorFlow in .venv-bench)
 #   make clean   remove what the others made
@@ -17,7 +17,8 @@ demo: $(VENV)/.ready
 	$(BIN)/python notebooks/digits/train.py --data-dir build/digits
 
 test: $(VENV)/.ready-test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --ignore tests/oracle
+	$(BIN)/python -m pytest -n auto tests/oracle
 
 lint: $(VENV)/.ready-lint
 	$(BIN)/ruff format --check .
@@ -43,7 +44,7 @@ $(VENV)/.ready: pyproject.toml | $(VENV)/.python
 	@touch $@
 
 $(VENV)/.ready-test: $(VENV)/.ready
-	$(PIP) --editable '.[test]'
+	$(PIP) --editable '.[test,oracle]'
 	@touch $@
 
 $(VENV)/.ready-lint: $(VENV)/.ready

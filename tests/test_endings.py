@@ -193,7 +193,7 @@ def test_dropping_it_after_an_exception_came_out_without_the_garbage_collector(m
     for _ in range(6):
         try:
             next(iterator, None)
-        except Exception:  # noqa: BLE001  # what is left behind is the point
+        except Exception:  # what is left behind is the point
             failed += 1
     assert failed
     gone = weakref.ref(iterator)

@@ -18,7 +18,7 @@ from dataset.dataset import Dataset, TFRecordDataset
 from dataset.errors import ClosedError, DataLossError, DatasetError, ParseError, SpecError, StateError
 from dataset.options import AUTOTUNE, OptimizationOptions, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from dataset.plan.spec import RaggedTensorSpec, SparseTensorSpec, TensorSpec
+from dataset.plan.spec import DatasetSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.iterator import DatasetIterator
 from dataset.runtime.rng import set_random_seed
@@ -35,6 +35,7 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "DatasetIterator",
+    "DatasetSpec",
     "OptimizationOptions",
     "Options",
     "ParseError",

@@ -44,6 +44,7 @@ from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_parallelism
 from dataset.plan.explain import draw
+from dataset.plan.nested import datasets_are_made_by
 from dataset.plan.node import Node
 from dataset.plan.structure import structure_of
 from dataset.runtime.iterator import DatasetIterator
@@ -667,6 +668,9 @@ class Dataset(Generic[T_co]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._plan.located()}>"
+
+
+datasets_are_made_by(Dataset)
 
 
 class TFRecordDataset(Dataset[bytes]):

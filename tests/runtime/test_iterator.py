@@ -204,7 +204,7 @@ def test_closing_while_another_thread_is_inside_a_generator_raises_nothing():
     def close():
         try:
             iterator.close()
-        except Exception as error:  # noqa: BLE001  # looked at below
+        except Exception as error:  # looked at below
             problems.append(error)
 
     consumer = threading.Thread(target=consume)
@@ -308,7 +308,7 @@ def test_a_damaged_state_is_a_state_error_or_a_right_continuation(name):
                         wrong.append((path, value, "gives elements that are none of the pipeline's"))
             except StateError:
                 continue
-            except Exception as error:  # noqa: BLE001  # collected
+            except Exception as error:  # collected
                 wrong.append((path, value, repr(error)))
     assert not wrong, f"{len(wrong)}: {wrong[:5]}"
     assert_elements_equal(outcomes(iterator), plain[3:])

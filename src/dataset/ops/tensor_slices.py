@@ -12,8 +12,9 @@ from dataset.plan.spec import component_spec
 from dataset.plan.structure import Structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunk import Chunk, Column, read_only_component
+from dataset.runtime.elements import ElementsOperator
 from dataset.runtime.normalize import canonical_component
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.operator import Build, Operator
 from dataset.runtime.slicing import rows_of
 
 
@@ -61,7 +62,7 @@ class TensorSlices(Node):
         return component_rows(self.columns()[0])
 
     def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return TensorSlicesOperator(self.structure, self.rows_as_columns())
+        return ElementsOperator(Chunk(self.structure, self.cardinality(), self.rows_as_columns()))
 
 
 def component_rows(component: Any) -> int:
@@ -77,27 +78,3 @@ def _sliceable(structure: Structure, index: int, value: Any) -> Any:
         f"from_tensor_slices(): {structure.component_name(index)} must be an array with rows, got {value!r}; "
         "for a dataset of one whole value use from_tensors()"
     )
-
-
-class TensorSlicesOperator(Operator):
-    """Stands at a row."""
-
-    def __init__(self, structure: Structure, columns: list[Column]) -> None:
-        self.rows = Chunk(structure, len(columns[0]), columns)
-        self.position = 0
-
-    def pull(self, n: int) -> Chunk | None:
-        start = self.position
-        if start >= self.rows.length:
-            return None
-        self.position = min(start + n, self.rows.length)
-        return self.rows.slice(start, self.position)
-
-    def state_dict(self) -> State:
-        return {"position": self.position}
-
-    def load_state_dict(self, state: State) -> None:
-        self.position = int(state["position"])
-
-    def close(self) -> None:
-        """Nothing is held."""

@@ -14,12 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dataset.plan.nested import HasPlan
 from dataset.plan.structure import Structure, map_structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 
 __all__ = [
     "BYTES",
     "ComponentSpec",
+    "DatasetSpec",
     "RaggedTensorSpec",
     "Shape",
     "SparseTensorSpec",
@@ -231,6 +233,42 @@ class SparseTensorSpec(ComponentSpec):
         return f"SparseTensorSpec(shape={self.shape}, dtype={self._dtype_name()})"
 
 
+@dataclass(frozen=True, repr=False)
+class DatasetSpec(ComponentSpec):
+    """A Dataset inside an element, as ``window`` makes them.
+
+    Args:
+        element_spec: of the inner dataset's elements.
+        dataset_shape: of a batch of datasets; () for one.
+
+    >>> DatasetSpec(TensorSpec((), np.int64))
+    DatasetSpec(TensorSpec(shape=(), dtype=int64))
+    """
+
+    element_spec: Any
+    shape: Shape = ()
+    dtype: np.dtype[Any] = field(default=np.dtype(object), init=False, compare=False)
+
+    def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
+        flatten_spec(element_spec)
+        object.__setattr__(self, "element_spec", element_spec)
+        object.__setattr__(self, "shape", as_shape(dataset_shape))
+        object.__setattr__(self, "dtype", np.dtype(object))
+
+    def _is_like(self, other: ComponentSpec) -> bool:
+        if not isinstance(other, DatasetSpec):
+            return False
+        (mine, specs), (theirs, others) = flatten_spec(self.element_spec), flatten_spec(other.element_spec)
+        return mine == theirs and all(a.is_compatible_with(b) for a, b in zip(specs, others, strict=True))
+
+    def _with_shape(self, shape: Shape) -> DatasetSpec:
+        return DatasetSpec(self.element_spec, shape)
+
+    def __repr__(self) -> str:
+        shape = f", dataset_shape={self.shape}" if self.shape != () else ""
+        return f"DatasetSpec({self.element_spec!r}{shape})"
+
+
 def component_spec(value: Any) -> ComponentSpec:
     """The spec of one component, as exact as its value allows."""
     if isinstance(value, np.ndarray):
@@ -246,6 +284,8 @@ def component_spec(value: Any) -> ComponentSpec:
     if isinstance(value, bool | int | float | complex | list):
         array = np.asarray(value)
         return TensorSpec(array.shape, _array_dtype(array))
+    if isinstance(value, HasPlan):
+        return DatasetSpec(value.plan.element_spec)
     return TensorSpec((), object)
 
 

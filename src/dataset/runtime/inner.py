@@ -7,23 +7,15 @@ state can make it again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from dataset.errors import SpecError
+from dataset.plan.nested import HasPlan
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.calls import arguments, placed
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.state import load_chunk, save_chunk
-
-
-@runtime_checkable
-class HasPlan(Protocol):
-    """What a function given to flat_map or interleave returns: a Dataset, seen from below."""
-
-    @property
-    def plan(self) -> Node:
-        """The plan that the dataset holds."""
 
 
 class Inner:

@@ -15,10 +15,12 @@ import numpy as np
 
 from dataset import errors
 from dataset.errors import StateError
+from dataset.plan.nested import HasPlan, dataset_of
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, from_plain, to_plain
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunk import Chunk, Column, object_column
+from dataset.runtime.elements import Elements
 
 SpecGetter = Callable[[], Any]
 
@@ -186,6 +188,8 @@ def _save_value(value: Any) -> Any:
     if isinstance(value, SparseTensor):
         parts = [value.indices.copy(), value.dense_shape.copy()]
         return {"sparse": _save_column(value.values), "parts": parts}
+    if isinstance(value, HasPlan) and isinstance(value.plan, Elements):
+        return {"dataset": save_chunk(value.plan.chunk)}
     raise StateError(f"an element holds a {type(value).__name__}, which cannot be saved as plain data: {value!r}")
 
 
@@ -201,4 +205,11 @@ def _load_value(data: Any) -> Any:
             return RaggedTensor.from_nested_row_splits(_load_column(values), splits)
         case {"sparse": values, "parts": [indices, shape]}:
             return SparseTensor(indices, _load_column(values), shape)
+        case {"dataset": elements}:
+            chunk = load_chunk(elements, _no_spec)
+            return dataset_of(Elements(chunk.read_only())) if chunk is not None else None
     raise ValueError(f"no saved value: {data!r}")
+
+
+def _no_spec() -> Any:
+    raise ValueError("the elements of a saved window have a structure of a user's own class, which no state names")

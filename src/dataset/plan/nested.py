@@ -1,0 +1,34 @@
+"""Datasets as components: what window() gives, what flat_map() is given back, seen from below Dataset.
+
+Nothing in plan/, runtime/ or ops/ may import Dataset. Those who are handed one ask it for its plan; those who have to
+hand one out call ``dataset_of``, which dataset.py has told what to make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+from dataset.plan.node import Node
+
+
+@runtime_checkable
+class HasPlan(Protocol):
+    """A Dataset."""
+
+    @property
+    def plan(self) -> Node:
+        """The plan that the dataset holds."""
+
+
+_makers: list[Callable[[Node], Any]] = []
+
+
+def dataset_of(plan: Node) -> Any:
+    """The Dataset that holds ``plan``."""
+    return _makers[-1](plan)
+
+
+def datasets_are_made_by(maker: Callable[[Node], Any]) -> None:
+    """Say what ``dataset_of`` makes. Called once, where Dataset is defined."""
+    _makers.append(maker)

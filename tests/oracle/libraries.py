@@ -1,0 +1,228 @@
+"""The two libraries behind one set of names, so that a pipeline is written once and run in both.
+
+``lib.Dataset``, ``lib.TensorSpec`` and so on are each library's own. Arithmetic, comparisons and indexing mean the same
+in the functions of both; what does not is one of the functions here. Python numbers are int64 and float64 in one
+library, int32 and float32 in the other: give arrays and ``lib.const`` a dtype, and start from ``Dataset.range``.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import dataset
+from dataset.plan.spec import BYTES, flatten_spec, map_spec
+
+
+class BadElementError(Exception):
+    """What the functions of the tests raise."""
+
+
+def fail_at(*bad: int) -> Callable[[Any], Any]:
+    """A function that returns its argument but raises for these; wrap it in ``lib.call``."""
+
+    def check(x: Any) -> Any:
+        if int(x) in bad:
+            raise BadElementError(x)
+        return x
+
+    return check
+
+
+class Ours:
+    """This library."""
+
+    name = "dataset"
+    Dataset = dataset.Dataset
+    TFRecordDataset = dataset.TFRecordDataset
+    Options = dataset.Options
+    TensorSpec = dataset.TensorSpec
+    RaggedTensorSpec = dataset.RaggedTensorSpec
+    SparseTensorSpec = dataset.SparseTensorSpec
+    DatasetSpec = dataset.DatasetSpec
+    AUTOTUNE = dataset.AUTOTUNE
+    INFINITE = dataset.INFINITE_CARDINALITY
+    UNKNOWN = dataset.UNKNOWN_CARDINALITY
+    set_random_seed = staticmethod(dataset.set_random_seed)
+
+    @staticmethod
+    def const(value: Any, dtype: Any = None) -> Any:
+        """An array or scalar."""
+        return np.asarray(value, dtype)[()] if np.dtype(dtype) != object else np.asarray(value, dtype)
+
+    @staticmethod
+    def cast(value: Any, dtype: Any) -> Any:
+        """``value`` with another dtype."""
+        return np.asarray(value).astype(dtype)[()]
+
+    @staticmethod
+    def fill(shape: Any, value: Any) -> Any:
+        """An array full of ``value``; ``shape`` may hold elements."""
+        return np.full([int(size) for size in shape], value)
+
+    @staticmethod
+    def stack(values: Any) -> Any:
+        """Values side by side in a new first axis."""
+        return np.stack(values)
+
+    @staticmethod
+    def total(value: Any) -> Any:
+        """The sum of an array."""
+        return np.sum(value)
+
+    @staticmethod
+    def length(value: Any) -> Any:
+        """The size of the first axis, as int64."""
+        return np.int64(len(value))
+
+    @staticmethod
+    def ragged(rows: Any, dtype: Any = np.int64) -> Any:
+        """A RaggedTensor."""
+        return dataset.RaggedTensor.from_rows(rows, dtype)
+
+    @staticmethod
+    def sparse(indices: Any, values: Any, dense_shape: Any) -> Any:
+        """A SparseTensor."""
+        return dataset.SparseTensor(indices, values, dense_shape)
+
+    @staticmethod
+    def call(function: Callable[..., Any], returns: Any) -> Callable[..., Any]:
+        """A function of NumPy values as a function for map; ``returns`` is its spec, in this library's classes."""
+        del returns
+        return function
+
+
+def tensorflow() -> Any:
+    """TensorFlow, imported at the first use: it takes seconds, and warns."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import tensorflow as tf
+    return tf
+
+
+class TensorFlow:
+    """tf.data."""
+
+    name = "tf.data"
+
+    def __init__(self) -> None:
+        tf = self.tf = tensorflow()
+        self.Dataset = tf.data.Dataset
+        self.TFRecordDataset = tf.data.TFRecordDataset
+        self.Options = tf.data.Options
+        self.TensorSpec = self._tensor_spec
+        self.RaggedTensorSpec = self._ragged_spec
+        self.SparseTensorSpec = lambda shape=None, dtype=np.float32: tf.SparseTensorSpec(shape, self._dtype(dtype))
+        self.DatasetSpec = tf.data.DatasetSpec
+        self.AUTOTUNE = tf.data.AUTOTUNE
+        self.INFINITE = tf.data.INFINITE_CARDINALITY
+        self.UNKNOWN = tf.data.UNKNOWN_CARDINALITY
+        self.set_random_seed = tf.random.set_seed
+
+    def _dtype(self, dtype: Any) -> Any:
+        return self.tf.string if np.dtype(dtype).kind in "SUO" else self.tf.as_dtype(dtype)
+
+    def _tensor_spec(self, shape: Any, dtype: Any = np.float32, name: str | None = None) -> Any:
+        return self.tf.TensorSpec(shape, self._dtype(dtype), name)
+
+    def _ragged_spec(self, shape: Any, dtype: Any = np.float32, ragged_rank: int | None = None) -> Any:
+        return self.tf.RaggedTensorSpec(shape, self._dtype(dtype), ragged_rank, self.tf.int64)
+
+    def const(self, value: Any, dtype: Any = None) -> Any:
+        return self.tf.constant(value, None if dtype is None else self._dtype(dtype))
+
+    def cast(self, value: Any, dtype: Any) -> Any:
+        return self.tf.cast(value, dtype)
+
+    def fill(self, shape: Any, value: Any) -> Any:
+        return self.tf.fill([self.tf.cast(size, self.tf.int32) for size in shape], value)
+
+    def stack(self, values: Any) -> Any:
+        return self.tf.stack(values)
+
+    def total(self, value: Any) -> Any:
+        return self.tf.reduce_sum(value)
+
+    def length(self, value: Any) -> Any:
+        return self.tf.shape(value, out_type=self.tf.int64)[0]
+
+    def ragged(self, rows: Any, dtype: Any = np.int64) -> Any:
+        return self.tf.ragged.constant(rows, self._dtype(dtype), row_splits_dtype=self.tf.int64)
+
+    def sparse(self, indices: Any, values: Any, dense_shape: Any) -> Any:
+        indices = np.reshape(np.array(indices, np.int64), (-1, len(dense_shape)))
+        return self.tf.SparseTensor(indices, values, dense_shape)
+
+    def call(self, function: Callable[..., Any], returns: Any) -> Callable[..., Any]:
+        structure, specs = flatten_spec(returns)
+        dtypes = [self._dtype(object if spec.dtype == BYTES else spec.dtype) for spec in specs]
+
+        def traced(*args: Any) -> Any:
+            def flat(*values: Any) -> Any:
+                result = structure.flatten(function(*values))
+                pairs = zip(result, dtypes, strict=True)
+                return [np.asarray(value, None if t == self.tf.string else t.as_numpy_dtype) for value, t in pairs]
+
+            results = self.tf.numpy_function(flat, args, dtypes)
+            for result, spec in zip(results, specs, strict=True):
+                result.set_shape(spec.shape)
+            return structure.unflatten(results)
+
+        return traced
+
+    def spec(self, spec: Any) -> Any:
+        """The spec of a tf.data.Dataset in this library's classes."""
+        return spec_from_tensorflow(self.tf, spec)
+
+
+def spec_from_tensorflow(tf: Any, spec: Any) -> Any:
+    """A nested spec of TensorFlow's in this library's classes."""
+
+    def dtype(of: Any) -> Any:
+        return bytes if of == tf.string else of.as_numpy_dtype
+
+    def shape(of: Any) -> Any:
+        return None if of.rank is None else tuple(of.as_list())
+
+    def component(one: Any) -> Any:
+        if isinstance(one, tf.TensorSpec):
+            return dataset.TensorSpec(shape(one.shape), dtype(one.dtype))
+        if isinstance(one, tf.RaggedTensorSpec):
+            return dataset.RaggedTensorSpec(shape(one.shape), dtype(one.dtype), one.ragged_rank)
+        if isinstance(one, tf.SparseTensorSpec):
+            return dataset.SparseTensorSpec(shape(one.shape), dtype(one.dtype))
+        if isinstance(one, tf.data.DatasetSpec):
+            return dataset.DatasetSpec(spec_from_tensorflow(tf, one.element_spec), tuple(one._dataset_shape.as_list()))
+        if type(one).__name__ == "NoneTensorSpec":
+            return None
+        raise TypeError(f"no spec of this library stands for {one!r}")
+
+    return map_plain(component, spec)
+
+
+def map_plain(function: Callable[[Any], Any], nested: Any) -> Any:
+    """``nested`` with ``function`` applied to what is neither tuple nor dict."""
+    if isinstance(nested, tuple) and type(nested).__name__ != "TensorShape":
+        parts = [map_plain(function, part) for part in nested]
+        return type(nested)(*parts) if hasattr(nested, "_fields") else tuple(parts)
+    if isinstance(nested, dict):
+        return type(nested)((key, map_plain(function, part)) for key, part in nested.items())
+    return function(nested)
+
+
+__all__ = [
+    "BadElementError",
+    "Ours",
+    "TensorFlow",
+    "fail_at",
+    "map_plain",
+    "map_spec",
+    "spec_from_tensorflow",
+    "tensorflow",
+]
