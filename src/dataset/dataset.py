@@ -660,14 +660,16 @@ class Dataset(Generic[T_co]):
         rewritten:
           noop_elimination: take(-1) from ...
         """
-        optimized = self._optimized
-        tree = draw(optimized.plan)
-        if not optimized.fired:
-            return tree
-        return "\n".join([tree, "", "rewritten:", *(f"  {fired}" for fired in optimized.fired)])
+        name = self.options().dataset_name
+        lines = [f"{name}:"] if name else []
+        lines.append(draw(self._optimized.plan))
+        if self._optimized.fired:
+            lines += ["", "rewritten:", *(f"  {fired}" for fired in self._optimized.fired)]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self._plan.located()}>"
+        name = self.options().dataset_name
+        return f"<{type(self).__name__}{f' {name!r}' if name else ''}: {self._plan.located()}>"
 
 
 datasets_are_made_by(Dataset)
