@@ -48,6 +48,7 @@ from dataset.plan.nested import datasets_are_made_by
 from dataset.plan.node import Node
 from dataset.plan.structure import structure_of
 from dataset.runtime.iterator import DatasetIterator
+from dataset.runtime.random_access import element_at
 
 __all__ = ["Dataset", "TFRecordDataset"]
 
@@ -619,6 +620,23 @@ class Dataset(Generic[T_co]):
 
     def __iter__(self) -> DatasetIterator[T_co]:
         return DatasetIterator(self._optimized.plan)
+
+    def __getitem__(self, index: int) -> T_co:
+        """Element ``index``, made without those before it; from the end where it is negative.
+
+        Works where every op can go to a place: on arrays and ``range``, and through ``map``, ``batch``, ``zip``,
+        ``enumerate``, ``take``, ``skip``, ``shard``, ``repeat``, ``concatenate`` and the like. An element that fails
+        counts like any other. It opens the pipeline each time, which takes some tens of microseconds.
+
+        Raises:
+            TypeError: if ``index`` is no int, or an op, which is named, must run from its start.
+            IndexError: if there is no such element.
+
+        >>> Dataset.range(1000).map(lambda x: x * x).batch(100)[3][:4]
+        array([90000, 90601, 91204, 91809])
+        """
+        element: T_co = element_at(self._plan, index)
+        return element
 
     @property
     def element_spec(self) -> Any:

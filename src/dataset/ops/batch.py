@@ -27,6 +27,7 @@ class Batch(UnaryNode):
     """``batch_size`` elements at a time, with a new first axis; fewer at the end unless ``drop_remainder``."""
 
     op: ClassVar[str] = "batch"
+    seeks: ClassVar[bool] = True
     batch_size: int
     drop_remainder: bool = False
 
@@ -163,6 +164,10 @@ class BatchOperator(UnaryOperator):
             f"{self.node.located()}: {component} has {error.what} {error.got} in element {where}{against}; "
             + self.advice.format(what=error.what)
         )
+
+    def seek(self, count: int) -> None:
+        self.position += count * self.node.batch_size
+        self.source.seek(count * self.node.batch_size)
 
     def state_dict(self) -> State:
         waiting = save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None

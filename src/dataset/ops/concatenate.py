@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dataset.errors import SpecError
-from dataset.plan.cardinality import total
+from dataset.plan.cardinality import is_known, total
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.runtime.chunk import Chunk
@@ -18,6 +18,7 @@ class Concatenate(Node):
     """All elements of ``source``, then all of ``other``."""
 
     op: ClassVar[str] = "concatenate"
+    seeks: ClassVar[bool] = True
     source: Node
     other: Node
 
@@ -67,6 +68,11 @@ class ConcatenateOperator(Operator):
                 return self._checked(chunk)
             self.current += 1
         return None
+
+    def seek(self, count: int) -> None:
+        before = self.node.source.cardinality()
+        self.current = int(is_known(before) and count >= before)
+        self.sources[self.current].seek(count - before if self.current else count)
 
     def _checked(self, chunk: Chunk) -> Chunk:
         if self._last is not None and chunk.structure != self._last.structure:

@@ -20,6 +20,7 @@ class Enumerate(UnaryNode):
     """(int64 number, element), counted from ``start``."""
 
     op: ClassVar[str] = "enumerate"
+    seeks: ClassVar[bool] = True
     start: int
 
     def __post_init__(self) -> None:
@@ -50,6 +51,10 @@ class EnumerateOperator(UnaryOperator):
         numbers = np.arange(self.next, self.next + chunk.length, dtype=np.int64)
         self.next += chunk.length
         return Chunk(tuple_of(LEAF, chunk.structure), chunk.length, [numbers, *chunk.columns()])
+
+    def seek(self, count: int) -> None:
+        self.next += count
+        self.source.seek(count)
 
     def state_dict(self) -> State:
         return {**super().state_dict(), "next": self.next}

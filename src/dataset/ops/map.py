@@ -26,6 +26,7 @@ class Map(UnaryNode):
     op: ClassVar[str] = "map"
     calls_user_code: ClassVar[bool] = True
     spec_is_static: ClassVar[bool] = False
+    seeks: ClassVar[bool] = True
     function: Callable[..., Any]
     columnwise: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer where the function may be tried on whole columns."""

@@ -23,6 +23,7 @@ class TensorSlices(Node):
     """Element ``i`` is row ``i`` of each array of ``tensors``, which all have the same number of rows."""
 
     op: ClassVar[str] = "from_tensor_slices"
+    seeks: ClassVar[bool] = True
     tensors: Any
 
     def __post_init__(self) -> None:

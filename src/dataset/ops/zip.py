@@ -18,6 +18,7 @@ class Zip(Node):
     """Element ``i`` holds element ``i`` of each source, at that source's place in ``structure``."""
 
     op: ClassVar[str] = "zip"
+    seeks: ClassVar[bool] = True
     structure: Structure
     sources: tuple[Node, ...]
 
@@ -101,6 +102,12 @@ class ZipOperator(Operator):
                 self.ended = True
                 return None
         return self._join(count)
+
+    def seek(self, count: int) -> None:
+        for feed in self.feeds:
+            feed.source.seek(count)
+            if feed.left is not None and feed.left > 0:
+                feed.left -= count
 
     def _step(self, n: int) -> int:
         """How many to ask for, so that no source with user code is read past the end of another."""

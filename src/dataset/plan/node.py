@@ -35,6 +35,9 @@ class Node:
     spec_is_static: ClassVar[bool] = True
     """Whether the node's spec follows from those of its inputs; False where only running user code can tell it."""
 
+    seeks: ClassVar[bool] = False
+    """Whether its operator can go forward over elements without making them, if those of its inputs can."""
+
     name: str | None = field(default=None, kw_only=True, repr=False)
     origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
 
@@ -65,6 +68,11 @@ class Node:
     def rows_per_element(self) -> int | None:
         """How many rows each component of an element has, where that is known whatever the spec."""
         return None
+
+    @property
+    def random_access(self) -> bool:
+        """Whether any element can be made without those before it."""
+        return self.seeks and all(source.random_access for source in self.inputs)
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -62,6 +62,10 @@ class ElementwiseOperator(UnaryOperator):
             if output is not None:
                 return output
 
+    def seek(self, count: int) -> None:
+        self.position += count
+        self.source.seek(count)
+
     def _call_best(self, inputs: Chunk) -> Chunk | None:
         try:
             if self._vectorized:

@@ -23,6 +23,7 @@ class Elements(Node):
     """
 
     op: ClassVar[str] = "elements"
+    seeks: ClassVar[bool] = True
     chunk: Chunk
     spec: Callable[[], Any] | None = field(default=None, repr=False)
 
@@ -55,6 +56,9 @@ class ElementsOperator(Operator):
             return None
         self.position = min(start + n, self.elements.length)
         return self.elements.slice(start, self.position)
+
+    def seek(self, count: int) -> None:
+        self.position += count
 
     def state_dict(self) -> State:
         return {"position": self.position}
