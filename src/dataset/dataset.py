@@ -23,6 +23,7 @@ from dataset.ops.enumerate import Enumerate
 from dataset.ops.filter import Filter
 from dataset.ops.flat_map import FlatMap
 from dataset.ops.generator import Generator, signature_of
+from dataset.ops.get_single_element import get_single_element
 from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.ops.map import Map
 from dataset.ops.padded_batch import PaddedBatch
@@ -44,6 +45,7 @@ from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_parallelism
 from dataset.plan.explain import draw
+from dataset.plan.fingerprint import content_fingerprint
 from dataset.plan.nested import datasets_are_made_by
 from dataset.plan.node import Node
 from dataset.plan.structure import structure_of
@@ -597,6 +599,20 @@ class Dataset(Generic[T_co]):
 
     # What it gives
 
+    def get_single_element(self, name: str | None = None) -> T_co:
+        """The element of a dataset of one element; the way to run a pipeline on a single thing.
+
+        Args:
+            name: a label.
+
+        Raises:
+            ValueError: if there is no element, or more than one.
+
+        >>> Dataset.from_tensors([1, 2]).map(lambda x: x * 10).get_single_element()
+        array([10, 20])
+        """
+        return cast("T_co", get_single_element(self._plan, iter(self), name))
+
     def reduce(self, initial_state: S, reduce_func: Callable[[S, Any], S], name: str | None = None) -> S:
         """Run through all elements and combine them into one value.
 
@@ -667,6 +683,22 @@ class Dataset(Generic[T_co]):
 
     def __bool__(self) -> bool:
         return True  # as in tf.data: asking whether there is a dataset must not ask for its length
+
+    def fingerprint(self) -> np.uint64:
+        """A number for what the dataset gives: equal for pipelines that are built alike, also in other processes.
+
+        It goes over ops, parameters, seeds, the data of in-memory arrays, and the code of functions with what they
+        capture. What functions read elsewhere, and the content of files, does not count. Another version of Python may
+        give another number.
+
+        >>> def make(factor):
+        ...     return Dataset.range(3).map(lambda x: x * factor)
+        >>> bool(make(2).fingerprint() == make(2).fingerprint())
+        True
+        >>> bool(make(2).fingerprint() == make(3).fingerprint())
+        False
+        """
+        return np.uint64(content_fingerprint(self._plan))
 
     def explain(self) -> str:
         """The plan as it will run, as a tree with the last operation on top, and the rewritings that were made.

@@ -56,6 +56,9 @@ class TensorSlices(Node):
     def parameters(self) -> dict[str, Any]:
         return {"tensors": f"{self.cardinality()} of {self.element_spec!r}"}
 
+    def content(self) -> Any:
+        return [self.structure, self.columns()]
+
     def _element_spec(self) -> Any:
         return self.structure.unflatten([component_spec(column).unbatched() for column in self.columns()])
 

@@ -32,6 +32,10 @@ class Tensors(Node):
     def parameters(self) -> dict[str, Any]:
         return {"element": repr(self.element_spec)}
 
+    def content(self) -> Any:
+        structure = structure_of(self.element)
+        return [structure, structure.flatten(self.element)]
+
     def _element_spec(self) -> Any:
         return spec_of(self.element)
 

@@ -30,6 +30,9 @@ class Elements(Node):
     def parameters(self) -> dict[str, Any]:
         return {"chunk": repr(self.chunk)}
 
+    def content(self) -> Any:
+        return [self.chunk.structure, self.chunk.columns()]
+
     def _element_spec(self) -> Any:
         return chunk_spec(self.chunk) if self.spec is None else self.spec()
 

@@ -1,0 +1,175 @@
+"""What a value is, down to its data and the code of functions: the ground of fingerprints.
+
+A function is its bytecode, the constants, defaults and captured values, and the functions of its own package that it
+names, so that an edit in any of them shows. Other people's packages count by name: a user does not edit them, and there
+is much of it. It comes out the same in every process with one version of Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import types
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dataset.plan.nested import HasPlan
+from dataset.plan.node import walk
+from dataset.plan.spec import ComponentSpec
+from dataset.plan.structure import LEAF, Structure, structure_of
+from dataset.plan.values import RaggedTensor, SparseTensor
+
+Parts: TypeAlias = tuple[str, Iterable[Any]]
+"""What kind of value it is, and the values that make it up."""
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
+
+
+class Content:
+    """A digest that values are taken into. Cycles end; what functions share is taken in once."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.blake2b(digest_size=8)
+        self._open: set[int] = set()  # what is being taken in
+        self._functions: dict[int, Any] = {}  # the objects, too: the id of one that is gone is given to another
+
+    def digest(self) -> int:
+        """64 bits over all that was taken in."""
+        return int.from_bytes(self._digest.digest(), "little")
+
+    def add(self, value: Any) -> None:
+        """Take a value in."""
+        if isinstance(value, _PLAIN):
+            self._put(f"{type(value).__name__}:{value!r}")
+        elif isinstance(value, np.ndarray | np.generic):
+            self._add_array(np.asarray(value))
+        elif id(value) in self._open or id(value) in self._functions:
+            self._put(f"again {full_name(value)}")
+        else:
+            self._open.add(id(value))
+            if isinstance(value, types.FunctionType):
+                self._functions[id(value)] = value
+            kind, parts = _parts(value)
+            self._put(kind)
+            for part in parts:
+                self.add(part)
+            self._put("end")
+            self._open.remove(id(value))
+
+    def _put(self, text: str) -> None:
+        self._digest.update(f"{len(text)}:{text}".encode(errors="backslashreplace"))
+
+    def _add_array(self, array: np.ndarray[Any, Any]) -> None:
+        self._put(f"array{array.dtype.str}{array.shape}")
+        if array.dtype.hasobject:
+            self.add(array.ravel().tolist())
+        elif array.size:
+            self._digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+
+
+@functools.singledispatch
+def _parts(value: Any) -> Parts:
+    """Any other object: its class, what calling it runs, and its components or fields."""
+    if isinstance(value, HasPlan):
+        return "dataset", [[part.op, len(part.inputs), part.content()] for part in walk(value.plan)]
+    structure = structure_of(value)
+    fields = getattr(value, "__dict__", None) if structure is LEAF else structure.flatten(value)
+    call = vars(type(value)).get("__call__")
+    return full_name(type(value)), [call if isinstance(call, types.FunctionType) else None, fields]
+
+
+@_parts.register(list)
+@_parts.register(tuple)
+def _of_sequence(value: Any) -> Parts:
+    return full_name(type(value)), value
+
+
+@_parts.register
+def _of_dict(value: dict) -> Parts:  # type: ignore[type-arg]
+    return full_name(type(value)), [[key, item] for key, item in value.items()]
+
+
+@_parts.register(set)
+@_parts.register(frozenset)
+def _of_set(value: Any) -> Parts:
+    return "set", sorted(value, key=repr)
+
+
+@_parts.register(Structure)
+@_parts.register(ComponentSpec)
+@_parts.register(np.dtype)
+def _of_description(value: Any) -> Parts:
+    return repr(value), []
+
+
+@_parts.register
+def _of_ragged(value: RaggedTensor) -> Parts:
+    return "ragged", [value.flat_values, *value.nested_row_splits]
+
+
+@_parts.register
+def _of_sparse(value: SparseTensor) -> Parts:
+    return "sparse", [value.indices, value.values, value.dense_shape]
+
+
+@_parts.register
+def _of_partial(value: functools.partial) -> Parts:  # type: ignore[type-arg]
+    return "partial", [value.func, value.args, value.keywords]
+
+
+@_parts.register
+def _of_method(value: types.MethodType) -> Parts:
+    return "method", [value.__func__, value.__self__]
+
+
+@_parts.register(type)
+@_parts.register(types.BuiltinFunctionType)
+@_parts.register(types.ModuleType)
+@_parts.register(np.ufunc)
+def _of_name(value: Any) -> Parts:
+    return full_name(value), []
+
+
+@_parts.register
+def _of_code(value: types.CodeType) -> Parts:
+    names = [value.co_names, value.co_varnames, value.co_freevars]
+    return "code", [value.co_code, value.co_consts, value.co_exceptiontable, value.co_argcount, value.co_flags, *names]
+
+
+@_parts.register
+def _of_function(value: types.FunctionType) -> Parts:
+    parts: list[Any] = [value.__code__, value.__defaults__, value.__kwdefaults__]
+    for cell in value.__closure__ or ():
+        try:
+            parts.append(cell.cell_contents)
+        except ValueError:
+            parts.append("empty cell")  # a function that names itself before it is there
+    for name in sorted(_names(value.__code__)):
+        if name in value.__globals__:
+            parts += [name, _global(value, value.__globals__[name])]
+    return "function", parts
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """The global names that a function's code, and the functions inside it, may read."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _global(function: types.FunctionType, value: Any) -> Any:
+    """A global, or only its name where it is another package's function."""
+    foreign = isinstance(value, types.FunctionType) and _package(value) != _package(function)
+    return full_name(value) if foreign else value
+
+
+def _package(value: Any) -> str:
+    return str(getattr(value, "__module__", None) or "").partition(".")[0]
+
+
+def full_name(value: Any) -> str:
+    """Where a class or function is found, as text; for any other object its class."""
+    named = value if hasattr(value, "__qualname__") or isinstance(value, types.ModuleType) else type(value)
+    name = getattr(named, "__qualname__", None) or named.__name__
+    return f"{getattr(named, '__module__', '')}.{name}"
