@@ -16,7 +16,7 @@ from dataset.runtime.carried import CarriedState, canonical_copy
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.iterator import probed_spec
 from dataset.runtime.operator import Build, Operator, State
-from dataset.runtime.ownership import own
+from dataset.runtime.ownership import is_immutable, own
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,13 @@ class ScanOperator(MapOperator):
 
     def _step(self, element: Any) -> Any:
         given = (self.carried.give(), element)
-        result = own(self._scan_func(*given), given)
+        result = self._scan_func(*given)
+        plain = type(result) is tuple and len(result) == 2 and is_immutable(result[1])
+        if plain and self.carried.replace_scalars(result[0]):
+            return result[1]
+        return self._take(own(result, given))
+
+    def _take(self, result: Any) -> Any:
         if type(result) not in {tuple, list} or len(result) != 2:
             raise SpecError(
                 f"{self.node.described()}: the function must return a pair of the new state and the element to put "

@@ -15,6 +15,7 @@ from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, is_tuple, tuple_of
 from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.ownership import copied_component
 from dataset.runtime.pending import Pending
 
 
@@ -158,5 +159,5 @@ class SelectOperator(UnaryOperator):
 
 def _copied(column: Column) -> Column:
     if isinstance(column, np.ndarray):
-        return column.copy()
-    return [value.copy() if isinstance(value, np.ndarray) else value for value in column]
+        return column.copy() if column.flags.writeable else column
+    return list(map(copied_component, column))

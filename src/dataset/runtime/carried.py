@@ -6,7 +6,6 @@ memory with what the user holds: neither with the initial state that was given, 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Hashable
 from typing import Any
 
@@ -14,18 +13,21 @@ import numpy as np
 
 from dataset.errors import SpecError, StateError
 from dataset.plan.spec import component_spec, spec_of
-from dataset.plan.structure import LEAF, StructureMismatchError, structure_of
+from dataset.plan.structure import StructureMismatchError, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.runtime.chunk import Array
+from dataset.runtime.chunk import Array, Chunk
 from dataset.runtime.normalize import chunk_of_rows
-from dataset.runtime.ownership import is_immutable
+from dataset.runtime.ownership import copied_component, is_immutable
 from dataset.runtime.state import load_chunk, save_chunk
+
+_SCALARS = frozenset({bytes, *(np.dtype(code).type for code in "?bhilqBHILQefdgFDG")})
+"""Types of scalars whose dtype the type tells."""
 
 
 def canonical_copy(element: Any) -> Any:
     """An element of canonical components that shares no memory with ``element``."""
     chunk = chunk_of_rows([element], structure_of(element))
-    return chunk.structure.unflatten([_copied(column[0]) for column in chunk.columns()])
+    return chunk.structure.unflatten([copied_component(column[0]) for column in chunk.columns()])
 
 
 class CarriedState:
@@ -40,15 +42,28 @@ class CarriedState:
         self._described = described
         self._initial = initial
         self._structure = structure_of(initial)
-        self._kinds = [_kind(component) for component in self._structure.flatten(initial)]
-        plain_scalar = self._structure is LEAF and isinstance(initial, np.number | np.bool_ | bytes)
-        self._scalar = type(initial) if plain_scalar and not isinstance(initial, np.timedelta64) else None
-        self._value = canonical_copy(initial)
+        components = self._structure.flatten(initial)
+        self._kinds = list(map(_kind, components))
+        types = list(map(type, components))
+        self._scalars = types if _SCALARS.issuperset(types) else None  # the types, where all are plain scalars
+        self._components = [copied_component(component) for component in components]
 
     def give(self) -> Any:
         """The state, in containers of its own, so that a function that fails has put nothing into ours."""
-        structure = self._structure
-        return self._value if structure.is_immutable else structure.unflatten(structure.flatten(self._value))
+        return self._structure.unflatten(self._components)
+
+    def replace_scalars(self, new: Any) -> bool:
+        """Take what the function returned if it is nothing but scalars, which nobody has to own. The usual case."""
+        if self._scalars is None:
+            return False
+        try:
+            components = self._structure.flatten(new)
+        except StructureMismatchError:
+            return False
+        if list(map(type, components)) != self._scalars:
+            return False
+        self._components = components
+        return True
 
     def replace(self, new: Any) -> None:
         """Take what the function returned, which has been through ``own``.
@@ -56,9 +71,6 @@ class CarriedState:
         Raises:
             SpecError: if its structure or a dtype is another; the state stays what it was.
         """
-        if type(new) is self._scalar:
-            self._value = new
-            return
         try:
             chunk = chunk_of_rows([new], self._structure)
         except StructureMismatchError:
@@ -67,29 +79,29 @@ class CarriedState:
                 f"have that of initial_state, {self._structure!r}"
             ) from None
         components = [column[0] for column in chunk.columns()]
-        if [_kind(component) for component in components] != self._kinds:
+        if list(map(_kind, components)) != self._kinds:
             value = self._structure.unflatten(components)
             raise SpecError(
                 f"{self._described}: the function returned a state of the spec {spec_of(value)!r}; it must have the "
                 f"dtypes of initial_state, {spec_of(self._initial)!r}"
             )
-        self._value = self._structure.unflatten(components)
+        self._components = components
 
     def apart(self, output: Any) -> Any:
         """``output`` with copies in the place of what shares memory with the state."""
-        if is_immutable(self._value) or is_immutable(output):
+        if self._scalars is not None or is_immutable(output):
             return output
-        mine = [array for component in self._structure.flatten(self._value) for array in _arrays(component)]
+        mine = [array for component in self._components for array in _arrays(component)]
         structure = structure_of(output)
         components = [
-            _copied(part) if any(np.may_share_memory(a, b) for a in _arrays(part) for b in mine) else part
+            copied_component(part) if any(np.may_share_memory(a, b) for a in _arrays(part) for b in mine) else part
             for part in structure.flatten(output)
         ]
         return structure.unflatten(components)
 
     def save(self) -> Any:
         """The state by value."""
-        return save_chunk(chunk_of_rows([self._value], self._structure))
+        return save_chunk(Chunk(self._structure, 1, [[component] for component in self._components]))
 
     def load(self, data: Any) -> None:
         """Take a saved state.
@@ -100,7 +112,7 @@ class CarriedState:
         chunk = load_chunk(data, lambda: spec_of(self._initial))
         if chunk is None or chunk.structure != self._structure:
             raise StateError(f"{self._described}: the saved state does not fit the structure {self._structure!r}")
-        self._value = self._structure.unflatten([column[0] for column in chunk.columns()])
+        self._components = [column[0] for column in chunk.columns()]
 
 
 def _kind(component: Any) -> Hashable:
@@ -120,10 +132,3 @@ def _arrays(component: Any) -> list[Array]:
     if isinstance(component, SparseTensor):
         return [component.indices, component.values, component.dense_shape]
     return []
-
-
-def _copied(component: Any) -> Any:
-    """A component of its own memory; an object of a user's class is the user's own affair."""
-    if isinstance(component, np.ndarray):
-        return component.copy()
-    return copy.deepcopy(component) if isinstance(component, RaggedTensor | SparseTensor) else component

@@ -84,12 +84,10 @@ def _canonical(array: Array) -> Array:
     array = np.ascontiguousarray(array).astype(_native(array.dtype), copy=False)
     if array.dtype.kind not in "fc":
         return array
-    if array.dtype.itemsize > (_WORD if array.dtype.kind == "f" else 2 * _WORD):
-        return array.astype(str)  # long doubles have bytes that mean nothing
     array = array + array.dtype.type(0)
     floats = array.view(array.real.dtype)
     floats[np.isnan(floats)] = np.nan
-    return array
+    return array if floats.itemsize <= _WORD else array.astype(str)  # long doubles have bytes that mean nothing
 
 
 def _bits(column: Array) -> Array:
