@@ -1,7 +1,7 @@
 """scan: each element through a function that carries a state."""
 
-import collections
 import re
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,6 +11,11 @@ from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, StateError
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 
 ZERO = np.int64(0)
+
+
+class Range(NamedTuple):
+    low: int
+    high: int
 
 
 def running_sum(total, x):
@@ -67,13 +72,11 @@ def test_a_state_has_any_structure(initial, step):
 
 
 def test_a_state_of_a_users_class_comes_back_from_a_saved_state():
-    pair = collections.namedtuple("pair", "low high")
-
     def widen(state, x):
-        return pair(min(state.low, x), max(state.high, x)), state
+        return Range(min(state.low, x), max(state.high, x)), state
 
-    expected = [pair(*ints(5, 5)), pair(*ints(0, 5)), pair(*ints(0, 5))]
-    check_operator(lambda: Dataset.range(3).scan(pair(5, 5), widen), expected)
+    expected = [Range(*ints(5, 5)), Range(*ints(0, 5)), Range(*ints(0, 5))]
+    check_operator(lambda: Dataset.range(3).scan(Range(5, 5), widen), expected)
 
 
 def test_an_object_may_be_the_state_but_cannot_be_saved():

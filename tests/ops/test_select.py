@@ -1,7 +1,7 @@
 """select: some parts of each element."""
 
-import collections
 import dataclasses
+from typing import NamedTuple
 
 import attrs
 import numpy as np
@@ -12,7 +12,10 @@ from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec
 from dataset.plan.structure import structure_of
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
 
-Point = collections.namedtuple("Point", "x y")
+
+class Point(NamedTuple):
+    x: object
+    y: object
 
 
 @dataclasses.dataclass

@@ -37,11 +37,11 @@ def test_takes_up_to_the_last_new_element():
 @pytest.mark.parametrize("dtype", np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?")
 def test_of_numbers_of_every_dtype(dtype):
     values = np.array([1, 0, 1, 0, 1], dtype)
-    check_operator(lambda: Dataset.from_tensor_slices(values).unique(), list(values[:2]))
+    check_operator(Dataset.from_tensor_slices(values).unique, list(values[:2]))
     swapped = values.astype(values.dtype.newbyteorder())
     assert_elements_equal(list(Dataset.from_tensor_slices(swapped).unique()), list(swapped[:2]))
     rows = np.stack([values, values], 1)
-    check_operator(lambda: Dataset.from_tensor_slices(rows).unique(), list(rows[:2]))
+    check_operator(Dataset.from_tensor_slices(rows).unique, list(rows[:2]))
 
 
 def test_of_the_largest_and_smallest_integers():
@@ -61,14 +61,14 @@ def test_nan_equals_nan_and_zero_equals_minus_zero_as_in_np_unique(dtype):
 
 def test_of_dates():
     days = np.array(["2020-01-01", "2020-01-02", "2020-01-01", "NaT", "NaT"], "M8[D]")
-    check_operator(lambda: Dataset.from_tensor_slices(days).unique(), [days[0], days[1], days[3]])
+    check_operator(Dataset.from_tensor_slices(days).unique, [days[0], days[1], days[3]])
     made = Dataset.range(4).map(lambda x: days[x])
-    check_operator(lambda: made.unique(), [days[0], days[1], days[3]])
+    check_operator(made.unique, [days[0], days[1], days[3]])
 
 
 def test_of_text():
     texts = Dataset.from_tensor_slices(["a", "b", "a", "a\x00", "", ""])
-    check_operator(lambda: texts.unique(), [b"a", b"b", b"a\x00", b""])
+    check_operator(texts.unique, [b"a", b"b", b"a\x00", b""])
 
 
 @pytest.mark.parametrize("as_rows", [False, True])
@@ -135,7 +135,8 @@ def test_objects_are_equal_as_they_say_but_cannot_be_saved():
     colors = [Color.RED, Color.BLUE, Color.RED]
     dataset = Dataset.from_generator(lambda: colors).unique()
     assert list(dataset) == colors[:2]
-    assert list(Dataset.from_generator(lambda: [(c, 1) for c in colors]).unique().batch(9))[0][0].tolist() == colors[:2]
+    (batch,) = Dataset.from_generator(lambda: [(color, 1) for color in colors]).unique().batch(9)
+    assert batch[0].tolist() == colors[:2]
     iterator = iter(dataset)
     next(iterator)
     with pytest.raises(StateError, match=r"unique from .* objects.*plain data.*RED"):
@@ -158,7 +159,7 @@ def test_an_object_without_a_hash_fails_alone():
 
 def test_failures_of_the_input_pass():
     numbers = Dataset.range(6).map(fail_at(2, 5)).map(lambda x: x % 2)
-    check_operator(lambda: numbers.unique(), [*ints(0, 1), ValueError("bad 2"), ValueError("bad 5")])
+    check_operator(numbers.unique, [*ints(0, 1), ValueError("bad 2"), ValueError("bad 5")])
 
 
 def test_a_saved_state_does_not_change_with_the_iterator():
