@@ -327,7 +327,7 @@ class Dataset(Generic[T_co]):
             name: a label.
 
         Raises:
-            TypeError: if ``scan_func`` cannot be called.
+            TypeError: if ``scan_func`` cannot be called, or takes whole columns.
             SpecError: while iterating, if it returns no pair, or another structure or dtype than the state has.
 
         >>> sums = Dataset.range(1, 5).scan(np.int64(0), lambda total, x: (total + x, total + x))

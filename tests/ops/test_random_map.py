@@ -61,6 +61,14 @@ def test_a_resumed_pipeline_without_a_seed_draws_what_the_saved_one_would_have()
     assert_elements_equal(outcomes(rebuilt), outcomes(iterator))
 
 
+def test_inner_datasets_draw_and_are_resumed():
+    def inner(n):
+        return Dataset.range(n).random_map(draw, seed=4).repeat(2)
+
+    check_operator(lambda: Dataset.range(4).flat_map(inner))
+    check_operator(lambda: Dataset.range(4).interleave(inner, cycle_length=2))
+
+
 def test_seeds_and_ops_are_independent():
     a, b = (draws(Dataset.range(50).random_map(draw, seed=seed)) for seed in (1, 2))
     assert not set(a) & set(b)

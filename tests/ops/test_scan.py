@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from op_cases import fail_at, ints
 
-from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, StateError
+from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, StateError, vectorized
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 
 ZERO = np.int64(0)
@@ -264,3 +264,15 @@ def test_a_state_of_another_initial_state_is_refused():
 def test_refuses_what_cannot_be_called(function):
     with pytest.raises(TypeError, match=r"scan\(\): scan_func must be a function"):
         Dataset.range(3).scan(0, function)
+
+
+def test_refuses_a_function_that_takes_columns():
+    with pytest.raises(TypeError, match=r"scan\(\): scan_func .*marked as vectorized"):
+        Dataset.range(3).scan(0, vectorized(lambda s, x: (s, x)))
+
+
+def test_refuses_an_initial_state_that_is_no_element():
+    with pytest.raises(TypeError, match="sortable"):
+        Dataset.range(3).scan({1: 1, "a": 2}, running_sum)
+    with pytest.raises(ValueError, match="64 bits"):
+        Dataset.range(3).scan(2**70, running_sum)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from op_cases import fail_at, ints
 
-from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec
+from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, StateError, TensorSpec
 from dataset.plan.structure import structure_of
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
 
@@ -105,6 +105,17 @@ def test_a_chain_of_selects_goes_down():
 def test_works_on_batches_and_leaves_them_as_they_are():
     batches = Dataset.from_tensor_slices({"a": np.arange(5), "b": ["x"] * 5}).batch(2).select("a")
     check_operator(lambda: batches, [np.array([0, 1]), np.array([2, 3]), np.array([4])])
+
+
+def test_lets_unbatch_know_how_many_rows_there_are():
+    batches = Dataset.from_tensor_slices({"a": np.arange(6), "b": np.arange(6)}).batch(3, drop_remainder=True)
+    assert batches.select("a").unbatch().cardinality() == 6
+
+
+def test_a_state_of_other_keys_is_refused():
+    pairs = Dataset.from_tensor_slices((np.arange(3), np.arange(3)))
+    with pytest.raises(StateError, match="another pipeline"):
+        iter(pairs.select(1)).load_state_dict(iter(pairs.select(0)).state_dict())
 
 
 def test_takes_what_it_gives():

@@ -14,7 +14,7 @@ from dataset.runtime.chunk import Chunk
 from dataset.runtime.iterator import probed_spec
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.rng import ElementGenerators, EpochCounter, resolve_seed
-from dataset.runtime.vectorized import is_vectorized
+from dataset.runtime.vectorized import require_one_by_one
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +32,7 @@ class RandomMap(UnaryNode):
 
     def __post_init__(self) -> None:
         require_callable("random_map", "map_func", self.function)
-        if is_vectorized(self.function):
-            raise TypeError(
-                f"random_map(): map_func is called with one element and its generator at a time, but "
-                f"{function_name(self.function)} is marked as vectorized, for whole columns"
-            )
+        require_one_by_one("random_map", "map_func", self.function)
         if self.seed is not None:
             self._set("seed", require_int("random_map", "seed", self.seed))
         if self.key is None:

@@ -17,6 +17,7 @@ from dataset.runtime.chunk import Chunk
 from dataset.runtime.iterator import probed_spec
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.ownership import is_immutable, own
+from dataset.runtime.vectorized import require_one_by_one
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,7 @@ class Scan(UnaryNode):
 
     def __post_init__(self) -> None:
         require_callable("scan", "scan_func", self.function)
+        require_one_by_one("scan", "scan_func", self.function)
         self._set("initial_state", canonical_copy(self.initial_state))
 
     def _element_spec(self) -> Any:

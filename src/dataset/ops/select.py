@@ -67,6 +67,10 @@ class Select(UnaryNode):
         selection = self.selection(structure)
         return selection.structure.unflatten([specs[index] for index in selection.components])
 
+    @property
+    def rows_per_element(self) -> int | None:
+        return self.source.rows_per_element
+
     def _shown(self) -> str:
         return ", ".join(map(repr, self.keys))
 
