@@ -4,6 +4,7 @@ import pytest
 
 from dataset import Dataset, StateError
 
+SEED = ", seed=1"
 OPS = {
     "scan(<lambda>)": lambda numbers: numbers.scan(0, lambda s, x: (s, x), name="mine"),
     "scan(int)": lambda numbers: numbers.scan(0, int, name="mine"),
@@ -32,7 +33,7 @@ def test_plans_show_the_op_and_its_name(described):
 def test_a_state_is_of_one_op(described):
     state = iter(OPS[described](Dataset.range(5))).state_dict()
     iter(OPS[described](Dataset.range(5))).load_state_dict(state)
-    for other in OPS:
-        if other.partition(", seed")[0] != described.partition(", seed")[0]:  # a state brings its own seed
+    for other, build in OPS.items():
+        if other.replace(SEED, "") != described.replace(SEED, ""):  # a state brings its own seed
             with pytest.raises(StateError, match="another pipeline"):
-                iter(OPS[other](Dataset.range(5))).load_state_dict(state)
+                iter(build(Dataset.range(5))).load_state_dict(state)

@@ -164,6 +164,9 @@ def test_a_plain_dict_of_equal_keys_is_refused():
         from_plain({"dict": ["*", "*"], "keys": ["a", "a"]})
 
 
+KEYWORDS = tuple(field.name for field in dataclasses.fields(KeywordOnly))
+
+
 @pytest.mark.parametrize(
     ("element", "keys"),
     [
@@ -171,7 +174,7 @@ def test_a_plain_dict_of_equal_keys_is_refused():
         ((), ()),
         ({"b": 1, "a": 2}, ("a", "b")),
         (Point(1, 2), Point._fields),
-        (Frozen(*range(len(dataclasses.fields(Frozen)))), tuple(field.name for field in dataclasses.fields(Frozen))),
+        (KeywordOnly(**{field.name: 1 for field in dataclasses.fields(KeywordOnly)}), KEYWORDS),
         (5, ()),
         (None, ()),
     ],
