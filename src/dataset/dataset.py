@@ -24,20 +24,26 @@ from dataset.ops.filter import Filter
 from dataset.ops.flat_map import FlatMap
 from dataset.ops.generator import Generator, signature_of
 from dataset.ops.get_single_element import get_single_element
+from dataset.ops.ignore_errors import IgnoreErrors
 from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.ops.map import Map
 from dataset.ops.padded_batch import PaddedBatch
 from dataset.ops.prefetch import Prefetch
+from dataset.ops.random_map import RandomMap
 from dataset.ops.range import Range
 from dataset.ops.reduce import reduce
 from dataset.ops.repeat import Repeat
+from dataset.ops.scan import Scan
+from dataset.ops.select import Select
 from dataset.ops.shard import Shard
 from dataset.ops.shuffle import Shuffle
 from dataset.ops.skip import Skip
 from dataset.ops.take import Take
+from dataset.ops.take_while import TakeWhile
 from dataset.ops.tensor_slices import TensorSlices
 from dataset.ops.tensors import Tensors
 from dataset.ops.unbatch import Unbatch
+from dataset.ops.unique import Unique
 from dataset.ops.with_options import WithOptions, options_of
 from dataset.ops.zip import Zip
 from dataset.optimize.driver import Optimized, optimize
@@ -274,6 +280,87 @@ class Dataset(Generic[T_co]):
         require_parallelism("map", num_parallel_calls, deterministic)
         return Dataset(Map(self._plan, map_func, name=name))
 
+    def random_map(
+        self,
+        map_func: Callable[..., S],
+        seed: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[S]:
+        """Each element through a function that draws random numbers, such as an augmentation. tf.data has none.
+
+        The function gets a generator of its own for each element. What it draws depends on the seed, the epoch and the
+        position of the element, and on nothing else: not on how many elements are made at a time or in parallel, nor on
+        where the iteration was resumed. Each epoch and each new iterator draws other numbers, and a pipeline built
+        again draws the same sequence of them.
+
+        Args:
+            map_func: takes a ``np.random.Generator`` and an element as ``map`` passes it, returns an element.
+            seed: makes the draws repeatable; without one, ``set_random_seed`` does.
+            num_parallel_calls: the most calls at once; None, a count, or AUTOTUNE. Calls are made one at a time today,
+                which keeps within any bound.
+            deterministic: whether to keep the order; it is kept today in any case.
+            name: a label.
+
+        Raises:
+            TypeError: if ``map_func`` cannot be called, or takes whole columns; if ``seed`` is no int.
+
+        >>> def flip(rng, image):
+        ...     return image[:, ::-1] if rng.random() < 0.5 else image
+        >>> images = Dataset.from_tensors([[1, 2, 3]]).repeat(3).random_map(flip, seed=0)
+        >>> [image.tolist() for image in images]
+        [[[1, 2, 3]], [[3, 2, 1]], [[1, 2, 3]]]
+        """
+        require_parallelism("random_map", num_parallel_calls, deterministic)
+        return Dataset(RandomMap(self._plan, map_func, seed, name=name))
+
+    def scan(
+        self, initial_state: Any, scan_func: Callable[[Any, Any], tuple[Any, S]], name: str | None = None
+    ) -> Dataset[S]:
+        """Each element through a function that carries a state from one to the next.
+
+        An exception, of the function or of the input, leaves the state as it was. The function may change arrays of the
+        state in place; what it has changed before it raises stays changed.
+
+        Args:
+            initial_state: an element; the state for the first element of each pass.
+            scan_func: takes the state and an element (a tuple as one argument), returns a pair of the next state, in
+                which only shapes may be others, and the element to put out.
+            name: a label.
+
+        Raises:
+            TypeError: if ``scan_func`` cannot be called, or takes whole columns.
+            SpecError: while iterating, if it returns no pair, or another structure or dtype than the state has.
+
+        >>> sums = Dataset.range(1, 5).scan(np.int64(0), lambda total, x: (total + x, total + x))
+        >>> [int(x) for x in sums]
+        [1, 3, 6, 10]
+        """
+        return Dataset(Scan(self._plan, initial_state, scan_func, name=name))
+
+    def select(self, *keys: Any, name: str | None = None) -> Dataset[Any]:
+        """Some parts of each element, like ``operator.itemgetter``. tf.data has none; it says ``map`` with a lambda.
+
+        Unlike such a function it is never called for an element: columns are left out, which costs nothing.
+
+        Args:
+            *keys: keys of a dict, positions in a tuple, names of fields of a named tuple, dataclass or attrs class. One
+                key gives the part itself, several a tuple of parts in the order given.
+            name: a label.
+
+        Raises:
+            TypeError: if no key is given.
+            ValueError: if there is no such key; while iterating, a SpecError, where only running tells the keys.
+
+        >>> people = Dataset.from_tensors({"name": "Ada", "born": 1815, "died": 1852})
+        >>> next(iter(people.select("name")))
+        b'Ada'
+        >>> next(iter(people.select("died", "born")))
+        (np.int64(1852), np.int64(1815))
+        """
+        return Dataset(Select(self._plan, keys, name=name))
+
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset[T_co]:
         """The elements for which a function returns True.
 
@@ -380,6 +467,22 @@ class Dataset(Generic[T_co]):
         """
         return Dataset(Take(self._plan, count, name=name))
 
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset[T_co]:
+        """The elements before the first for which a function returns False.
+
+        Args:
+            predicate: takes an element as ``map`` passes it, returns a bool. It is not called behind the first False.
+            name: a label.
+
+        Raises:
+            TypeError: if ``predicate`` cannot be called.
+            SpecError: while iterating, if it returns anything but a bool.
+
+        >>> [int(x) for x in Dataset.range(100).take_while(lambda x: x * x < 20)]
+        [0, 1, 2, 3, 4]
+        """
+        return Dataset(TakeWhile(self._plan, predicate, name=name))
+
     def skip(self, count: int, name: str | None = None) -> Dataset[T_co]:
         """All but the first elements.
 
@@ -409,6 +512,39 @@ class Dataset(Generic[T_co]):
         [1, 4, 7]
         """
         return Dataset(Shard(self._plan, num_shards, index, name=name))
+
+    def unique(self, name: str | None = None) -> Dataset[T_co]:
+        """Each element once, where it comes first.
+
+        Elements are equal if they have the same dtypes, shapes and values; NaN equals NaN. What has been seen is kept
+        in memory, and in a saved state.
+
+        Args:
+            name: a label.
+
+        Raises:
+            SpecError: while iterating, if an element holds an object without a hash.
+
+        >>> [int(x) for x in Dataset.from_tensor_slices([3, 1, 3, 2, 1]).unique()]
+        [3, 1, 2]
+        """
+        return Dataset(Unique(self._plan, name=name))
+
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset[T_co]:
+        """The elements that do not fail. Interrupts come out.
+
+        Where 100,000 elements in a row have failed, the last error comes out, because the input may go on like that
+        without end.
+
+        Args:
+            log_warning: whether to log each error, with where it comes from, to the logger ``dataset``.
+            name: a label.
+
+        >>> numbers = Dataset.from_tensor_slices([1, 0, 4]).map(lambda x: 8 // int(x))
+        >>> [int(x) for x in numbers.ignore_errors()]
+        [8, 2]
+        """
+        return Dataset(IgnoreErrors(self._plan, log_warning, name=name))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
         """The dataset several times over. Each pass runs it anew, with another order where it is shuffled.
