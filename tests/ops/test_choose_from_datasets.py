@@ -50,6 +50,8 @@ def test_or_passes_such_choices_by():
     sources = [Dataset.range(1), Dataset.range(10, 13)]
     picks = choices(0, 1, 0, 1, 0, 1, 1, 1)
     check_operator(lambda: mix(sources, picks, stop_on_empty_dataset=False), ints(0, 10, 11, 12))
+    seen = [source.map(lambda x: x + 0) for source in sources]  # read no further than certain
+    check_operator(lambda: mix(seen, picks, stop_on_empty_dataset=False), ints(0, 10, 11, 12))
     endless = choices(0, 1).repeat()
     check_operator(lambda: mix(sources, endless, stop_on_empty_dataset=False), ints(0, 10, 11, 12))
     check_operator(lambda: mix(three()[:2], choices(0).repeat(9), stop_on_empty_dataset=False), ints(0, 1, 2, 3))

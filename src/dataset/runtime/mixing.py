@@ -204,7 +204,7 @@ class MixOperator(Operator):
             if left is None:
                 uncertain.extend(places[:1].tolist())
             elif left >= 0 and left < len(places):
-                run = run[: places[left]]
+                run = run[: max(1, places[left])]  # the first is reached in any case
         # The end of one shows only when it is read, so no other such input is read with it.
         second = sorted(uncertain)[1:2]
         return run[: second[0]] if second and second[0] < len(run) else run
