@@ -266,8 +266,8 @@ class Dataset(Generic[T_co]):
         """A dataset of elements side by side; it ends with the shortest.
 
         Args:
-            *args: datasets, or one nested structure of datasets.
-            datasets: the same by name, instead of ``args``.
+            *args: datasets, or one nested structure of datasets: a dataset alone keeps its elements as they are.
+            datasets: that structure by name, instead of ``args``.
             name: a label.
 
         Raises:
@@ -279,7 +279,7 @@ class Dataset(Generic[T_co]):
         """
         if (datasets is None) == (not args):
             raise TypeError("zip(): give datasets, either as arguments or as datasets=, not both")
-        nested = args if args and (len(args) > 1 or isinstance(args[0], Dataset)) else args[0] if args else datasets
+        nested = args if len(args) > 1 else args[0] if args else datasets
         structure = structure_of(nested)
         sources = structure.flatten(nested)
         if not sources:

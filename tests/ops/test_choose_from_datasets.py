@@ -189,7 +189,7 @@ def test_the_same_dataset_may_stand_twice():
         ([Dataset.range(3)], [0, 1], TypeError, "choice_dataset must be a Dataset"),
         ([Dataset.range(3)], Dataset.range(3, output_type=np.int32), TypeError, "int64 scalars"),
         ([Dataset.range(3)], Dataset.range(3).batch(1), TypeError, "int64 scalars"),
-        ([Dataset.range(3)], Dataset.zip(Dataset.range(3)), TypeError, "int64 scalars"),
+        ([Dataset.range(3)], Dataset.zip((Dataset.range(3),)), TypeError, "int64 scalars"),
         ([Dataset.range(3), Dataset.from_tensors("a")], choices(0), TypeError, "one type"),
         ([Dataset.range(3), Dataset.from_tensors((1, 2))], choices(0), TypeError, "one structure"),
     ],

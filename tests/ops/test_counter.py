@@ -30,6 +30,7 @@ def test_counts_in_the_dtype(dtype):
         (126, 50, np.int8),
         (254, 1, np.uint8),
         (1, -1, np.uint8),
+        (1, -1, np.uint64),
         (300, 300, np.uint8),
         (2**63 - 2, 1, np.int64),
         (-(2**63), -1, np.int64),

@@ -10,7 +10,15 @@ from dataset.plan.nested import HasPlan
 from dataset.plan.node import Node
 
 
-def require_int(op: str, argument: str, value: Any, *, minimum: int | None = None, allow: tuple[int, ...] = ()) -> int:
+def require_int(
+    op: str,
+    argument: str,
+    value: Any,
+    *,
+    minimum: int | None = None,
+    maximum: int | None = None,
+    allow: tuple[int, ...] = (),
+) -> int:
     """``value`` as an int.
 
     Args:
@@ -18,11 +26,12 @@ def require_int(op: str, argument: str, value: Any, *, minimum: int | None = Non
         argument: its argument, for the message.
         value: what the user gave.
         minimum: the least value that is right; default, any.
+        maximum: the greatest; default, any.
         allow: values below the minimum that have a meaning of their own.
 
     Raises:
         TypeError: if it is no int (a bool is not, nor is 2.0).
-        ValueError: if it is too small.
+        ValueError: if it is too small or too large.
     """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -30,6 +39,8 @@ def require_int(op: str, argument: str, value: Any, *, minimum: int | None = Non
         raise TypeError(f"{op}(): {argument} must be an int, got {value!r} of type {type(value).__name__}")
     if minimum is not None and value < minimum and value not in allow:
         raise ValueError(f"{op}(): {argument} must be at least {minimum}, got {value}")
+    if maximum is not None and value > maximum:
+        raise ValueError(f"{op}(): {argument} must be at most {maximum}, got {value}")
     return int(value)
 
 
