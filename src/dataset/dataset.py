@@ -18,7 +18,9 @@ from dataset.io.list_files import ListFiles, matching_files
 from dataset.io.tfrecord_dataset import TFRecord
 from dataset.ops.batch import Batch
 from dataset.ops.cache import Cache
+from dataset.ops.choose_from_datasets import ChooseFromDatasets
 from dataset.ops.concatenate import Concatenate
+from dataset.ops.counter import Counter
 from dataset.ops.enumerate import Enumerate
 from dataset.ops.filter import Filter
 from dataset.ops.flat_map import FlatMap
@@ -30,11 +32,14 @@ from dataset.ops.map import Map
 from dataset.ops.padded_batch import PaddedBatch
 from dataset.ops.prefetch import Prefetch
 from dataset.ops.random_map import RandomMap
+from dataset.ops.random import Random
 from dataset.ops.range import Range
 from dataset.ops.reduce import reduce
+from dataset.ops.rejection_resample import rejection_resample_plan
 from dataset.ops.repeat import Repeat
 from dataset.ops.scan import Scan
 from dataset.ops.select import Select
+from dataset.ops.sample_from_datasets import sample_plan
 from dataset.ops.shard import Shard
 from dataset.ops.shuffle import Shuffle
 from dataset.ops.skip import Skip
@@ -49,7 +54,7 @@ from dataset.ops.zip import Zip
 from dataset.optimize.driver import Optimized, optimize
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from dataset.plan.checks import require_parallelism
+from dataset.plan.checks import require_parallelism, require_plan, require_plans
 from dataset.plan.explain import draw
 from dataset.plan.fingerprint import content_fingerprint
 from dataset.plan.nested import datasets_are_made_by
@@ -192,6 +197,51 @@ class Dataset(Generic[T_co]):
         return Dataset(Range(start, stop, step, output_type, name=name))
 
     @staticmethod
+    def counter(
+        start: Any = 0, step: Any = 1, dtype: npt.DTypeLike = np.int64, name: str | None = None
+    ) -> Dataset[Any]:
+        """A dataset of numbers at equal steps, without end.
+
+        The numbers are added up in ``dtype``: integers wrap around at its ends, floats round at each step.
+
+        Args:
+            start: the first number.
+            step: what each next number is more.
+            dtype: integers, floats or complex numbers. Default int64.
+            name: a label.
+
+        Raises:
+            TypeError: if ``dtype`` is not numeric, or a number is not one for it.
+            ValueError: if an int does not fit into 64 bits.
+
+        >>> [int(x) for x in Dataset.counter(start=10, step=5).take(3)]
+        [10, 15, 20]
+        """
+        return Dataset(Counter(start, step, dtype, name=name))
+
+    @staticmethod
+    def random(
+        seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+    ) -> Dataset[Any]:
+        """A dataset of random integers without end: int64, from 0 to 2**32 - 1.
+
+        Args:
+            seed: makes them repeatable: a dataset built again gives the same numbers.
+            rerandomize_each_iteration: whether each epoch and each new iterator gets other numbers. By default every
+                pass over one dataset gives the same, even without a seed.
+            name: a label.
+
+        Raises:
+            TypeError: if ``seed`` is no int, or ``rerandomize_each_iteration`` no bool.
+
+        >>> numbers = Dataset.random(seed=1).take(3)
+        >>> list(numbers) == list(numbers)
+        True
+        """
+        again = False if rerandomize_each_iteration is None else rerandomize_each_iteration
+        return Dataset(Random(seed, again, name=name))
+
+    @staticmethod
     def list_files(
         file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
     ) -> Dataset[bytes]:
@@ -225,8 +275,8 @@ class Dataset(Generic[T_co]):
         """A dataset of elements side by side; it ends with the shortest.
 
         Args:
-            *args: datasets, or one nested structure of datasets.
-            datasets: the same by name, instead of ``args``.
+            *args: datasets, or one nested structure of datasets: a dataset alone keeps its elements as they are.
+            datasets: that structure by name, instead of ``args``.
             name: a label.
 
         Raises:
@@ -238,7 +288,7 @@ class Dataset(Generic[T_co]):
         """
         if (datasets is None) == (not args):
             raise TypeError("zip(): give datasets, either as arguments or as datasets=, not both")
-        nested = args if args and (len(args) > 1 or isinstance(args[0], Dataset)) else args[0] if args else datasets
+        nested = args if len(args) > 1 else args[0] if args else datasets
         structure = structure_of(nested)
         sources = structure.flatten(nested)
         if not sources:
@@ -248,6 +298,77 @@ class Dataset(Generic[T_co]):
                 hint = "; a list is data, use a tuple" if isinstance(source, list) else ""
                 raise TypeError(f"zip(): expected a Dataset, got {source!r} of type {type(source).__name__}{hint}")
         return Dataset(Zip(structure, tuple(source.plan for source in sources), name=name))
+
+    @staticmethod
+    def choose_from_datasets(
+        datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = True, name: str | None = None
+    ) -> Dataset[Any]:
+        """A dataset of elements from several datasets, in the order of given choices.
+
+        Args:
+            datasets: a list of datasets with elements of the same structure and dtypes.
+            choice_dataset: a dataset of int64 scalars: from which of ``datasets`` the next element comes.
+            stop_on_empty_dataset: whether to end when a dataset that is chosen has ended; else such choices are passed
+                by, until the choices or all datasets have ended.
+            name: a label.
+
+        Raises:
+            TypeError: if something is no Dataset, or the elements do not go together.
+            ValueError: if there are no datasets; while iterating, in the place of a choice that is out of range.
+
+        >>> letters = Dataset.from_tensor_slices(["a", "b"])
+        >>> digits = Dataset.from_tensor_slices(["1", "2"])
+        >>> choices = Dataset.from_tensor_slices([0, 1, 1, 0])
+        >>> list(Dataset.choose_from_datasets([letters, digits], choices))
+        [b'a', b'1', b'2', b'b']
+        """
+        sources = require_plans("choose_from_datasets", "datasets", datasets)
+        choices = require_plan("choose_from_datasets", "choice_dataset", choice_dataset)
+        return Dataset(ChooseFromDatasets(sources, stop_on_empty_dataset, choices, name=name))
+
+    @staticmethod
+    def sample_from_datasets(
+        datasets: Any,
+        weights: Any = None,
+        seed: int | None = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+        *,
+        exact: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """A dataset of elements from several datasets, mixed at random, or in exact shares.
+
+        Each dataset keeps its own order. With ``exact``, which tf.data does not have, nothing is left to chance: after
+        any n elements, each dataset has given its share of n to within one element (the quota method of Balinski and
+        Young, 1975). Weights then count as the decimal numbers that they are written as.
+
+        Args:
+            datasets: a list of datasets with elements of the same structure and dtypes.
+            weights: a number for each dataset, in any proportion; or a dataset of such vectors, one for each element.
+                A dataset of weight 0 is left out. Default, all equal.
+            seed: makes the order repeatable.
+            stop_on_empty_dataset: whether to end with the first dataset that ends; else the others go on, in the
+                proportion of their weights.
+            rerandomize_each_iteration: whether each epoch and each new iterator gets another order. By default every
+                pass over one dataset has the same.
+            exact: whether to keep exactly to the shares.
+            name: a label.
+
+        Raises:
+            TypeError: if something is no Dataset, the elements do not go together, or weights are no numbers.
+            ValueError: if there are no datasets; if weights are negative, not finite or too few; if ``exact`` comes
+                with a seed or with weights that vary.
+
+        >>> ones, twos = Dataset.from_tensors(1).repeat(), Dataset.from_tensors(2).repeat()
+        >>> mixed = Dataset.sample_from_datasets([ones, twos], weights=[0.75, 0.25], exact=True)
+        >>> [int(x) for x in mixed.take(8)]
+        [1, 1, 1, 2, 1, 1, 1, 2]
+        """
+        plan = sample_plan(
+            datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration, exact=exact, name=name
+        )
+        return Dataset(plan)
 
     # Transformations, element by element
 
@@ -583,6 +704,38 @@ class Dataset(Generic[T_co]):
         [0, 1, 2, 3, 4]
         """
         return Dataset(Shuffle(self._plan, buffer_size, seed, reshuffle_each_iteration, name=name))
+
+    def rejection_resample(
+        self,
+        class_func: Callable[..., Any],
+        target_dist: Any,
+        initial_dist: Any = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[tuple[Any, T_co]]:
+        """Elements dropped or repeated so that classes come in wanted shares, each element as (class, element).
+
+        The data are read in up to three passes side by side, and ``class_func`` is called in each.
+
+        Args:
+            class_func: takes an element as ``map`` passes it, returns its class, an int from 0 on.
+            target_dist: the share wanted of each class.
+            initial_dist: the share that each class has in the data. Default, estimated from what has been read.
+            seed: makes the choice repeatable.
+            name: a label.
+
+        Raises:
+            TypeError: if ``class_func`` cannot be called, or a distribution is no vector of numbers.
+            ValueError: if a distribution does not add up to 1, or asks for what is not there; while iterating, in the
+                place of an element whose class is out of range.
+
+        >>> numbers = Dataset.range(10_000)  # one in ten is of class 1
+        >>> even = numbers.rejection_resample(lambda x: int(x % 10 == 0), [0.5, 0.5], [0.9, 0.1], seed=1)
+        >>> classes = [label for label, number in even]
+        >>> bool(0.45 < np.mean(classes) < 0.55)
+        True
+        """
+        return Dataset(rejection_resample_plan(self._plan, class_func, target_dist, initial_dist, seed, name))
 
     # Batches
 

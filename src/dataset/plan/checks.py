@@ -6,8 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from dataset.plan.nested import HasPlan
+from dataset.plan.node import Node
 
-def require_int(op: str, argument: str, value: Any, *, minimum: int | None = None, allow: tuple[int, ...] = ()) -> int:
+
+def require_int(
+    op: str,
+    argument: str,
+    value: Any,
+    *,
+    minimum: int | None = None,
+    maximum: int | None = None,
+    allow: tuple[int, ...] = (),
+) -> int:
     """``value`` as an int.
 
     Args:
@@ -15,11 +26,12 @@ def require_int(op: str, argument: str, value: Any, *, minimum: int | None = Non
         argument: its argument, for the message.
         value: what the user gave.
         minimum: the least value that is right; default, any.
+        maximum: the greatest; default, any.
         allow: values below the minimum that have a meaning of their own.
 
     Raises:
         TypeError: if it is no int (a bool is not, nor is 2.0).
-        ValueError: if it is too small.
+        ValueError: if it is too small or too large.
     """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -27,6 +39,8 @@ def require_int(op: str, argument: str, value: Any, *, minimum: int | None = Non
         raise TypeError(f"{op}(): {argument} must be an int, got {value!r} of type {type(value).__name__}")
     if minimum is not None and value < minimum and value not in allow:
         raise ValueError(f"{op}(): {argument} must be at least {minimum}, got {value}")
+    if maximum is not None and value > maximum:
+        raise ValueError(f"{op}(): {argument} must be at most {maximum}, got {value}")
     return int(value)
 
 
@@ -54,3 +68,31 @@ def require_parallelism(op: str, num_parallel_calls: Any, deterministic: Any) ->
         require_int(op, "num_parallel_calls", num_parallel_calls, minimum=1, allow=(-1,))
     if deterministic is not None:
         require_bool(op, "deterministic", deterministic)
+
+
+def require_plan(op: str, argument: str, value: Any) -> Node:
+    """The plan of ``value``; TypeError if it is no Dataset."""
+    if not isinstance(value, HasPlan):
+        raise TypeError(f"{op}(): {argument} must be a Dataset, got {value!r} of type {type(value).__name__}")
+    return value.plan
+
+
+def require_plans(op: str, argument: str, values: Any) -> tuple[Node, ...]:
+    """The plans of a list of datasets.
+
+    Raises:
+        TypeError: if it is no list or tuple, or something in it is no Dataset.
+        ValueError: if it is empty.
+    """
+    if not isinstance(values, list | tuple):
+        raise TypeError(
+            f"{op}(): {argument} must be a list of datasets, got {values!r} of type {type(values).__name__}"
+        )
+    if not values:
+        raise ValueError(f"{op}(): {argument} must hold at least one dataset, got {values!r}")
+    return tuple(require_plan(op, f"{argument}[{index}]", value) for index, value in enumerate(values))
+
+
+def require_seed(op: str, seed: Any) -> int | None:
+    """``seed`` as an int or None; TypeError if it is anything else."""
+    return None if seed is None else require_int(op, "seed", seed)

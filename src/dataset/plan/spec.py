@@ -323,3 +323,24 @@ def map_spec(function: Any, spec: Any) -> Any:
     """``spec`` with ``function`` applied to the spec of each component."""
     structure, components = flatten_spec(spec)
     return structure.unflatten([function(component) for component in components])
+
+
+def common_spec(op: str, specs: Sequence[Any]) -> Any:
+    """The narrowest spec that allows the elements of several datasets; ``op`` is for the message.
+
+    Raises:
+        TypeError: if the datasets differ in structure, or a component in kind or dtype.
+    """
+    structure, merged = flatten_spec(specs[0])
+    for spec in specs[1:]:
+        other, components = flatten_spec(spec)
+        if structure != other:
+            raise TypeError(f"{op}(): all datasets must have one structure, got {structure!r} and {other!r}")
+        pairs = list(zip(merged, components, strict=True))
+        both = [mine.most_general_with(theirs) for mine, theirs in pairs]
+        for index, (found, (mine, theirs)) in enumerate(zip(both, pairs, strict=True)):
+            if found is None:
+                name = structure.component_name(index)
+                raise TypeError(f"{op}(): {name} must have one type in all datasets, got {mine!r} and {theirs!r}")
+        merged = [found for found in both if found is not None]
+    return structure.unflatten(merged)

@@ -196,3 +196,26 @@ class EpochLedger:
         upcoming = max(epoch + 1, self._resumed.get(counter, 0))
         self._resumed[counter] = upcoming
         self._next[counter] = (iteration, upcoming)
+
+
+class RandomPass:
+    """The stream of an op in one pass over it: the same in every pass, or another each time."""
+
+    def __init__(self, epochs: EpochLedger, counter: EpochCounter, own: int, *, again: bool) -> None:
+        self._epochs = epochs
+        self._counter = counter
+        self._key = epochs.key(counter, own)
+        self._place = (0, 0) if again else epochs.open(counter)
+        self.stream = Stream(self._key, *self._place)
+
+    def state_dict(self) -> dict[str, int]:
+        """The place, as plain data."""
+        iteration, epoch = self._place
+        return {"key": self._key, "iteration": iteration, "epoch": epoch, "drawn": self.stream.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go there."""
+        self._key, self._place = int(state["key"]), (int(state["iteration"]), int(state["epoch"]))
+        self._epochs.resume(self._counter, self._key, *self._place)
+        self.stream = Stream(self._key, *self._place)
+        self.stream.seek(int(state["drawn"]))
