@@ -31,15 +31,15 @@ from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.ops.map import Map
 from dataset.ops.padded_batch import PaddedBatch
 from dataset.ops.prefetch import Prefetch
-from dataset.ops.random_map import RandomMap
 from dataset.ops.random import Random
+from dataset.ops.random_map import RandomMap
 from dataset.ops.range import Range
 from dataset.ops.reduce import reduce
 from dataset.ops.rejection_resample import rejection_resample_plan
 from dataset.ops.repeat import Repeat
+from dataset.ops.sample_from_datasets import sample_plan
 from dataset.ops.scan import Scan
 from dataset.ops.select import Select
-from dataset.ops.sample_from_datasets import sample_plan
 from dataset.ops.shard import Shard
 from dataset.ops.shuffle import Shuffle
 from dataset.ops.skip import Skip
