@@ -7,7 +7,7 @@ import pytest
 from op_cases import fail_at, ints
 
 import dataset.ops.ignore_errors as module
-from dataset import Dataset
+from dataset import ClosedError, Dataset
 from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.operator import Build
 from dataset.runtime.rng import EpochLedger
@@ -136,6 +136,29 @@ def test_an_input_that_fails_for_ever_is_an_error_not_a_hang(monkeypatch):
         note = caught.value.__notes__[-1]
         assert note.startswith("in ignore_errors from test_ignore_errors.py:")
         assert "the last of 50 errors in a row" in note
+
+
+def test_a_closed_iterator_is_no_failure_of_an_element():
+    operator, close = open_operator(Dataset.range(3).map(fail_at(0, 1, 2)).prefetch(1).ignore_errors())
+    close()
+    with pytest.raises(ClosedError):
+        operator.pull(1)
+    assert operator.dropped == 0
+
+
+def test_closing_ends_a_long_run_of_failures():
+    calls = []
+
+    def fail(x):
+        calls.append(x)
+        if len(calls) == 10:
+            close()
+        raise ValueError("bad")
+
+    operator, close = open_operator(Dataset.range(1000).map(fail).ignore_errors())
+    with pytest.raises(ClosedError):
+        operator.pull(1)
+    assert len(calls) == 10
 
 
 def test_failures_with_elements_between_them_may_be_many(monkeypatch):

@@ -201,6 +201,16 @@ def test_no_array_that_a_user_holds_changes():
     assert not initial.any()
 
 
+def test_a_scalar_that_becomes_an_array_is_not_shared_either():
+    def step(state, x):
+        if not np.ndim(state):
+            return np.zeros(1, np.int64), np.int64(0)
+        state += x
+        return state, state
+
+    assert [array.tolist() for array in list(Dataset.range(4).scan(0, step))] == [0, [1], [3], [6]]
+
+
 def test_what_the_user_does_to_an_output_does_not_reach_the_state():
     def both(state, x):
         new = state + 1

@@ -15,8 +15,9 @@ from dataset.plan.spec import TensorSpec, common_spec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.feeds import Feed
-from dataset.runtime.mixing import Choices, MixOperator, ReadSelector, Selector
+from dataset.runtime.mixing import MixOperator
 from dataset.runtime.operator import Build, Operator
+from dataset.runtime.selector import Choices, ReadSelector, Selector
 
 _CHOICE = TensorSpec((), np.int64)
 

@@ -6,10 +6,12 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dataset.errors import ClosedError
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunk import Chunk
+from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 
 _FAILURES_IN_A_ROW_MAX = 100_000
@@ -33,7 +35,7 @@ class IgnoreErrors(UnaryNode):
         return UNKNOWN_CARDINALITY
 
     def lower(self, build: Build) -> Operator:
-        return IgnoreErrorsOperator(build(self.source), self)
+        return IgnoreErrorsOperator(build(self.source), self, build.coordinator)
 
 
 class IgnoreErrorsOperator(UnaryOperator):
@@ -44,17 +46,23 @@ class IgnoreErrorsOperator(UnaryOperator):
         dropped: how many were left out.
     """
 
-    def __init__(self, source: Operator, node: IgnoreErrors) -> None:
+    def __init__(self, source: Operator, node: IgnoreErrors, coordinator: Coordinator) -> None:
         super().__init__(source)
         self.node = node
+        self.coordinator = coordinator
         self.passed = 0
         self.dropped = 0
 
     def pull(self, n: int) -> Chunk | None:
-        for failures in range(1, _FAILURES_IN_A_ROW_MAX + 1):
+        failures = 0
+        while True:
             try:
                 chunk = self.source.pull(n)
+                break
+            except ClosedError:  # about the iterator, not about an element
+                raise
             except Exception as error:
+                failures += 1
                 self.dropped += 1
                 if self.node.log_warning:
                     _warn(self.node, self.passed + self.dropped - 1, error)
@@ -64,8 +72,7 @@ class IgnoreErrorsOperator(UnaryOperator):
                         "element between them; asking again goes on behind it"
                     )
                     raise
-            else:
-                break
+            self.coordinator.check_usable()  # so that who closes the iterator need not wait for many failures
         self.passed += chunk.length if chunk else 0
         return chunk
 

@@ -18,10 +18,10 @@ from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunk import Chunk
-from dataset.runtime.mixing import Choices, ReadSelector, Selector
 from dataset.runtime.operator import Build, State
 from dataset.runtime.quota import QuotaSelector
 from dataset.runtime.rng import EpochCounter, RandomPass, resolve_seed
+from dataset.runtime.selector import Choices, ReadSelector, Selector
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import SpecError, StateError
-from dataset.plan.spec import component_spec, spec_of
-from dataset.plan.structure import StructureMismatchError, structure_of
+from dataset.plan.spec import TensorSpec, component_spec, spec_of
+from dataset.plan.structure import LEAF, StructureMismatchError, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunk import Array, Chunk
 from dataset.runtime.normalize import chunk_of_rows
@@ -46,6 +46,8 @@ class CarriedState:
         self._kinds = list(map(_kind, components))
         types = list(map(type, components))
         self._scalars = types if _SCALARS.issuperset(types) else None  # the types, where all are plain scalars
+        number = self._structure is LEAF and isinstance(initial, np.ndarray | np.number) and initial.dtype != object
+        self._numbers = initial.dtype if number else None  # the dtype, where the state is one array or number
         self._components = [copied_component(component) for component in components]
 
     def give(self) -> Any:
@@ -71,6 +73,9 @@ class CarriedState:
         Raises:
             SpecError: if its structure or a dtype is another; the state stays what it was.
         """
+        if self._numbers is not None and type(new) is np.ndarray and new.ndim and new.dtype == self._numbers:
+            self._components = [new]  # canonical as it is
+            return
         try:
             chunk = chunk_of_rows([new], self._structure)
         except StructureMismatchError:
@@ -89,7 +94,7 @@ class CarriedState:
 
     def apart(self, output: Any) -> Any:
         """``output`` with copies in the place of what shares memory with the state."""
-        if self._scalars is not None or is_immutable(output):
+        if is_immutable(tuple(self._components)) or is_immutable(output):
             return output
         mine = [array for component in self._components for array in _arrays(component)]
         structure = structure_of(output)
@@ -118,7 +123,7 @@ class CarriedState:
 def _kind(component: Any) -> Hashable:
     """What a component keeps while its shape changes."""
     if isinstance(component, np.ndarray | np.generic) and component.dtype != object:
-        return component.dtype
+        return TensorSpec, component.dtype
     spec = component_spec(component)
     return type(spec), spec.dtype
 

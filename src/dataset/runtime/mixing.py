@@ -1,114 +1,30 @@
 """Datasets mixed into one: choices say from which input the next element comes.
 
-choose_from_datasets and sample_from_datasets share the operator; they differ in who makes the choices, the selector.
+choose_from_datasets and sample_from_datasets share the operator; they differ in who makes the choices
+(runtime/selector.py).
 
 Elements move in runs: a run of choices is cut where an input may end or fail, each input gives all its elements of the
-run at once, and one take puts them in order. How long a run may be says who could notice: an input whose plan holds
+run at once, and they are put in order. How long a run may be says who could notice: an input whose plan holds
 user code is read only for choices that are certain to be reached.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import SpecError
-from dataset.plan.node import Node, holds_user_code
-from dataset.plan.structure import LEAF
-from dataset.runtime.chunk import Chunk
+from dataset.plan.node import Node
+from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.feeds import Feed
 from dataset.runtime.operator import Operator, State
-from dataset.runtime.pending import Pending
-
-Choices: TypeAlias = npt.NDArray[np.int64]
+from dataset.runtime.selector import Choices, Selector
 
 _AHEAD = 256  # choices drawn at once, at least, where nobody can notice
 _NOTHING: Choices = np.empty(0, np.int64)
-
-
-class Selector(ABC):
-    """Makes the choices: numbers of inputs."""
-
-    seen_early: bool = False
-    """Whether a user could notice that choices are drawn ahead."""
-
-    @abstractmethod
-    def draw(self, n: int) -> Choices | None:
-        """The next 1 to ``n`` choices; None at the end. An exception has the place of a choice, and of its element."""
-
-    def leave_out(self, index: int, unused: int) -> bool:  # noqa: ARG002  # for those who can
-        """An input has ended. Whether the last ``unused`` choices are void, and made anew among the others."""
-        return False
-
-    @abstractmethod
-    def state_dict(self) -> State:
-        """Where it stands, as plain data."""
-
-    @abstractmethod
-    def load_state_dict(self, state: State) -> None:
-        """Go there."""
-
-    def close(self) -> None:  # noqa: B027  # most hold nothing
-        """Let go of what it reads from."""
-
-
-class ReadSelector(Selector):
-    """Makes choices out of the elements of a dataset, and puts what cannot be one in its place as an exception."""
-
-    def __init__(self, node: Node, plan: Node, source: Operator) -> None:
-        self.node = node
-        self.seen_early = holds_user_code(plan)
-        self.source = source
-        self.position = 0  # elements read
-        self._ready = Pending()
-
-    @abstractmethod
-    def convert(self, inputs: Chunk) -> Choices:
-        """The choices; SpecError if an element is no choice, before anything has changed."""
-
-    def draw(self, n: int) -> Choices | None:
-        if not self._ready:
-            try:
-                inputs = self.source.pull(n)
-            except Exception:
-                self.position += 1
-                raise
-            if inputs is None:
-                return None
-            self._read(inputs)
-        chunk = self._ready.give(n)
-        assert chunk is not None
-        column = chunk.columns()[0]
-        assert isinstance(column, np.ndarray)
-        return column
-
-    def _read(self, inputs: Chunk) -> None:
-        try:
-            choices = self.convert(inputs)
-        except SpecError as error:
-            if inputs.length > 1:
-                for index in range(inputs.length):
-                    self._read(inputs.slice(index, index + 1))
-                return
-            self._ready.put(error)
-        else:
-            self._ready.put(Chunk(LEAF, inputs.length, [choices]))
-        self.position += inputs.length
-
-    def state_dict(self) -> State:
-        return {"source": self.source.state_dict(), "position": self.position, "ready": self._ready.save()}
-
-    def load_state_dict(self, state: State) -> None:
-        self.source.load_state_dict(state["source"])
-        self.position = int(state["position"])
-        self._ready.load(state["ready"], lambda: None)
-
-    def close(self) -> None:
-        self.source.close()
 
 
 class MixOperator(Operator):
@@ -178,15 +94,16 @@ class MixOperator(Operator):
             return run if self.feeds[index].length else _NOTHING
         wrong = np.flatnonzero((run < 0) | (run >= len(self.feeds)))
         run = run[: wrong[0]] if len(wrong) else run
-        quiet = [index for index, feed in enumerate(self.feeds) if not feed.seen_early]
-        loud = [index for index, feed in enumerate(self.feeds) if feed.seen_early]
-        for index in quiet:
-            run = self._gather_from(index, run)
-        if loud:
-            run = self._up_to_first_doubt(run, loud)
-            # Those whose end is known come first: they cut the run only where they fail.
-            for index in sorted(loud, key=lambda index: self.feeds[index].left is None):
+        present = np.unique(run).tolist()
+        for index in present:
+            if not self.feeds[index].seen_early:
                 run = self._gather_from(index, run)
+        seen = [index for index in present if self.feeds[index].seen_early]
+        run = self._gather_uncertain(
+            [index for index in seen if self.feeds[index].left is None], self._known(run, seen)
+        )
+        for index in seen:  # by now they cut the run only where they fail
+            run = self._gather_from(index, run)
         return run
 
     def _gather_from(self, index: int, run: Choices) -> Choices:
@@ -195,19 +112,29 @@ class MixOperator(Operator):
         feed.gather(len(places))
         return run[: places[feed.length]] if feed.length < len(places) else run
 
-    def _up_to_first_doubt(self, run: Choices, loud: Sequence[int]) -> Choices:
-        """The choices of which it is certain that all are reached, or whose last input alone can cut them short."""
-        uncertain = []
-        for index in loud:
-            places = np.flatnonzero(run == index)
+    def _known(self, run: Choices, seen: Sequence[int]) -> Choices:
+        """The choices before the first of which it is known that it meets the end of its input."""
+        for index in seen:
             left = self.feeds[index].left
-            if left is None:
-                uncertain.extend(places[:1].tolist())
-            elif left >= 0 and left < len(places):
-                run = run[: max(1, places[left])]  # the first is reached in any case
-        # The end of one shows only when it is read, so no other such input is read with it.
-        second = sorted(uncertain)[1:2]
-        return run[: second[0]] if second and second[0] < len(run) else run
+            if left is not None and left >= 0:
+                beyond = np.flatnonzero(run == index)[left : left + 1]
+                run = run[: max(1, beyond[0])] if len(beyond) else run  # the first is reached in any case
+        return run
+
+    def _gather_uncertain(self, uncertain: Sequence[int], run: Choices) -> Choices:
+        """Inputs whose end shows only when they are read; several of them in the order of the choices."""
+        if len(uncertain) < 2:
+            return self._gather_from(uncertain[0], run) if uncertain else run
+        wanted = dict.fromkeys(uncertain, 0)
+        for place, index in enumerate(run.tolist()):
+            if index in wanted:
+                wanted[index] += 1
+                feed = self.feeds[index]
+                if feed.length < wanted[index]:
+                    feed.gather(wanted[index])
+                    if feed.length < wanted[index]:
+                        return run[:place]
+        return run
 
     def _pass_by(self) -> None:
         """Use up a choice that gives no element: no such input, an exception, or the end of an input."""
@@ -250,9 +177,9 @@ class MixOperator(Operator):
                     f"{self.node.located()}: all datasets must have one structure, got {parts[0].structure!r} and "
                     f"{part.structure!r}"
                 )
-        order = np.empty(len(run), np.intp)
-        order[np.argsort(run, kind="stable")] = np.arange(len(run))
-        return Chunk.concatenate(parts).take(order)
+        columns = zip(*(part.columns() for part in parts), strict=True)
+        places = [np.flatnonzero(run == index) for index in used]
+        return Chunk(parts[0].structure, len(run), [_interleaved(column, places, len(run)) for column in columns])
 
     def state_dict(self) -> State:
         return {
@@ -275,3 +202,21 @@ class MixOperator(Operator):
         self.selector.close()
         for feed in self.feeds:
             feed.source.close()
+
+
+def _interleaved(parts: Sequence[Column], places: Sequence[npt.NDArray[np.intp]], length: int) -> Column:
+    """One column of which ``parts[i]`` stands at ``places[i]``."""
+    first = parts[0]
+    if isinstance(first, np.ndarray) and all(
+        isinstance(part, np.ndarray) and part.dtype == first.dtype and part.shape[1:] == first.shape[1:]
+        for part in parts
+    ):
+        column = np.empty((length, *first.shape[1:]), first.dtype)
+        for part, at in zip(parts, places, strict=True):
+            column[at] = part
+        return column
+    values: list[Any] = [None] * length
+    for part, at in zip(parts, places, strict=True):
+        for place, value in zip(at.tolist(), part, strict=True):
+            values[place] = value
+    return values

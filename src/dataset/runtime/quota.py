@@ -14,10 +14,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from dataset.runtime.mixing import Choices, Selector
 from dataset.runtime.operator import State
+from dataset.runtime.selector import Choices, Selector
 
-_TABLE_MAX = 4096  # choices that are made once and then repeated; more are made one by one
+_TABLE_MAX = 1024  # choices that are made once and then repeated; more are made one by one
 
 
 class QuotaSelector(Selector):
