@@ -110,7 +110,7 @@ def test_stacks_rows_of_source_arrays_of_every_dtype():
         check_operator(lambda rows=rows: Dataset.from_tensor_slices(rows).batch(3), [rows[:3], rows[3:]])
     ragged = RaggedTensor.from_rows([[1], [2, 3], []])
     (batch,) = Dataset.from_tensor_slices({"r": ragged, "n": [1, 2, 3]}).filter(lambda e: len(e["r"]) == 1).batch(5)
-    assert_elements_equal([batch], [{"r": np.array([[1]]), "n": np.array([1])}])
+    assert_elements_equal([batch], [{"r": RaggedTensor([1], [0, 1]), "n": np.array([1])}])
 
 
 def test_knows_spec_and_cardinality():
@@ -140,7 +140,9 @@ def test_knows_spec_and_cardinality():
         ([1, "a", 2], "element 1"),
         ([b"a", np.array([b"a"], object), b"c"], "element 1"),
         ([RaggedTensor([1], [0, 1]), np.array([1]), np.array([1])], "element 1"),
-        ([SparseTensor([[0]], [1], [3]), SparseTensor([[0]], [1], [4]), SparseTensor([[0]], [1], [4])], "shape"),
+        ([SparseTensor([[0]], [1], [3]), SparseTensor([[0]], [1.0], [3]), SparseTensor([[0]], [1], [3])], "dtype"),
+        ([SparseTensor([[0]], [1], [3]), SparseTensor([[0, 0]], [1], [3, 1])] * 2, "rank 2 in element 1"),
+        ([RaggedTensor([1], np.array([0, 1], t)) for t in ("i8", "i4", "i4")], "row_splits dtype int32 in element 1"),
     ],
 )
 def test_elements_that_do_not_stack_are_an_error_that_names_them(values, words):

@@ -80,9 +80,9 @@ class Ours:
         return np.int64(len(value))
 
     @staticmethod
-    def ragged(rows: Any, dtype: Any = np.int64) -> Any:
-        """A RaggedTensor."""
-        return dataset.RaggedTensor.from_rows(rows, dtype)
+    def ragged(splits: Any, flat_values: Any, splits_dtype: Any = np.int64) -> Any:
+        """A RaggedTensor: its row splits, outermost first, and its innermost values."""
+        return dataset.RaggedTensor.from_nested_row_splits(flat_values, [np.array(s, splits_dtype) for s in splits])
 
     @staticmethod
     def sparse(indices: Any, values: Any, dense_shape: Any) -> Any:
@@ -131,8 +131,10 @@ class TensorFlow:
     def _tensor_spec(self, shape: Any, dtype: Any = np.float32, name: str | None = None) -> Any:
         return self.tf.TensorSpec(shape, self._dtype(dtype), name)
 
-    def _ragged_spec(self, shape: Any, dtype: Any = np.float32, ragged_rank: int | None = None) -> Any:
-        return self.tf.RaggedTensorSpec(shape, self._dtype(dtype), ragged_rank, self.tf.int64)
+    def _ragged_spec(
+        self, shape: Any, dtype: Any = np.float32, ragged_rank: int | None = None, row_splits_dtype: Any = np.int64
+    ) -> Any:
+        return self.tf.RaggedTensorSpec(shape, self._dtype(dtype), ragged_rank, self.tf.as_dtype(row_splits_dtype))
 
     def const(self, value: Any, dtype: Any = None) -> Any:
         return self.tf.constant(value, None if dtype is None else self._dtype(dtype))
@@ -152,8 +154,9 @@ class TensorFlow:
     def length(self, value: Any) -> Any:
         return self.tf.shape(value, out_type=self.tf.int64)[0]
 
-    def ragged(self, rows: Any, dtype: Any = np.int64) -> Any:
-        return self.tf.ragged.constant(rows, self._dtype(dtype), row_splits_dtype=self.tf.int64)
+    def ragged(self, splits: Any, flat_values: Any, splits_dtype: Any = np.int64) -> Any:
+        arrays = [np.array(part, splits_dtype) for part in splits]
+        return self.tf.RaggedTensor.from_nested_row_splits(flat_values, arrays)
 
     def sparse(self, indices: Any, values: Any, dense_shape: Any) -> Any:
         indices = np.reshape(np.array(indices, np.int64), (-1, len(dense_shape)))
@@ -194,7 +197,10 @@ def spec_from_tensorflow(tf: Any, spec: Any) -> Any:
         if isinstance(one, tf.TensorSpec):
             return dataset.TensorSpec(shape(one.shape), dtype(one.dtype))
         if isinstance(one, tf.RaggedTensorSpec):
-            return dataset.RaggedTensorSpec(shape(one.shape), dtype(one.dtype), one.ragged_rank)
+            if one.ragged_rank < 0:  # tf.data has no other word for the scalars in a ragged tensor
+                return dataset.TensorSpec(shape(one.shape), dtype(one.dtype))
+            splits_dtype = one.row_splits_dtype.as_numpy_dtype
+            return dataset.RaggedTensorSpec(shape(one.shape), dtype(one.dtype), one.ragged_rank, splits_dtype)
         if isinstance(one, tf.SparseTensorSpec):
             return dataset.SparseTensorSpec(shape(one.shape), dtype(one.dtype))
         if isinstance(one, tf.data.DatasetSpec):
