@@ -33,6 +33,19 @@ def fail_at(*bad: int) -> Callable[[Any], Any]:
     return check
 
 
+def arrays(lib: Any, values: Any, shape: Any, dtype: Any = np.int64) -> Any:
+    """A dataset of these arrays, of which only the spec is known."""
+    content = [np.array(value, object if dtype is bytes else dtype) for value in values]
+    return lib.Dataset.from_generator(lambda: iter(content), output_signature=lib.TensorSpec(shape, dtype))
+
+
+def counting(lib: Any, count: int, *, bad: Any = (), shape: Any = (None,)) -> Any:
+    """The vectors [], [1], [2, 2], ... as a dataset that fails at the numbers ``bad``."""
+    check = fail_at(*bad)
+    fill = lib.call(lambda n: np.full(int(check(n)), n), dataset.TensorSpec(shape, np.int64))
+    return lib.unfused(lib.Dataset.range(count).map(fill))
+
+
 class Ours:
     """This library."""
 
@@ -48,6 +61,11 @@ class Ours:
     INFINITE = dataset.INFINITE_CARDINALITY
     UNKNOWN = dataset.UNKNOWN_CARDINALITY
     set_random_seed = staticmethod(dataset.set_random_seed)
+
+    @staticmethod
+    def unfused(dataset: Any) -> Any:
+        """A dataset that loses to a failing element what the plan says, whatever the optimizer does."""
+        return dataset
 
     @staticmethod
     def const(value: Any, dtype: Any = None) -> Any:
@@ -87,7 +105,7 @@ class Ours:
     @staticmethod
     def sparse(indices: Any, values: Any, dense_shape: Any) -> Any:
         """A SparseTensor."""
-        return dataset.SparseTensor(indices, values, dense_shape)
+        return dataset.SparseTensor(indices, np.asarray(values), dense_shape)
 
     @staticmethod
     def call(function: Callable[..., Any], returns: Any) -> Callable[..., Any]:
@@ -136,6 +154,11 @@ class TensorFlow:
     ) -> Any:
         return self.tf.RaggedTensorSpec(shape, self._dtype(dtype), ragged_rank, self.tf.as_dtype(row_splits_dtype))
 
+    def unfused(self, dataset: Any) -> Any:
+        options = self.tf.data.Options()
+        options.experimental_optimization.map_and_batch_fusion = False
+        return dataset.with_options(options)
+
     def const(self, value: Any, dtype: Any = None) -> Any:
         return self.tf.constant(value, None if dtype is None else self._dtype(dtype))
 
@@ -160,7 +183,7 @@ class TensorFlow:
 
     def sparse(self, indices: Any, values: Any, dense_shape: Any) -> Any:
         indices = np.reshape(np.array(indices, np.int64), (-1, len(dense_shape)))
-        return self.tf.SparseTensor(indices, values, dense_shape)
+        return self.tf.SparseTensor(indices, np.asarray(values), dense_shape)
 
     def call(self, function: Callable[..., Any], returns: Any) -> Callable[..., Any]:
         structure, specs = flatten_spec(returns)
@@ -226,6 +249,8 @@ __all__ = [
     "BadElementError",
     "Ours",
     "TensorFlow",
+    "arrays",
+    "counting",
     "fail_at",
     "map_plain",
     "map_spec",
