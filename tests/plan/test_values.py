@@ -198,3 +198,9 @@ def test_narrow_row_splits_do_not_overflow():
         splits_of_lengths([2**31, 2**31], np.int32)
     assert splits_of_lengths([2**31, 2**31], np.int64).tolist() == [0, 2**31, 2**32]
     assert splits_of_lengths([], np.int32).tolist() == [0]
+
+
+def test_text_that_ends_in_zero_bytes_fills_up_as_it_is():
+    text = np.array([b"a"], object)
+    assert RaggedTensor(text, [0, 0, 1]).to_tensor(b"z\0").tolist() == [[b"z\0"], [b"a"]]
+    assert SparseTensor([[1]], text, [2]).to_dense(b"z\0").tolist() == [b"z\0", b"a"]

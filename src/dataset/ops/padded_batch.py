@@ -140,7 +140,7 @@ def _holds(dtype: np.dtype[Any], value: Any) -> bool:
         case int() if dtype.kind in "iu":
             return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
         case int() | float() if dtype.kind in "fc":
-            return not math.isfinite(value) or abs(value) <= np.finfo(dtype).max
+            return not math.isfinite(value) or abs(value) <= float(np.finfo(dtype).max)
         case complex():
             return dtype.kind == "c"
     return False

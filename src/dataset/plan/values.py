@@ -25,6 +25,13 @@ def frozen_view(array: Array) -> Array:
     return view
 
 
+def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Array:
+    """An array full of ``value``. ``np.full`` would drop the trailing zero bytes of a text."""
+    array = np.empty(shape, dtype)
+    array.fill(value)
+    return array
+
+
 def as_splits_dtype(op: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
     """``dtype`` as that of row splits.
 
@@ -215,7 +222,7 @@ class RaggedTensor:
         values = self.values.to_tensor(default_value) if isinstance(self.values, RaggedTensor) else self.values
         lengths = np.diff(self.row_splits)
         width = int(lengths.max(initial=0))
-        dense = np.full((len(self), width, *values.shape[1:]), default_value, values.dtype)
+        dense = filled((len(self), width, *values.shape[1:]), default_value, values.dtype)
         dense[np.arange(width) < lengths[:, None]] = values
         return dense
 
@@ -295,7 +302,7 @@ class SparseTensor:
         """The dense array, with ``default_value`` (default 0, or ``b""``) where no value is given."""
         if default_value is None:
             default_value = b"" if self.dtype == object else 0
-        dense = np.full(self.shape, default_value, self.dtype)
+        dense = filled(self.shape, default_value, self.dtype)
         dense[tuple(self.indices.T)] = self.values
         return dense
 

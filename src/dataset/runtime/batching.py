@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, SparseTensorSpec
-from dataset.plan.values import RaggedTensor, SparseTensor, splits_of_lengths
+from dataset.plan.values import RaggedTensor, SparseTensor, filled, splits_of_lengths
 from dataset.runtime.chunk import Array, Column, object_column, pack
 
 
@@ -167,7 +167,7 @@ def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array
 
 
 def _fill(arrays: Sequence[Array], target: list[int], value: Any, dtype: np.dtype[Any]) -> Array:
-    padded = np.full((len(arrays), *target), value, dtype)
+    padded = filled((len(arrays), *target), value, dtype)
     if len(target) == 1:  # vectors, such as token lists: one assignment for the whole batch
         lengths = np.array([len(array) for array in arrays])
         padded[np.arange(target[0]) < lengths[:, None]] = np.concatenate(arrays)
