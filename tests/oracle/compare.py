@@ -140,4 +140,13 @@ def assert_both_refuse(build: Callable[[Any], Any], error: type[Exception] | tup
     assert isinstance(ours, error), f"expected {error!r}, got {ours!r}"
 
 
-__all__ = ["ENDS_LATER", "FAILED", "assert_both_refuse", "assert_outcomes_equal", "assert_same", "has_failed", "np", "oracle"]
+__all__ = [
+    "ENDS_LATER",
+    "FAILED",
+    "assert_both_refuse",
+    "assert_outcomes_equal",
+    "assert_same",
+    "has_failed",
+    "np",
+    "oracle",
+]

@@ -52,7 +52,9 @@ def test_components(component, size, drop):
     assert_same(lambda lib: slices(lib, component).batch(size, drop))
 
 
-@pytest.mark.parametrize("component", sorted(COMPONENTS.keys() - {"arrays of no size"}))  # unbatch() of these crashes tf.data
+@pytest.mark.parametrize(
+    "component", sorted(COMPONENTS.keys() - {"arrays of no size"})
+)  # unbatch() of these crashes tf.data
 def test_chains(component):
     counted = "sparse" not in component  # tf.data does not see the number of rows of sparse batches
     assert_same(lambda lib: slices(lib, component).batch(2).batch(2))

@@ -7,7 +7,23 @@ from libraries import arrays, counting, fail_at
 
 from dataset import TensorSpec
 
-SIZES = [1, 2, 3, 4, 20, [2], [3, 3], [2, 3], [2, 0, 1], [0, 2], [0, 0, 3], [4, 0, 0], [0, 20], (1, 2), np.array([5, 1])]
+SIZES = [
+    1,
+    2,
+    3,
+    4,
+    20,
+    [2],
+    [3, 3],
+    [2, 3],
+    [2, 0, 1],
+    [0, 2],
+    [0, 0, 3],
+    [4, 0, 0],
+    [0, 20],
+    (1, 2),
+    np.array([5, 1]),
+]
 
 SOURCES = {
     "10 by 4": lambda lib: lib.Dataset.range(10).batch(4),

@@ -87,7 +87,7 @@ def test_ragged_tensors_with_other_inner_shapes_do_not_go_together():
 @pytest.mark.parametrize(
     ("column", "shape", "what"),
     [
-        ([np.zeros(3)], [2], "padded shape"),
+        ([np.zeros(3)], [2], "shape"),
         ([np.zeros(1), np.zeros((1, 1))], [None], "rank"),
         ([np.zeros((1, 1))], [None], "rank"),
         ([np.zeros(1), np.zeros(1, np.int8)], [None], "dtype"),

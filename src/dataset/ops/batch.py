@@ -13,7 +13,7 @@ from dataset.plan.cardinality import map_known
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, flatten_spec, map_spec
-from dataset.runtime.batching import ColumnMismatchError, stack_column
+from dataset.runtime.batching import ColumnMismatchError, NoRoomError, stack_column
 from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.state import load_chunk, save_chunk
@@ -175,6 +175,11 @@ class BatchOperator(UnaryOperator):
 
     def _explained(self, component: str, error: ColumnMismatchError) -> SpecError:
         where = self.position + error.index
+        if isinstance(error, NoRoomError):
+            return SpecError(
+                f"{self.node.located()}: {component} has shape {error.got} in element {where}, for which there is no "
+                f"room in {error.before}; {self.node.advice}"
+            )
         against = f" but {error.before} in element {where - 1}" if error.index else f", expected {error.before}"
         return SpecError(
             f"{self.node.located()}: {component} has {error.what} {error.got} in element {where}{against}; "

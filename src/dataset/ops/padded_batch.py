@@ -38,7 +38,7 @@ class PaddedBatch(Batch):
     """
 
     op: ClassVar[str] = "padded_batch"
-    advice: ClassVar[str] = "a padded component must have one dtype and rank, and fit into its padded shape"
+    advice: ClassVar[str] = "a padded component must have one dtype and rank, and fit into padded_shapes"
     padded_shapes: Any = None
     padding_values: Any = None
 

@@ -14,6 +14,7 @@ from dataset.plan.checks import require_bool, require_int
 from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.rows import known_rows, require_rows, require_static_rows
 from dataset.plan.spec import flatten_spec, map_spec
+from dataset.plan.structure import Structure
 from dataset.runtime.batching import ColumnMismatchError, empty_component, join_rows
 from dataset.runtime.chunk import Chunk, Remainder
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
@@ -71,7 +72,7 @@ class Rebatch(UnaryNode):
 
 
 class RebatchOperator(UnaryOperator):
-    """Holds the batches whose rows have not all been given: chunks of one element, cut off at the front.
+    """Holds the batches whose rows have not all been given.
 
     An element that fails takes with it the rows that wait for its batch, as in tf.data.
     """
@@ -93,7 +94,7 @@ class RebatchOperator(UnaryOperator):
         batches: list[Chunk] = []
         while len(batches) < n and not self.ended:
             size = self.node.batch_size[self.turn]
-            if batches and (not self._held or size > self._held[0].count):
+            if batches and (not self._held or size > self._held[0].stop - self._held[0].start):
                 break
             batch = self._next(size)
             if batch is not None:
@@ -128,55 +129,61 @@ class RebatchOperator(UnaryOperator):
                 self._unopened = Remainder(chunk)
             element = self._unopened.give(1)
             assert element is not None
-            components = [row_major(column[0]) for column in element.columns()]
-            rows = number_of_rows(self.node, element.structure, components)
+            rows = self._rows(element, self.position)
         except Exception:
             self.position += 1
             self._held.clear()
             self._have = 0
             raise
         if self._empty is None:
-            self._empty = _chunk(element, [slice_rows(component, 0, 0) for component in components])
-        if rows:
-            self._held.append(_Rows(_chunk(element, components), rows, self.position))
-            self._have += rows
+            self._empty = rows.chunk(0, 0)
+        if rows.stop:
+            self._held.append(rows)
+            self._have += rows.stop
         self.position += 1
         return True
 
+    def _rows(self, element: Chunk, position: int) -> _Rows:
+        components = [row_major(column[0]) for column in element.columns()]
+        count = number_of_rows(self.node, element.structure, components)
+        return _Rows(element.structure, components, 0, count, position)
+
     def _cut(self, size: int) -> list[_Rows]:
-        """The next ``size`` rows, in slices."""
+        """The next ``size`` rows, which are held no more."""
         parts = []
         self._have -= size
         while size:
             front = self._held[0]
-            part = front.cut(min(size, front.count))
-            if not front.count:
-                self._held.popleft()
+            if front.stop - front.start > size:
+                part = _Rows(front.structure, front.components, front.start, front.start + size, front.position)
+                front.start = part.stop
+            else:
+                part = self._held.popleft()
             parts.append(part)
-            size -= part.count
+            size -= part.stop - part.start
         return parts
 
     def _join(self, parts: list[_Rows]) -> Chunk:
-        first = parts[0].element
+        first = parts[0]
         if len(parts) == 1:
-            return first
+            return first.chunk(first.start, first.stop)
         for part in parts:
-            if part.element.structure != first.structure:
+            if part.structure != first.structure:
                 raise SpecError(
                     f"{self.node.located()}: all rows of a batch need one structure, got {first.structure!r} and "
-                    f"{part.element.structure!r} in element {part.position}"
+                    f"{part.structure!r} in element {part.position}"
                 )
-        components: list[Any] = []
-        for index, columns in enumerate(zip(*(part.element.columns() for part in parts), strict=True)):
+        joined = []
+        for index in range(len(first.components)):
             try:
-                components.append(join_rows([column[0] for column in columns]))
+                joined.append([join_rows([part.component(index) for part in parts])])
             except ColumnMismatchError as error:
                 where, before = parts[error.index].position, parts[error.index - 1].position
                 raise SpecError(
                     f"{self.node.located()}: {first.structure.component_name(index)} has {error.what} {error.got} in "
                     f"element {where} but {error.before} in element {before}; all rows of a batch need one {error.what}"
                 ) from None
-        return _chunk(first, components)
+        return Chunk(first.structure, 1, joined)
 
     def _empty_batch(self) -> Chunk | None:
         """A batch of no rows; None where no element ever came and only one could have told its shape."""
@@ -194,7 +201,10 @@ class RebatchOperator(UnaryOperator):
             "turn": self.turn,
             "ended": self.ended,
             "unopened": save_chunk(self._unopened.rest()),
-            "held": [{"rows": save_chunk(rows.rest()), "position": rows.position} for rows in self._held],
+            "held": [
+                {"rows": save_chunk(rows.chunk(rows.start, rows.stop)), "position": rows.position}
+                for rows in self._held
+            ],
             "empty": save_chunk(self._empty),
         }
 
@@ -208,39 +218,30 @@ class RebatchOperator(UnaryOperator):
         for saved in state["held"]:
             element = load_chunk(saved["rows"], self._spec)
             assert element is not None
-            rows = number_of_rows(self.node, element.structure, [column[0] for column in element.columns()])
-            self._held.append(_Rows(element, rows, int(saved["position"])))
-            self._have += rows
+            rows = self._rows(element, int(saved["position"]))
+            self._held.append(rows)
+            self._have += rows.stop
 
     def _spec(self) -> Any:
         return self.node.source.element_spec
 
 
 class _Rows:
-    """Rows ``start`` to ``start + count`` of a chunk of one element, whose number in the input is ``position``."""
+    """Rows ``start`` to ``stop`` of an element, whose number in the input is ``position``."""
 
-    __slots__ = ("count", "element", "position", "start")
+    __slots__ = ("components", "position", "start", "stop", "structure")
 
-    def __init__(self, element: Chunk, count: int, position: int, start: int = 0) -> None:
-        self.element = element
-        self.count = count
-        self.position = position
+    def __init__(self, structure: Structure, components: list[Any], start: int, stop: int, position: int) -> None:
+        self.structure = structure
+        self.components = components
         self.start = start
+        self.stop = stop
+        self.position = position
 
-    def cut(self, count: int) -> _Rows:
-        """The first ``count`` rows, which are no longer in this."""
-        columns = self.element.columns()
-        start, stop = self.start, self.start + count
-        self.start, self.count = stop, self.count - count
-        return _Rows(
-            _chunk(self.element, [slice_rows(column[0], start, stop) for column in columns]), count, self.position
-        )
+    def component(self, index: int) -> Any:
+        """These rows of one component."""
+        return slice_rows(self.components[index], self.start, self.stop)
 
-    def rest(self) -> Chunk:
-        """All rows, without those that were cut off."""
-        return _Rows(self.element, self.count, self.position, self.start).cut(self.count).element
-
-
-def _chunk(like: Chunk, components: list[Any]) -> Chunk:
-    """One element of the structure of ``like``."""
-    return Chunk(like.structure, 1, [[component] for component in components])
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """Rows of the element as a batch."""
+        return Chunk(self.structure, 1, [[slice_rows(component, start, stop)] for component in self.components])

@@ -24,6 +24,10 @@ class ColumnMismatchError(Exception):
         self.index, self.what, self.got, self.before = index, what, got, before
 
 
+class NoRoomError(ColumnMismatchError):
+    """Internal: value ``index`` is larger than ``before``, what all are filled up to."""
+
+
 def stack_column(column: Column) -> Any:
     """The values of a column as one component with a leading axis: an array, a RaggedTensor or a SparseTensor.
 
@@ -162,7 +166,7 @@ def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array
     target = [size if wanted is None else wanted for size, wanted in zip(largest, shape, strict=True)]
     for index, array in enumerate(arrays):
         if any(size > limit for size, limit in zip(array.shape, target, strict=True)):
-            raise ColumnMismatchError(index, "padded shape", array.shape, tuple(target))
+            raise NoRoomError(index, "shape", array.shape, tuple(target))
     return _fill(arrays, target, value, dtype)
 
 
