@@ -7,7 +7,7 @@ values are NumPy's.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -31,9 +31,11 @@ from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.ops.map import Map
 from dataset.ops.padded_batch import PaddedBatch
 from dataset.ops.prefetch import Prefetch
+from dataset.ops.ragged_batch import RaggedBatch
 from dataset.ops.random import Random
 from dataset.ops.random_map import RandomMap
 from dataset.ops.range import Range
+from dataset.ops.rebatch import Rebatch
 from dataset.ops.reduce import reduce
 from dataset.ops.rejection_resample import rejection_resample_plan
 from dataset.ops.repeat import Repeat
@@ -43,6 +45,7 @@ from dataset.ops.select import Select
 from dataset.ops.shard import Shard
 from dataset.ops.shuffle import Shuffle
 from dataset.ops.skip import Skip
+from dataset.ops.sparse_batch import SparseBatch
 from dataset.ops.take import Take
 from dataset.ops.take_while import TakeWhile
 from dataset.ops.tensor_slices import TensorSlices
@@ -797,6 +800,75 @@ class Dataset(Generic[T_co]):
         """
         node = PaddedBatch(self._plan, batch_size, drop_remainder, padded_shapes, padding_values, name=name)
         return Dataset(node)
+
+    def ragged_batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        row_splits_dtype: npt.DTypeLike = np.int64,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Batches of components of different sizes, as RaggedTensors.
+
+        A component is dense, as from ``batch``, where ``element_spec`` has its whole shape. Of a component with unknown
+        dimensions the last unknown one and all before it are ragged; behind a ``map``, whose spec only running tells,
+        all dimensions are. RaggedTensors are stacked as they are, and keep their row splits.
+
+        Args:
+            batch_size: elements in a batch.
+            drop_remainder: whether to leave out a last batch that is not full.
+            row_splits_dtype: of the RaggedTensors made of dense components: int32 or int64.
+            name: a label.
+
+        Raises:
+            ValueError: if ``batch_size`` is less than 1, or ``row_splits_dtype`` another dtype.
+            SpecError: while iterating, if elements of a batch differ in structure, dtype, rank or inner shape.
+
+        >>> next(iter(Dataset.range(1, 4).map(lambda n: np.full(n, n)).ragged_batch(3)))
+        RaggedTensor([[1], [2, 2], [3, 3, 3]], dtype=int64)
+        """
+        return Dataset(RaggedBatch(self._plan, batch_size, drop_remainder, row_splits_dtype, name=name))
+
+    def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> Dataset[Any]:
+        """Batches of one dense component of different sizes, as SparseTensors. Every cell is stored, zeros too.
+
+        Args:
+            batch_size: elements in a batch; the last may have fewer.
+            row_shape: room for one element; None for the largest in the batch.
+            name: a label.
+
+        Raises:
+            TypeError: if elements are more than one component, or are ragged or sparse.
+            ValueError: if ``batch_size`` is less than 1, or ``row_shape`` does not go with the elements.
+            SpecError: while iterating, if an element is larger than ``row_shape``, or has another rank.
+
+        >>> batch = next(iter(Dataset.range(1, 4).map(lambda n: np.full(n, n)).sparse_batch(3, row_shape=[4])))
+        >>> batch.to_dense()
+        array([[1, 0, 0, 0],
+               [2, 2, 0, 0],
+               [3, 3, 3, 0]])
+        """
+        return Dataset(SparseBatch(self._plan, batch_size, row_shape=row_shape, name=name))
+
+    def rebatch(
+        self, batch_size: int | Sequence[int], drop_remainder: bool = False, name: str | None = None
+    ) -> Dataset[Any]:
+        """Batches of other sizes: what ``unbatch().batch(batch_size)`` gives, at the cost of slices.
+
+        Args:
+            batch_size: rows in a batch; of several sizes, each in turn, from the start again. A batch of 0 is empty.
+            drop_remainder: whether to leave out a last batch that is not full.
+            name: a label.
+
+        Raises:
+            TypeError: if ``batch_size`` holds anything but ints.
+            ValueError: if it is negative or all 0, or components are scalars.
+            SpecError: while iterating, if components differ in the number of rows, or the rows of a batch in shape.
+
+        >>> [batch.tolist() for batch in Dataset.range(7).batch(4).rebatch([3, 0, 1])]
+        [[0, 1, 2], [], [3], [4, 5, 6], []]
+        """
+        return Dataset(Rebatch(self._plan, batch_size, drop_remainder, name=name))
 
     def unbatch(self, name: str | None = None) -> Dataset[Any]:
         """The rows of each element, one by one.

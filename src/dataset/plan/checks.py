@@ -8,6 +8,7 @@ import numpy as np
 
 from dataset.plan.nested import HasPlan
 from dataset.plan.node import Node
+from dataset.plan.spec import Shape, as_shape
 
 
 def require_int(
@@ -55,6 +56,27 @@ def require_bool(op: str, argument: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{op}(): {argument} must be True or False, got {value!r}")
     return bool(value)
+
+
+def require_shape(op: str, argument: str, value: Any, *, minus_one: bool = True) -> Shape:
+    """``value``, an int or a sequence of ints and None, as a shape.
+
+    Args:
+        op: the method, for the message.
+        argument: its argument, for the message.
+        value: what the user gave.
+        minus_one: whether -1 means None.
+
+    Raises:
+        TypeError: if it is none.
+        ValueError: if a dimension is negative.
+    """
+    dims = value.tolist() if isinstance(value, np.ndarray) else value
+    try:
+        dims = [dims] if isinstance(dims, int | np.integer) else list(dims)
+        return as_shape([None if minus_one and type(dim) is int and dim == -1 else dim for dim in dims])
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{op}(): {argument} must hold shapes of ints and None, got {value!r}") from None
 
 
 def require_parallelism(op: str, num_parallel_calls: Any, deterministic: Any) -> None:
