@@ -214,11 +214,11 @@ class ElementwiseOperator(UnaryOperator):
             self._todo = Remainder(load_chunk(state["todo"], lambda: self.node.source.element_spec))
 
 
-def placed(error: Exception, node: Node, position: int) -> Exception:
+def placed(error: Exception, node: Node, position: int, what: str = "element") -> Exception:
     """An exception of user code with the note that says where: it is the same one, but for a StopIteration."""
     if isinstance(error, StopIteration):
         error = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
-    error.add_note(f"in {node.located()}, element {position}")
+    error.add_note(f"in {node.located()}, {what} {position}")
     return error
 
 
