@@ -162,15 +162,13 @@ class GroupsOperator(UnaryOperator):
         elements = Chunk(keyed.structure.children[1], keyed.length, columns)
         if keyed.length == 1:
             return self._add(int(keys[0]), elements)
-        order = np.argsort(keys, kind="stable")
-        starts = np.flatnonzero(np.diff(np.take(keys, order), prepend=0) != 0)
-        full = None
-        for indices in np.split(order, starts[starts > 0]):
-            key = int(keys[indices[0]])
-            one_key = len(indices) == keyed.length
-            found = self._add(key, elements if one_key else elements.take(indices))
-            full = key if found is not None else full
-        return full
+        places: dict[int, list[int]] = {}
+        for place, key in enumerate(np.asarray(keys).tolist()):
+            places.setdefault(key, []).append(place)
+        if len(places) == 1:
+            return self._add(key, elements)
+        full = [self._add(key, elements.take(np.array(indices))) for key, indices in places.items()]
+        return next((key for key in full if key is not None), None)
 
     def _add(self, key: int, elements: Chunk) -> int | None:
         group = self.groups.get(key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,15 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.errors import SpecError
 from dataset.plan.cardinality import map_known
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import DatasetSpec, flatten_spec, map_spec
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunk import Chunk, Column, read_only
+from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.elements import Elements
+from dataset.runtime.exceptions import twin_of
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.sliding import SlidingBuffer
 from dataset.runtime.state import load_pending, save_pending
@@ -83,6 +82,7 @@ class WindowOperator(UnaryOperator):
         self.node = node
         assert node.shift is not None
         self.shift = node.shift
+        self.span = node.span
         self._buffer = SlidingBuffer()
         self._failures: list[tuple[int, Exception]] = []  # with their places among all that is held
         self._gap = 0  # how many to pass before the next window
@@ -90,16 +90,23 @@ class WindowOperator(UnaryOperator):
         self._specs: list[Callable[[], Any]] = []
 
     def pull(self, n: int) -> Chunk | None:
-        self._pass_gap()
-        span = self.node.span
-        ended = self._collect((n - 1) * self.shift + span, span)
+        if self._gap:
+            self._pass_gap()
+        caught: dict[int, Exception] = {}
+        try:
+            return self._pull(n, caught)
+        finally:
+            caught.clear()  # see runtime/operator.py on exceptions that are kept
+
+    def _pull(self, n: int, caught: dict[int, Exception]) -> Chunk | None:
+        ended = self._collect((n - 1) * self.shift + self.span, caught)
         held = self._held
-        count = (held - span) // self.shift + 1 if held >= span else 0
+        count = (held - self.span) // self.shift + 1 if held >= self.span else 0
         if ended and not self.node.drop_remainder:
             count = -(-held // self.shift)
         if not count:
             return None
-        return self._windows(min(n, count))
+        return self._windows(min(n, count), caught)
 
     @property
     def _held(self) -> int:
@@ -114,40 +121,32 @@ class WindowOperator(UnaryOperator):
                 continue
             self._gap = 0 if chunk is None else self._gap - chunk.length
 
-    def _collect(self, wanted: int, needed: int) -> bool:
-        """Hold ``needed`` elements, at most ``wanted``; True if the input ended before."""
-        while (held := self._held) < needed:
+    def _collect(self, wanted: int, caught: dict[int, Exception]) -> bool:
+        """Hold the elements of a window, at most ``wanted``; True if the input ended before.
+
+        The exceptions themselves are put into ``caught``, by their places; those that are kept have no traceback.
+        """
+        while (held := self._held) < self.span:
             try:
                 chunk = self.source.pull(wanted - held)
             except Exception as error:  # noqa: BLE001  # raised by the windows that it is in
-                self._failures.append((held, error))
+                caught[held] = error
+                self._failures.append((held, twin_of(error)))
                 continue
             if chunk is None:
                 return True
-            if self._buffer.length and chunk.structure != self._buffer.structure:
-                raise self._different_structure(chunk)
             self._buffer.append(chunk)
         return False
 
-    def _different_structure(self, chunk: Chunk) -> SpecError:
-        """What is held is dropped; the next window begins where the structure changes."""
-        error = SpecError(
-            f"{self.node.located()}: all elements of a window need one structure, got {self._buffer.structure!r} and "
-            f"{chunk.structure!r}"
-        )
-        self._buffer, self._failures = SlidingBuffer(), []
-        self._buffer.append(chunk)
-        return error
-
-    def _windows(self, count: int) -> Chunk:
+    def _windows(self, count: int, caught: dict[int, Exception]) -> Chunk:
         """The next ``count`` windows, or those before the first that fails."""
+        held = self._held
         windows: list[list[Column]] = []
-        for index in range(count):
-            start = index * self.shift
-            stop = min(start + self.node.span, self._held)
+        for start in range(0, count * self.shift, self.shift):
+            stop = min(start + self.span, held)
             if self._failures and (failed := self._failed(start, stop)) is not None:
                 if not windows:
-                    self._raise(failed)
+                    self._raise(failed, caught)
                 break
             windows.append(self._columns(start, stop))
         structure = self._buffer.structure
@@ -155,15 +154,16 @@ class WindowOperator(UnaryOperator):
         columns = [self._datasets(index, pieces) for index, pieces in enumerate(zip(*windows, strict=True))]
         return Chunk(structure, len(windows), columns)
 
-    def _failed(self, start: int, stop: int) -> Exception | None:
-        """The exception of the first element of a window that has one."""
+    def _failed(self, start: int, stop: int) -> int | None:
+        """The number of the first failure that is in a window."""
         picked = range(start, stop, self.node.stride)
-        return next((error for place, error in self._failures if place in picked), None)
+        return next((number for number, (place, _) in enumerate(self._failures) if place in picked), None)
 
-    def _raise(self, error: Exception) -> None:
+    def _raise(self, failed: int, caught: dict[int, Exception]) -> None:
+        """Pass a window, and raise the exception that makes it fail."""
+        place, kept = self._failures[failed]
         self._advance(1)
-        if any(later is error for _, later in self._failures):  # of the next window, too
-            error = _twin(error)
+        error = caught[place] if place in caught else twin_of(kept)
         try:
             raise error
         finally:
@@ -174,11 +174,14 @@ class WindowOperator(UnaryOperator):
             return self._buffer.columns(start, stop, self.node.stride)
         picked = np.arange(start, stop, self.node.stride)
         before = np.searchsorted([place for place, _ in self._failures], picked)
-        return [read_only(column) for column in self._buffer.columns_at(picked - before)]
+        return self._buffer.columns_at(picked - before)
 
     def _advance(self, windows: int) -> None:
         passed = min(windows * self.shift, self._held)
         self._gap = windows * self.shift - passed
+        if not self._failures:
+            self._buffer.drop(passed)
+            return
         later = [(place - passed, error) for place, error in self._failures if place >= passed]
         self._buffer.drop(passed - (len(self._failures) - len(later)))
         self._failures = later
@@ -215,16 +218,3 @@ class WindowOperator(UnaryOperator):
 
 def _component_spec(node: Node, index: int) -> Any:
     return flatten_spec(node.element_spec)[1][index]
-
-
-def _twin(error: Exception) -> Exception:
-    """Another exception like this one. One that has been raised holds the frames that it went through."""
-    try:
-        twin = copy.copy(error)
-    except Exception:  # noqa: BLE001  # its constructor takes something else than its args
-        twin = type(error).__new__(type(error), *error.args)
-        vars(twin).update(vars(error))
-    notes = getattr(error, "__notes__", None)
-    if notes is not None:
-        twin.__notes__ = list(notes)
-    return twin.with_traceback(error.__traceback__)

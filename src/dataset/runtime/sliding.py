@@ -16,60 +16,62 @@ class SlidingBuffer:
 
     Columns are held in arrays with room at the end. Elements are only ever written behind those that are there, where
     no piece that was given out can see them; when the room is used up, what is left moves to new arrays, which happens
-    at most once for as many elements as are held.
+    at most once for as many elements as are held. All that is given out is read-only.
+
+    Attributes:
+        length: how many elements are held.
+        structure: theirs.
     """
 
     def __init__(self) -> None:
+        self.length = 0
         self.structure: Structure = LEAF
+        self._start = 0  # of what is held, in the columns
+        self._capacity = 0  # of the columns; 0 while they are those of somebody else's chunk
         self._columns: list[Column] = []
-        self._start = 0
-        self._stop = 0
-        self._capacity = 0  # 0 while the columns are those of somebody else's chunk
-
-    @property
-    def length(self) -> int:
-        """How many elements are held."""
-        return self._stop - self._start
+        self._views: list[Column] = []  # the same arrays, read-only
 
     def append(self, chunk: Chunk) -> None:
         """Take elements in, of the structure of those that are here."""
-        columns = [read_only(column) for column in chunk.columns()]
         if not self.length:
-            self.structure = chunk.structure
-            self._columns, self._start, self._stop, self._capacity = columns, 0, chunk.length, 0
+            self.structure, self.length, self._start, self._capacity = chunk.structure, chunk.length, 0, 0
+            self._columns = self._views = [read_only(column) for column in chunk.columns()]
             return
-        if self._stop + chunk.length > self._capacity or not all(map(_goes_with, self._columns, columns)):
+        columns = chunk.columns()
+        start = self._start + self.length
+        stop = start + chunk.length
+        if stop > self._capacity or not all(map(_goes_with, self._columns, columns)):
             self._move(columns, chunk.length)
-        stop = self._stop + chunk.length
+            start, stop = self.length, self.length + chunk.length
         for mine, new in zip(self._columns, columns, strict=True):
             if isinstance(mine, list):
-                mine.extend(new)
+                mine.extend(read_only(new))
             else:
-                mine[self._stop : stop] = new
-        self._stop = stop
+                mine[start:stop] = new
+        self.length += chunk.length
 
     def _move(self, columns: Sequence[Column], more: int) -> None:
         """To columns of our own, into which ``columns`` fit."""
-        length, capacity = self.length, 2 * (self.length + more)
-        held = [column[self._start : self._stop] for column in self._columns]
-        self._columns = [_with_room(old, new, capacity) for old, new in zip(held, columns, strict=True)]
-        self._start, self._stop, self._capacity = 0, length, capacity
+        self._capacity = 2 * (self.length + more)
+        held = self.columns(0, self.length)
+        self._columns = [_with_room(old, new, self._capacity) for old, new in zip(held, columns, strict=True)]
+        self._views = [column if isinstance(column, list) else read_only(column) for column in self._columns]
+        self._start = 0
 
     def drop(self, count: int) -> None:
         """Forget the first elements."""
         self._start += count
+        self.length -= count
         if not self.length:
-            self._columns, self._start, self._stop = [], 0, 0
+            self._columns, self._views = [], []
 
     def columns(self, start: int, stop: int, step: int = 1) -> list[Column]:
-        """The components of every ``step``-th element from ``start`` to ``stop``, read-only where they are arrays."""
-        first, last = self._start + start, self._start + stop
-        pieces = [column[first:last:step] for column in self._columns]
-        return [read_only(piece) if isinstance(piece, np.ndarray) else piece for piece in pieces]
+        """The components of every ``step``-th element from ``start`` to ``stop``."""
+        return [view[self._start + start : self._start + stop : step] for view in self._views]
 
     def columns_at(self, indices: npt.NDArray[np.intp]) -> list[Column]:
         """The components of the elements at ``indices``."""
-        return [take_column(column, indices + self._start) for column in self._columns]
+        return [read_only(take_column(view, indices + self._start)) for view in self._views]
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """The elements from ``start`` to ``stop``."""
@@ -86,7 +88,7 @@ def _goes_with(mine: Column, new: Column) -> bool:
 def _with_room(old: Column, new: Column, capacity: int) -> Column:
     """The values of ``old`` in an array with room for ``capacity`` values; in a list where those of ``new`` differ."""
     if isinstance(old, list) or not _goes_with(old, new):
-        return list(read_only(old))
+        return list(old)
     room: Array = np.empty((capacity, *old.shape[1:]), old.dtype)
     room[: len(old)] = old
     return room
