@@ -38,8 +38,7 @@ def test_is_a_queue_whose_pieces_never_change(steps, column, changing, data):
         given_out.append((piece, model[start:stop:step]))
         (picked,) = buffer.columns_at(np.array([start, stop - 1]))
         given_out.append((picked, [model[start], model[stop - 1]]))
-        dropped = min(dropped, len(model))
-        buffer.drop(dropped)
+        buffer.drop(min(dropped, len(model)))
         model = model[dropped:]
         assert buffer.length == len(model)
     assert [as_lists(piece) for piece, _ in given_out] == [expected for _, expected in given_out]
