@@ -1,6 +1,8 @@
 """group_by_window: what a function makes of elements with one key."""
 
 import dataclasses
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -166,6 +168,36 @@ def test_failures_of_the_input_and_of_the_key_function_cost_one_element(size, ba
         found = check_operator(make)
         assert [window.tolist() for window in found if not isinstance(window, Exception)] == expected
         assert [str(error) for error in found if isinstance(error, Exception)] == [f"bad {x}" for x in bad]
+
+
+def test_no_function_can_end_the_iteration():
+    def stop(*_):
+        raise StopIteration
+
+    whole = (lambda x: x % 2, lambda key, w: w.batch(9), None, lambda key: 2)
+    for index in (0, 1, 3):
+        arguments = tuple(stop if i == index else argument for i, argument in enumerate(whole))
+        found = outcomes(iter(Dataset.range(4).group_by_window(*arguments)))
+        assert {type(one) for one in found} == {RuntimeError}
+        assert "raised StopIteration" in str(found[0])
+
+
+@pytest.mark.parametrize("index", [0, 1, 3])
+def test_an_exception_that_came_out_does_not_hold_the_iterator(index):
+    functions = (lambda x: x % 2, lambda key, w: w.batch(9), None, lambda key: 2)
+    failing = tuple(fail_at(*range(9)) if i == index else function for i, function in enumerate(functions))
+    if index == 1:
+        failing = (failing[0], lambda key, w: fail_at(0, 1)(key), None, failing[3])
+    gc.disable()
+    try:
+        iterator = iter(Dataset.range(9).group_by_window(*failing))
+        with pytest.raises(ValueError, match="bad 0"):
+            next(iterator)
+        gone = weakref.ref(iterator)
+        del iterator
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_an_element_that_fails_inside_a_window_costs_that_element():

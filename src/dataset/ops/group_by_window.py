@@ -19,7 +19,7 @@ from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.origin import function_name
 from dataset.plan.spec import DatasetSpec, TensorSpec
 from dataset.plan.structure import LEAF, tuple_of
-from dataset.runtime.calls import placed
+from dataset.runtime.calls import raise_placed
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.elements import Elements
 from dataset.runtime.inner import Inner, InnerDatasets
@@ -186,9 +186,8 @@ class GroupsOperator(UnaryOperator):
         if size is None:
             try:
                 size = self.sizes[key] = self.size_of(key)
-            except Exception as error:
-                placed(error, self.node, self.source.position - 1)
-                raise
+            except Exception as error:  # noqa: BLE001  # raised again, with its place
+                raise_placed(error, self.node, self.source.position - 1)
         return _Group(size)
 
     def _count(self, group: _Group, change: int) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -220,6 +220,17 @@ def placed(error: Exception, node: Node, position: int, what: str = "element") -
         error = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
     error.add_note(f"in {node.located()}, {what} {position}")
     return error
+
+
+def raise_placed(error: Exception, node: Node, position: int, what: str = "element") -> NoReturn:
+    """Raise an exception of user code, which has just been caught, with its note."""
+    shown = placed(error, node, position, what)
+    try:
+        if shown is error:
+            raise shown
+        raise shown from None
+    finally:
+        del error, shown  # see runtime/operator.py on exceptions that are kept
 
 
 def arguments(inputs: Chunk) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from dataset.errors import SpecError
 from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, UnaryNode
-from dataset.runtime.calls import arguments, placed
+from dataset.runtime.calls import arguments, raise_placed
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.state import SpecGetter, holds_only_elements, load_chunk, save_chunk
@@ -76,13 +76,7 @@ class InnerDatasets:
                     f"{type(result).__name__}"
                 )
         except Exception as error:  # noqa: BLE001  # raised again, with its place
-            shown = placed(error, self.node, self.opened - 1, self.argument_name)
-            try:
-                if shown is error:
-                    raise
-                raise shown from None
-            finally:
-                del shown  # see runtime/operator.py on exceptions that are kept
+            raise_placed(error, self.node, self.opened - 1, self.argument_name)
         return Inner(argument, result.plan, self.build(result.plan))
 
     def pull(self, inner: Inner, n: int) -> Chunk | None:
