@@ -264,6 +264,47 @@ def _flat_map() -> Step:
     )
 
 
+def _window(size: int, shift: int, stride: int, drop: bool) -> Step:
+    """An element that fails takes its windows with it; one between windows is passed over."""
+
+    def model(outcomes: list[Any]) -> list[Any]:
+        made: list[Any] = []
+        for start in range(0, len(outcomes), shift):
+            span = (size - 1) * stride + 1
+            if drop and start + span > len(outcomes):
+                break
+            window = outcomes[start : start + span : stride]
+            made += [outcome for outcome in window if isinstance(outcome, Failure)][:1] or window
+        return made
+
+    return Step(
+        f"window({size}, {shift}, {stride}, {drop}) -> flat_map(itself)",
+        lambda d: d.window(size, shift, stride, drop).flat_map(lambda window: window),
+        model,
+    )
+
+
+def _group(keys: int, size: int) -> Step:
+    def model(outcomes: list[Any]) -> list[Any]:
+        made: list[Any] = []
+        groups: dict[int, list[Any]] = {}
+        for outcome in outcomes:
+            if isinstance(outcome, Failure):
+                made.append(outcome)
+                continue
+            group = groups.setdefault(outcome % keys, [])
+            group.append(outcome)
+            if len(group) == size:
+                made.append(groups.pop(outcome % keys))
+        return made + [groups[key] for key in sorted(groups)]
+
+    return Step(
+        f"group_by_window(x % {keys}, batch, {size})",
+        lambda d: d.group_by_window(lambda x: x % keys, lambda _, window: window.batch(size), size),
+        model,
+    )
+
+
 def _zip_range(n: int) -> Step:
     """A failure takes the number beside it with it; as in tf.data, it comes before the end of the numbers is seen."""
 
@@ -304,6 +345,8 @@ STEPS: dict[str, list[tuple[st.SearchStrategy[Step], str]]] = {
         (st.just(_filter("odd", lambda x: bool(int(x) & 1), lambda x: x % 2 == 1)), "int"),
         (st.just(_flat_map()), "int"),
         (st.builds(_interleave, st.integers(1, 3), st.integers(1, 3)), "int"),
+        (st.builds(_window, st.integers(1, 4), st.integers(1, 6), st.integers(1, 3), st.booleans()), "int"),
+        (st.builds(_group, st.integers(1, 4), st.integers(1, 5)), "ints"),
         (st.builds(_zip_range, st.integers(0, 15)), "pair"),
         (st.builds(_enumerate, st.integers(-2, 5)), "pair"),
         (st.builds(_batch, st.integers(1, 6), st.booleans(), st.booleans()).map(lambda make: make(False)), "ints"),

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dataset.io.list_files import ListFiles, matching_files
 from dataset.io.tfrecord_dataset import TFRecord
 from dataset.ops.batch import Batch
+from dataset.ops.bucket_by_sequence_length import BucketBySequenceLength
 from dataset.ops.cache import Cache
 from dataset.ops.choose_from_datasets import ChooseFromDatasets
 from dataset.ops.concatenate import Concatenate
@@ -26,6 +27,7 @@ from dataset.ops.filter import Filter
 from dataset.ops.flat_map import FlatMap
 from dataset.ops.generator import Generator, signature_of
 from dataset.ops.get_single_element import get_single_element
+from dataset.ops.group_by_window import GroupByWindow
 from dataset.ops.ignore_errors import IgnoreErrors
 from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.ops.map import Map
@@ -52,6 +54,7 @@ from dataset.ops.tensor_slices import TensorSlices
 from dataset.ops.tensors import Tensors
 from dataset.ops.unbatch import Unbatch
 from dataset.ops.unique import Unique
+from dataset.ops.window import Window
 from dataset.ops.with_options import WithOptions, options_of
 from dataset.ops.zip import Zip
 from dataset.optimize.driver import Optimized, optimize
@@ -883,6 +886,130 @@ class Dataset(Generic[T_co]):
         [1, 2, 1, 2]
         """
         return Dataset(Unbatch(self._plan, name=name))
+
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Callable[..., Any],
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Batches of elements of like length, so that little has to be filled up.
+
+        Args:
+            element_length_func: takes an element as ``map`` passes it, returns its length, an int.
+            bucket_boundaries: ascending lengths; bucket ``i`` holds those below boundary ``i``, the last one the rest.
+            bucket_batch_sizes: elements in a batch of each bucket, one more than there are boundaries.
+            padded_shapes: as in ``padded_batch``. Default, the largest in the batch.
+            padding_values: as in ``padded_batch``.
+            pad_to_bucket_boundary: whether to fill unknown dimensions up to the bucket's boundary minus 1.
+            no_padding: whether to fill up nothing, for sparse and ragged elements.
+            drop_remainder: whether to leave out batches that are not full at the end.
+            name: a label.
+
+        Raises:
+            TypeError: if an argument is of a wrong type, or elements cannot be padded.
+            ValueError: if the boundaries do not ascend, or the numbers of sizes and boundaries do not go together;
+                while iterating, with ``pad_to_bucket_boundary``, at the place of an element that is as long as the last
+                boundary or longer.
+
+        >>> rows = Dataset.range(1, 6).map(lambda n: np.full(n, n))
+        >>> for batch in rows.bucket_by_sequence_length(len, [3], [2, 3]):
+        ...     print(batch)
+        [[1 0]
+         [2 2]]
+        [[3 3 3 0 0]
+         [4 4 4 4 0]
+         [5 5 5 5 5]]
+        """
+        node = BucketBySequenceLength(
+            self._plan,
+            element_length_func,
+            bucket_boundaries,
+            bucket_batch_sizes,
+            padded_shapes,
+            padding_values,
+            pad_to_bucket_boundary,
+            no_padding,
+            drop_remainder,
+            name=name,
+        )
+        return Dataset(node)
+
+    # Datasets of datasets
+
+    def window(
+        self,
+        size: int,
+        shift: int | None = None,
+        stride: int = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Datasets of consecutive elements. ``flat_map`` makes elements of them again, such as batches that overlap.
+
+        A window of tuples is a tuple of datasets, one of dicts a dict of datasets. The elements of a window are there
+        when the window is: it can be iterated at any time, and several times.
+
+        Args:
+            size: elements in a window.
+            shift: how far the next window starts behind this one. Default ``size``.
+            stride: how far the elements of a window are apart.
+            drop_remainder: whether to leave out the windows at the end that are not full.
+            name: a label.
+
+        Raises:
+            ValueError: if a number is less than 1.
+
+        >>> for window in Dataset.range(7).window(3, shift=2, drop_remainder=True):
+        ...     print([int(x) for x in window])
+        [0, 1, 2]
+        [2, 3, 4]
+        [4, 5, 6]
+        >>> pairs = Dataset.range(4).window(2, shift=1, drop_remainder=True).flat_map(lambda window: window.batch(2))
+        >>> [pair.tolist() for pair in pairs]
+        [[0, 1], [1, 2], [2, 3]]
+        """
+        return Dataset(Window(self._plan, size, shift, stride, drop_remainder, name=name))
+
+    def group_by_window(
+        self,
+        key_func: Callable[..., Any],
+        reduce_func: Callable[[Any, Dataset[T_co]], Dataset[S]],
+        window_size: int | None = None,
+        window_size_func: Callable[[Any], Any] | None = None,
+        name: str | None = None,
+    ) -> Dataset[S]:
+        """What a function makes of each window of elements with the same key.
+
+        As soon as there are enough elements with a key, ``reduce_func`` is called with the key and a dataset of them,
+        and the elements of the dataset that it returns come out. At the end come the windows that are not full, in the
+        order of their keys.
+
+        Args:
+            key_func: takes an element as ``map`` passes it, returns an int.
+            reduce_func: takes a key, as int64, and a Dataset of elements; returns a Dataset.
+            window_size: elements in a window.
+            window_size_func: takes a key, returns the number of elements in its windows; instead of ``window_size``.
+                Called once for each key.
+            name: a label.
+
+        Raises:
+            TypeError: if a function cannot be called; while iterating, if ``reduce_func`` returns no Dataset.
+            ValueError: if both or none of ``window_size`` and ``window_size_func`` are given; if a size is less than 1.
+            SpecError: while iterating, if ``key_func`` or ``window_size_func`` returns no int.
+
+        >>> batches = Dataset.range(7).group_by_window(
+        ...     key_func=lambda x: x % 2, reduce_func=lambda key, window: window.batch(3), window_size=3)
+        >>> [batch.tolist() for batch in batches]
+        [[0, 2, 4], [1, 3, 5], [6]]
+        """
+        return Dataset(GroupByWindow(self._plan, key_func, reduce_func, window_size, window_size_func, name=name))
 
     # How it runs
 

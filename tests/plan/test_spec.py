@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset import RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, TensorSpec
+from dataset import Dataset, DatasetSpec, RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, TensorSpec
 from dataset.plan.spec import BYTES, as_dtype, flatten_spec, map_spec, spec_of
 
 DIMS = st.one_of(st.none(), st.integers(0, 3))
@@ -225,3 +225,51 @@ def test_specs_are_values(spec):
     with pytest.raises(AttributeError):
         spec.shape = (3,)
     assert {spec: 1}[spec] == 1
+
+
+DATASETS = st.builds(DatasetSpec, st.one_of(SPECS, st.tuples(SPECS, SPECS)), SHAPES)
+
+
+@given(DATASETS, DATASETS)
+def test_the_most_general_spec_of_datasets_allows_the_elements_of_both(a, b):
+    general = a.most_general_with(b)
+    assert general == b.most_general_with(a)
+    mine, theirs = flatten_spec(a.element_spec), flatten_spec(b.element_spec)
+    alike = mine[0] == theirs[0] and all(x.dtype == y.dtype for x, y in zip(mine[1], theirs[1], strict=True))
+    assert (general is not None) == alike
+    if alike:
+        assert general.allows(a)
+        assert general.allows(b)
+        inner = flatten_spec(general.element_spec)[1]
+        assert inner == [x.most_general_with(y) for x, y in zip(mine[1], theirs[1], strict=True)]
+    assert a.allows(a)
+    assert a.is_compatible_with(a)
+    if a.allows(b):
+        assert a.is_compatible_with(b)
+        assert b.is_compatible_with(a)
+        assert general == a
+
+
+def test_specs_of_datasets():
+    def spec(*dims):
+        return DatasetSpec(TensorSpec(dims, np.int64))
+
+    assert spec(2).most_general_with(spec(3)) == spec(None)
+    assert spec(2).most_general_with(spec()) == DatasetSpec(TensorSpec(None, np.int64))
+    assert spec(2).most_general_with(DatasetSpec(TensorSpec((2,), np.int32))) is None
+    assert spec(2).most_general_with(TensorSpec((), object)) is None
+    assert spec(None).allows(spec(2))
+    assert not spec(2).allows(spec(None))
+    assert not spec(2).is_compatible_with(spec(3))
+    assert spec(2).is_compatible_with(Dataset.range(4).batch(2))
+    assert not spec(2).is_compatible_with(Dataset.range(4))
+    assert not spec(2).is_compatible_with(5)
+    nested = DatasetSpec(spec(2)).most_general_with(DatasetSpec(spec(3)))
+    assert nested == DatasetSpec(spec(None))
+    assert spec_of((1, Dataset.range(2))) == (TensorSpec((), np.int64), DatasetSpec(TensorSpec((), np.int64)))
+    batch = np.empty(2, object)
+    batch[:] = [Dataset.range(4).batch(2, drop_remainder=True), Dataset.range(4).batch(3, drop_remainder=True)]
+    assert spec_of(batch) == DatasetSpec(TensorSpec((None,), np.int64), (2,))
+    assert repr(spec_of(batch)) == "DatasetSpec(TensorSpec(shape=(None,), dtype=int64), dataset_shape=(2,))"
+    batch[1] = Dataset.range(4).map(float)
+    assert spec_of(batch) == TensorSpec((2,), object)  # there is no spec that allows both

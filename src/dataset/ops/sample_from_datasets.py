@@ -13,7 +13,7 @@ from dataset.errors import SpecError
 from dataset.ops.choose_from_datasets import Mix
 from dataset.ops.take import Take
 from dataset.plan.checks import require_bool, require_plans, require_seed
-from dataset.plan.nested import HasPlan
+from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
@@ -143,7 +143,7 @@ def sample_plan(
     exact = require_bool(op, "exact", exact)
     if exact and seed is not None:
         raise ValueError(f"{op}(): exact=True leaves nothing to chance; leave out seed, got {seed!r}")
-    if isinstance(weights, HasPlan):
+    if is_dataset(weights):
         if exact:
             raise ValueError(f"{op}(): exact=True needs constant weights, a list of numbers, got a dataset")
         return SampleFromDatasets(sources, stop, weights.plan, seed, rerandomize, name=name)

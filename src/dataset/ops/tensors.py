@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dataset.plan.node import Node
-from dataset.plan.spec import spec_of
+from dataset.plan.fingerprint import fingerprint
+from dataset.plan.nested import is_dataset
+from dataset.plan.node import Node, spec_is_static
+from dataset.plan.spec import component_spec, spec_of
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunk import Chunk, read_only_component
 from dataset.runtime.elements import ElementsOperator
@@ -30,7 +32,14 @@ class Tensors(Node):
         self._set("element", structure.unflatten(parts))
 
     def parameters(self) -> dict[str, Any]:
-        return {"element": repr(self.element_spec)}
+        structure = structure_of(self.element)
+        parts = structure.flatten(self.element)
+        return {"structure": structure, "components": [_described(part) for part in parts]}
+
+    @property
+    def holds_static_specs(self) -> bool:
+        parts = structure_of(self.element).flatten(self.element)
+        return all(spec_is_static(part.plan) for part in parts if is_dataset(part))
 
     def content(self) -> Any:
         structure = structure_of(self.element)
@@ -45,3 +54,8 @@ class Tensors(Node):
     def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
         structure = structure_of(self.element)
         return ElementsOperator(Chunk(structure, 1, [[part] for part in structure.flatten(self.element)]))
+
+
+def _described(component: Any) -> str:
+    """A component as a fingerprint shows it; the spec of a dataset might have to be found by running it."""
+    return f"dataset {fingerprint(component.plan)}" if is_dataset(component) else repr(component_spec(component))

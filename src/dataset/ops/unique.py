@@ -13,7 +13,7 @@ from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.node import UnaryNode
 from dataset.runtime.calls import placed
 from dataset.runtime.chunk import Chunk
-from dataset.runtime.keys import OBJECTS, keys_of, number_dtype
+from dataset.runtime.element_keys import OBJECTS, keys_of, number_dtype
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
 

@@ -24,6 +24,11 @@ def map_known(function: Callable[[int], int], cardinality: int) -> int:
     return function(cardinality) if is_known(cardinality) else cardinality
 
 
+def endless_or_unknown(cardinality: int) -> int:
+    """Of what a user's function makes of an input: endless input is taken to give endless output, as in tf.data."""
+    return INFINITE_CARDINALITY if cardinality == INFINITE_CARDINALITY else UNKNOWN_CARDINALITY
+
+
 def total(cardinalities: Sequence[int]) -> int:
     """Of inputs one after another: infinite if one is, else unknown if one is, else the sum."""
     if INFINITE_CARDINALITY in cardinalities:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dataset.plan.nested import HasPlan
+from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node
 from dataset.plan.spec import Shape, as_shape
 
@@ -94,7 +94,7 @@ def require_parallelism(op: str, num_parallel_calls: Any, deterministic: Any) ->
 
 def require_plan(op: str, argument: str, value: Any) -> Node:
     """The plan of ``value``; TypeError if it is no Dataset."""
-    if not isinstance(value, HasPlan):
+    if not is_dataset(value):
         raise TypeError(f"{op}(): {argument} must be a Dataset, got {value!r} of type {type(value).__name__}")
     return value.plan
 

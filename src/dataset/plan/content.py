@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dataset.plan.nested import HasPlan
+from dataset.plan.nested import is_dataset
 from dataset.plan.node import walk
 from dataset.plan.spec import ComponentSpec
 from dataset.plan.structure import LEAF, Structure, structure_of
@@ -72,7 +72,7 @@ class Content:
 @functools.singledispatch
 def _parts(value: Any) -> Parts:
     """Any other object: its class, what calling it runs, and its components or fields."""
-    if isinstance(value, HasPlan):
+    if is_dataset(value):
         return "dataset", [[part.op, len(part.inputs), part.content()] for part in walk(value.plan)]
     structure = structure_of(value)
     fields = getattr(value, "__dict__", None) if structure is LEAF else structure.flatten(value)

@@ -6,13 +6,12 @@ hand one out call ``dataset_of``, which dataset.py has told what to make.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterator
+from typing import Any, Protocol, TypeGuard
 
 from dataset.plan.node import Node
 
 
-@runtime_checkable
 class HasPlan(Protocol):
     """A Dataset."""
 
@@ -20,15 +19,23 @@ class HasPlan(Protocol):
     def plan(self) -> Node:
         """The plan that the dataset holds."""
 
+    def __iter__(self) -> Iterator[Any]:
+        """Run it."""
 
-_makers: list[Callable[[Node], Any]] = []
+
+_classes: list[type[Any]] = []
 
 
 def dataset_of(plan: Node) -> Any:
     """The Dataset that holds ``plan``."""
-    return _makers[-1](plan)
+    return _classes[-1](plan)
 
 
-def datasets_are_made_by(maker: Callable[[Node], Any]) -> None:
+def is_dataset(value: Any) -> TypeGuard[HasPlan]:
+    """Whether ``value`` is a Dataset. A user's own object may have a ``plan``, too, so its class is asked."""
+    return isinstance(value, _classes[-1])
+
+
+def datasets_are_made_by(cls: type[Any]) -> None:
     """Say what ``dataset_of`` makes. Called once, where Dataset is defined."""
-    _makers.append(maker)
+    _classes.append(cls)

@@ -49,6 +49,11 @@ class Node:
     def _element_spec(self) -> Any:
         raise NotImplementedError
 
+    @property
+    def holds_static_specs(self) -> bool:
+        """Whether the specs of the datasets that a parameter holds, if there are any, are static, too."""
+        return True
+
     def _set(self, name: str, value: Any) -> None:
         """Put the canonical form of an argument into its field, while the node is being made."""
         object.__setattr__(self, name, value)
@@ -151,4 +156,4 @@ def holds_user_code(node: Node) -> bool:
 
 def spec_is_static(node: Node) -> bool:
     """Whether ``element_spec`` is known without running anything."""
-    return all(part.spec_is_static for part in walk(node))
+    return all(part.spec_is_static and part.holds_static_specs for part in walk(node))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dataset.plan.nested import HasPlan
+from dataset.plan.nested import is_dataset
 from dataset.plan.structure import Structure, map_structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor, as_splits_dtype
 
@@ -297,10 +297,32 @@ class DatasetSpec(ComponentSpec):
         object.__setattr__(self, "dtype", np.dtype(object))
 
     def _is_like(self, other: ComponentSpec) -> bool:
-        if not isinstance(other, DatasetSpec):
+        if not isinstance(other, DatasetSpec) or structure_of(self.element_spec) != structure_of(other.element_spec):
             return False
-        (mine, specs), (theirs, others) = flatten_spec(self.element_spec), flatten_spec(other.element_spec)
-        return mine == theirs and all(a.is_compatible_with(b) for a, b in zip(specs, others, strict=True))
+        return all(mine._is_like(theirs) for mine, theirs in self._pairs(other))  # noqa: SLF001  # its own base
+
+    def _pairs(self, other: Any) -> list[tuple[ComponentSpec, ComponentSpec]]:
+        """The inner components of two DatasetSpecs, side by side; their structures are equal."""
+        return list(zip(flatten_spec(self.element_spec)[1], flatten_spec(other.element_spec)[1], strict=True))
+
+    def most_general_with(self, other: ComponentSpec) -> ComponentSpec | None:
+        """The narrowest spec that allows both, as far as that goes for what is inside, too."""
+        outer = super().most_general_with(other)
+        if outer is None:
+            return None
+        inner = [mine.most_general_with(theirs) for mine, theirs in self._pairs(other)]
+        return DatasetSpec(structure_of(self.element_spec).unflatten(inner), outer.shape)
+
+    def allows(self, other: ComponentSpec) -> bool:
+        """Whether every dataset of spec ``other`` is one of this spec."""
+        return super().allows(other) and all(mine.allows(theirs) for mine, theirs in self._pairs(other))
+
+    def is_compatible_with(self, value: Any) -> bool:
+        """Whether ``value``, a dataset or a spec, could be one of this spec."""
+        other = value if isinstance(value, ComponentSpec) else spec_of(value)
+        return super().is_compatible_with(other) and all(
+            mine.is_compatible_with(theirs) for mine, theirs in self._pairs(other)
+        )
 
     def _with_shape(self, shape: Shape) -> DatasetSpec:
         return DatasetSpec(self.element_spec, shape)
@@ -318,6 +340,8 @@ def is_dense(spec: ComponentSpec) -> bool:
 def component_spec(value: Any) -> ComponentSpec:
     """The spec of one component, as exact as its value allows."""
     if isinstance(value, np.ndarray):
+        if value.dtype == object and value.size and all(map(is_dataset, value.flat)):
+            return _datasets_spec(value)
         return TensorSpec(value.shape, _array_dtype(value))
     if isinstance(value, np.generic):
         return TensorSpec((), value.dtype)
@@ -331,9 +355,20 @@ def component_spec(value: Any) -> ComponentSpec:
     if isinstance(value, bool | int | float | complex | list):
         array = np.asarray(value)
         return TensorSpec(array.shape, _array_dtype(array))
-    if isinstance(value, HasPlan):
+    if is_dataset(value):
         return DatasetSpec(value.plan.element_spec)
     return TensorSpec((), object)
+
+
+def _datasets_spec(datasets: npt.NDArray[Any]) -> ComponentSpec:
+    """The spec of a batch of datasets, which allows each of them."""
+    spec: ComponentSpec = component_spec(datasets.flat[0])
+    for dataset in datasets.flat[1:]:
+        both = spec.most_general_with(component_spec(dataset))
+        if both is None:
+            return TensorSpec(datasets.shape, object)
+        spec = both
+    return spec._with_shape(datasets.shape)  # noqa: SLF001  # its own module
 
 
 def _array_dtype(array: npt.NDArray[Any]) -> np.dtype[Any]:

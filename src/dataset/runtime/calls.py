@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -222,12 +222,23 @@ class ElementwiseOperator(UnaryOperator):
             self._todo = Remainder(load_chunk(state["todo"], lambda: self.node.source.element_spec))
 
 
-def placed(error: Exception, node: Node, position: int) -> Exception:
+def placed(error: Exception, node: Node, position: int, what: str = "element") -> Exception:
     """An exception of user code with the note that says where: it is the same one, but for a StopIteration."""
     if isinstance(error, StopIteration):
         error = RuntimeError("the function raised StopIteration, which would end the loop that calls it")
-    error.add_note(f"in {node.located()}, element {position}")
+    error.add_note(f"in {node.located()}, {what} {position}")
     return error
+
+
+def raise_placed(error: Exception, node: Node, position: int, what: str = "element") -> NoReturn:
+    """Raise an exception of user code, which has just been caught, with its note."""
+    shown = placed(error, node, position, what)
+    try:
+        if shown is error:
+            raise shown
+        raise shown from None
+    finally:
+        del error, shown  # see runtime/operator.py on exceptions that are kept
 
 
 def arguments(inputs: Chunk) -> list[Any]:

@@ -1,40 +1,57 @@
-"""Elements at hand as a source: the rows of arrays, a window of another dataset, what a saved state holds.
+"""Elements at hand as a source: a window of another dataset, a group, what a saved state holds.
 
 ``Elements`` is the node of the datasets inside elements, which window() and group_by_window() make; it has no method.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
+from dataset.errors import StateError
+from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.node import Node
-from dataset.plan.spec import component_spec
 from dataset.runtime.chunk import Chunk
+from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.rng import EpochLedger
+
+_STEP = 1024  # elements at a time, where a dataset is run through
+_KEPT_MAX = 1 << 20  # elements; what has more of them is taken to be endless
+
+
+Failure: TypeAlias = tuple[int, Callable[[], Exception]]
+"""The count of good elements before one that fails, and what makes its exception."""
 
 
 @dataclass(frozen=True, eq=False)
 class Elements(Node):
     """The elements of ``chunk``, which nobody may write to any more.
 
-    ``spec`` gives the spec of the dataset that they were taken from; by default the narrowest that allows them all.
+    ``spec`` gives the spec of the dataset that they were taken from; ``static`` says whether it runs nothing for that.
+    ``failures`` are the elements that fail, in order.
     """
 
     op: ClassVar[str] = "elements"
     seeks: ClassVar[bool] = True
     chunk: Chunk
-    spec: Callable[[], Any] | None = field(default=None, repr=False)
+    spec: Callable[[], Any] = field(repr=False)
+    static: bool = field(default=False, repr=False)
+    failures: tuple[Failure, ...] = field(default=(), repr=False)
+
+    @property
+    def holds_static_specs(self) -> bool:
+        return self.static
 
     def parameters(self) -> dict[str, Any]:
-        return {"chunk": repr(self.chunk)}
+        return {"elements": self.chunk.length, "failures": len(self.failures)}
 
     def content(self) -> Any:
         return [self.chunk.structure, self.chunk.columns()]
 
     def _element_spec(self) -> Any:
-        return chunk_spec(self.chunk) if self.spec is None else self.spec()
+        return self.spec()
 
     def cardinality(self) -> int:
         return self.chunk.length
@@ -43,46 +60,71 @@ class Elements(Node):
         return f"elements({self.chunk.length})"
 
     def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return ElementsOperator(self.chunk)
+        return ElementsOperator(self.chunk, self.failures)
 
 
 class ElementsOperator(Operator):
     """Stands at an element."""
 
-    def __init__(self, elements: Chunk) -> None:
+    def __init__(self, elements: Chunk, failures: Sequence[Failure] = ()) -> None:
         self.elements = elements
+        self.failures = failures
         self.position = 0
+        self.raised = 0  # of the failures
 
     def pull(self, n: int) -> Chunk | None:
-        start = self.position
-        if start >= self.elements.length:
+        start, stop = self.position, min(self.position + n, self.elements.length)
+        if self.raised < len(self.failures):
+            place, make_error = self.failures[self.raised]
+            if place == start:
+                self.raised += 1
+                raise make_error()
+            stop = min(stop, place)
+        if start == stop:
             return None
-        self.position = min(start + n, self.elements.length)
-        return self.elements.slice(start, self.position)
+        self.position = stop
+        return self.elements.slice(start, stop)
 
     def seek(self, count: int) -> None:
         self.position += count
 
     def state_dict(self) -> State:
-        return {"position": self.position}
+        return {"position": self.position, "raised": self.raised}
 
     def load_state_dict(self, state: State) -> None:
-        self.position = int(state["position"])
+        self.position, self.raised = int(state["position"]), int(state["raised"])
 
     def close(self) -> None:
         """Nothing is held."""
 
 
-def chunk_spec(chunk: Chunk) -> Any:
-    """The narrowest spec that allows every element of a chunk."""
-    specs = []
-    for index, column in enumerate(chunk.columns()):
-        spec = component_spec(column[0])
-        for value in column[1:]:
-            both = spec.most_general_with(component_spec(value))
-            if both is None:
-                name = chunk.structure.component_name(index)
-                raise TypeError(f"{name} has no spec that allows both {spec!r} and {component_spec(value)!r}")
-            spec = both
-        specs.append(spec)
-    return chunk.structure.unflatten(specs)
+def run_through(plan: Node) -> list[Chunk | Exception]:
+    """All elements of a dataset inside an element, with the exceptions in their places.
+
+    Raises:
+        StateError: if there is no end to them.
+    """
+    found: list[Chunk | Exception] = []
+    endless = plan.cardinality() == INFINITE_CARDINALITY
+    coordinator = Coordinator()
+    operator = Build(coordinator, EpochLedger(probing=True))(plan)
+    try:
+        count = 0
+        while not endless:
+            try:
+                chunk = operator.pull(_STEP)
+            except Exception as error:  # noqa: BLE001  # it has its place among the elements
+                found.append(error.with_traceback(None))
+                count += 1
+            else:
+                if chunk is None:
+                    return found
+                found.append(chunk)
+                count += chunk.length
+            endless = count > _KEPT_MAX
+    finally:
+        coordinator.shut_down(operator.close, wait=True)
+    raise StateError(
+        f"an element holds a dataset without an end, {plan.located()}; a state saves the datasets in elements by "
+        "value: make it end with take(), or save the state where no such element waits"
+    )

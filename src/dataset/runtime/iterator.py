@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -169,33 +168,35 @@ def probed_spec(node: Node) -> Any:
     Raises:
         SpecError: if there is no element.
     """
-    found = probe(node)
+    found = probe(node, spec_of)
     if not found:
         raise SpecError(
             f"{node.located()}: what comes out can only be told by making an element, and there is none; "
             "from_generator can declare it with output_signature"
         )
-    return spec_of(found[0])
+    return found[0]
 
 
 _PROBE_FAILURES_MAX = 100
 
 
-def probe(plan: Node) -> list[Any]:
-    """The first element of a plan, in a list, or an empty list. For finding specs; uses up no shuffle order.
+def probe(plan: Node, look: Callable[[Any], Any] = lambda element: element) -> list[Any]:
+    """What ``look`` says of the first element of a plan, in a list, or an empty list. Uses up no shuffle order.
 
-    An element that fails says nothing, so the next is tried; the exception comes out where that goes on for long.
+    An element that fails says nothing, nor does one of which ``look`` cannot tell anything, such as the spec of an
+    empty dataset in it: so the next is tried. The exception comes out where that goes on for long.
     """
     coordinator = Coordinator()
     operator = Build(coordinator, EpochLedger(probing=True))(plan)
     try:
-        for failures in itertools.count(1):
+        failures = 0
+        while True:
             try:
                 chunk = operator.pull(1)
-                break
+                return [] if chunk is None else [look(chunk.only())]
             except Exception:
+                failures += 1
                 if failures == _PROBE_FAILURES_MAX:
                     raise
-        return [] if chunk is None else chunk.rows()
     finally:
         coordinator.shut_down(operator.close, wait=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dataset.plan.nested import is_dataset
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunk import Array, Chunk, Column, object_column, pack
@@ -104,6 +105,8 @@ def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:
         convert = _CONVERT.get(kind)
         if convert is not None:
             return convert(values)
+        if is_dataset(values[0]):
+            return values
     return [_canonical_value(value) for value in values]
 
 

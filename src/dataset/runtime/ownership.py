@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from dataset.plan.nested import is_dataset
 from dataset.plan.structure import LEAF, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 
@@ -29,10 +30,10 @@ _NUMBERS = frozenset({np.dtype(code).type for code in np.typecodes["All"]} | {in
 
 
 def is_immutable(value: Any) -> bool:
-    """Whether a value cannot be changed by whoever made it: numbers, text, and plain tuples of those."""
+    """Whether a value cannot be changed by whoever made it: numbers, text, datasets, and plain tuples of those."""
     if type(value) is tuple:
-        return all(isinstance(item, _IMMUTABLE) for item in value)
-    return isinstance(value, _IMMUTABLE)
+        return all(isinstance(item, _IMMUTABLE) or is_dataset(item) for item in value)
+    return isinstance(value, _IMMUTABLE) or is_dataset(value)
 
 
 def copied_component(component: Any) -> Any:
@@ -92,7 +93,9 @@ def _own_item(item: Any, holders: int, given: Iterable[Any]) -> Any:
 
 
 def _own_other(item: Any, given: Iterable[Any]) -> Any:
-    """A list is data and may be filled again; any other object is the user's own affair."""
+    """A list is data and may be filled again; a dataset never changes; any other object is the user's own affair."""
+    if is_dataset(item):
+        return item
     if isinstance(item, list):
         return copy.deepcopy(item)
     if isinstance(item, bytearray):

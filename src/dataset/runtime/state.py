@@ -8,19 +8,21 @@ from __future__ import annotations
 import builtins
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dataset import errors
 from dataset.errors import StateError
-from dataset.plan.nested import HasPlan, dataset_of
+from dataset.plan.nested import dataset_of, is_dataset
+from dataset.plan.node import Node
 from dataset.plan.spec import flatten_spec
-from dataset.plan.structure import Structure, from_plain, to_plain
+from dataset.plan.structure import LEAF, Structure, from_plain, to_plain
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunk import Chunk, Column, object_column
-from dataset.runtime.elements import Elements
+from dataset.runtime.elements import Elements, Failure, run_through
 
 SpecGetter = Callable[[], Any]
 
@@ -49,7 +51,7 @@ def load_chunk(data: Any, spec: SpecGetter) -> Chunk | None:
     try:
         plain = data["structure"]
         structure: Structure = flatten_spec(spec())[0] if plain is None else from_plain(plain)
-        columns = [_load_column(column) for column in data["columns"]]
+        columns = [_load_column(column, partial(_inner_spec, spec, i)) for i, column in enumerate(data["columns"])]
         length = int(data["length"])
         fits = all(len(column) == length for column in columns)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
@@ -169,10 +171,10 @@ def _save_column(column: Column) -> Any:
     return {"shape": None if shape is None else list(shape), "values": [_save_value(value) for value in values]}
 
 
-def _load_column(data: Any) -> Column:
+def _load_column(data: Any, inner_spec: SpecGetter) -> Column:
     if isinstance(data, np.ndarray):
         return data.copy()
-    values = [_load_value(value) for value in data["values"]]
+    values = [_load_value(value, inner_spec) for value in data["values"]]
     return values if data["shape"] is None else object_column(values).reshape(data["shape"])
 
 
@@ -188,28 +190,73 @@ def _save_value(value: Any) -> Any:
     if isinstance(value, SparseTensor):
         parts = [value.indices.copy(), value.dense_shape.copy()]
         return {"sparse": _save_column(value.values), "parts": parts}
-    if isinstance(value, HasPlan) and isinstance(value.plan, Elements):
-        return {"dataset": save_chunk(value.plan.chunk)}
+    if is_dataset(value):
+        return {"dataset": save_pending(_items_of(value.plan))}
     raise StateError(f"an element holds a {type(value).__name__}, which cannot be saved as plain data: {value!r}")
 
 
-def _load_value(data: Any) -> Any:
+def _load_value(data: Any, inner_spec: SpecGetter) -> Any:
     match data:
         case bytes():
             return data
         case {"array": column}:
-            return _load_column(column)
+            return _load_column(column, inner_spec)
         case {"scalar": np.ndarray() as array}:
             return array[()]
         case {"ragged": values, "splits": splits}:
-            return RaggedTensor.from_nested_row_splits(_load_column(values), splits)
+            return RaggedTensor.from_nested_row_splits(_load_column(values, inner_spec), splits)
         case {"sparse": values, "parts": [indices, shape]}:
-            return SparseTensor(indices, _load_column(values), shape)
-        case {"dataset": elements}:
-            chunk = load_chunk(elements, _no_spec)
-            return dataset_of(Elements(chunk.read_only())) if chunk is not None else None
+            return SparseTensor(indices, _load_column(values, inner_spec), shape)
+        case {"dataset": list(items)}:
+            return dataset_of(_elements_of(items, inner_spec))
     raise ValueError(f"no saved value: {data!r}")
 
 
-def _no_spec() -> Any:
-    raise ValueError("the elements of a saved window have a structure of a user's own class, which no state names")
+# Datasets in elements are saved by value, too: their elements, and the exceptions in the places of those that fail. One
+# that a user's function made is run through for it, because a state cannot name the function.
+
+
+def holds_only_elements(chunk: Chunk) -> bool:
+    """Whether the datasets in a chunk, if there are any, come back from a saved state as the very plans that they are.
+
+    All others come back as the elements that they give.
+    """
+    return all(isinstance(plan, Elements) for column in chunk.columns() for plan in _plans_in(column))
+
+
+def _plans_in(column: Column) -> Iterator[Node]:
+    """The plans of the datasets in a column, those in its arrays included."""
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return
+    for value in column.flat if isinstance(column, np.ndarray) else column:
+        if is_dataset(value):
+            yield value.plan
+        elif isinstance(value, np.ndarray):
+            yield from _plans_in(value)
+
+
+def _items_of(plan: Node) -> list[Chunk | BaseException]:
+    if isinstance(plan, Elements) and not plan.failures:
+        return [plan.chunk] if plan.chunk.length else []
+    return list(run_through(plan))
+
+
+def _elements_of(items: list[Any], spec: SpecGetter) -> Elements:
+    chunks: list[Chunk] = []
+    failures: list[Failure] = []
+    count = 0
+    for item in items:
+        if "error" in item:
+            failures.append((count, partial(load_error, item)))
+            continue
+        chunk = load_chunk(item, spec)
+        assert chunk is not None
+        chunks.append(chunk)
+        count += chunk.length
+    elements = Chunk.concatenate(chunks).read_only() if chunks else Chunk(LEAF, 0, [[]])
+    return Elements(elements, spec, failures=tuple(failures))
+
+
+def _inner_spec(spec: SpecGetter, index: int) -> Any:
+    """What the elements of the datasets in component ``index`` are, given the spec of the elements that hold them."""
+    return flatten_spec(spec())[1][index].element_spec  # type: ignore[attr-defined]  # asked for datasets only

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.plan.nested import HasPlan
+from dataset.plan.nested import is_dataset
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunk import Array, Chunk, Column
 
@@ -123,7 +123,7 @@ def _key(value: Any) -> Hashable:
     if isinstance(value, SparseTensor):
         parts = (value.dense_shape, value.indices, value.values)
         return _joined("sparse", [_array_key(part) for part in parts])
-    if isinstance(value, HasPlan):
+    if is_dataset(value):
         raise SpecError("a Dataset in an element cannot be compared with another")
     try:
         hash(value)

@@ -1,0 +1,151 @@
+"""bucket_by_sequence_length(...): batches of elements of like length, so that little is filled up."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.ops.batch import Batch
+from dataset.ops.group_by_window import GroupsOperator, windows_of
+from dataset.ops.padded_batch import PaddedBatch
+from dataset.plan.cardinality import endless_or_unknown
+from dataset.plan.checks import require_bool, require_callable, require_int
+from dataset.plan.nested import HasPlan, dataset_of
+from dataset.plan.node import Node, UnaryNode, spec_is_static
+from dataset.plan.origin import function_name
+from dataset.plan.spec import Shape, TensorSpec, flatten_spec
+from dataset.plan.structure import Structure
+from dataset.runtime.integer_keys import Integers, KeyOperator
+from dataset.runtime.operator import Build, Operator
+
+
+@dataclass(frozen=True, eq=False)
+class BucketBySequenceLength(UnaryNode):
+    """Windows of elements whose lengths lie between two boundaries, each window a batch.
+
+    Bucket ``i`` has the lengths below ``bucket_boundaries[i]`` that are in no bucket before; the last one has the rest.
+    """
+
+    op: ClassVar[str] = "bucket_by_sequence_length"
+    calls_user_code: ClassVar[bool] = True
+    element_length_func: Callable[..., Any]
+    bucket_boundaries: Sequence[int]
+    bucket_batch_sizes: Sequence[int]
+    padded_shapes: Any = None
+    padding_values: Any = None
+    pad_to_bucket_boundary: bool = False
+    no_padding: bool = False
+    drop_remainder: bool = False
+
+    def __post_init__(self) -> None:
+        require_callable(self.op, "element_length_func", self.element_length_func)
+        for argument in ("pad_to_bucket_boundary", "no_padding", "drop_remainder"):
+            self._set(argument, require_bool(self.op, argument, getattr(self, argument)))
+        boundaries = _require_ints(self.op, "bucket_boundaries", self.bucket_boundaries)
+        if any(later <= earlier for earlier, later in itertools.pairwise(boundaries)):
+            raise ValueError(f"{self.op}(): bucket_boundaries must ascend, got {list(boundaries)}")
+        sizes = _require_ints(self.op, "bucket_batch_sizes", self.bucket_batch_sizes, minimum=1)
+        if len(sizes) != len(boundaries) + 1:
+            raise ValueError(
+                f"{self.op}(): there must be one batch size more than boundaries, for what is as long as the last "
+                f"boundary or longer; got {len(sizes)} bucket_batch_sizes and {len(boundaries)} bucket_boundaries"
+            )
+        self._set("bucket_boundaries", boundaries)
+        self._set("bucket_batch_sizes", sizes)
+        self._check_padding()
+
+    def _check_padding(self) -> None:
+        if self.no_padding:
+            return
+        if not spec_is_static(self.source):
+            if self.pad_to_bucket_boundary and self.padded_shapes is None:
+                raise ValueError(
+                    f"{self.op}(): which dimensions pad_to_bucket_boundary is about cannot be told behind a function: "
+                    "give padded_shapes, with None in those dimensions"
+                )
+            return
+        structure, specs = flatten_spec(self.source.element_spec)
+        for index, spec in enumerate(specs):
+            if not isinstance(spec, TensorSpec):
+                raise TypeError(
+                    f"{self.op}(): {structure.component_name(index)} is a {spec!r}, which cannot be padded; use "
+                    "no_padding=True"
+                )
+        self._batch_node(self.source, 1)  # checks shapes and values
+
+    def _element_spec(self) -> Any:
+        return self._batch_node(self.source, 1).element_spec
+
+    def cardinality(self) -> int:
+        return endless_or_unknown(self.source.cardinality())
+
+    def described(self) -> str:
+        return f"{self.op}({function_name(self.element_length_func)}, {list(self.bucket_boundaries)})"
+
+    def lower(self, build: Build) -> Operator:
+        keyed = KeyOperator(build(self.source), self, self.element_length_func, "element_length_func", self._buckets)
+        sizes = self.bucket_batch_sizes
+        windows = windows_of(build, self, self._batch)
+        return GroupsOperator(keyed, self, windows, lambda bucket: sizes[bucket], min(sizes))
+
+    def _buckets(self, lengths: Integers) -> Integers:
+        """The number of the bucket for each length."""
+        buckets = np.searchsorted(self._boundaries, lengths, side="right")
+        if self.pad_to_bucket_boundary and not self.no_padding and buckets.max() == len(self._boundaries):
+            raise ValueError(
+                f"{self.described()}: with pad_to_bucket_boundary every length must be below the last boundary, got "
+                f"{lengths.max()}; add a boundary, or filter such elements out"
+            )
+        return buckets.astype(np.int64)
+
+    @cached_property
+    def _boundaries(self) -> Integers:
+        return np.array(self.bucket_boundaries, np.int64)
+
+    def _batch(self, bucket: np.int64, window: HasPlan) -> Any:
+        number = int(bucket)
+        length = self.bucket_boundaries[number] - 1 if self.pad_to_bucket_boundary and not self.no_padding else None
+        size = self.bucket_batch_sizes[number]
+        return dataset_of(self._batch_node(window.plan, size, self.drop_remainder, length))
+
+    def _batch_node(self, window: Node, size: int, drop_remainder: bool = False, length: int | None = None) -> Batch:
+        """What makes a batch of a full window, filled up to ``length`` if that is given."""
+        if self.no_padding:
+            return Batch(window, size, drop_remainder, origin=self.origin)
+        return _PaddedBucket(
+            window, size, drop_remainder, self._shapes, self.padding_values, length=length, origin=self.origin
+        )
+
+    @cached_property
+    def _shapes(self) -> Any:
+        """The shapes to fill up to: by default those of the elements, so far as they are known before."""
+        if self.padded_shapes is not None or not spec_is_static(self.source):
+            return self.padded_shapes
+        structure, specs = flatten_spec(self.source.element_spec)
+        return structure.unflatten([spec.shape for spec in specs])
+
+
+@dataclass(frozen=True, eq=False)
+class _PaddedBucket(PaddedBatch):
+    """A padded batch whose unknown dimensions are filled up to ``length``."""
+
+    op: ClassVar[str] = "bucket_by_sequence_length"
+    length: int | None = None
+
+    def shapes(self, structure: Structure) -> list[Shape]:
+        shapes = super().shapes(structure)
+        if self.length is None:
+            return shapes
+        return [shape and tuple(self.length if dim is None else dim for dim in shape) for shape in shapes]
+
+
+def _require_ints(op: str, argument: str, values: Any, *, minimum: int | None = None) -> tuple[int, ...]:
+    """``values`` as a tuple of ints."""
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str | bytes):
+        raise TypeError(f"{op}(): {argument} must be a list of ints, got {values!r} of type {type(values).__name__}")
+    return tuple(require_int(op, f"{argument}[{i}]", value, minimum=minimum) for i, value in enumerate(values))
