@@ -44,6 +44,11 @@ class Concatenate(Node):
             merged.append(both)
         return structure.unflatten(merged)
 
+    @property
+    def rows_per_element(self) -> int | None:
+        rows = self.source.rows_per_element
+        return rows if rows == self.other.rows_per_element else None
+
     def cardinality(self) -> int:
         return total([self.source.cardinality(), self.other.cardinality()])
 

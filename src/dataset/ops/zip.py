@@ -67,10 +67,13 @@ class _Feed:
             self.left -= n
         return joined.slice(0, n)
 
-    def drop_one(self) -> None:
-        """Skip the element that goes with one that failed elsewhere."""
-        if self.gather(1) is None and self.length:
+    def drop_one(self) -> bool:
+        """Skip the element that goes with one that failed elsewhere; False if there is none, since this has ended."""
+        if self.gather(1) is None:
+            if not self.length:
+                return False
             self.give(1)
+        return True
 
 
 class ZipOperator(Operator):
@@ -112,11 +115,14 @@ class ZipOperator(Operator):
         return 1
 
     def _fail(self, failed: int, before: int) -> Chunk | None:
-        """Give what came before the exception, and keep the others in step with the source that raised."""
+        """Give what came before the exception, and keep the others in step with the source that raised.
+
+        As in tf.data, the exception comes out even where another source ends beside it; that end is then the next.
+        """
         output = self._join(before) if before and all(feed.gather(before) is None for feed in self.feeds) else None
         for index, feed in enumerate(self.feeds):
             if index != failed:
-                feed.drop_one()
+                self.ended |= not feed.drop_one()
             elif feed.left is not None and feed.left > 0:
                 feed.left -= 1
         return self.pull(1) if output is None else output

@@ -81,8 +81,11 @@ class Ours:
 
     @staticmethod
     def ragged(rows: Any, dtype: Any = np.int64) -> Any:
-        """A RaggedTensor."""
-        return dataset.RaggedTensor.from_rows(rows, dtype)
+        """A RaggedTensor; the rows may be ragged themselves."""
+        if not any(isinstance(part, list) for row in rows for part in row):
+            return dataset.RaggedTensor.from_rows(rows, dtype)
+        splits = np.cumsum([0, *map(len, rows)])
+        return dataset.RaggedTensor(Ours.ragged([part for row in rows for part in row], dtype), splits)
 
     @staticmethod
     def sparse(indices: Any, values: Any, dense_shape: Any) -> Any:
@@ -103,6 +106,7 @@ def tensorflow() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import tensorflow as tf
+    tf.get_logger().setLevel("ERROR")  # it warns where it cannot read the source of a lambda, and runs it as it is
     return tf
 
 
