@@ -81,11 +81,11 @@ class Ours:
 
     @staticmethod
     def ragged(rows: Any, dtype: Any = np.int64) -> Any:
-        """A RaggedTensor; the rows may be ragged themselves."""
-        if not any(isinstance(part, list) for row in rows for part in row):
+        """A RaggedTensor; rows of rows are ragged twice."""
+        if not any(isinstance(cell, list) for row in rows for cell in row):
             return dataset.RaggedTensor.from_rows(rows, dtype)
-        splits = np.cumsum([0, *map(len, rows)])
-        return dataset.RaggedTensor(Ours.ragged([part for row in rows for part in row], dtype), splits)
+        inner = dataset.RaggedTensor.from_rows([cells for row in rows for cells in row], dtype)
+        return dataset.RaggedTensor(inner, np.cumsum([0, *map(len, rows)]))
 
     @staticmethod
     def sparse(indices: Any, values: Any, dense_shape: Any) -> Any:

@@ -98,6 +98,7 @@ def _is_scalar(kind: Any) -> bool:
 
 
 COMING: dict[str, tuple[Fits, Draws]] = {
+    "select": (_has_parts, coming.select),
     "scan": (_any, coming.scan),
     "take_while": (_any, coming.take_while),
     "ignore_errors": (_any, coming.ignore_errors),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from chains import kinds, sources
 from chains.kinds import INT, Leaf, number, number_in, taking
-from chains.model import END, KNOWN_DIFFERENCES, Failure, Open, Pipeline, Step, streaming
+from chains.model import END, KNOWN_DIFFERENCES, Failure, Open, Pipeline, Step, each, streaming
 from chains.steps import ROW, Drawn, batches, checks, take_of
 from dataset import TensorSpec
 
@@ -63,6 +63,23 @@ def take_while(draw: st.DrawFn, kind: Any) -> Drawn:
                 return
 
     return Step(f"take_while(x % {modulus} != 1, {shown})", apply, streaming(run)), kind
+
+
+def select(draw: st.DrawFn, kind: Any) -> Drawn:
+    """tf.data has none; there it is a map."""
+    keys = draw(
+        st.lists(st.sampled_from(list(kind) if isinstance(kind, dict) else range(len(kind))), min_size=1, max_size=3)
+    )
+
+    def parts_of(element: Any) -> Any:
+        return element[keys[0]] if len(keys) == 1 else tuple(element[key] for key in keys)
+
+    def apply(lib: Any, dataset: Any) -> Any:
+        if lib.name == "dataset":
+            return dataset.select(*keys)
+        return dataset.map(taking(kind, parts_of))
+
+    return Step(f"select{tuple(keys)}", apply, each(lambda element: [parts_of(element)])), parts_of(kind)
 
 
 def ignore_errors(draw: st.DrawFn, kind: Any) -> Drawn:

@@ -51,7 +51,7 @@ class Step:
     model: Callable[[Open], Open]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pipeline:
     """A source and steps. ``make`` builds it anew each time, ``model`` says what must come out."""
 

@@ -52,6 +52,7 @@ def test_knows_spec_and_cardinality():
         (numbers.batch(2), -2),
         (numbers.batch(2, drop_remainder=True), 6),
         (numbers.repeat().batch(2, drop_remainder=True), -1),
+        (numbers.repeat().batch(2), -1),
         (Dataset.from_tensor_slices(np.zeros((3, 4))), 12),
         (numbers.filter(lambda x: True).batch(2, drop_remainder=True), -2),
         (numbers.map(lambda x: x).batch(2, drop_remainder=True), 6),

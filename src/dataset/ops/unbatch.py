@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.plan.cardinality import UNKNOWN_CARDINALITY, map_known
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, map_known
 from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure
@@ -40,8 +40,10 @@ class Unbatch(UnaryNode):
         return structure.unflatten([spec.unbatched() for spec in specs])
 
     def cardinality(self) -> int:
-        rows = self._rows()
-        return UNKNOWN_CARDINALITY if rows is None else map_known(lambda n: n * rows, self.source.cardinality())
+        rows, available = self._rows(), self.source.cardinality()
+        if rows is None:
+            return INFINITE_CARDINALITY if available == INFINITE_CARDINALITY else UNKNOWN_CARDINALITY
+        return map_known(lambda n: n * rows, available)
 
     def _rows(self) -> int | None:
         """How many rows every element has, as far as that is known without running anything."""
