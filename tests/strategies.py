@@ -11,10 +11,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from chains import coming, inner, sources, steps
-from chains.kinds import INT, TEXT, Leaf, can_be_batched, can_be_unbatched, is_dense, leaves
+from chains import changes, coming, inner, sources, steps
+from chains.kinds import INT, ROW, TEXT, Leaf, can_be_batched, can_be_unbatched, is_dense, leaves
 from chains.model import EndlessError, Failure, Pipeline, Step, plain
-from chains.steps import ROW, Drawn
+from chains.steps import Drawn
 from dataset import Dataset
 
 __all__ = ["COMING", "Failure", "Pipeline", "Step", "pipelines", "plain", "shuffles"]
@@ -58,21 +58,21 @@ PLAIN: list[tuple[Fits, Draws]] = [
     (_any, steps.prefetch),
     (_any, steps.filter_number),
     (_any, steps.filter_that_fails),
-    (_any, steps.map_number),
+    (_any, changes.map_number),
     (_any, inner.concatenate_itself),
-    (_is_int, steps.map_arithmetic),
-    (_is_int, steps.map_plain_python),
-    (_is_int, steps.map_that_fails),
-    (_is_int, steps.map_pair),
-    (_is_int, steps.map_text),
-    (_is_int, steps.map_row),
-    (_may_grow, steps.map_dict),
-    (_may_grow, steps.enumerated),
-    (_has_parts, steps.map_part),
-    (_is_pair, steps.map_swapped),
-    (can_be_batched, steps.batch),
-    (_can_be_padded, steps.padded_batch),
-    *[(can_be_unbatched, steps.unbatch)] * 3,
+    (_is_int, changes.map_arithmetic),
+    (_is_int, changes.map_plain_python),
+    (_is_int, changes.map_that_fails),
+    (_is_int, changes.map_pair),
+    (_is_int, changes.map_text),
+    (_is_int, changes.map_row),
+    (_may_grow, changes.map_dict),
+    (_may_grow, changes.enumerated),
+    (_has_parts, changes.map_part),
+    (_is_pair, changes.map_swapped),
+    (can_be_batched, changes.batch),
+    (_can_be_padded, changes.padded_batch),
+    *[(can_be_unbatched, changes.unbatch)] * 3,
 ]
 
 
@@ -168,7 +168,7 @@ class Scope:
     def _numbers(self, draw: st.DrawFn) -> Pipeline:
         """A pipeline of ints."""
         other = _draw_pipeline(draw, self.within(), 2)
-        step, after = steps.map_number(draw, other.kind)
+        step, after = changes.map_number(draw, other.kind)
         return Pipeline((*other.steps, step), after)
 
 

@@ -13,9 +13,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from chains import kinds, sources
-from chains.kinds import INT, Leaf, number, number_in, taking
+from chains.changes import batches
+from chains.kinds import INT, ROW, Leaf, number, number_in, taking
 from chains.model import END, KNOWN_DIFFERENCES, Failure, Open, Pipeline, Step, each, streaming
-from chains.steps import ROW, Drawn, batches, checks, take_of
+from chains.steps import Drawn, checks, take_of
 from dataset import TensorSpec
 
 

@@ -26,7 +26,7 @@ class Leaf:
 
 
 LEAST_RANK = {"int": 0, "text": 0, "sparse": 1, "ragged": 2, "rows": 2}
-INT, TEXT = Leaf("int"), Leaf("text")
+INT, TEXT, ROW = Leaf("int"), Leaf("text"), Leaf("int", 1)
 
 
 def leaves(kind: Any) -> list[Leaf]:

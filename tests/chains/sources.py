@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from chains.kinds import INT, TEXT, Leaf, batched, spec, stack
+from chains.kinds import INT, ROW, TEXT, Leaf, batched, spec, stack
 from chains.model import Failure, Open, Step, list_of
 
 SourceStrategy = st.SearchStrategy[tuple[Step, Any]]
@@ -132,7 +132,6 @@ def _shown(kind: Any) -> str:
     return "(" + ", ".join(map(_shown, kind)) + ")"
 
 
-ROW = Leaf("int", 1)
 _KINDS = st.sampled_from([INT, TEXT, ROW, (INT, TEXT), {"a": INT, "b": TEXT}, (INT, {"b": ROW, "c": (TEXT,)})])
 
 FINITE: list[SourceStrategy] = [

@@ -69,7 +69,7 @@ def test_a_chain_is_the_same_in_all_three(pipeline: Pipeline):
 
 
 @pytest.mark.timeout(900)
-@THOROUGH
+@settings(THOROUGH, max_examples=100)
 @given(pipelines(has=lambda method: True))
 def test_the_model_is_that_of_tf_data(pipeline: Pipeline):
     """Methods that this library does not have yet included."""
