@@ -52,8 +52,14 @@ def test_knows_spec_and_cardinality():
         (numbers.batch(2), -2),
         (numbers.batch(2, drop_remainder=True), 6),
         (numbers.repeat().batch(2, drop_remainder=True), -1),
+        (numbers.repeat().batch(2), -1),
         (Dataset.from_tensor_slices(np.zeros((3, 4))), 12),
         (numbers.filter(lambda x: True).batch(2, drop_remainder=True), -2),
+        (numbers.map(lambda x: x).batch(2, drop_remainder=True), 6),
+        (numbers.map(lambda x: x).batch(2, drop_remainder=True).prefetch(1).take(2), 4),
+        (numbers.map(lambda x: x).batch(2, drop_remainder=True).map(lambda b: b), -2),
+        (numbers.map(lambda x: x).batch(2, drop_remainder=True).concatenate(numbers.batch(2, True)), 12),
+        (numbers.map(lambda x: x).batch(2, drop_remainder=True).concatenate(numbers.batch(3, True)), -2),
         (Dataset.from_tensors(np.zeros((0, 3))).repeat(3), 0),
     ]
     for dataset, cardinality in table:

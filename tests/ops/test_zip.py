@@ -107,6 +107,15 @@ def test_an_exception_takes_the_element_of_the_other_with_it():
     )
 
 
+def test_an_exception_beside_an_end_comes_out_before_the_end():
+    """And none after it, as in tf.data."""
+    bad = ValueError
+    numbers = Dataset.range(6).map(fail_at(1, 2, 3))
+    check_operator(lambda: Dataset.zip(numbers, Dataset.range(1)), [*pairs((0, 0)), bad("bad 1")])
+    check_operator(lambda: Dataset.zip(numbers, Dataset.range(2)), [*pairs((0, 0)), bad("bad 1"), bad("bad 2")])
+    check_operator(lambda: Dataset.zip(Dataset.range(1), numbers), pairs((0, 0)))
+
+
 @pytest.mark.parametrize("demand", [2, 3, 4, 20])
 def test_stays_in_step_behind_exceptions_whatever_the_demand(demand):
     numbers = Dataset.range(12)

@@ -7,11 +7,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from libraries import Ours, TensorFlow, map_plain
 
 import dataset
 from dataset.plan.spec import flatten_spec
 from dataset.testing import assert_elements_equal
+from libraries import Ours, TensorFlow, map_plain
 
 FAILED = "an element that failed"
 ENDS_LATER = "and so on"

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, has_failed
-from libraries import arrays, counting, fail_at
 
 from dataset import TensorSpec
+from libraries import arrays, counting, fail_at
 
 
 class Pair(NamedTuple):
@@ -24,13 +24,13 @@ COMPONENTS = {
     "lists of text": lambda lib: [[b"a\0", b"b"]] * 5,
     "vectors": lambda lib: np.arange(15).reshape(5, 3),
     "arrays of no size": lambda lib: np.zeros((5, 0, 2)),
-    "ragged": lambda lib: lib.ragged([[0, 2, 2, 3, 3, 5]], np.arange(5)),
-    "ragged, int32": lambda lib: lib.ragged([[0, 2, 2, 3, 3, 5]], np.arange(5), np.int32),
-    "ragged twice": lambda lib: lib.ragged([[0, 2, 2, 3, 3, 5], [0, 1, 1, 4, 5, 6]], np.arange(6.0)),
-    "ragged thrice": lambda lib: lib.ragged([[0, 2, 2, 3, 3, 5], [0, 1, 1, 4, 5, 6], [0] * 6 + [3]], np.arange(3)),
-    "ragged, with inner dimensions": lambda lib: lib.ragged([[0, 2, 2, 3, 3, 5]], np.arange(10.0).reshape(5, 2)),
-    "ragged text": lambda lib: lib.ragged([[0, 2, 2, 3, 3, 5]], np.array([b"a\0", b"", b"b", b"c", b"d"], object)),
-    "ragged of nothing": lambda lib: lib.ragged([[0] * 6], np.zeros(0)),
+    "ragged": lambda lib: lib.from_splits([[0, 2, 2, 3, 3, 5]], np.arange(5)),
+    "ragged, int32": lambda lib: lib.from_splits([[0, 2, 2, 3, 3, 5]], np.arange(5), np.int32),
+    "ragged twice": lambda lib: lib.from_splits([[0, 2, 2, 3, 3, 5], [0, 1, 1, 4, 5, 6]], np.arange(6.0)),
+    "ragged thrice": lambda lib: lib.from_splits([[0, 2, 2, 3, 3, 5], [0, 1, 1, 4, 5, 6], [0] * 6 + [3]], np.arange(3)),
+    "ragged, with inner dimensions": lambda lib: lib.from_splits([[0, 2, 2, 3, 3, 5]], np.arange(10.0).reshape(5, 2)),
+    "ragged text": lambda lib: lib.from_splits([[0, 2, 2, 3, 3, 5]], np.array([b"a\0", b"", b"b", b"c", b"d"], object)),
+    "ragged of nothing": lambda lib: lib.from_splits([[0] * 6], np.zeros(0)),
     "sparse": lambda lib: lib.sparse([[0, 1], [0, 2], [3, 0]], [1.5, 2, 3], [5, 3]),
     "sparse of nothing": lambda lib: lib.sparse([], np.zeros(0), [5, 3]),
     "sparse cubes": lambda lib: lib.sparse([[0, 1, 1], [4, 0, 0]], [1.5, 2], [5, 2, 2]),
@@ -38,7 +38,7 @@ COMPONENTS = {
     "one in a tuple": lambda lib: (np.arange(5),),
     "dict": lambda lib: {"b": np.arange(5), "a": {"c": np.zeros(5)}},
     "named tuple": lambda lib: Pair(np.arange(5), (np.arange(5), np.zeros(5))),
-    "beside ragged": lambda lib: (lib.ragged([[0, 2, 2, 3, 3, 5]], np.arange(5)), np.arange(5)),
+    "beside ragged": lambda lib: (lib.from_splits([[0, 2, 2, 3, 3, 5]], np.arange(5)), np.arange(5)),
 }
 
 

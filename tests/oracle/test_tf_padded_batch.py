@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, has_failed
+
 from libraries import arrays, counting
 
 VALUES = {
@@ -191,8 +192,8 @@ def test_other_structures_than_that_of_the_elements(arguments):
 def test_ragged_and_sparse():
     ragged, sparse = ([[0, 1, 2], [0, 1, 2]], [1, 2]), ([[0, 0]], [1], [2, 2])
     for build in (
-        lambda lib: lib.Dataset.from_tensor_slices(lib.ragged(*ragged)).padded_batch(2),
-        lambda lib: lib.Dataset.from_tensors(lib.ragged(*ragged)).padded_batch(2),
+        lambda lib: lib.Dataset.from_tensor_slices(lib.from_splits(*ragged)).padded_batch(2),
+        lambda lib: lib.Dataset.from_tensors(lib.from_splits(*ragged)).padded_batch(2),
         lambda lib: lib.Dataset.from_tensor_slices(lib.sparse(*sparse)).padded_batch(2),
     ):
         assert_both_refuse(build, TypeError)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, has_failed
+
 from libraries import arrays, counting
 
 UNEVEN = {
@@ -67,7 +68,7 @@ def test_ragged_components_keep_their_row_splits(ragged, splits):
     flat = np.arange(3)
 
     def rows(lib):
-        return lib.Dataset.from_tensor_slices(lib.ragged(levels, flat, dtype))
+        return lib.Dataset.from_tensor_slices(lib.from_splits(levels, flat, dtype))
 
     assert_same(lambda lib: rows(lib).ragged_batch(2, row_splits_dtype=splits))
     assert_same(lambda lib: rows(lib).ragged_batch(2).ragged_batch(2))

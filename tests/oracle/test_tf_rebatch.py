@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, has_failed
-from libraries import arrays, counting, fail_at
 
 from dataset import TensorSpec
+from libraries import arrays, counting, fail_at
 
 SIZES = [
     1,
@@ -40,10 +40,12 @@ SOURCES = {
     ),
     "batches of batches": lambda lib: lib.Dataset.range(9).batch(3).batch(2),
     "beside None": lambda lib: lib.Dataset.from_tensors((np.arange(5), None)).repeat(2),
-    "ragged": lambda lib: lib.Dataset.from_tensors(lib.ragged([[0, 2, 3, 3]], np.arange(3))).repeat(2),
-    "ragged, int32": lambda lib: lib.Dataset.from_tensors(lib.ragged([[0, 2, 3, 3]], np.arange(3), np.int32)).repeat(2),
+    "ragged": lambda lib: lib.Dataset.from_tensors(lib.from_splits([[0, 2, 3, 3]], np.arange(3))).repeat(2),
+    "ragged, int32": lambda lib: lib.Dataset.from_tensors(
+        lib.from_splits([[0, 2, 3, 3]], np.arange(3), np.int32)
+    ).repeat(2),
     "ragged twice": lambda lib: lib.Dataset.from_tensors(
-        lib.ragged([[0, 2, 3, 3], [0, 1, 3, 3]], np.arange(3.0))
+        lib.from_splits([[0, 2, 3, 3], [0, 1, 3, 3]], np.arange(3.0))
     ).repeat(2),
     "ragged batches": lambda lib: counting(lib, 7).ragged_batch(3),
     "padded batches": lambda lib: counting(lib, 7, shape=(None,)).padded_batch(3, [7]),
@@ -62,7 +64,7 @@ def test_sizes(source, size, drop):
 def test_ragged_tensors_with_inner_dimensions(size):
     # Of empty batches of these, tf.data makes errors.
     splits, values = [[0, 2, 3, 3], [0, 1, 3, 3]], np.arange(6.0).reshape(3, 2)
-    assert_same(lambda lib: lib.Dataset.from_tensors(lib.ragged(splits, values)).repeat(2).rebatch(size))
+    assert_same(lambda lib: lib.Dataset.from_tensors(lib.from_splits(splits, values)).repeat(2).rebatch(size))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 20, [2, 1], [3, 3]], ids=repr)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, has_failed
+
 from libraries import arrays, counting
 
 CASES = {
@@ -70,7 +71,7 @@ REFUSED = {
     "a dict": lambda lib: lib.Dataset.zip({"a": lib.Dataset.range(3)}).sparse_batch(2, []),
     "a nested tuple": lambda lib: lib.Dataset.zip((lib.Dataset.zip(lib.Dataset.range(3)),)).sparse_batch(2, []),
     "beside None": lambda lib: lib.Dataset.from_tensors((np.int64(1), None)).sparse_batch(2, []),
-    "ragged": lambda lib: lib.Dataset.from_tensors(lib.ragged([[0, 1]], [1])).sparse_batch(2, [None, None]),
+    "ragged": lambda lib: lib.Dataset.from_tensors(lib.from_splits([[0, 1]], [1])).sparse_batch(2, [None, None]),
     "sparse": lambda lib: lib.Dataset.from_tensors(lib.sparse([[0]], [1], [2])).sparse_batch(2, [None]),
     "rank too low": lambda lib: lib.Dataset.range(3).sparse_batch(2, [None]),
     "rank too high": lambda lib: lib.Dataset.range(3).batch(2, True).sparse_batch(2, []),

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, has_failed
-from libraries import arrays, counting, fail_at
 
 from dataset import TensorSpec
+from libraries import arrays, counting, fail_at
 
 
 class Pair(NamedTuple):
@@ -19,13 +19,13 @@ ELEMENTS = {
     **{dtype: lambda lib, dtype=dtype: np.arange(3).astype(dtype) for dtype in ["?", "i1", "u8", "f2", "f8", "c8"]},
     "text": lambda lib: [b"a\0", b"", b"\0"],
     "matrix": lambda lib: np.arange(6).reshape(3, 2),
-    "ragged": lambda lib: lib.ragged([[0, 2, 2, 3]], np.arange(3)),
-    "ragged, int32": lambda lib: lib.ragged([[0, 2, 2, 3]], np.arange(3), np.int32),
-    "ragged twice": lambda lib: lib.ragged([[0, 2, 2, 3], [0, 1, 1, 4]], np.arange(4.0)),
-    "ragged twice, int32": lambda lib: lib.ragged([[0, 2, 2, 3], [0, 1, 1, 4]], np.arange(4.0), np.int32),
-    "ragged text": lambda lib: lib.ragged([[0, 2, 2, 3]], np.array([b"a\0", b"", b"b"], object)),
-    "ragged, with inner dimensions": lambda lib: lib.ragged([[0, 2, 2, 3]], np.arange(6.0).reshape(3, 2)),
-    "ragged of nothing": lambda lib: lib.ragged([[0, 0, 0]], np.zeros(0)),
+    "ragged": lambda lib: lib.from_splits([[0, 2, 2, 3]], np.arange(3)),
+    "ragged, int32": lambda lib: lib.from_splits([[0, 2, 2, 3]], np.arange(3), np.int32),
+    "ragged twice": lambda lib: lib.from_splits([[0, 2, 2, 3], [0, 1, 1, 4]], np.arange(4.0)),
+    "ragged twice, int32": lambda lib: lib.from_splits([[0, 2, 2, 3], [0, 1, 1, 4]], np.arange(4.0), np.int32),
+    "ragged text": lambda lib: lib.from_splits([[0, 2, 2, 3]], np.array([b"a\0", b"", b"b"], object)),
+    "ragged, with inner dimensions": lambda lib: lib.from_splits([[0, 2, 2, 3]], np.arange(6.0).reshape(3, 2)),
+    "ragged of nothing": lambda lib: lib.from_splits([[0, 0, 0]], np.zeros(0)),
     "sparse": lambda lib: lib.sparse([[0, 1], [2, 0]], [1.5, 2], [3, 2]),
     "sparse of nothing": lambda lib: lib.sparse([], np.zeros(0), [3, 2]),
     "sparse cubes": lambda lib: lib.sparse([[0, 1, 1], [2, 0, 0]], [1.5, 2], [3, 2, 2]),
@@ -34,7 +34,7 @@ ELEMENTS = {
     "dict": lambda lib: {"b": np.arange(3), "a": {"c": np.zeros(3)}},
     "named tuple": lambda lib: Pair(np.arange(3), (np.arange(3), np.zeros(3))),
     "beside None": lambda lib: (np.arange(3), None),
-    "beside ragged": lambda lib: (lib.ragged([[0, 2, 2, 3]], np.arange(3)), np.arange(3)),
+    "beside ragged": lambda lib: (lib.from_splits([[0, 2, 2, 3]], np.arange(3)), np.arange(3)),
 }
 
 
@@ -125,7 +125,7 @@ REFUSED = {
     "a scalar component": lambda lib: lib.Dataset.from_tensors((np.zeros(2), np.float64(1))).unbatch(),
     "rows known to differ": lambda lib: lib.Dataset.from_tensors((np.zeros(2), np.zeros(3))).unbatch(),
     "ragged rows known to differ": lambda lib: lib.Dataset.from_tensors(
-        (lib.ragged([[0, 1]], [1]), np.zeros(3))
+        (lib.from_splits([[0, 1]], [1]), np.zeros(3))
     ).unbatch(),
 }
 

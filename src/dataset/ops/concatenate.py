@@ -30,6 +30,11 @@ class Concatenate(Node):
     def _element_spec(self) -> Any:
         return common_spec("concatenate", [self.source.element_spec, self.other.element_spec])
 
+    @property
+    def rows_per_element(self) -> int | None:
+        rows = self.source.rows_per_element
+        return rows if rows == self.other.rows_per_element else None
+
     def cardinality(self) -> int:
         return total([self.source.cardinality(), self.other.cardinality()])
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.plan.cardinality import UNKNOWN_CARDINALITY, map_known
+from dataset.plan.cardinality import endless_or_unknown, map_known
 from dataset.plan.node import UnaryNode
 from dataset.plan.rows import known_rows, require_rows, require_static_rows
 from dataset.plan.spec import map_spec
@@ -32,7 +32,10 @@ class Unbatch(UnaryNode):
 
     def cardinality(self) -> int:
         rows = known_rows(self.source)
-        return UNKNOWN_CARDINALITY if rows is None else map_known(lambda n: n * rows, self.source.cardinality())
+        available = self.source.cardinality()
+        if rows is None:
+            return endless_or_unknown(available)
+        return map_known(lambda n: n * rows, available)
 
     def lower(self, build: Build) -> Operator:
         return UnbatchOperator(build(self.source), self)

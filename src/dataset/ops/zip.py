@@ -67,7 +67,7 @@ class ZipOperator(Operator):
         return 1
 
     def _end_or_fail(self) -> None:
-        """Raise the first exception of this place, unless a source before it has ended.
+        """Raise the first exception of this place, unless a source before it has ended. An end behind it is the next.
 
         Every source goes one element on, as in tf.data, so that all stay in step.
         """
@@ -77,9 +77,10 @@ class ZipOperator(Operator):
             error = feed.take_error()
             if feed.length and error is None:
                 feed.give(1)
-            elif error is None and failed is None:
+            elif error is None:
                 self.ended = True
-                return
+                if failed is None:
+                    return
             failed = failed or error
         try:
             if failed is not None:

@@ -130,6 +130,12 @@ class UnaryNode(Node):
     def _element_spec(self) -> Any:
         return self.source.element_spec
 
+    @property
+    def rows_per_element(self) -> int | None:
+        """As many as in the input's elements, if they are passed on as they are, which their spec says."""
+        passed_on = type(self)._element_spec is UnaryNode._element_spec  # noqa: SLF001  # whether it is overridden
+        return self.source.rows_per_element if passed_on else None
+
     def cardinality(self) -> int:
         """As many as the input has."""
         return self.source.cardinality()

@@ -98,9 +98,17 @@ class Ours:
         return np.int64(len(value))
 
     @staticmethod
-    def ragged(splits: Any, flat_values: Any, splits_dtype: Any = np.int64) -> Any:
+    def from_splits(splits: Any, flat_values: Any, splits_dtype: Any = np.int64) -> Any:
         """A RaggedTensor: its row splits, outermost first, and its innermost values."""
         return dataset.RaggedTensor.from_nested_row_splits(flat_values, [np.array(s, splits_dtype) for s in splits])
+
+    @staticmethod
+    def ragged(rows: Any, dtype: Any = np.int64) -> Any:
+        """A RaggedTensor; rows of rows are ragged twice."""
+        if not any(isinstance(cell, list) for row in rows for cell in row):
+            return dataset.RaggedTensor.from_rows(rows, dtype)
+        inner = dataset.RaggedTensor.from_rows([cells for row in rows for cells in row], dtype)
+        return dataset.RaggedTensor(inner, np.cumsum([0, *map(len, rows)]))
 
     @staticmethod
     def sparse(indices: Any, values: Any, dense_shape: Any) -> Any:
@@ -121,6 +129,7 @@ def tensorflow() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import tensorflow as tf
+    tf.get_logger().setLevel("ERROR")  # it warns where it cannot read the source of a lambda, and runs it as it is
     return tf
 
 
@@ -177,7 +186,10 @@ class TensorFlow:
     def length(self, value: Any) -> Any:
         return self.tf.shape(value, out_type=self.tf.int64)[0]
 
-    def ragged(self, splits: Any, flat_values: Any, splits_dtype: Any = np.int64) -> Any:
+    def ragged(self, rows: Any, dtype: Any = np.int64) -> Any:
+        return self.tf.ragged.constant(rows, self._dtype(dtype), row_splits_dtype=self.tf.int64)
+
+    def from_splits(self, splits: Any, flat_values: Any, splits_dtype: Any = np.int64) -> Any:
         arrays = [np.array(part, splits_dtype) for part in splits]
         return self.tf.RaggedTensor.from_nested_row_splits(flat_values, arrays)
 

@@ -1,0 +1,79 @@
+"""Random pipelines three ways: in this library, in tf.data, and in a model in plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from compare import FAILED, assert_outcomes_equal, attempt, compare_specs, oracle, outcomes, to_numpy
+from compare import plain as by_value
+from hypothesis import HealthCheck, Phase, assume, given, settings
+
+from chains.model import Failure, Pipeline, differences, plain
+from dataset import SpecError
+from libraries import Ours
+from strategies import pipelines
+
+LIMIT = 100
+THOROUGH = settings(
+    max_examples=200,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+)
+
+
+def outcomes_in_tf(dataset: Any) -> list[Any]:
+    """The outcomes of a tf.data.Dataset run as it was written: some of tf.data's rewritings move failures."""
+    lib = oracle()
+    options = lib.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    options.autotune.enabled = False
+    return outcomes(iter(dataset.with_options(options)), lambda value: to_numpy(lib.tf, value), LIMIT)
+
+
+def as_modelled(outcome: Any) -> Any:
+    return FAILED if outcome is FAILED or isinstance(outcome, Failure) else plain(outcome)
+
+
+def assert_modelled(modelled: list[Any], found: list[Any]) -> None:
+    found = [as_modelled(outcome) for outcome in found]
+    modelled = [as_modelled(outcome) for outcome in modelled]
+    assert found == modelled, f"not as modelled\nfound:    {found!r}\nmodelled: {modelled!r}"
+
+
+@pytest.mark.timeout(900)  # if it fails, examples are made smaller for up to five minutes
+@THOROUGH
+@given(pipelines())
+def test_a_chain_is_the_same_in_all_three(pipeline: Pipeline):
+    with differences() as known:
+        modelled = pipeline.model()
+    ours = pipeline.stages(Ours())
+    found = outcomes(iter(ours[-1]), by_value, LIMIT)
+    assert_modelled(modelled, found)
+    lib = oracle()
+    theirs = pipeline.stages(lib)
+    if not known:
+        expected = outcomes_in_tf(theirs[-1])
+        assert_modelled(modelled, expected)
+        assert_outcomes_equal(found, expected)
+    for step, mine, other in zip(pipeline.steps, ours, theirs, strict=True):
+        size, expected_size = mine.cardinality(), int(other.cardinality())
+        if expected_size == lib.UNKNOWN and "sparse" in repr(pipeline):
+            continue  # tf.data does not know how many rows unbatch() finds in batches of sparse tensors
+        assert size == expected_size, f"cardinality {size} behind {step.name}, in tf.data {expected_size}"
+    spec = attempt(lambda dataset: dataset.element_spec, ours[-1])
+    if not (isinstance(spec, SpecError) and "there is none" in str(spec)):  # some part that a map makes is empty
+        compare_specs(spec, lib.spec(theirs[-1].element_spec), "compatible")
+
+
+@pytest.mark.timeout(900)
+@settings(THOROUGH, max_examples=100)
+@given(pipelines(has=lambda method: True))
+def test_the_model_is_that_of_tf_data(pipeline: Pipeline):
+    """Methods that this library does not have yet included."""
+    with differences() as known:
+        modelled = pipeline.model()
+    assume(not known)
+    assert_modelled(modelled, outcomes_in_tf(pipeline.make(oracle())))
