@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dataset import Dataset, RaggedTensor, SparseTensor, SparseTensorSpec, TensorSpec
+from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, TensorSpec
 from dataset.testing import assert_elements_equal, check_operator
 
 
