@@ -435,9 +435,12 @@ class Dataset(Generic[T_co]):
 
         >>> def flip(rng, image):
         ...     return image[:, ::-1] if rng.random() < 0.5 else image
-        >>> images = Dataset.from_tensors([[1, 2, 3]]).repeat(3).random_map(flip, seed=0)
-        >>> [image.tolist() for image in images]
-        [[[1, 2, 3]], [[3, 2, 1]], [[1, 2, 3]]]
+        >>> images = np.arange(60).reshape(20, 1, 3)
+        >>> def run():
+        ...     dataset = Dataset.from_tensor_slices(images).random_map(flip, seed=4)
+        ...     return [image.tolist() for image in dataset]
+        >>> run() == run()
+        True
         """
         require_parallelism("random_map", num_parallel_calls, deterministic)
         return Dataset(RandomMap(self._plan, map_func, seed, name=name))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dataset import Dataset, RaggedTensor, SparseTensor, SparseTensorSpec, TensorSpec
+from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, TensorSpec
 from dataset.testing import assert_elements_equal, check_operator
 
 
@@ -85,7 +85,7 @@ def test_gives_dense_vectors_from_ragged_rows():
     ragged = RaggedTensor.from_rows([[1, 2], [], [3]])
     expected = [np.array([1, 2]), np.array([], np.int64), np.array([3])]
     check_operator(lambda: Dataset.from_tensor_slices(ragged), expected)
-    assert Dataset.from_tensor_slices(ragged).element_spec == TensorSpec((None,), np.int64)
+    assert Dataset.from_tensor_slices(ragged).element_spec == RaggedTensorSpec((None,), np.int64, ragged_rank=0)
 
 
 def test_gives_sparse_rows_from_a_sparse_matrix():

@@ -118,7 +118,6 @@ def test_a_size_that_fails_is_asked_for_again():
         ({"window_size": "2"}, TypeError),
         ({"window_size_func": 2}, TypeError),
     ],
-    ids=str,
 )
 def test_what_is_no_window_size(arguments, error):
     def build(lib):
