@@ -42,7 +42,7 @@ from dataset.ops.zip import Zip
 from dataset.optimize.driver import Optimized, optimize
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from dataset.plan.checks import require_parallelism
+from dataset.plan.checks import require_parallelism, require_threads
 from dataset.plan.explain import draw
 from dataset.plan.nested import datasets_are_made_by
 from dataset.plan.node import Node
@@ -247,6 +247,8 @@ class Dataset(Generic[T_co]):
         map_func: Callable[..., S],
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
         name: str | None = None,
     ) -> Dataset[S]:
         """Each element through a function.
@@ -260,15 +262,21 @@ class Dataset(Generic[T_co]):
             num_parallel_calls: the most calls at once; None, a count, or AUTOTUNE. Calls are made one at a time today,
                 which keeps within any bound.
             deterministic: whether to keep the order; it is kept today in any case.
+            synchronous: True says that calls must never be made ahead or at once, whatever the options allow; so it
+                does not go together with ``num_parallel_calls``. Today no call is.
+            use_unbounded_threadpool: whether parallel calls may use more threads than there are cores, for functions
+                that mostly wait. Today calls are made in the thread that iterates, so there are none to bound.
             name: a label.
 
         Raises:
             TypeError: if ``map_func`` cannot be called.
+            ValueError: if ``num_parallel_calls`` is less than 1 and not AUTOTUNE, or given with ``synchronous=True``.
 
         >>> [int(x) for x in Dataset.range(4).map(lambda x: x * 10)]
         [0, 10, 20, 30]
         """
         require_parallelism("map", num_parallel_calls, deterministic)
+        require_threads("map", synchronous, use_unbounded_threadpool, num_parallel_calls)
         return Dataset(Map(self._plan, map_func, name=name))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset[T_co]:

@@ -81,8 +81,11 @@ class Ours:
 
     @staticmethod
     def ragged(rows: Any, dtype: Any = np.int64) -> Any:
-        """A RaggedTensor."""
-        return dataset.RaggedTensor.from_rows(rows, dtype)
+        """A RaggedTensor; rows of rows are ragged twice."""
+        if not any(isinstance(cell, list) for row in rows for cell in row):
+            return dataset.RaggedTensor.from_rows(rows, dtype)
+        inner = dataset.RaggedTensor.from_rows([cells for row in rows for cells in row], dtype)
+        return dataset.RaggedTensor(inner, np.cumsum([0, *map(len, rows)]))
 
     @staticmethod
     def sparse(indices: Any, values: Any, dense_shape: Any) -> Any:
@@ -167,7 +170,7 @@ class TensorFlow:
             def flat(*values: Any) -> Any:
                 result = structure.flatten(function(*values))
                 pairs = zip(result, dtypes, strict=True)
-                return [np.asarray(value, None if t == self.tf.string else t.as_numpy_dtype) for value, t in pairs]
+                return [np.asarray(value, object if t == self.tf.string else t.as_numpy_dtype) for value, t in pairs]
 
             results = self.tf.numpy_function(flat, args, dtypes)
             for result, spec in zip(results, specs, strict=True):

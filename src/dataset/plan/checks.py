@@ -54,3 +54,21 @@ def require_parallelism(op: str, num_parallel_calls: Any, deterministic: Any) ->
         require_int(op, "num_parallel_calls", num_parallel_calls, minimum=1, allow=(-1,))
     if deterministic is not None:
         require_bool(op, "deterministic", deterministic)
+
+
+def require_threads(op: str, synchronous: Any, use_unbounded_threadpool: Any, num_parallel_calls: int | None) -> None:
+    """Check the arguments that say in which threads a user's function may be called.
+
+    Raises:
+        TypeError: if one is neither None nor a bool.
+        ValueError: if calls are to be both synchronous and parallel.
+    """
+    if synchronous is not None:
+        require_bool(op, "synchronous", synchronous)
+    if use_unbounded_threadpool is not None:
+        require_bool(op, "use_unbounded_threadpool", use_unbounded_threadpool)
+    if synchronous and num_parallel_calls is not None:
+        raise ValueError(
+            f"{op}(): synchronous=True means that calls are made one by one, so it does not go together with "
+            f"num_parallel_calls={num_parallel_calls}; leave out one of them"
+        )

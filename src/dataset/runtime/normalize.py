@@ -99,7 +99,7 @@ def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:
         (kind,) = kinds
         if kind is np.ndarray:
             return _canonical_arrays(values)
-        if kind in _UNCHANGED or (issubclass(kind, np.generic) and kind not in _NUMPY_TEXT):
+        if kind is bytes or (issubclass(kind, np.generic) and kind not in _NUMPY_TEXT):
             return values
         convert = _CONVERT.get(kind)
         if convert is not None:
@@ -113,7 +113,7 @@ def _canonical_value(value: Any) -> Any:
         return _canonical_arrays([np.asarray(value)])[0]
     if type(value) in _CONVERT:
         return _CONVERT[type(value)]([value])[0]
-    if isinstance(value, np.generic | bytes | RaggedTensor | SparseTensor):
+    if isinstance(value, np.generic | bytes):
         return value
     for kind, convert in _CONVERT.items():
         if isinstance(value, kind):
@@ -145,7 +145,23 @@ def _lists(values: Sequence[list[Any]]) -> Column:
     return [canonical_array(value) for value in values]
 
 
-_CONVERT: dict[type[Any], Callable[[Sequence[Any]], Column]] = {
+def _composites(values: Sequence[RaggedTensor | SparseTensor]) -> Sequence[Any]:
+    """Ragged and sparse tensors with canonical values; the very same where those are canonical already."""
+    canonical = [_composite(value) for value in values]
+    return values if all(map(operator.is_, canonical, values)) else canonical
+
+
+def _composite(value: RaggedTensor | SparseTensor) -> RaggedTensor | SparseTensor:
+    if isinstance(value, RaggedTensor):
+        flat = canonical_array(value.flat_values)
+        return (
+            value if flat is value.flat_values else RaggedTensor.from_nested_row_splits(flat, value.nested_row_splits)
+        )
+    values = canonical_array(value.values)
+    return value if values is value.values else SparseTensor(value.indices, values, value.dense_shape)
+
+
+_CONVERT: dict[type[Any], Callable[[Sequence[Any]], Any]] = {
     bool: lambda values: np.array(values, np.bool_),
     int: _ints,
     float: lambda values: np.array(values, np.float64),
@@ -155,11 +171,12 @@ _CONVERT: dict[type[Any], Callable[[Sequence[Any]], Column]] = {
     np.bytes_: _numpy_text,
     np.str_: _numpy_text,
     list: _lists,
+    RaggedTensor: _composites,
+    SparseTensor: _composites,
 }
-_UNCHANGED = frozenset({bytes, RaggedTensor, SparseTensor})
 _NUMPY_TEXT = frozenset({np.bytes_, np.str_})
 _NUMBERS = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?")
-_BARE = frozenset({*_CONVERT, *_UNCHANGED, *_NUMBERS, np.ndarray})
+_BARE = frozenset({*_CONVERT, *_NUMBERS, bytes, np.ndarray})
 """Types of which every value is a component; of any other, structure_of must be asked."""
 
 
