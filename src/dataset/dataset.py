@@ -22,7 +22,7 @@ from dataset.ops.concatenate import Concatenate
 from dataset.ops.enumerate import Enumerate
 from dataset.ops.filter import Filter
 from dataset.ops.flat_map import FlatMap
-from dataset.ops.generator import Generator, signature_of
+from dataset.ops.generator import Generator
 from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.ops.map import Map
 from dataset.ops.padded_batch import PaddedBatch
@@ -42,10 +42,11 @@ from dataset.ops.zip import Zip
 from dataset.optimize.driver import Optimized, optimize
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from dataset.plan.checks import require_parallelism, require_threads
+from dataset.plan.checks import require_bool, require_parallelism, require_threads
 from dataset.plan.explain import draw
 from dataset.plan.nested import datasets_are_made_by
 from dataset.plan.node import Node
+from dataset.plan.signature import signature_of
 from dataset.plan.structure import structure_of
 from dataset.runtime.iterator import DatasetIterator
 
@@ -141,12 +142,14 @@ class Dataset(Generic[T_co]):
             generator: a function that returns an iterable; a class with ``__iter__`` will do.
             output_types: dtypes in the structure of an element; the older form of a signature.
             output_shapes: shapes in the same structure, with ``output_types``; default, unknown.
-            args: what ``generator`` is called with.
-            output_signature: TensorSpecs in the structure of an element.
+            args: what ``generator`` is called with, as components: text as ``bytes``, lists as read-only arrays.
+            output_signature: TensorSpec, RaggedTensorSpec and so on in the structure of an element. Where it says
+                TensorSpec, a tuple is data, as a list is.
             name: a label.
 
         Raises:
-            TypeError: if ``generator`` cannot be called, or both forms of a signature are given.
+            TypeError: if ``generator`` cannot be called, both forms of a signature are given, or one holds no specs.
+            ValueError: if shapes and types differ in structure.
 
         >>> def count(stop):
         ...     for i in range(stop):
@@ -158,7 +161,7 @@ class Dataset(Generic[T_co]):
         2 (2,)
         """
         signature = signature_of(output_types, output_shapes, output_signature)
-        return Dataset(Generator(generator, tuple(args or ()), signature, name=name))
+        return Dataset(Generator(generator, () if args is None else args, signature, name=name))
 
     @staticmethod
     def range(*args: int, output_type: npt.DTypeLike = np.int64, name: str | None = None) -> Dataset[Any]:
@@ -186,7 +189,7 @@ class Dataset(Generic[T_co]):
     def list_files(
         file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
     ) -> Dataset[bytes]:
-        """A dataset of the names of the files that match, found at this call.
+        """A dataset of the names of the files that match, found at this call. Directories and hidden files match, too.
 
         Args:
             file_pattern: a path with ``*``, ``?`` and ``[...]``, or a list of such paths.
@@ -196,6 +199,7 @@ class Dataset(Generic[T_co]):
 
         Raises:
             FileNotFoundError: if no file matches.
+            TypeError: if a pattern is no path, or ``shuffle`` no bool.
 
         >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -207,7 +211,7 @@ class Dataset(Generic[T_co]):
         """
         files = matching_files(file_pattern)
         source = ListFiles(np.array(files, object), name=name)
-        if shuffle is False:
+        if shuffle is not None and not require_bool("list_files", "shuffle", shuffle):
             return Dataset(source)
         return Dataset(Shuffle(source, len(files), seed, name=name))
 
