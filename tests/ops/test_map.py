@@ -323,6 +323,10 @@ def test_refuses_what_cannot_be_called(function):
         ({"num_parallel_calls": 2.0}, TypeError, "num_parallel_calls must be an int"),
         ({"num_parallel_calls": True}, TypeError, "num_parallel_calls must be an int"),
         ({"deterministic": 1}, TypeError, "deterministic must be True or False"),
+        ({"synchronous": 1}, TypeError, "synchronous must be True or False"),
+        ({"use_unbounded_threadpool": "yes"}, TypeError, "use_unbounded_threadpool must be True or False"),
+        ({"synchronous": True, "num_parallel_calls": 2}, ValueError, "does not go together with num_parallel_calls=2"),
+        ({"synchronous": True, "num_parallel_calls": -1}, ValueError, "leave out one of them"),
     ],
 )
 def test_refuses_wrong_arguments(keywords, error, words):
@@ -337,6 +341,25 @@ def test_parallel_calls_give_the_same(calls, deterministic):
         lambda: Dataset.range(20).map(fail_at(7), num_parallel_calls=calls, deterministic=deterministic),
         [ValueError("bad 7") if i == 7 else np.int64(i) for i in range(20)],
     )
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"synchronous": True},
+        {"synchronous": True, "use_unbounded_threadpool": True},
+        {"synchronous": False, "num_parallel_calls": 2},
+        {"use_unbounded_threadpool": True, "num_parallel_calls": 4},
+    ],
+    ids=str,
+)
+def test_the_threads_of_calls_make_no_difference(keywords):
+    expected = [ValueError("bad 1"), np.int64(2)]
+    check_operator(lambda: Dataset.range(3).map(fail_at(1), **keywords).skip(1), expected)
+
+
+def test_a_synchronous_map_calls_nothing_ahead():
+    check_laziness(lambda numbers: numbers.map(lambda x: x + 1, synchronous=True), lambda k: k)
 
 
 # Specs

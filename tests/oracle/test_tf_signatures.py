@@ -1,4 +1,4 @@
-"""The public methods of tf.data.Dataset: ours has each, with the same arguments in the same order and equal defaults."""
+"""The public methods of tf.data.Dataset: ours has each, with the same arguments in the same order and defaults."""
 
 import inspect
 
@@ -12,9 +12,6 @@ DIFFERENT = {
     "__nonzero__": "Python 2's name of __bool__",
     "range": "tf.data takes any keyword and ignores those it does not know; ours are named in the signature",
 }
-
-BEHIND_OURS = ["name"]
-"""Where tf.data has no name, ours has one behind its arguments."""
 
 
 def public(cls):
