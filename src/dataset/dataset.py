@@ -45,8 +45,9 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool, require_parallelism, require_threads
 from dataset.plan.explain import draw
 from dataset.plan.nested import datasets_are_made_by
-from dataset.plan.node import Node
+from dataset.plan.node import Node, spec_is_static
 from dataset.plan.signature import signature_of
+from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import structure_of
 from dataset.runtime.iterator import DatasetIterator
 
@@ -435,7 +436,7 @@ class Dataset(Generic[T_co]):
         self,
         buffer_size: int,
         seed: int | None = None,
-        reshuffle_each_iteration: bool = True,
+        reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
     ) -> Dataset[T_co]:
         """The elements in a random order.
@@ -446,7 +447,7 @@ class Dataset(Generic[T_co]):
         Args:
             buffer_size: elements to draw from; UNKNOWN_CARDINALITY (-2) for all of them.
             seed: makes the orders repeatable: a pipeline built again gives the same sequence of orders.
-            reshuffle_each_iteration: whether each epoch and each new iterator gets another order.
+            reshuffle_each_iteration: whether each epoch and each new iterator gets another order; None is True.
             name: a label.
 
         Raises:
@@ -549,11 +550,12 @@ class Dataset(Generic[T_co]):
         """
         return Dataset(Cache(self._plan, name=name))
 
-    def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset[T_co]:
+    def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset[T_co]:
         """Make the next elements in a background thread while the current one is used.
 
         Args:
-            buffer_size: elements to hold at most, of whatever kind they are: behind ``batch``, batches. AUTOTUNE is 2.
+            buffer_size: elements to hold at most, of whatever kind they are: behind ``batch``, batches. AUTOTUNE, or
+                None, is 2.
             name: a label.
 
         Raises:
@@ -562,7 +564,7 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.range(3).prefetch(2)]
         [0, 1, 2]
         """
-        return Dataset(Prefetch(self._plan, buffer_size, name=name))
+        return Dataset(Prefetch(self._plan, AUTOTUNE if buffer_size is None else buffer_size, name=name))
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset[T_co]:
         """The same dataset, run with other settings. Settings made later in a chain win.
@@ -698,6 +700,7 @@ class TFRecordDataset(Dataset[bytes]):
 
     Raises:
         ValueError: if the compression type is unknown, or a number too small.
+        TypeError: if a file name is no path, or the dataset is one of something else.
         FileNotFoundError: while iterating, at the place of a file that is missing; the next file is read after it.
         DataLossError: while iterating, where a file is damaged; the rest of that file is given up, and the next one is
             read after it.
@@ -738,9 +741,17 @@ class TFRecordDataset(Dataset[bytes]):
 def _file_names(filenames: Any) -> Node:
     """A plan that gives the file names."""
     if isinstance(filenames, Dataset):
+        spec = filenames.element_spec if spec_is_static(filenames.plan) else None
+        if spec is not None and not (isinstance(spec, TensorSpec) and spec.is_compatible_with(TensorSpec((), bytes))):
+            raise TypeError(f"TFRecordDataset(): filenames must be a dataset of paths, got one of {spec!r}")
         return filenames.plan
     if isinstance(filenames, str | bytes | os.PathLike):
         filenames = [filenames]
+    if not isinstance(filenames, Iterable):
+        raise TypeError(
+            f"TFRecordDataset(): filenames must be a path, a list of paths or a Dataset of them, got {filenames!r} of "
+            f"type {type(filenames).__name__}"
+        )
     names = [os.fsencode(name) if isinstance(name, os.PathLike | str) else name for name in filenames]
     for name in names:
         if not isinstance(name, bytes):

@@ -365,6 +365,12 @@ def test_a_synchronous_map_calls_nothing_ahead():
 # Specs
 
 
+def test_the_spec_of_a_function_that_always_fails_is_its_exception():
+    with pytest.raises(ValueError, match="bad") as caught:
+        _ = Dataset.range(2).map(fail_at(0, 1)).element_spec
+    assert "map(check)" in caught.value.__notes__[0]
+
+
 def test_the_spec_is_found_by_running_one_element_once():
     calls = []
     dataset = Dataset.range(5).map(lambda x: calls.append(1) or (x, "a", [1.0]))

@@ -14,6 +14,7 @@ def test_sizes(source, size):
 
 def test_autotune():
     assert_same(lambda lib: lib.Dataset.range(5).prefetch(lib.AUTOTUNE))
+    assert_same(lambda lib: lib.Dataset.range(5).prefetch(None))
     assert_same(lambda lib: lib.Dataset.range(5).prefetch(buffer_size=lib.AUTOTUNE, name="label"))
 
 

@@ -58,6 +58,11 @@ def test_what_is_no_range(args, error):
     assert_both_refuse(lambda lib: lib.Dataset.range(*args), error)
 
 
-@pytest.mark.parametrize("dtype", [bytes, bool, complex])
+@pytest.mark.parametrize("bounds", [(2**63, 2**63 + 2), (2**64,), (-(2**63) - 1, 0), (2**70, 0, -(2**69))])
+def test_bounds_beyond_64_bits(bounds):
+    assert_both_refuse(lambda lib: lib.Dataset.range(*bounds), ValueError)
+
+
+@pytest.mark.parametrize("dtype", [bytes, bool, complex, None])
 def test_what_is_no_output_type(dtype):
     assert_both_refuse(lambda lib: lib.Dataset.range(3, output_type=dtype), TypeError)

@@ -129,6 +129,7 @@ SHUFFLES = {
     "a small buffer": {"seed": 7, "buffer_size": 5},
     "all": {"seed": 7, "buffer_size": -2},
     "reshuffled": {"seed": 7, "reshuffle_each_iteration": True},
+    "reshuffled by default": {"seed": 7, "reshuffle_each_iteration": None},
 }
 
 

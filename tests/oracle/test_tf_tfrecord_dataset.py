@@ -51,9 +51,7 @@ def paths(tmp_path):
 
 
 def test_names(paths):
-    for names in (paths, tuple(paths), paths[0], paths[:1], np.array(paths), []):
-        if isinstance(names, list) and not names:
-            continue
+    for names in (paths, tuple(paths), paths[0], paths[:1], np.array(paths)):
         assert_same(lambda lib, names=names: lib.TFRecordDataset(names))
     assert_same(lambda lib: lib.TFRecordDataset(lib.Dataset.from_tensor_slices(paths)))
     assert_same(lambda lib: lib.TFRecordDataset(lib.Dataset.from_tensors(paths[0]).repeat(2)))
@@ -137,9 +135,42 @@ def test_no_tfrecord_file(tmp_path):
     assert_same(lambda lib: lib.TFRecordDataset(str(path)))
 
 
-@pytest.mark.parametrize("names", [3, [3], 2.5, np.arange(2)], ids=repr)
+@pytest.mark.parametrize("names", [3, [3], 2.5, np.arange(2), None], ids=repr)
 def test_what_is_no_name(names):
     assert_both_refuse(lambda lib: lib.TFRecordDataset(names), TypeError)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        lambda lib: lib.Dataset.range(2),
+        lambda lib: lib.Dataset.from_tensors(["a", "b"]),
+        lambda lib: lib.Dataset.from_tensors(("a", "b")),
+        lambda lib: lib.Dataset.from_tensors({"a": "b"}),
+    ],
+)
+def test_what_is_no_dataset_of_names(names):
+    assert_both_refuse(lambda lib: lib.TFRecordDataset(names(lib)), TypeError)
+
+
+def test_other_kinds_of_names(paths):
+    for names in (Path(paths[0]), [Path(path) for path in paths], [paths[0], paths[3].encode()], np.str_(paths[0]), []):
+        assert_same(lambda lib, names=names: lib.TFRecordDataset(names))
+    assert_same(lambda lib: lib.TFRecordDataset(lib.Dataset.range(2).map(lambda x: lib.const(paths[0], object))))
+
+
+def test_another_compression_than_the_files(tmp_path):
+    for written, read in [("", "GZIP"), ("", "ZLIB"), ("GZIP", ""), ("GZIP", "ZLIB"), ("ZLIB", ""), ("ZLIB", "GZIP")]:
+        path = write(tmp_path / "a", [b"one", b"two"], written)
+        assert_same(lambda lib, path=path, read=read: lib.TFRecordDataset(path, read))
+    empty = tmp_path / "empty"
+    empty.touch()
+    for read in ("", "GZIP", "ZLIB"):
+        assert_same(lambda lib, read=read: lib.TFRecordDataset(str(empty), read))
+
+
+def test_a_directory_in_the_place_of_a_file(tmp_path):
+    assert_same(lambda lib: lib.TFRecordDataset(str(tmp_path)), limit=1)
 
 
 @pytest.mark.parametrize("arguments", [{"num_parallel_reads": 0}, {"num_parallel_reads": -2}], ids=str)

@@ -68,6 +68,7 @@ CASES = [
     (np.array(b"x", object), b"x"),
     ([1, 2], np.array([1, 2])),
     ([], np.zeros(0)),
+    (range(3), np.arange(3)),
     ([[1.0], [2.0]], np.array([[1.0], [2.0]])),
     (["a", "bc"], text(b"a", b"bc")),
     (RaggedTensor(np.array(["a", "ä"]), [0, 2]), RaggedTensor(text(b"a", "ä".encode()), [0, 2])),

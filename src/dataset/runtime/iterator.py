@@ -184,18 +184,25 @@ _PROBE_FAILURES_MAX = 100
 def probe(plan: Node) -> list[Any]:
     """The first element of a plan, in a list, or an empty list. For finding specs; uses up no shuffle order.
 
-    An element that fails says nothing, so the next is tried; the exception comes out where that goes on for long.
+    An element that fails says nothing, so the next is tried; the exception comes out where all fail, or many.
     """
     coordinator = Coordinator()
     operator = Build(coordinator, EpochLedger(probing=True))(plan)
+    failure: Exception | None = None
     try:
         for failures in itertools.count(1):
             try:
                 chunk = operator.pull(1)
                 break
-            except Exception:
+            except Exception as error:
                 if failures == _PROBE_FAILURES_MAX:
                     raise
-        return [] if chunk is None else chunk.rows()
+                failure = error
+        if chunk is not None:
+            return chunk.rows()
+        if failure is not None:
+            raise failure
+        return []
     finally:
+        del failure  # see runtime/operator.py on exceptions that are kept
         coordinator.shut_down(operator.close, wait=True)

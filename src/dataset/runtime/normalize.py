@@ -1,9 +1,10 @@
 """What users put in, made canonical: Python and NumPy values of every kind become the components of chunks.
 
 A canonical component is a NumPy scalar, an array with at least one dimension, ``bytes``, a RaggedTensor, a SparseTensor
-or, where none of these fits, any Python object. Python ints become int64, floats float64, text UTF-8 bytes, lists
-arrays; arrays of text become object arrays of bytes. Work goes column by column, because type checks on a whole list
-cost a twentieth of a microsecond per value where a function call costs ten times that.
+or, where none of these fits, any Python object. Python ints become int64, floats float64, text UTF-8 bytes, lists and
+ranges arrays; arrays of text become object arrays of bytes, in ragged and sparse tensors as well. Work goes column by
+column, because type checks on a whole list cost a twentieth of a microsecond per value where a function call costs ten
+times that.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def _numpy_text(values: Sequence[np.bytes_ | np.str_]) -> Column:
     return [value.encode() if isinstance(value, str) else bytes(value) for value in values]
 
 
-def _lists(values: Sequence[list[Any]]) -> Column:
+def _lists(values: Sequence[list[Any] | range]) -> Column:
     return [canonical_array(value) for value in values]
 
 
@@ -171,6 +172,7 @@ _CONVERT: dict[type[Any], Callable[[Sequence[Any]], Any]] = {
     np.bytes_: _numpy_text,
     np.str_: _numpy_text,
     list: _lists,
+    range: _lists,
     RaggedTensor: _composites,
     SparseTensor: _composites,
 }
