@@ -205,7 +205,7 @@ class TensorFlow:
             def flat(*values: Any) -> Any:
                 result = structure.flatten(function(*values))
                 pairs = zip(result, dtypes, strict=True)
-                return [np.asarray(value, None if t == self.tf.string else t.as_numpy_dtype) for value, t in pairs]
+                return [np.asarray(value, object if t == self.tf.string else t.as_numpy_dtype) for value, t in pairs]
 
             results = self.tf.numpy_function(flat, args, dtypes)
             for result, spec in zip(results, specs, strict=True):

@@ -25,7 +25,7 @@ from dataset.ops.counter import Counter
 from dataset.ops.enumerate import Enumerate
 from dataset.ops.filter import Filter
 from dataset.ops.flat_map import FlatMap
-from dataset.ops.generator import Generator, signature_of
+from dataset.ops.generator import Generator
 from dataset.ops.get_single_element import get_single_element
 from dataset.ops.group_by_window import GroupByWindow
 from dataset.ops.ignore_errors import IgnoreErrors
@@ -60,11 +60,13 @@ from dataset.ops.zip import Zip
 from dataset.optimize.driver import Optimized, optimize
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from dataset.plan.checks import require_parallelism, require_plan, require_plans
+from dataset.plan.checks import require_bool, require_parallelism, require_plan, require_plans, require_threads
 from dataset.plan.explain import draw
 from dataset.plan.fingerprint import content_fingerprint
 from dataset.plan.nested import datasets_are_made_by
-from dataset.plan.node import Node
+from dataset.plan.node import Node, spec_is_static
+from dataset.plan.signature import signature_of
+from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import structure_of
 from dataset.runtime.iterator import DatasetIterator
 from dataset.runtime.random_access import element_at
@@ -161,12 +163,14 @@ class Dataset(Generic[T_co]):
             generator: a function that returns an iterable; a class with ``__iter__`` will do.
             output_types: dtypes in the structure of an element; the older form of a signature.
             output_shapes: shapes in the same structure, with ``output_types``; default, unknown.
-            args: what ``generator`` is called with.
-            output_signature: TensorSpecs in the structure of an element.
+            args: what ``generator`` is called with, as components: text as ``bytes``, lists as read-only arrays.
+            output_signature: TensorSpec, RaggedTensorSpec and so on in the structure of an element. Where it says
+                TensorSpec, a tuple is data, as a list is.
             name: a label.
 
         Raises:
-            TypeError: if ``generator`` cannot be called, or both forms of a signature are given.
+            TypeError: if ``generator`` cannot be called, both forms of a signature are given, or one holds no specs.
+            ValueError: if shapes and types differ in structure.
 
         >>> def count(stop):
         ...     for i in range(stop):
@@ -178,7 +182,7 @@ class Dataset(Generic[T_co]):
         2 (2,)
         """
         signature = signature_of(output_types, output_shapes, output_signature)
-        return Dataset(Generator(generator, tuple(args or ()), signature, name=name))
+        return Dataset(Generator(generator, () if args is None else args, signature, name=name))
 
     @staticmethod
     def range(*args: int, output_type: npt.DTypeLike = np.int64, name: str | None = None) -> Dataset[Any]:
@@ -251,7 +255,7 @@ class Dataset(Generic[T_co]):
     def list_files(
         file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
     ) -> Dataset[bytes]:
-        """A dataset of the names of the files that match, found at this call.
+        """A dataset of the names of the files that match, found at this call. Directories and hidden files match, too.
 
         Args:
             file_pattern: a path with ``*``, ``?`` and ``[...]``, or a list of such paths.
@@ -261,6 +265,7 @@ class Dataset(Generic[T_co]):
 
         Raises:
             FileNotFoundError: if no file matches.
+            TypeError: if a pattern is no path, or ``shuffle`` no bool.
 
         >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -272,7 +277,7 @@ class Dataset(Generic[T_co]):
         """
         files = matching_files(file_pattern)
         source = ListFiles(np.array(files, object), name=name)
-        if shuffle is False:
+        if shuffle is not None and not require_bool("list_files", "shuffle", shuffle):
             return Dataset(source)
         return Dataset(Shuffle(source, len(files), seed, name=name))
 
@@ -383,6 +388,8 @@ class Dataset(Generic[T_co]):
         map_func: Callable[..., S],
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
         name: str | None = None,
     ) -> Dataset[S]:
         """Each element through a function.
@@ -396,15 +403,21 @@ class Dataset(Generic[T_co]):
             num_parallel_calls: the most calls at once; None, a count, or AUTOTUNE. Calls are made one at a time today,
                 which keeps within any bound.
             deterministic: whether to keep the order; it is kept today in any case.
+            synchronous: True says that calls must never be made ahead or at once, whatever the options allow; so it
+                does not go together with ``num_parallel_calls``. Today no call is.
+            use_unbounded_threadpool: whether parallel calls may use more threads than there are cores, for functions
+                that mostly wait. Today calls are made in the thread that iterates, so there are none to bound.
             name: a label.
 
         Raises:
             TypeError: if ``map_func`` cannot be called.
+            ValueError: if ``num_parallel_calls`` is less than 1 and not AUTOTUNE, or given with ``synchronous=True``.
 
         >>> [int(x) for x in Dataset.range(4).map(lambda x: x * 10)]
         [0, 10, 20, 30]
         """
         require_parallelism("map", num_parallel_calls, deterministic)
+        require_threads("map", synchronous, use_unbounded_threadpool, num_parallel_calls)
         return Dataset(Map(self._plan, map_func, name=name))
 
     def random_map(
@@ -692,7 +705,7 @@ class Dataset(Generic[T_co]):
         self,
         buffer_size: int,
         seed: int | None = None,
-        reshuffle_each_iteration: bool = True,
+        reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
     ) -> Dataset[T_co]:
         """The elements in a random order.
@@ -703,7 +716,7 @@ class Dataset(Generic[T_co]):
         Args:
             buffer_size: elements to draw from; UNKNOWN_CARDINALITY (-2) for all of them.
             seed: makes the orders repeatable: a pipeline built again gives the same sequence of orders.
-            reshuffle_each_iteration: whether each epoch and each new iterator gets another order.
+            reshuffle_each_iteration: whether each epoch and each new iterator gets another order; None is True.
             name: a label.
 
         Raises:
@@ -1031,11 +1044,12 @@ class Dataset(Generic[T_co]):
         """
         return Dataset(Cache(self._plan, name=name))
 
-    def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset[T_co]:
+    def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset[T_co]:
         """Make the next elements in a background thread while the current one is used.
 
         Args:
-            buffer_size: elements to hold at most, of whatever kind they are: behind ``batch``, batches. AUTOTUNE is 2.
+            buffer_size: elements to hold at most, of whatever kind they are: behind ``batch``, batches. AUTOTUNE, or
+                None, is 2.
             name: a label.
 
         Raises:
@@ -1044,7 +1058,7 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.range(3).prefetch(2)]
         [0, 1, 2]
         """
-        return Dataset(Prefetch(self._plan, buffer_size, name=name))
+        return Dataset(Prefetch(self._plan, AUTOTUNE if buffer_size is None else buffer_size, name=name))
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset[T_co]:
         """The same dataset, run with other settings. Settings made later in a chain win.
@@ -1229,6 +1243,7 @@ class TFRecordDataset(Dataset[bytes]):
 
     Raises:
         ValueError: if the compression type is unknown, or a number too small.
+        TypeError: if a file name is no path, or the dataset is one of something else.
         FileNotFoundError: while iterating, at the place of a file that is missing; the next file is read after it.
         DataLossError: while iterating, where a file is damaged; the rest of that file is given up, and the next one is
             read after it.
@@ -1269,9 +1284,17 @@ class TFRecordDataset(Dataset[bytes]):
 def _file_names(filenames: Any) -> Node:
     """A plan that gives the file names."""
     if isinstance(filenames, Dataset):
+        spec = filenames.element_spec if spec_is_static(filenames.plan) else None
+        if spec is not None and not (isinstance(spec, TensorSpec) and spec.is_compatible_with(TensorSpec((), bytes))):
+            raise TypeError(f"TFRecordDataset(): filenames must be a dataset of paths, got one of {spec!r}")
         return filenames.plan
     if isinstance(filenames, str | bytes | os.PathLike):
         filenames = [filenames]
+    if not isinstance(filenames, Iterable):
+        raise TypeError(
+            f"TFRecordDataset(): filenames must be a path, a list of paths or a Dataset of them, got {filenames!r} of "
+            f"type {type(filenames).__name__}"
+        )
     names = [os.fsencode(name) if isinstance(name, os.PathLike | str) else name for name in filenames]
     for name in names:
         if not isinstance(name, bytes):

@@ -380,3 +380,80 @@ def test_a_state_can_be_taken_while_the_exception_of_the_generator_waits_for_its
         return Dataset.from_generator(failing(1)).map(bad).shuffle(2, seed=1)  # asks for two, gets one and an exception
 
     check_operator(make, [KeyError("bad"), ValueError("broken")])
+
+
+def test_an_iterator_that_goes_on_behind_its_exception_is_asked_for_more():
+    class Source:
+        def __init__(self):
+            self.number = 0
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            self.number += 1
+            if self.number in {1, 4}:
+                raise ValueError(f"bad {self.number}")
+            if self.number > 5:
+                raise StopIteration
+            return self.number
+
+    expected = [ValueError("bad 1"), np.int64(2), np.int64(3), ValueError("bad 4"), np.int64(5)]
+    check_operator(lambda: Dataset.from_generator(Source), expected)
+    check_operator(lambda: Dataset.from_generator(Source, output_signature=TensorSpec((), np.int64)), expected)
+
+
+def test_arguments_reach_the_function_as_components():
+    seen = []
+
+    def source(*args):
+        seen.extend(args)
+        yield 1
+
+    nested = {"a": [1]}
+    given = (3, "ü", [1, 2], (1.5, 2.5), ["a", b"b\x00"], np.float32(1), nested, None)
+    list(Dataset.from_generator(source, args=given))
+    expected = [np.int64(3), "ü".encode(), np.array([1, 2]), np.array([1.5, 2.5]), np.array([b"a", b"b\x00"], object)]
+    assert_elements_equal(seen[:6], [*expected, np.float32(1)])
+    assert seen[6] is nested
+    assert seen[7] is None
+    with pytest.raises(ValueError, match="read-only"):
+        seen[2][0] = 9
+
+
+def test_an_array_given_as_argument_stays_writeable_for_its_owner():
+    buffer = np.arange(3)
+    assert [int(x) for x in Dataset.from_generator(iter, args=(buffer,))] == [0, 1, 2]
+    assert buffer.flags.writeable
+
+
+@pytest.mark.parametrize("args", [3, np.arange(2), {"a": 1}], ids=repr)
+def test_args_that_are_no_tuple_are_refused(args):
+    with pytest.raises(TypeError, match=r"from_generator\(\): args must be a tuple"):
+        Dataset.from_generator(iter, args=args)
+
+
+def test_a_signature_takes_tuples_as_data_and_bools_as_numbers():
+    vector, expected = TensorSpec((2,), np.int64), [np.array([1, 2])] * 2
+    check_operator(lambda: Dataset.from_generator(lambda: [(1, 2), [1, 2]], output_signature=vector), expected)
+    pair = (TensorSpec((), np.float32), TensorSpec((), np.int64))
+    expected = [(np.float32(1), np.int64(0))]
+    check_operator(lambda: Dataset.from_generator(lambda: [(True, False)], output_signature=pair), expected)
+
+
+@pytest.mark.parametrize("signature", [(), {}, (None,), {"a": ()}], ids=repr)
+def test_a_signature_without_components_is_refused(signature):
+    with pytest.raises(ValueError, match="must have a component"):
+        Dataset.from_generator(lambda: [1], output_signature=signature)
+
+
+def test_shapes_of_another_structure_than_the_types_are_refused():
+    for types, shapes in [((np.int64, np.int64), ((),)), ({"a": np.int64}, {"b": ()}), ((np.int64,), [()])]:
+        with pytest.raises(ValueError, match="output_shapes must have the structure of output_types"):
+            Dataset.from_generator(lambda: [1], output_types=types, output_shapes=shapes)
+
+
+@pytest.mark.parametrize("types", ["no such type", [np.int64, np.int64], 3.5], ids=repr)
+def test_types_that_are_none_are_refused(types):
+    with pytest.raises(TypeError, match=r"from_generator\(\): no shape and dtype"):
+        Dataset.from_generator(lambda: [1], output_types=types)

@@ -323,6 +323,10 @@ def test_refuses_what_cannot_be_called(function):
         ({"num_parallel_calls": 2.0}, TypeError, "num_parallel_calls must be an int"),
         ({"num_parallel_calls": True}, TypeError, "num_parallel_calls must be an int"),
         ({"deterministic": 1}, TypeError, "deterministic must be True or False"),
+        ({"synchronous": 1}, TypeError, "synchronous must be True or False"),
+        ({"use_unbounded_threadpool": "yes"}, TypeError, "use_unbounded_threadpool must be True or False"),
+        ({"synchronous": True, "num_parallel_calls": 2}, ValueError, "does not go together with num_parallel_calls=2"),
+        ({"synchronous": True, "num_parallel_calls": -1}, ValueError, "leave out one of them"),
     ],
 )
 def test_refuses_wrong_arguments(keywords, error, words):
@@ -339,7 +343,32 @@ def test_parallel_calls_give_the_same(calls, deterministic):
     )
 
 
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"synchronous": True},
+        {"synchronous": True, "use_unbounded_threadpool": True},
+        {"synchronous": False, "num_parallel_calls": 2},
+        {"use_unbounded_threadpool": True, "num_parallel_calls": 4},
+    ],
+    ids=str,
+)
+def test_the_threads_of_calls_make_no_difference(keywords):
+    expected = [ValueError("bad 1"), np.int64(2)]
+    check_operator(lambda: Dataset.range(3).map(fail_at(1), **keywords).skip(1), expected)
+
+
+def test_a_synchronous_map_calls_nothing_ahead():
+    check_laziness(lambda numbers: numbers.map(lambda x: x + 1, synchronous=True), lambda k: k)
+
+
 # Specs
+
+
+def test_the_spec_of_a_function_that_always_fails_is_its_exception():
+    with pytest.raises(ValueError, match="bad") as caught:
+        _ = Dataset.range(2).map(fail_at(0, 1)).element_spec
+    assert "map(check)" in caught.value.__notes__[0]
 
 
 def test_the_spec_is_found_by_running_one_element_once():

@@ -79,13 +79,18 @@ def test_of_size_zero_it_starts_no_thread():
     assert threading.active_count() == before
 
 
+def test_no_size_is_left_to_the_library():
+    assert Dataset.range(3).prefetch(None).plan.buffer_size == AUTOTUNE
+    check_operator(lambda: Dataset.range(5).prefetch(None), [np.int64(i) for i in range(5)])
+
+
 @pytest.mark.parametrize("size", [-2, -100])
 def test_a_negative_size_is_refused(size):
     with pytest.raises(ValueError, match=rf"prefetch\(\): buffer_size must be at least 0, got {size}"):
         Dataset.range(3).prefetch(size)
 
 
-@pytest.mark.parametrize("size", [2.0, "2", True, None])
+@pytest.mark.parametrize("size", [2.0, "2", True])
 def test_a_size_is_an_int(size):
     with pytest.raises(TypeError, match=r"prefetch\(\): buffer_size must be an int"):
         Dataset.range(3).prefetch(size)

@@ -78,12 +78,18 @@ def test_refuses_what_is_no_int(arguments):
         Dataset.range(*arguments)
 
 
+@pytest.mark.parametrize("arguments", [(2**63, 2**63 + 1), (-(2**63) - 1, 0), (2**64,), (0, -(2**70), -(2**69))])
+def test_refuses_numbers_that_no_int64_holds(arguments):
+    with pytest.raises(ValueError, match=r"range\(\): numbers must fit into 64 bits"):
+        Dataset.range(*arguments)
+
+
 def test_refuses_a_step_of_zero():
     with pytest.raises(ValueError, match="step must not be 0"):
         Dataset.range(0, 5, 0)
 
 
-@pytest.mark.parametrize("dtype", [bool, str, bytes, object, "datetime64[s]", np.complex64])
+@pytest.mark.parametrize("dtype", [bool, str, bytes, object, "datetime64[s]", np.complex64, None])
 def test_refuses_a_type_that_is_no_number(dtype):
     with pytest.raises(TypeError, match="output_type must be a numeric dtype"):
         Dataset.range(3, output_type=dtype)

@@ -261,6 +261,12 @@ def test_without_reshuffling_one_order_is_repeated(seed):
         assert order(Dataset.range(30).shuffle(30, reshuffle_each_iteration=False)) != first
 
 
+def test_reshuffling_is_what_none_means():
+    dataset = Dataset.range(30).shuffle(30, seed=5, reshuffle_each_iteration=None)
+    assert dataset.plan.reshuffle_each_iteration is True
+    assert order(dataset) != order(dataset)
+
+
 def test_without_a_seed_everything_differs():
     dataset = Dataset.range(30).shuffle(30)
     orders = [order(dataset), order(dataset), order(Dataset.range(30).shuffle(30))]
@@ -374,7 +380,7 @@ def test_refuses_a_buffer_without_room(size):
         ((3, 1.5), "seed must be an int"),
         ((3, "1"), "seed must be an int"),
         ((3, 1, 1), "reshuffle_each_iteration must be True or False"),
-        ((3, 1, None), "reshuffle_each_iteration must be True or False"),
+        ((3, 1, "no"), "reshuffle_each_iteration must be True or False"),
     ],
 )
 def test_refuses_arguments_of_the_wrong_type(arguments, words):

@@ -23,6 +23,12 @@ def test_takes_what_it_skips_and_what_it_gives():
     check_laziness(lambda numbers: numbers.skip(0), lambda k: k)
 
 
+def test_runs_nothing_where_everything_is_skipped():
+    check_laziness(lambda numbers: numbers.skip(-1), lambda k: 0)
+    check_operator(lambda: Dataset.range(3).repeat().skip(-1), [])
+    check_operator(lambda: Dataset.range(3).map(fail_at(1)).skip(-5), [])
+
+
 def test_skips_into_endless_data():
     check_operator(lambda: Dataset.range(3).repeat().skip(4).take(3), [np.int64(i) for i in (1, 2, 0)])
 

@@ -99,6 +99,20 @@ def test_gives_sparse_rows_from_a_sparse_matrix():
     assert Dataset.from_tensor_slices(sparse).element_spec == SparseTensorSpec((2,), np.int64)
 
 
+def test_refuses_a_sparse_vector_whose_rows_are_numbers():
+    with pytest.raises(ValueError, match=r"'s' must have two or more dimensions.*shape \(3,\)"):
+        Dataset.from_tensor_slices({"s": SparseTensor([[1]], [5], [3]), "x": [1, 2, 3]})
+
+
+def test_gives_text_of_ragged_and_sparse_values_as_bytes():
+    ragged = RaggedTensor.from_rows([["a", "ü"], []], object)
+    expected = [np.array([b"a", "ü".encode()], object), np.array([], object)]
+    check_operator(lambda: Dataset.from_tensor_slices(ragged), expected)
+    sparse = SparseTensor([[0, 1]], np.array(["a"]), [1, 2])
+    found = check_operator(lambda: Dataset.from_tensor_slices(sparse))
+    assert found == [SparseTensor([[1]], np.array([b"a"], object), [2])]
+
+
 def test_knows_spec_and_length_of_no_rows():
     dataset = Dataset.from_tensor_slices(np.zeros((0, 3), np.float32))
     assert (len(dataset), dataset.element_spec) == (0, TensorSpec((3,), np.float32))

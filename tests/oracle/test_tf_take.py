@@ -2,28 +2,33 @@
 
 import numpy as np
 import pytest
+from cases import ELEMENTS, SOURCES
 from compare import assert_both_refuse, assert_same
 
-from dataset import TensorSpec
-from libraries import fail_at
 
-COUNTS = [0, 1, 3, 5, 9, -1, -5]
-
-SOURCES = {
-    "range": lambda lib: lib.Dataset.range(5),
-    "empty": lambda lib: lib.Dataset.range(0),
-    "endless": lambda lib: lib.Dataset.range(5).repeat(),
-    "unknown": lambda lib: lib.Dataset.range(9).filter(lambda x: x % 2 == 0),
-    "failing": lambda lib: lib.Dataset.range(5).map(lib.call(fail_at(1, 4), TensorSpec((), np.int64))),
-}
-
-
-@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("count", [0, 1, 3, 6, 7, 8, 100, -1, np.int64(2), np.int32(3), np.array(2)], ids=str)
 @pytest.mark.parametrize("source", SOURCES)
 def test_counts(source, count):
     assert_same(lambda lib: SOURCES[source](lib).take(count), limit=12)
 
 
-@pytest.mark.parametrize("count", [2.0, "2", None, [2]])
+@pytest.mark.parametrize("source", SOURCES)
+def test_any_negative_count_means_everything(source):
+    # tf.data gives the count itself as cardinality, -5, which is none; ours is that of take(-1).
+    assert_same(lambda lib: SOURCES[source](lib).take(-5), limit=12, cardinality=False)
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_structures(element):
+    assert_same(lambda lib: lib.Dataset.from_tensors(ELEMENTS[element](lib)).repeat(3).take(2))
+
+
+def test_more_than_once():
+    assert_same(lambda lib: lib.Dataset.range(7).take(5).take(3))
+    assert_same(lambda lib: lib.Dataset.range(7).take(2).repeat(2).take(3))
+    assert_same(lambda lib: lib.Dataset.range(7).repeat().take(0).repeat())
+
+
+@pytest.mark.parametrize("count", [2.0, "2", None, [2], np.array([2])], ids=repr)
 def test_what_is_no_count(count):
     assert_both_refuse(lambda lib: lib.Dataset.range(5).take(count), TypeError)

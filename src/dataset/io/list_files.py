@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -30,22 +31,32 @@ class ListFiles(TensorSlices):
 
 
 def matching_files(file_pattern: Any) -> list[str]:
-    """The files that match one pattern or any of several, sorted; one that matches twice is named twice.
+    """The names that match one pattern or any of several, sorted; one that matches twice is named twice.
+
+    Directories and hidden files match as well, as in tf.data.
 
     Args:
-        file_pattern: a path with ``*``, ``?`` and ``[...]``, or a list of such paths.
+        file_pattern: a path with ``*``, ``?``, ``[...]`` and ``[^...]``, or a list of such paths; a backslash takes the
+            meaning from the character behind it, except on Windows.
 
     Raises:
         FileNotFoundError: if nothing matches.
         TypeError: if a pattern is no path.
     """
     patterns = _patterns(file_pattern)
-    found = sorted(name for pattern in patterns for name in glob.glob(pattern) if os.path.isfile(name))  # noqa: PTH113, PTH207  # names stay as the user wrote them
+    found = sorted(name for pattern in patterns for name in glob.glob(_as_glob(pattern), include_hidden=True))  # noqa: PTH207  # names stay as the user wrote them
     if not found:
         raise FileNotFoundError(
             f"list_files(): no file matches {', '.join(map(repr, patterns))} (working directory {os.getcwd()!r})"  # noqa: PTH109  # text
         )
     return found
+
+
+def _as_glob(pattern: str) -> str:
+    """The pattern as Python's glob writes it: ``[!...]`` for ``[^...]``, ``[*]`` for a star behind a backslash."""
+    if os.sep != "\\":
+        pattern = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], pattern)
+    return pattern.replace("[^", "[!")
 
 
 def _patterns(file_pattern: Any) -> list[str]:

@@ -14,9 +14,9 @@ from dataset.plan.checks import require_callable
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, component_spec, flatten_spec
-from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
+from dataset.plan.structure import Structure, StructureMismatchError, structure_of
 from dataset.runtime.calls import placed
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunk import Chunk, read_only_component
 from dataset.runtime.iterator import probed_spec
 from dataset.runtime.normalize import canonical_component, chunk_of_rows
 from dataset.runtime.operator import Build, Operator, State
@@ -36,8 +36,9 @@ class Generator(Node):
 
     def __post_init__(self) -> None:
         require_callable("from_generator", "generator", self.function)
-        if self.signature is not None:
-            flatten_spec(self.signature)
+        if not isinstance(self.arguments, tuple | list):
+            raise TypeError(f"from_generator(): args must be a tuple, got {self.arguments!r}")
+        self._set("arguments", tuple(map(_argument, self.arguments)))
 
     @property
     def spec_is_static(self) -> bool:  # type: ignore[override]  # here it depends on the signature
@@ -60,6 +61,7 @@ class GeneratorOperator(Operator):
     """Runs the generator, from the first pull to its end.
 
     A generator that raises is over, as Python has it: its exception comes after what it yielded before, then the end.
+    An iterator of the user's own class may go on.
     A saved state is the number of values taken; to go there the generator is run again and that many are thrown away.
     """
 
@@ -104,7 +106,7 @@ class GeneratorOperator(Operator):
         except StopIteration:
             self._ended = True
         except Exception as error:  # noqa: BLE001  # raised at its place
-            self._ended = True
+            self._ended = self._values is None  # then there is nothing to go on with
             return error
         return None
 
@@ -134,7 +136,9 @@ class GeneratorOperator(Operator):
         return chunk_of_rows(self._structure.rows(cast, len(rows)), self._structure)
 
     def _cast(self, index: int, spec: ComponentSpec, value: Any) -> Any:
-        """``value`` as the signature declares it. An int becomes a declared float; nothing else changes its kind."""
+        """``value`` as the signature declares it. Ints become declared floats; floats no ints."""
+        if isinstance(value, tuple) and isinstance(spec, TensorSpec):
+            value = list(value)  # where an array is declared, a tuple is data
         component = canonical_component(value)
         got = component_spec(component)
         if isinstance(spec, TensorSpec) and isinstance(got, TensorSpec) and got.dtype != spec.dtype:
@@ -180,32 +184,18 @@ class GeneratorOperator(Operator):
                 close()
 
 
+def _argument(value: Any) -> Any:
+    """An argument as the function gets it: a component that nobody can change, or else what the user gave."""
+    if value is None or isinstance(value, dict):
+        return value
+    return read_only_component(canonical_component(list(value) if isinstance(value, tuple) else value))
+
+
 def _may_cast(component: Any, got: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a value may take on the declared dtype: to floats, and to integers that hold it."""
+    """Whether a value may take on the declared dtype: bools and numbers to floats, and to integers that hold it."""
+    if got.kind == "b":
+        return wanted.kind in "iufc"
     if got.kind in "iu" and wanted.kind in "iu":
         info = np.iinfo(wanted)
         return not np.size(component) or (int(np.min(component)) >= info.min and int(np.max(component)) <= info.max)
     return (got.kind in "iuf" and wanted.kind in "fc") or (got.kind == "c" and wanted.kind == "c")
-
-
-def signature_of(output_types: Any, output_shapes: Any, output_signature: Any) -> Any:
-    """One signature out of the two forms that tf.data has; None where neither is given.
-
-    Raises:
-        TypeError: if both are given, or shapes without types.
-    """
-    if output_signature is not None:
-        if output_types is not None or output_shapes is not None:
-            raise TypeError("from_generator(): give output_signature, or output_types and output_shapes, not both")
-        return output_signature
-    if output_types is None:
-        if output_shapes is not None:
-            raise TypeError("from_generator(): output_shapes needs output_types")
-        return None
-    structure = structure_of(output_types)
-    if output_shapes is None:
-        shapes: list[Any] = [None] * structure.num_components
-    else:
-        shapes = [output_shapes] if structure is LEAF else structure.flatten(output_shapes)
-    specs = [TensorSpec(s, dtype) for s, dtype in zip(shapes, structure.flatten(output_types), strict=True)]
-    return structure.unflatten(specs)

@@ -34,9 +34,13 @@ class Range(Node):
         if self.step == 0:
             raise ValueError("range(): step must not be 0")
         dtype = np.dtype(self.output_type)
-        if dtype.kind not in "iuf":
+        if self.output_type is None or dtype.kind not in "iuf":  # None is float64 to NumPy
             raise TypeError(f"range(): output_type must be a numeric dtype, got {self.output_type!r}")
         self._set("output_type", dtype)
+        limit = 2**63 if dtype.kind == "i" else 2**64
+        for number in self.numbers[:1], self.numbers[-1:]:
+            if number and not -(2**63) <= number[0] < limit:
+                raise ValueError(f"range(): numbers must fit into 64 bits, which {number[0]} as {dtype} does not")
 
     @property
     def numbers(self) -> range:

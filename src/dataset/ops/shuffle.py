@@ -37,7 +37,7 @@ class Shuffle(UnaryNode):
     op: ClassVar[str] = "shuffle"
     buffer_size: int
     seed: int | None = field(default=None, repr=False)
-    reshuffle_each_iteration: bool = True
+    reshuffle_each_iteration: bool | None = True
     counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
     key: int | None = field(default=None, kw_only=True, repr=False)
     """The 64-bit seed that the op's own and the global seed make; drawn when the node is made, and kept by rules."""
@@ -47,7 +47,8 @@ class Shuffle(UnaryNode):
         self._set("buffer_size", size)
         if self.seed is not None:
             self._set("seed", require_int("shuffle", "seed", self.seed))
-        require_bool("shuffle", "reshuffle_each_iteration", self.reshuffle_each_iteration)
+        reshuffle = True if self.reshuffle_each_iteration is None else self.reshuffle_each_iteration
+        self._set("reshuffle_each_iteration", require_bool("shuffle", "reshuffle_each_iteration", reshuffle))
         if self.key is None:
             self._set("key", resolve_seed(self.seed))
 

@@ -43,15 +43,14 @@ class SkipOperator(UnaryOperator):
 
     def __init__(self, source: Operator, count: int) -> None:
         super().__init__(source)
-        self.remaining = count  # below 0: everything is thrown away
+        self.remaining = count  # below 0: everything, for which nothing need be run
 
     def pull(self, n: int) -> Chunk | None:
         while self.remaining:
-            chunk = self.source.pull(_STEP if self.remaining < 0 else min(self.remaining, _STEP))
+            chunk = self.source.pull(min(self.remaining, _STEP)) if self.remaining > 0 else None
             if chunk is None:
                 return None
-            if self.remaining > 0:
-                self.remaining -= chunk.length
+            self.remaining -= chunk.length
         return self.source.pull(n)
 
     def seek(self, count: int) -> None:

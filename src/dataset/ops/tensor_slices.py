@@ -76,8 +76,15 @@ def component_rows(component: Any) -> int:
 
 def _sliceable(structure: Structure, index: int, value: Any) -> Any:
     component = canonical_component(value)
-    if isinstance(component, np.ndarray | RaggedTensor) or (isinstance(component, SparseTensor) and component.shape):
+    if isinstance(component, np.ndarray | RaggedTensor) or (
+        isinstance(component, SparseTensor) and len(component.shape) > 1
+    ):
         return read_only_component(component)
+    if isinstance(component, SparseTensor) and component.shape:
+        raise ValueError(
+            f"from_tensor_slices(): {structure.component_name(index)} must have two or more dimensions, so that its "
+            f"rows are sparse, got a SparseTensor of shape {component.shape}; for a dataset of numbers use to_dense()"
+        )
     raise ValueError(
         f"from_tensor_slices(): {structure.component_name(index)} must be an array with rows, got {value!r}; "
         "for a dataset of one whole value use from_tensors()"

@@ -118,3 +118,21 @@ def require_plans(op: str, argument: str, values: Any) -> tuple[Node, ...]:
 def require_seed(op: str, seed: Any) -> int | None:
     """``seed`` as an int or None; TypeError if it is anything else."""
     return None if seed is None else require_int(op, "seed", seed)
+
+
+def require_threads(op: str, synchronous: Any, use_unbounded_threadpool: Any, num_parallel_calls: int | None) -> None:
+    """Check the arguments that say in which threads a user's function may be called.
+
+    Raises:
+        TypeError: if one is neither None nor a bool.
+        ValueError: if calls are to be both synchronous and parallel.
+    """
+    if synchronous is not None:
+        require_bool(op, "synchronous", synchronous)
+    if use_unbounded_threadpool is not None:
+        require_bool(op, "use_unbounded_threadpool", use_unbounded_threadpool)
+    if synchronous and num_parallel_calls is not None:
+        raise ValueError(
+            f"{op}(): synchronous=True means that calls are made one by one, so it does not go together with "
+            f"num_parallel_calls={num_parallel_calls}; leave out one of them"
+        )

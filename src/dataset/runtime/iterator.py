@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -184,19 +185,25 @@ def probe(plan: Node, look: Callable[[Any], Any] = lambda element: element) -> l
     """What ``look`` says of the first element of a plan, in a list, or an empty list. Uses up no shuffle order.
 
     An element that fails says nothing, nor does one of which ``look`` cannot tell anything, such as the spec of an
-    empty dataset in it: so the next is tried. The exception comes out where that goes on for long.
+    empty dataset in it: so the next is tried. The exception comes out where all fail, or many.
     """
     coordinator = Coordinator()
     operator = Build(coordinator, EpochLedger(probing=True))(plan)
+    failure: Exception | None = None
     try:
-        failures = 0
-        while True:
+        for failures in itertools.count(1):
             try:
                 chunk = operator.pull(1)
-                return [] if chunk is None else [look(chunk.only())]
-            except Exception:
-                failures += 1
+                if chunk is not None:
+                    return [look(chunk.only())]
+                break
+            except Exception as error:
                 if failures == _PROBE_FAILURES_MAX:
                     raise
+                failure = error
+        if failure is not None:
+            raise failure
+        return []
     finally:
+        del failure  # see runtime/operator.py on exceptions that are kept
         coordinator.shut_down(operator.close, wait=True)

@@ -1,9 +1,10 @@
 """What users put in, made canonical: Python and NumPy values of every kind become the components of chunks.
 
 A canonical component is a NumPy scalar, an array with at least one dimension, ``bytes``, a RaggedTensor, a SparseTensor
-or, where none of these fits, any Python object. Python ints become int64, floats float64, text UTF-8 bytes, lists
-arrays; arrays of text become object arrays of bytes. Work goes column by column, because type checks on a whole list
-cost a twentieth of a microsecond per value where a function call costs ten times that.
+or, where none of these fits, any Python object. Python ints become int64, floats float64, text UTF-8 bytes, lists and
+ranges arrays; arrays of text become object arrays of bytes, in ragged and sparse tensors as well. Work goes column by
+column, because type checks on a whole list cost a twentieth of a microsecond per value where a function call costs ten
+times that.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:
         (kind,) = kinds
         if kind is np.ndarray:
             return _canonical_arrays(values)
-        if kind in _UNCHANGED or (issubclass(kind, np.generic) and kind not in _NUMPY_TEXT):
+        if kind is bytes or (issubclass(kind, np.generic) and kind not in _NUMPY_TEXT):
             return values
         convert = _CONVERT.get(kind)
         if convert is not None:
@@ -116,7 +117,7 @@ def _canonical_value(value: Any) -> Any:
         return _canonical_arrays([np.asarray(value)])[0]
     if type(value) in _CONVERT:
         return _CONVERT[type(value)]([value])[0]
-    if isinstance(value, np.generic | bytes | RaggedTensor | SparseTensor):
+    if isinstance(value, np.generic | bytes):
         return value
     for kind, convert in _CONVERT.items():
         if isinstance(value, kind):
@@ -144,11 +145,27 @@ def _numpy_text(values: Sequence[np.bytes_ | np.str_]) -> Column:
     return [value.encode() if isinstance(value, str) else bytes(value) for value in values]
 
 
-def _lists(values: Sequence[list[Any]]) -> Column:
+def _lists(values: Sequence[list[Any] | range]) -> Column:
     return [canonical_array(value) for value in values]
 
 
-_CONVERT: dict[type[Any], Callable[[Sequence[Any]], Column]] = {
+def _composites(values: Sequence[RaggedTensor | SparseTensor]) -> Sequence[Any]:
+    """Ragged and sparse tensors with canonical values; the very same where those are canonical already."""
+    canonical = [_composite(value) for value in values]
+    return values if all(map(operator.is_, canonical, values)) else canonical
+
+
+def _composite(value: RaggedTensor | SparseTensor) -> RaggedTensor | SparseTensor:
+    if isinstance(value, RaggedTensor):
+        flat = canonical_array(value.flat_values)
+        return (
+            value if flat is value.flat_values else RaggedTensor.from_nested_row_splits(flat, value.nested_row_splits)
+        )
+    values = canonical_array(value.values)
+    return value if values is value.values else SparseTensor(value.indices, values, value.dense_shape)
+
+
+_CONVERT: dict[type[Any], Callable[[Sequence[Any]], Any]] = {
     bool: lambda values: np.array(values, np.bool_),
     int: _ints,
     float: lambda values: np.array(values, np.float64),
@@ -158,11 +175,13 @@ _CONVERT: dict[type[Any], Callable[[Sequence[Any]], Column]] = {
     np.bytes_: _numpy_text,
     np.str_: _numpy_text,
     list: _lists,
+    range: _lists,
+    RaggedTensor: _composites,
+    SparseTensor: _composites,
 }
-_UNCHANGED = frozenset({bytes, RaggedTensor, SparseTensor})
 _NUMPY_TEXT = frozenset({np.bytes_, np.str_})
 _NUMBERS = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?")
-_BARE = frozenset({*_CONVERT, *_UNCHANGED, *_NUMBERS, np.ndarray})
+_BARE = frozenset({*_CONVERT, *_NUMBERS, bytes, np.ndarray})
 """Types of which every value is a component; of any other, structure_of must be asked."""
 
 

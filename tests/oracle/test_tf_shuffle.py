@@ -1,0 +1,249 @@
+"""shuffle, beside tf.data's.
+
+The random numbers of the two differ, so what is compared is which passes have equal orders: [a b], [a a], [a b a b].
+"""
+
+import numpy as np
+import pytest
+from cases import ELEMENTS, SOURCES, failing
+from compare import FAILED, assert_both_refuse, assert_same, oracle, outcomes
+
+from libraries import Ours
+
+SIZE = 30  # so many elements never come in one order twice by chance
+
+
+@pytest.fixture(autouse=True)
+def _without_a_global_seed():
+    for lib in (Ours(), oracle()):
+        lib.set_random_seed(None)
+    yield
+    for lib in (Ours(), oracle()):
+        lib.set_random_seed(None)
+
+
+def order(elements, count=SIZE):
+    """The next ``count`` elements, as a tuple of ints or of tuples of ints."""
+    found = []
+    for _, element in zip(range(count), elements, strict=False):
+        found.append(tuple(map(int, element)) if isinstance(element, tuple) else int(element))
+    return tuple(found)
+
+
+def pattern(passes):
+    """Each pass by the number of the first that is equal to it."""
+    return [passes.index(one) for one in passes]
+
+
+def new_iterators(lib, shuffled):
+    dataset = shuffled(lib)
+    return [order(dataset) for _ in range(4)]
+
+
+def repeat_behind(lib, shuffled):
+    iterator = iter(shuffled(lib).repeat(4))
+    return [order(iterator) for _ in range(4)]
+
+
+def repeat_behind_and_new_iterators(lib, shuffled):
+    dataset = shuffled(lib).repeat(2)
+    return [order(iterator) for iterator in (iter(dataset), iter(dataset)) for _ in range(2)] + passes_of(dataset, 2)
+
+
+def passes_of(dataset, count):
+    iterator = iter(dataset)
+    return [order(iterator) for _ in range(count)]
+
+
+def open_at_the_same_time(lib, shuffled):
+    dataset = shuffled(lib).repeat(2)
+    first, second = iter(dataset), iter(dataset)
+    return [order(second), order(first), order(first), order(second)]
+
+
+def rebuilt(lib, shuffled):
+    return [*new_iterators(lib, shuffled), *new_iterators(lib, shuffled)]
+
+
+def rebuilt_and_repeated(lib, shuffled):
+    return [*passes_of(shuffled(lib).repeat(), 3), *passes_of(shuffled(lib).repeat(), 3)]
+
+
+def used_by_two_chains(lib, shuffled):
+    dataset = shuffled(lib)
+    one, other = dataset.map(lambda x: x), dataset.take(SIZE)
+    return [order(one), order(other), order(one), order(other), order(dataset)]
+
+
+def used_by_two_chains_that_repeat(lib, shuffled):
+    dataset = shuffled(lib)
+    return [*passes_of(dataset.repeat(2), 2), *passes_of(dataset.prefetch(1).repeat(2), 2)]
+
+
+def concatenated_with_itself(lib, shuffled):
+    dataset = shuffled(lib)
+    both = dataset.concatenate(dataset)
+    return [*passes_of(both, 2), *passes_of(both, 2)]
+
+
+def zipped_with_itself(lib, shuffled):
+    dataset = shuffled(lib)
+    pairs = order(lib.Dataset.zip(dataset, dataset))
+    return [tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)]
+
+
+def behind_a_cache(lib, shuffled):
+    return passes_of(shuffled(lib).cache().repeat(3), 3)
+
+
+def in_a_flat_map(lib, shuffled):
+    return passes_of(lib.Dataset.range(3).flat_map(lambda x: shuffled(lib)), 3)
+
+
+def with_a_global_seed(lib, shuffled):
+    lib.set_random_seed(5)
+    found = [*new_iterators(lib, shuffled)[:2], *new_iterators(lib, shuffled)[:2]]
+    lib.set_random_seed(5)
+    found += [*new_iterators(lib, shuffled)[:2], *new_iterators(lib, shuffled)[:2]]
+    lib.set_random_seed(6)
+    return [*found, *new_iterators(lib, shuffled)[:2]]
+
+
+def with_a_global_seed_set_behind(lib, shuffled):
+    dataset = shuffled(lib)
+    found = [order(dataset)]
+    lib.set_random_seed(5)
+    return [*found, order(dataset), *new_iterators(lib, shuffled)[:1]]
+
+
+USES = [new_iterators, repeat_behind, repeat_behind_and_new_iterators, open_at_the_same_time, rebuilt]
+USES += [rebuilt_and_repeated, used_by_two_chains, used_by_two_chains_that_repeat, concatenated_with_itself]
+USES += [zipped_with_itself, behind_a_cache, in_a_flat_map, with_a_global_seed, with_a_global_seed_set_behind]
+
+SHUFFLES = {
+    "no seed": {},
+    "a seed": {"seed": 7},
+    "no seed, one order": {"reshuffle_each_iteration": False},
+    "a seed, one order": {"seed": 7, "reshuffle_each_iteration": False},
+    "seed 0": {"seed": 0},
+    "seed -1": {"seed": -1},
+    "a small buffer": {"seed": 7, "buffer_size": 5},
+    "all": {"seed": 7, "buffer_size": -2},
+    "reshuffled": {"seed": 7, "reshuffle_each_iteration": True},
+    "reshuffled by default": {"seed": 7, "reshuffle_each_iteration": None},
+}
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
+@pytest.mark.parametrize("arguments", SHUFFLES)
+def test_which_orders_are_equal(arguments, use):
+    arguments = {"buffer_size": SIZE, **SHUFFLES[arguments]}
+
+    def shuffled(lib):
+        return lib.Dataset.range(SIZE).shuffle(**arguments)
+
+    ours, theirs = use(Ours(), shuffled), use(oracle(), shuffled)
+    for one in ours:
+        numbers = one if len(one) == SIZE else one[:SIZE]
+        assert sorted(numbers) == list(range(SIZE))
+    assert pattern(ours) == pattern(theirs)
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
+def test_which_orders_of_two_shuffles_are_equal(use):
+    def shuffled(lib):
+        return lib.Dataset.range(SIZE).shuffle(SIZE, seed=1).shuffle(7, seed=2, reshuffle_each_iteration=False)
+
+    assert pattern(use(Ours(), shuffled)) == pattern(use(oracle(), shuffled))
+
+
+def test_which_orders_are_equal_for_different_arguments():
+    def passes(lib):
+        every = [
+            {"seed": 1},
+            {"seed": 2},
+            {"seed": 1},
+            {"seed": 2**40},
+            {"seed": np.int64(1)},
+            {"seed": 1, "name": "x"},
+        ]
+        return [order(lib.Dataset.range(SIZE).shuffle(SIZE, **arguments)) for arguments in every]
+
+    assert pattern(passes(Ours())) == pattern(passes(oracle()))
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, SIZE - 1, SIZE, 100, -2])
+def test_repeat_before(size):
+    def passes(lib):
+        dataset = lib.Dataset.range(SIZE).repeat(3).shuffle(size, seed=3)
+        return [order(dataset, 3 * SIZE), order(dataset, 3 * SIZE)]
+
+    ours, theirs = passes(Ours()), passes(oracle())
+    assert pattern(ours) == pattern(theirs)
+    assert sorted(ours[0]) == sorted(theirs[0])
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, SIZE - 1, SIZE, 100])
+def test_no_element_comes_earlier_than_the_buffer_allows(size):
+    """The k-th that comes out was drawn when ``size + k`` had been read."""
+    places = {}
+    for lib in (Ours(), oracle()):
+        dataset = lib.Dataset.range(SIZE).shuffle(size)
+        orders = [order(dataset) for _ in range(200)]
+        assert all(number < place + size for one in orders for place, number in enumerate(one))
+        places[lib.name] = {(place, number) for one in orders for place, number in enumerate(one)}
+    # What is possible does happen: any element of a full buffer is the first.
+    for found in places.values():
+        assert {number for place, number in found if place == 0} == set(range(min(size, SIZE)))
+
+
+@pytest.mark.parametrize("size", [1, 3, 100, -2])
+@pytest.mark.parametrize("source", [source for source in SOURCES if source != "endless"])
+def test_sources(source, size):
+    def in_order(lib):
+        dataset = SOURCES[source](lib).shuffle(size, seed=1)
+        found = outcomes(iter(dataset), int, 100)
+        return dataset.cardinality(), sorted(x for x in found if x != FAILED), found.count(FAILED)
+
+    assert in_order(Ours()) == in_order(oracle())
+
+
+def test_a_buffer_of_one_changes_nothing():
+    for bad in ((), (0,), (3,), (6,), (0, 1, 5, 6)):
+        assert_same(lambda lib, bad=bad: failing(lib, *bad).shuffle(1))
+    assert_same(lambda lib: lib.Dataset.range(3).repeat().shuffle(1), limit=12)
+
+
+@pytest.mark.parametrize("bad", [(0,), (3,), (6,), (0, 1), (5, 6), (0, 1, 2, 4, 5, 6)], ids=str)
+@pytest.mark.parametrize("size", [2, 3, 7, 20])
+def test_places_of_failures(size, bad):
+    """A failure comes out when it is met: while the buffer is filled or filled again."""
+
+    def places(lib):
+        found = outcomes(iter(failing(lib, *bad).shuffle(size, seed=1)), int, 100)
+        return [x == FAILED for x in found]
+
+    assert places(Ours()) == places(oracle())
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_structures(element):
+    assert_same(lambda lib: lib.Dataset.from_tensors(ELEMENTS[element](lib)).repeat(3).shuffle(2, seed=1))
+
+
+@pytest.mark.parametrize("size", [0, -1, -3])
+def test_a_size_that_is_too_small(size):
+    assert_both_refuse(lambda lib: lib.Dataset.range(5).shuffle(size), ValueError)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"buffer_size": 2.0}, {"buffer_size": "2"}, {"buffer_size": None}, {"seed": 1.5}, {"seed": "1"}],
+    ids=str,
+)
+def test_what_is_no_number(arguments):
+    assert_both_refuse(lambda lib: lib.Dataset.range(5).shuffle(**{"buffer_size": 3, **arguments}), TypeError)
+
+
+def test_what_is_no_bool():
+    assert_both_refuse(lambda lib: lib.Dataset.range(5).shuffle(3, reshuffle_each_iteration="no"), TypeError)

@@ -1,0 +1,187 @@
+"""TFRecordDataset, beside tf.data's, over files that either library wrote, whole ones and damaged ones."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compare import FAILED, assert_both_refuse, assert_same, oracle, outcomes
+
+from dataset import io
+from libraries import Ours
+
+RECORDS = {
+    "some": [b"one", b"two\x00", b"", b"\xff" * 3],
+    "one": [b"x"],
+    "none": [],
+    "empty ones": [b"", b""],
+    "large": [bytes(range(256)) * 2000, b"small", b"\x00" * 300_000],
+    "many": [b"%d" % i for i in range(1000)],
+}
+
+
+def write(path, records, compression="", *, by="ours"):
+    if by == "ours":
+        with io.TFRecordWriter(str(path), compression or None) as writer:
+            for record in records:
+                writer.write(record)
+    else:
+        with oracle().tf.io.TFRecordWriter(str(path), compression) as writer:
+            for record in records:
+                writer.write(record)
+    return str(path)
+
+
+@pytest.mark.parametrize("by", ["ours", "theirs"])
+@pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
+@pytest.mark.parametrize("records", RECORDS)
+def test_files(tmp_path, records, compression, by):
+    path = write(tmp_path / "a", RECORDS[records], compression, by=by)
+    found = assert_same(lambda lib: lib.TFRecordDataset(path, compression), limit=2000)
+    assert found == RECORDS[records]
+    for size in (1, 17, 1_000_000):
+        assert_same(lambda lib, size=size: lib.TFRecordDataset([path, path], compression, size), limit=3000)
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return [
+        write(tmp_path / name, [b"%s%d" % (name.encode(), i) for i in range(n)])
+        for name, n in zip("abcd", (3, 0, 1, 4), strict=True)
+    ]
+
+
+def test_names(paths):
+    for names in (paths, tuple(paths), paths[0], paths[:1], np.array(paths)):
+        assert_same(lambda lib, names=names: lib.TFRecordDataset(names))
+    assert_same(lambda lib: lib.TFRecordDataset(lib.Dataset.from_tensor_slices(paths)))
+    assert_same(lambda lib: lib.TFRecordDataset(lib.Dataset.from_tensors(paths[0]).repeat(2)))
+    assert_same(lambda lib: lib.TFRecordDataset(lib.Dataset.list_files(f"{Path(paths[0]).parent}/*", shuffle=False)))
+    assert_same(lambda lib: lib.TFRecordDataset(filenames=paths, compression_type=None, buffer_size=None, name="label"))
+
+
+@pytest.mark.parametrize("reads", [1, 2, 3, 4, -1])
+def test_parallel_reads(paths, reads):
+    # With AUTOTUNE tf.data reads as many files as there are cores in turn; one file is read alike by all.
+    files = paths if reads > 0 else paths[:1]
+    assert_same(lambda lib: lib.TFRecordDataset(files, num_parallel_reads=reads))
+
+
+def test_in_a_pipeline(paths):
+    assert_same(lambda lib: lib.Dataset.from_tensor_slices(paths).interleave(lib.TFRecordDataset, cycle_length=2))
+    assert_same(
+        lambda lib: lib.Dataset.from_tensor_slices(paths).flat_map(lib.TFRecordDataset).skip(2).repeat(2).take(9)
+    )
+    assert_same(lambda lib: lib.TFRecordDataset(paths).shard(2, 1))
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_missing_file(tmp_path, paths, place):
+    files = [paths[0], paths[3]]
+    files.insert(place, str(tmp_path / "missing"))
+    # tf.data raises for it ever after; here the next file is read.
+    before = (0, 3, 7)[place]
+    found = assert_same(lambda lib: lib.TFRecordDataset(files), limit=before + 1)
+    assert found[before] == FAILED
+    records = [b"a0", b"a1", b"a2", b"d0", b"d1", b"d2", b"d3"]
+    everything = outcomes(iter(Ours.TFRecordDataset(files)), lambda value: value, 100)
+    assert everything == [*records[:before], FAILED, *records[before:]]
+
+
+HEADER, FOOTER = 12, 4
+RECORD = b"record"
+SIZE = HEADER + len(RECORD) + FOOTER
+
+
+def damaged(path, change):
+    data = bytearray(Path(write(path, [RECORD] * 4)).read_bytes())
+    Path(path).write_bytes(change(data))
+    return str(path)
+
+
+def flip(offset):
+    def change(data):
+        data[offset] ^= 0xFF
+        return data
+
+    return change
+
+
+DAMAGES = {
+    "length": flip(SIZE + 2),
+    "checksum of the length": flip(SIZE + 9),
+    "data": flip(SIZE + HEADER + 1),
+    "data of the first": flip(HEADER),
+    "data of the last": flip(3 * SIZE + HEADER),
+    "checksum of the data": flip(2 * SIZE - 1),
+    "cut in the data": lambda data: data[: SIZE + HEADER + 2],
+    "cut before the checksum": lambda data: data[: 2 * SIZE - FOOTER],
+    "cut in the checksum": lambda data: data[: 2 * SIZE - 1],
+    "cut between records": lambda data: data[: 2 * SIZE],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_files(tmp_path, damage):
+    bad, good = damaged(tmp_path / "bad", DAMAGES[damage]), write(tmp_path / "good", [b"a", b"b"])
+    assert_same(lambda lib: lib.TFRecordDataset(bad))
+    assert_same(lambda lib: lib.TFRecordDataset([good, bad, good]))
+    assert_same(lambda lib: lib.TFRecordDataset([good, bad, good], num_parallel_reads=1))
+    assert_same(lambda lib: lib.Dataset.from_tensor_slices([bad, good]).interleave(lib.TFRecordDataset, 2, 1))
+
+
+def test_no_tfrecord_file(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes(b"this is a file of text and nothing else\n" * 3)
+    assert_same(lambda lib: lib.TFRecordDataset(str(path)))
+
+
+@pytest.mark.parametrize("names", [3, [3], 2.5, np.arange(2), None], ids=repr)
+def test_what_is_no_name(names):
+    assert_both_refuse(lambda lib: lib.TFRecordDataset(names), TypeError)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        lambda lib: lib.Dataset.range(2),
+        lambda lib: lib.Dataset.from_tensors(["a", "b"]),
+        lambda lib: lib.Dataset.from_tensors(("a", "b")),
+        lambda lib: lib.Dataset.from_tensors({"a": "b"}),
+    ],
+)
+def test_what_is_no_dataset_of_names(names):
+    assert_both_refuse(lambda lib: lib.TFRecordDataset(names(lib)), TypeError)
+
+
+def test_other_kinds_of_names(paths):
+    for names in (Path(paths[0]), [Path(path) for path in paths], [paths[0], paths[3].encode()], np.str_(paths[0]), []):
+        assert_same(lambda lib, names=names: lib.TFRecordDataset(names))
+    assert_same(lambda lib: lib.TFRecordDataset(lib.Dataset.range(2).map(lambda x: lib.const(paths[0], object))))
+
+
+def test_another_compression_than_the_files(tmp_path):
+    for written, read in [("", "GZIP"), ("", "ZLIB"), ("GZIP", ""), ("GZIP", "ZLIB"), ("ZLIB", ""), ("ZLIB", "GZIP")]:
+        path = write(tmp_path / "a", [b"one", b"two"], written)
+        assert_same(lambda lib, path=path, read=read: lib.TFRecordDataset(path, read))
+    empty = tmp_path / "empty"
+    empty.touch()
+    for read in ("", "GZIP", "ZLIB"):
+        assert_same(lambda lib, read=read: lib.TFRecordDataset(str(empty), read))
+
+
+def test_a_directory_in_the_place_of_a_file(tmp_path):
+    assert_same(lambda lib: lib.TFRecordDataset(str(tmp_path)), limit=1)
+
+
+@pytest.mark.parametrize("arguments", [{"num_parallel_reads": 0}, {"num_parallel_reads": -2}], ids=str)
+def test_numbers_that_are_too_small(paths, arguments):
+    assert_both_refuse(lambda lib: lib.TFRecordDataset(paths, **arguments), ValueError)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"num_parallel_reads": 2.5}, {"num_parallel_reads": "2"}, {"buffer_size": 2.5}, {"buffer_size": "2"}],
+    ids=str,
+)
+def test_what_is_no_number(paths, arguments):
+    assert_both_refuse(lambda lib: lib.TFRecordDataset(paths, **arguments), TypeError)
