@@ -1,39 +1,103 @@
-"""cache(): the elements of the first full pass, kept in memory for the passes after it."""
+"""cache(): the elements of the first full pass, kept for the passes after it.
+
+Where they are kept is a ``Store``. The one in memory is here; those in files, and snapshot(), are in io/elements/.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
+from dataset.errors import StateError
 from dataset.plan.node import Node, UnaryNode
+from dataset.plan.structure import LEAF
 from dataset.runtime.chunk import Chunk
+from dataset.runtime.elements import Elements
 from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.pending import Pending
+from dataset.runtime.state import digest
 
 _STEP = 1024  # elements at a time, where a finished pass is run again
+
+
+class RefusedElementError(Exception):
+    """Internal: a store cannot keep element ``index`` of a chunk, for the reason in ``error``; it has those before."""
+
+    def __init__(self, index: int, error: Exception) -> None:
+        super().__init__(index, error)
+        self.index = index
+        self.error = error
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a store keeps.
+
+    Attributes:
+        start: where the pass started that found the elements, as its input's saved state.
+        plan: gives them.
+        state_at: the state of that plan's operator in front of an element; None where it has another order.
+    """
+
+    start: State
+    plan: Node
+    state_at: Callable[[int], State] | None
+
+
+class Filling(Protocol):
+    """A pass on its way into a store."""
+
+    def add(self, chunk: Chunk) -> None:
+        """Take elements, whose arrays nobody will change.
+
+        Raises:
+            RefusedElementError: if one of them cannot be kept.
+            OSError: if the pass can no longer be kept.
+        """
+
+    def finish(self, failures: int) -> None:
+        """The pass is over; so many of its elements had failed, and are not here."""
+
+    def discard(self) -> None:
+        """The pass was left. After ``finish``, or a second time, it does nothing."""
+
+
+class Store(Protocol):
+    """Keeps one pass."""
+
+    in_order: ClassVar[bool]
+    """Whether the elements are kept in the order of the pass, so that it can be gone on with by reading them."""
+
+    def finished(self) -> Finished | None:
+        """What is kept, once a pass was finished."""
+
+    def begin(self, start: State) -> Filling | None:
+        """A pass starts, where ``start`` says; None where another has been finished meanwhile."""
 
 
 class MemoryCache:
     """What one cache() holds; shared by all iterations of the Dataset, as in tf.data."""
 
+    in_order: ClassVar[bool] = True
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards the two fields below
-        self._elements: Chunk | None = None
-        self._start: State | None = None
-        self.complete = False
+        self._lock = threading.Lock()  # guards _finished
+        self._finished: Finished | None = None
 
-    def fill(self, chunks: list[Chunk], start: State) -> None:
-        """Keep the elements of a full pass, which started where ``start`` says. The first pass to end wins."""
+    def finished(self) -> Finished | None:
+        return self._finished
+
+    def begin(self, start: State) -> Filling | None:
+        return MemoryFilling(self, start)
+
+    def keep(self, chunks: list[Chunk], start: State) -> None:
+        """Keep the elements of a full pass. The first pass to end wins."""
+        elements = Chunk.concatenate(chunks).read_only() if chunks else Chunk(LEAF, 0, [[]])
         with self._lock:
-            if not self.complete:
-                self._elements = Chunk.concatenate(chunks).read_only() if chunks else None
-                self._start = start
-                self.complete = True
-
-    def read(self) -> tuple[Chunk | None, State]:
-        """The elements, None for no elements, and where the pass started that found them."""
-        assert self._start is not None
-        return self._elements, self._start
+            if self._finished is None:
+                self._finished = Finished(start, Elements(elements), lambda index: {"position": index})
 
     def __reduce__(self) -> tuple[type[MemoryCache], tuple[()]]:
         return type(self), ()  # a copy of a pipeline starts with an empty cache
@@ -42,113 +106,223 @@ class MemoryCache:
         return "MemoryCache()"
 
 
+class MemoryFilling:
+    """Collects chunks."""
+
+    def __init__(self, memory: MemoryCache, start: State) -> None:
+        self._memory = memory
+        self._start = start
+        self._chunks: list[Chunk] = []
+
+    def add(self, chunk: Chunk) -> None:
+        self._chunks.append(chunk)
+
+    def finish(self, failures: int) -> None:  # noqa: ARG002  # they are left out, as in tf.data
+        self._memory.keep(self._chunks, self._start)
+        self._chunks = []
+
+    def discard(self) -> None:
+        self._chunks = []
+
+
 @dataclass(frozen=True, eq=False)
 class Cache(UnaryNode):
     """The elements of ``source``, which is run through once."""
 
     op: ClassVar[str] = "cache"
-    memory: MemoryCache = field(default_factory=MemoryCache, kw_only=True, repr=False)
+    store: Store = field(default_factory=MemoryCache, kw_only=True, repr=False)
 
     def lower(self, build: Build) -> Operator:
-        return CacheOperator(build, self.source, self.memory)
+        return lower_with_store(build, self, self.store)
+
+
+def lower_with_store(build: Build, node: UnaryNode, store: Store) -> Operator:
+    """The operator of a node that keeps its input's elements in ``store``."""
+    if build.epochs.probing and store.finished() is None:
+        return build(node.source)  # a look at one element leaves nothing behind
+    return CacheOperator(build, node, store)
 
 
 class CacheOperator(Operator):
-    """Fills the cache, or reads it.
+    """Fills a store, or reads it.
 
     Which of the two is decided at the first pull. What is handed out while filling is read-only, because it is kept.
-    A saved state holds where the filling pass started and how far the reader is: a process without the cache runs that
-    pass again up to there, so that the epochs after it see the very same elements.
+    A saved state holds where the filling pass started and how far it is: a process without the elements runs that pass
+    again up to there, so that the epochs after it see the very same ones. It does so at the first pull, because the
+    iterator that the state was saved by may still hold the store.
     """
 
-    def __init__(self, build: Build, source: Node, memory: MemoryCache) -> None:
+    def __init__(self, build: Build, node: UnaryNode, store: Store) -> None:
         self.build = build
-        self.node = source
-        self.memory = memory
+        self.node = node
+        self.store = store
         self.source: Operator | None = None
-        self.position = 0
-        self.failures = 0  # exceptions that came before
+        self.reader: Operator | None = None
         self._start: State | None = None
-        self._filled: list[Chunk] = []
-        self._elements: Chunk | None = None
-        self._reading = False
+        self._filling: Filling | None = None
+        self._begun = False  # whether the store was asked to be filled; it may have said no
+        self._taken = 0  # elements of the input
+        self._kept = 0  # those that the store has
+        self._failures = 0  # exceptions of the input
+        self._ended = False
+        self._pending = Pending()  # elements behind one that the store refused, and the exception
+        self._target: State | None = None  # what load_state_dict was given, until the pass has come there
 
     def pull(self, n: int) -> Chunk | None:
-        self._begin()
-        try:
-            chunk = self._read(n) if self._reading else self._fill(n)
-        except Exception:
-            self.failures += 1
-            raise
-        if chunk is not None:
-            self.position += chunk.length
-        return chunk
+        self._decide()
+        if self._target is not None:
+            self._catch_up(self._target)
+        if self._pending:
+            return self._pending.give(n)
+        if self.reader is not None:
+            return self.reader.pull(n)
+        return None if self._ended else self._fill(n)
 
-    def _begin(self) -> None:
-        if self._reading or self.source is not None:
+    def _decide(self) -> None:
+        if self.source is not None or self.reader is not None:
             return
-        if self.memory.complete:
-            self._elements, self._start = self.memory.read()
-            self._reading = True
+        finished = self.store.finished()
+        if finished is not None:
+            self._read(finished, None)
             return
-        self.source = self.build(self.node)
+        self.source = self.build(self.node.source)
         self._start = self.source.state_dict()
 
-    def _read(self, n: int) -> Chunk | None:
-        if self._elements is None or self.position >= self._elements.length:
-            return None
-        return self._elements.slice(self.position, min(self.position + n, self._elements.length))
+    def _read(self, finished: Finished, state: State | None) -> None:
+        self._start = finished.start
+        self.reader = self.build(finished.plan)
+        if state is not None:
+            self.reader.load_state_dict(state)
 
     def _fill(self, n: int) -> Chunk | None:
-        assert self.source is not None
-        assert self._start is not None
-        chunk = self.source.pull(n)
+        self._begin()
+        chunk = self._take(n)
         if chunk is None:
-            self.memory.fill(self._filled, self._start)
-            self._filled = []
             return None
-        chunk = chunk.read_only()
-        self._filled.append(chunk)
-        return chunk
+        outcomes = self._keep(chunk)
+        if len(outcomes) == 1 and outcomes[0] is chunk:
+            return chunk
+        self._pending.extend(outcomes)
+        return self._pending.give(n)
+
+    def _begin(self) -> None:
+        if not self._begun:
+            assert self._start is not None
+            self._filling = self.store.begin(self._start)
+            self._begun = True
+
+    def _take(self, n: int) -> Chunk | None:
+        """The next elements of the input; at its end the store is told."""
+        assert self.source is not None
+        try:
+            chunk = self.source.pull(n)
+        except Exception:
+            self._failures += 1
+            raise
+        if chunk is None:
+            self._ended = True
+            filling, self._filling = self._filling, None
+            if filling is not None:
+                filling.finish(self._failures)
+            return None
+        self._taken += chunk.length
+        return chunk.read_only()
+
+    def _keep(self, chunk: Chunk) -> list[Chunk | BaseException]:
+        """Put elements into the store. What comes out: they, with exceptions in the places of those it cannot keep."""
+        outcomes: list[Chunk | BaseException] = []
+        while self._filling is not None:
+            try:
+                self._filling.add(chunk)
+            except RefusedElementError as refused:
+                index = refused.index
+                self._kept += index
+                outcomes += [chunk.slice(0, index), refused.error] if index else [refused.error]
+                if index + 1 == chunk.length:
+                    return outcomes
+                chunk = chunk.slice(index + 1, chunk.length)
+            except OSError as error:  # a full disk, for example: the elements come out all the same
+                self._filling.discard()
+                self._filling = None
+                outcomes.append(error)
+            else:
+                self._kept += chunk.length
+                break
+        return [*outcomes, chunk]
 
     def state_dict(self) -> State:
-        self._begin()
-        return {
-            "start": self._start,
-            "reading": self._reading,
-            "position": self.position,
-            "failures": self.failures,
-        }
+        if self._target is not None:
+            return self._target
+        self._decide()
+        state: State = {"start": self._start, "reader": None, "pending": self._pending.save()}
+        if self.reader is not None:
+            return {**state, "reader": self.reader.state_dict()}
+        assert self.source is not None
+        counts = {"taken": self._taken, "kept": self._kept, "failures": self._failures, "ended": self._ended}
+        return {**state, **counts, "source": None if self.store.in_order else self.source.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
-        position, failures = int(state["position"]), int(state["failures"])
-        if self.memory.complete:
-            self._begin()
-            self.position = position
-            return
-        self.source = self.build(self.node)
         self._start = state["start"]
+        finished = self.store.finished()
+        if finished is not None and digest(finished.start) == digest(self._start):
+            self._go_to(finished, state)
+            return
+        if finished is not None and state["reader"] is not None:
+            raise StateError(
+                f"{self.node.located()}: another pass was kept since the state was saved, so its elements are gone"
+            )
+        self.source = self.build(self.node.source)
         self.source.load_state_dict(state["start"])
-        if state["reading"]:  # then the pass had been finished, and its failures are in the past
-            while not self._advance(_STEP):
-                pass
+        self._begun = finished is not None  # then nothing is kept of the pass that has to be run again
+        self._target = state
+
+    def _go_to(self, finished: Finished, state: State) -> None:
+        """Go to a place in a pass that was finished since, or had been."""
+        self._pending.load(state["pending"], lambda: self.node.element_spec)
+        if state["reader"] is not None:
+            self._read(finished, state["reader"])
+        elif finished.state_at is not None:
+            self._read(finished, finished.state_at(int(state["kept"])))
+        else:  # it is read in another order: the rest of that pass comes from the input
+            self.source = self.build(self.node.source)
+            self.source.load_state_dict(state["source"])
+            self._begun = True
+            self._count(state)
+
+    def _count(self, state: State) -> None:
+        self._taken, self._kept = int(state["taken"]), int(state["kept"])
+        self._failures, self._ended = int(state["failures"]), bool(state["ended"])
+
+    def _catch_up(self, target: State) -> None:
+        """Run the pass again, up to where the state was saved, or to its end if it had been finished then."""
+        self._begin()
+        to_the_end = target["reader"] is not None or bool(target["ended"])
+        while not self._ended and (to_the_end or self._is_before(target)):
+            step = _STEP if to_the_end else max(1, int(target["taken"]) - self._taken)
+            try:
+                chunk = self._take(step)
+            except Exception:  # noqa: BLE001, S112  # raised before the state was saved, and counted
+                continue
+            if chunk is not None:
+                self._keep(chunk)
+        if target["reader"] is not None:
+            finished = self.store.finished()
+            if finished is None:
+                raise StateError(f"{self.node.located()}: the pass that the saved state reads from cannot be repeated")
+            assert self.source is not None
             self.source.close()
             self.source = None
-            self._begin()
-            self.position, self.failures = position, failures
-            return
-        while self.position < position or self.failures < failures:
-            if self._advance(max(1, position - self.position)):
-                return
+            self._read(finished, target["reader"])
+        self._pending.load(target["pending"], lambda: self.node.element_spec)
+        self._target = None
 
-    def _advance(self, n: int) -> bool:
-        """Go on by up to ``n`` elements or one failure, raised before the state was saved; True at the end."""
-        try:
-            return self.pull(n) is None
-        except Exception:  # noqa: BLE001  # see above
-            return False
+    def _is_before(self, target: State) -> bool:
+        return self._taken < int(target["taken"]) or self._failures < int(target["failures"])
 
     def close(self) -> None:
-        self._filled = []
-        if self.source is not None:
-            self.source.close()
+        if self._filling is not None:
+            self._filling.discard()
+            self._filling = None
+        for operator in (self.source, self.reader):
+            if operator is not None:
+                operator.close()

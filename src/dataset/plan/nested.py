@@ -7,7 +7,7 @@ hand one out call ``dataset_of``, which dataset.py has told what to make.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from dataset.plan.node import Node
 
@@ -32,3 +32,33 @@ def dataset_of(plan: Node) -> Any:
 def datasets_are_made_by(maker: Callable[[Node], Any]) -> None:
     """Say what ``dataset_of`` makes. Called once, where Dataset is defined."""
     _makers.append(maker)
+
+
+@runtime_checkable
+class Restorable(Protocol):
+    """The plan of a dataset that can stand in a saved state, because plain data says which one it is."""
+
+    restored_as: ClassVar[str]
+    """Names the function that ``restored_by`` was given."""
+
+    def to_plain(self) -> Any:
+        """What that function makes the plan from."""
+
+
+_restorers: dict[str, Callable[[Any], Node]] = {}
+
+
+def restored_by(name: str, function: Callable[[Any], Node]) -> None:
+    """Say who makes plans from the plain data of those with this ``restored_as``."""
+    _restorers[name] = function
+
+
+def restore(name: str, data: Any) -> Node:
+    """The plan that plain data describes.
+
+    Raises:
+        ValueError: if it describes none.
+    """
+    if name not in _restorers:
+        raise ValueError(f"no plan: {name!r:.50}")
+    return _restorers[name](data)

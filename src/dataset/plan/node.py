@@ -86,6 +86,10 @@ class Node:
         """The fields that are neither inputs nor the label, by name, as plans and fingerprints show them."""
         return {key: value for key, value in self._fields().items() if not _nodes_in(value)}
 
+    def contents(self) -> dict[str, Any]:
+        """All that tells what comes out, by name: the parameters, as they are and not as plans show them."""
+        return {key: value for key, value in self._fields().items() if not _nodes_in(value)}
+
     def _fields(self) -> dict[str, Any]:
         """Fields by name, leaving out the label, the origin and what is shared between iterators."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.repr}

@@ -29,6 +29,9 @@ class Elements(Node):
     def parameters(self) -> dict[str, Any]:
         return {"chunk": repr(self.chunk)}
 
+    def contents(self) -> dict[str, Any]:
+        return {"structure": self.chunk.structure, "columns": list(self.chunk.columns())}
+
     def _element_spec(self) -> Any:
         return chunk_spec(self.chunk) if self.spec is None else self.spec()
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dataset import errors
 from dataset.errors import StateError
-from dataset.plan.nested import HasPlan, dataset_of
+from dataset.plan.nested import HasPlan, Restorable, dataset_of, restore
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, from_plain, to_plain
 from dataset.plan.values import RaggedTensor, SparseTensor
@@ -190,6 +190,8 @@ def _save_value(value: Any) -> Any:
         return {"sparse": _save_column(value.values), "parts": parts}
     if isinstance(value, HasPlan) and isinstance(value.plan, Elements):
         return {"dataset": save_chunk(value.plan.chunk)}
+    if isinstance(value, HasPlan) and isinstance(value.plan, Restorable):
+        return {"plan": value.plan.restored_as, "of": value.plan.to_plain()}
     raise StateError(f"an element holds a {type(value).__name__}, which cannot be saved as plain data: {value!r}")
 
 
@@ -205,6 +207,8 @@ def _load_value(data: Any) -> Any:
             return RaggedTensor.from_nested_row_splits(_load_column(values), splits)
         case {"sparse": values, "parts": [indices, shape]}:
             return SparseTensor(indices, _load_column(values), shape)
+        case {"plan": name, "of": plain}:
+            return dataset_of(restore(name, plain))
         case {"dataset": elements}:
             chunk = load_chunk(elements, _no_spec)
             return dataset_of(Elements(chunk.read_only())) if chunk is not None else None

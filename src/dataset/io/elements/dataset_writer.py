@@ -1,0 +1,266 @@
+"""Writing elements: chunks in, records of the right size out, each into the shard it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dataset.errors import SpecError
+from dataset.io.elements.codec import RECORD_BYTES, RECORD_ELEMENTS, column_kind, decode, encode
+from dataset.io.elements.metadata import Metadata
+from dataset.io.elements.runs import RunWriter
+from dataset.ops.cache import RefusedElementError
+from dataset.plan.skeleton import skeleton_of
+from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, flatten_spec
+from dataset.plan.structure import Structure
+from dataset.runtime.calls import arguments
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.vectorized import column_arguments, is_vectorized
+
+_WAITING_BYTES_MAX = 1 << 26  # in all shards together; then even small records are written
+
+ShardNumbers: TypeAlias = Callable[[Chunk, int], "Sequence[int]"]
+"""Says to which shards the elements of a chunk go; also given how many elements there were before it."""
+
+
+class _Waiting:
+    """Elements of one shard that make no full record yet."""
+
+    def __init__(self) -> None:
+        self.chunks: list[Chunk] = []
+        self.length = 0
+        self.nbytes = 0
+
+    def add(self, chunk: Chunk, nbytes: int) -> None:
+        self.chunks.append(chunk)
+        self.length += chunk.length
+        self.nbytes += nbytes
+
+    @property
+    def is_full(self) -> bool:
+        return self.nbytes >= RECORD_BYTES or self.length >= RECORD_ELEMENTS
+
+
+class ElementsWriter:
+    """Writes one run of elements.
+
+    Args:
+        run: where to; not shared.
+        shards: the shard numbers of elements; None to put all into one shard.
+    """
+
+    def __init__(self, run: RunWriter, shards: ShardNumbers | None = None) -> None:
+        self.run = run
+        self._shards = shards
+        self._structure: Structure | None = None
+        self._kinds: list[tuple[Any, ...]] = []
+        self._components: list[ComponentSpec] | None = None
+        self._waiting: dict[int, _Waiting] = {}
+        self._waiting_bytes = 0
+        self.count = 0  # elements that were taken
+        self.refused = 0
+
+    def add(self, chunk: Chunk) -> None:
+        """Take elements, whose arrays nobody will change.
+
+        Raises:
+            RefusedElementError: if one cannot be kept; those before it are.
+            OSError: if nothing can be written any more.
+        """
+        try:
+            self._add(chunk)
+        except RefusedElementError:
+            self.refused += 1
+            raise
+
+    def _add(self, chunk: Chunk) -> None:
+        if not self._fits(chunk):
+            for index in range(chunk.length if chunk.length > 1 else 0):
+                if not self._fits(chunk.slice(index, index + 1)):
+                    self._add_fitting(chunk.slice(0, index), index)
+                    chunk = chunk.slice(index, index + 1)
+                    raise RefusedElementError(index, self._refusal(chunk))
+            if chunk.length == 1:
+                raise RefusedElementError(0, self._refusal(chunk))
+            for index in range(chunk.length):  # each fits, but not together: such as scalars beside vectors
+                self._add_fitting(chunk.slice(index, index + 1), index)
+            return
+        self._add_fitting(chunk, 0)
+
+    def _fits(self, chunk: Chunk) -> bool:
+        """Whether all elements can be written, and are like those before. The first ones decide what that is."""
+        try:
+            kinds = [column_kind(column) for column in chunk.columns()]
+        except TypeError:
+            return False
+        if None in kinds:
+            return False
+        if self._structure is None:
+            self._structure, self._kinds = chunk.structure, kinds  # type: ignore[assignment]  # just tested
+            return True
+        same = chunk.structure is self._structure or chunk.structure == self._structure
+        return same and kinds == self._kinds
+
+    def _refusal(self, chunk: Chunk) -> Exception:
+        """Why one element cannot be written."""
+        for index, column in enumerate(chunk.columns()):
+            try:
+                column_kind(column)
+            except TypeError as error:
+                return TypeError(f"{chunk.structure.component_name(index)}: {error}")
+        assert self._structure is not None
+        if chunk.structure != self._structure:
+            return SpecError(
+                f"all elements that are written must have one structure, got {chunk.structure!r} after "
+                f"{self._structure!r}"
+            )
+        for index, (column, kind) in enumerate(zip(chunk.columns(), self._kinds, strict=True)):
+            if column_kind(column) != kind:
+                got, before = (" ".join(map(str, one)) for one in (column_kind(column) or (), kind))
+                return SpecError(
+                    f"all elements that are written must be of one kind and dtype, got {got} for "
+                    f"{chunk.structure.component_name(index)} after {before}; convert it in map()"
+                )
+        raise AssertionError("an element that fits")
+
+    def _add_fitting(self, chunk: Chunk, before: int) -> None:
+        """Take elements that can be written; ``before`` of their chunk came before them."""
+        if not chunk.length:
+            return
+        numbers: Sequence[int] = [0]
+        if self._shards is not None:
+            try:
+                numbers = self._shards(chunk, self.count)
+            except RefusedElementError as refused:
+                if refused.index:
+                    self._add_fitting(chunk.slice(0, refused.index), before)
+                raise RefusedElementError(before + refused.index, refused.error) from None
+        self.count += chunk.length
+        if len(set(numbers)) == 1:
+            self._put(numbers[0], chunk)
+            return
+        found = np.array(numbers, object) if max(numbers) >= 2**63 else np.array(numbers, np.int64)
+        for number in dict.fromkeys(numbers):
+            self._put(number, chunk.take(np.flatnonzero(found == number)))
+
+    def _put(self, number: int, chunk: Chunk) -> None:
+        waiting = self._waiting.get(number)
+        if waiting is None:
+            waiting = self._waiting[number] = _Waiting()
+        nbytes = chunk.nbytes
+        waiting.add(chunk, nbytes)
+        self._waiting_bytes += nbytes
+        if waiting.is_full:
+            self._write(number, waiting, everything=False)
+        elif self._waiting_bytes > _WAITING_BYTES_MAX:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write all that waits."""
+        for number, waiting in self._waiting.items():
+            if waiting.chunks:
+                self._write(number, waiting, everything=True)
+
+    def _write(self, number: int, waiting: _Waiting, *, everything: bool) -> None:
+        """Write the records that are full, or all."""
+        chunk = Chunk.concatenate(waiting.chunks)
+        self._waiting_bytes -= waiting.nbytes
+        per_record = max(1, min(RECORD_ELEMENTS, RECORD_BYTES * chunk.length // max(waiting.nbytes, 1)))
+        start = 0
+        while start + (1 if everything else per_record) <= chunk.length:
+            stop = min(start + per_record, chunk.length)
+            self._write_record(number, chunk.slice(start, stop))
+            start = stop
+        rest_bytes = waiting.nbytes * (chunk.length - start) // chunk.length
+        self._waiting[number] = rest = _Waiting()
+        if start < chunk.length:
+            rest.add(chunk.slice(start, chunk.length), rest_bytes)
+            self._waiting_bytes += rest_bytes
+
+    def _write_record(self, number: int, chunk: Chunk) -> None:
+        columns = chunk.columns()
+        record = encode(columns, chunk.length)
+        self.run.write(number, record, chunk.length)
+        if all(isinstance(column, np.ndarray) for column in columns):
+            self._generalize([TensorSpec(c.shape[1:], BYTES if c.dtype == object else c.dtype) for c in columns])  # type: ignore[union-attr]  # just tested
+        else:
+            self._generalize(decode(record, len(columns))[1])
+
+    def _generalize(self, found: Sequence[ComponentSpec]) -> None:
+        if self._components is None:
+            self._components = list(found)
+        elif self._components != list(found):
+            pairs = zip(self._components, found, strict=True)
+            self._components = [mine.most_general_with(other) or mine for mine, other in pairs]
+
+    def finish(
+        self, spec: Any, about: dict[str, Any], *, may_replace: Callable[[], bool] = lambda: True
+    ) -> Metadata | None:
+        """Write what waits, and make the run what its directory holds.
+
+        Args:
+            spec: of the elements, where it is known without them; else None.
+            about: plain data for the metadata.
+            may_replace: see RunWriter.finish.
+        """
+        self.flush()
+        if spec is not None:
+            structure, components = flatten_spec(spec)
+            return self.run.finish(skeleton_of(structure), tuple(components), about, may_replace=may_replace)
+        if self._structure is None:
+            return self.run.finish(None, None, about, may_replace=may_replace)
+        return self.run.finish(
+            skeleton_of(self._structure), tuple(self._components or ()), about, may_replace=may_replace
+        )
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        self._waiting = {}
+        self.run.discard()
+
+
+def in_turn(count: int) -> ShardNumbers:
+    """One element after the other into ``count`` shards in turn."""
+
+    def numbers(chunk: Chunk, before: int) -> Sequence[int]:
+        return [number % count for number in range(before, before + chunk.length)]
+
+    return numbers
+
+
+def by_function(function: Callable[..., Any], op: str, placed: Callable[[Exception, int], Exception]) -> ShardNumbers:
+    """What the user's ``shard_func`` says. ``placed`` notes on its exception at which element it was."""
+
+    def numbers(chunk: Chunk, before: int) -> Sequence[int]:
+        if is_vectorized(function):
+            return _whole_numbers(function(*column_arguments(chunk)), chunk.length, op)
+        found: list[int] = []
+        for given in zip(*arguments(chunk), strict=True):
+            try:
+                found.append(_whole_number(function(*given), op))
+            except Exception as error:  # noqa: BLE001  # raised at its element's place
+                raise RefusedElementError(len(found), placed(error, before + len(found))) from None
+        return found
+
+    return numbers
+
+
+def _whole_number(value: Any, op: str) -> int:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{op}(): shard_func must return an int, got {value!r:.100} of type {type(value).__name__}")
+    if not -(2**63) <= value < 2**64:
+        raise ValueError(f"{op}(): shard_func must return an int of 64 bits, got {value}")
+    return int(value)
+
+
+def _whole_numbers(values: Any, length: int, op: str) -> Sequence[int]:
+    array = np.asarray(values)
+    if array.shape != (length,) or array.dtype.kind not in "iu":
+        raise RefusedElementError(
+            0, TypeError(f"{op}(): a vectorized shard_func must return {length} ints, got {values!r:.100}")
+        )
+    return array.tolist()  # type: ignore[no-any-return]  # of ints

@@ -1,0 +1,190 @@
+"""One run of writing a directory: its folder, its lock, its shards' files, and how all of that goes away again.
+
+Records come in as bytes. Nobody sees a run before ``finish`` has written the metadata. One that is discarded, collected
+or alive at the interpreter's exit removes its folder; one whose process died is removed by the next writer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dataset.io.compression import Compressor, new_compressor
+from dataset.io.elements.locks import LockFile
+from dataset.io.elements.metadata import Metadata, Shard, is_run, new_run, run_path, shard_name
+from dataset.io.tfrecord.frames import framed
+
+__all__ = ["RunWriter"]
+
+_OPEN_FILES_MAX = 64  # a function may tell thousands of shards apart, and a process may open about a thousand files
+
+
+@dataclass
+class _ShardFile:
+    number: int
+    path: Path
+    records: int = 0
+    elements: int = 0
+    size: int = 0  # of the file, when it was closed last
+
+
+@dataclass
+class _Open:
+    """An open file, without a buffer: records are large, and what a forked child closes must not be written twice."""
+
+    file: io.FileIO
+    compressor: Compressor
+
+    def write(self, piece: bytes | bytearray | memoryview) -> None:
+        rest = memoryview(self.compressor.compress(piece))
+        while rest:
+            rest = rest[self.file.write(rest) :]
+
+    def close(self) -> int:
+        """End the compressed stream; another may follow behind it. Returns the file's size."""
+        try:
+            rest = memoryview(self.compressor.flush())
+            while rest:
+                rest = rest[self.file.write(rest) :]
+            os.fsync(self.file.fileno())
+            return self.file.tell()
+        finally:
+            self.file.close()
+
+
+class RunWriter:
+    """Writes the shards of a new run.
+
+    Args:
+        path: the directory, which exists.
+        compression: a name from ``compression_name``.
+
+    Raises:
+        OSError: if nothing can be written there.
+    """
+
+    def __init__(self, path: str, compression: str) -> None:
+        self.path = path
+        self.compression = compression
+        remove_dead_runs(path)
+        self.run = new_run()
+        self._folder = run_path(path, self.run)
+        lock = LockFile.take(f"{self._folder}.lock")
+        assert lock is not None  # nobody else knows the name
+        self._shards: dict[int, _ShardFile] = {}
+        self._open: OrderedDict[int, _Open] = OrderedDict()  # the one written to last at the end
+        self._finalizer = weakref.finalize(self, _remove_run, self._folder, lock, self._open, os.getpid())
+        self._lock = lock
+        try:
+            self._folder.mkdir()
+        except OSError:
+            self.discard()
+            raise
+
+    def write(self, number: int, record: bytes, elements: int) -> None:
+        """Append a record to the shard ``number``. A failure leaves it unusable; then ``discard``."""
+        shard = self._shards.get(number)
+        if shard is None:
+            shard = self._shards[number] = _ShardFile(number, self._folder / shard_name(len(self._shards)))
+        out = self._opened(shard)
+        for piece in framed(record):
+            out.write(piece)
+        shard.records += 1
+        shard.elements += elements
+
+    def _opened(self, shard: _ShardFile) -> _Open:
+        out = self._open.get(shard.number)
+        if out is None:
+            if len(self._open) == _OPEN_FILES_MAX:
+                self._close(next(iter(self._open)))
+            file = shard.path.open("ab", buffering=0)
+            out = self._open[shard.number] = _Open(file, new_compressor(self.compression))
+        self._open.move_to_end(shard.number)
+        return out
+
+    def _close(self, number: int) -> None:
+        out = self._open.pop(number)
+        self._shards[number].size = out.close()
+
+    def finish(
+        self, skeleton: Any, components: Any, about: dict[str, Any], *, may_replace: Callable[[], bool] = lambda: True
+    ) -> Metadata | None:
+        """Write everything through to the disk, and make it what the directory holds.
+
+        Args:
+            skeleton: of the elements' structure, see Metadata.
+            components: their specs, see Metadata.
+            about: plain data.
+            may_replace: asked at the last moment; if it says no the run is discarded, and None returned.
+
+        Raises:
+            OSError: if that fails; the run is discarded.
+        """
+        try:
+            for number in list(self._open):
+                self._close(number)
+            metadata = Metadata(self.run, skeleton, components, self.compression, self._in_order(), about)
+            if not may_replace():
+                self.discard()
+                return None
+            metadata.write(self.path)
+        except BaseException:
+            self.discard()
+            raise
+        self._finalizer.detach()
+        self._lock.release()
+        remove_dead_runs(self.path)  # that which was replaced
+        return metadata
+
+    def _in_order(self) -> tuple[Shard, ...]:
+        """By number; negative ones behind all others, as in tf.data, which takes the numbers for unsigned."""
+        numbers = sorted(self._shards, key=lambda number: number % 2**64)
+        files = {number: file for file, number in enumerate(self._shards)}
+        return tuple(Shard(files[n], self._shards[n].records, self._shards[n].elements) for n in numbers)
+
+    def discard(self) -> None:
+        """Remove what was written. After ``finish``, or a second time, it does nothing."""
+        self._finalizer()
+
+
+def _remove_run(folder: Path, lock: LockFile, files: dict[int, _Open], owner: int) -> None:
+    """A forked child closes its copies only."""
+    for out in files.values():
+        with contextlib.suppress(OSError):
+            out.file.close()
+    files.clear()
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+    lock.release()
+
+
+def remove_dead_runs(path: str) -> None:
+    """Remove what writers that died have left behind, and runs that were replaced."""
+    for name in os.listdir(path):  # noqa: PTH208  # names are what is wanted
+        run = name.removesuffix(".lock")
+        if not is_run(run) or _holds(path, run):
+            continue
+        lock = LockFile.take(str(Path(path) / f"{run}.lock"))
+        if lock is None:
+            continue  # somebody is writing it
+        if not _holds(path, run):  # asked again, now that no writer can be finishing it
+            shutil.rmtree(run_path(path, run), ignore_errors=True)
+        lock.release()
+
+
+def _holds(path: str, run: str) -> bool:
+    """Whether the metadata names this run. Where it cannot be read nothing is removed."""
+    try:
+        return Metadata.read(path).run == run
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True

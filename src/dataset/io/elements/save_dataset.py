@@ -1,0 +1,97 @@
+"""save(path): the elements of a dataset written to a directory, now."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from dataset.io.elements.codec import RECORD_BYTES, RECORD_ELEMENTS
+from dataset.io.elements.dataset_writer import ElementsWriter, ShardNumbers, by_function
+from dataset.io.elements.metadata import compression_of_elements
+from dataset.io.elements.runs import RunWriter
+from dataset.io.files import path_string
+from dataset.ops.cache import RefusedElementError
+from dataset.plan.cardinality import INFINITE_CARDINALITY
+from dataset.plan.checks import require_callable
+from dataset.plan.node import Node, spec_is_static
+from dataset.plan.origin import Origin, caller, function_name
+from dataset.plan.skeleton import spec_to_plain
+from dataset.plan.spec import flatten_spec
+from dataset.runtime.coordinator import Coordinator
+from dataset.runtime.operator import Build, Operator
+from dataset.runtime.rng import EpochLedger
+
+
+def save(
+    plan: Node,
+    path: Any,
+    compression: str | None,
+    shard_func: Callable[..., Any] | None,
+    checkpoint_args: Any,
+) -> None:
+    """Run ``plan`` and write its elements to the directory ``path``."""
+    name = path_string(path)
+    named = compression_of_elements("save", compression)
+    if shard_func is not None:
+        require_callable("save", "shard_func", shard_func)
+    if checkpoint_args is not None:
+        raise ValueError(
+            "save(): checkpoint_args is not supported; a save that was interrupted leaves nothing behind and has to be "
+            "started again"
+        )
+    if plan.cardinality() == INFINITE_CARDINALITY:
+        raise ValueError("save(): the dataset is infinite; use take() first")
+    spec = static_spec("save", plan)
+    os.makedirs(name, exist_ok=True)  # noqa: PTH103  # the name stays as the user wrote it
+    writer = ElementsWriter(RunWriter(name, named), _numbers(shard_func, caller()))
+    coordinator = Coordinator()
+    operator = Build(coordinator, EpochLedger())(plan)
+    try:
+        write_all(operator, writer)
+        writer.finish(spec, {})
+    finally:
+        writer.discard()  # which does nothing to what was finished
+        coordinator.shut_down(operator.close, wait=True)
+
+
+def write_all(operator: Operator, writer: ElementsWriter) -> None:
+    """All elements, by steps of about a record. What fails is raised."""
+    step = 1
+    while (chunk := operator.pull(step)) is not None:
+        try:
+            writer.add(chunk.read_only())
+        except RefusedElementError as refused:
+            if not getattr(refused.error, "__notes__", None):
+                refused.error.add_note(f"in save(), element {writer.count}")
+            raise refused.error from None
+        per_record = RECORD_BYTES * chunk.length // max(chunk.nbytes, 1)
+        step = max(1, min(per_record, RECORD_ELEMENTS, 2 * step))
+
+
+def static_spec(op: str, plan: Node) -> Any:
+    """The spec of a plan where that is known without running user code, else None.
+
+    Raises:
+        TypeError: if such elements cannot be written.
+    """
+    if not spec_is_static(plan):
+        return None
+    structure, components = flatten_spec(plan.element_spec)
+    for index, component in enumerate(components):
+        try:
+            spec_to_plain(component)
+        except TypeError as error:
+            raise TypeError(f"{op}(): {structure.component_name(index)}: {error}") from None
+    return plan.element_spec
+
+
+def _numbers(shard_func: Callable[..., Any] | None, origin: Origin) -> ShardNumbers | None:
+    if shard_func is None:
+        return None
+
+    def placed(error: Exception, position: int) -> Exception:
+        error.add_note(f"in save(shard_func={function_name(shard_func)}) from {origin}, element {position}")
+        return error
+
+    return by_function(shard_func, "save", placed)
