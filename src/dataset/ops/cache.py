@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol
 from dataset.errors import StateError
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.structure import LEAF
+from dataset.runtime.calls import placed
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.elements import Elements
 from dataset.runtime.operator import Build, Operator, State
@@ -231,20 +232,23 @@ class CacheOperator(Operator):
     def _keep(self, chunk: Chunk) -> list[Chunk | BaseException]:
         """Put elements into the store. What comes out: they, with exceptions in the places of those it cannot keep."""
         outcomes: list[Chunk | BaseException] = []
+        end = self._taken
         while self._filling is not None:
             try:
                 self._filling.add(chunk)
             except RefusedElementError as refused:
                 index = refused.index
                 self._kept += index
-                outcomes += [chunk.slice(0, index), refused.error] if index else [refused.error]
+                noted = getattr(refused.error, "__notes__", None)
+                error = refused.error if noted else placed(refused.error, self.node, end - chunk.length + index)
+                outcomes += [chunk.slice(0, index), error] if index else [error]
                 if index + 1 == chunk.length:
                     return outcomes
                 chunk = chunk.slice(index + 1, chunk.length)
-            except OSError as error:  # a full disk, for example: the elements come out all the same
+            except OSError as failure:  # a full disk, for example: the elements come out all the same
                 self._filling.discard()
                 self._filling = None
-                outcomes.append(error)
+                outcomes.append(failure)
             else:
                 self._kept += chunk.length
                 break

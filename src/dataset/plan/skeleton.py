@@ -112,7 +112,7 @@ def _items(pairs: list[Any]) -> dict[str, Any]:
 
 def _all(parts: list[Any]) -> tuple[Structure, ...] | None:
     children = tuple(structure_named(part) for part in parts)
-    return None if None in children else children  # type: ignore[return-value]  # just tested
+    return None if None in children else children
 
 
 @cache

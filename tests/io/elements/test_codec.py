@@ -149,7 +149,7 @@ def test_sparse_tensors_come_back():
     ids=str,
 )
 def test_other_objects_have_no_kind(column):
-    with pytest.raises(TypeError, match="cannot be written|can be written"):
+    with pytest.raises(TypeError, match=r"cannot be written|can be written"):
         column_kind(column)
 
 

@@ -8,9 +8,9 @@ A directory holds one dataset. Its format, version 1::
       <run>.lock               there while a process writes that run; locked, so that a dead writer can be told
 
 ``metadata.json`` is an object with ``format`` ("dataset elements"), ``version``, ``run``, ``structure`` (a skeleton,
-see plan/skeleton.py) and ``components`` (the specs), both null where no element told them, ``compression`` ("" or "GZIP"),
-``elements``, ``shards`` (in the order of their numbers: the number of each one's ``file``, how many ``records`` and
-``elements``), ``about`` (plain data of whoever wrote it) and ``digest`` (over all the rest).
+see plan/skeleton.py) and ``components`` (the specs), both null where no element told them, ``compression`` ("",
+"GZIP" or "ZLIB"), ``elements``, ``shards`` (in the order of their numbers: the number of each one's ``file``, how many ``records`` and
+``elements`` and the CRC-32C of all its records), ``about`` (plain data of whoever wrote it) and ``digest`` (over all the rest).
 
 A record holds up to 4096 consecutive elements of one shard, of about 1 MiB, as columns: a length (4 bytes,
 little-endian), that many bytes of JSON, then arrays, each beginning at a multiple of 16 bytes. The JSON says how many

@@ -118,10 +118,10 @@ class ElementsWriter:
             )
         for index, (column, kind) in enumerate(zip(chunk.columns(), self._kinds, strict=True)):
             if column_kind(column) != kind:
-                got, before = (" ".join(map(str, one)) for one in (column_kind(column) or (), kind))
+                name = chunk.structure.component_name(index)
                 return SpecError(
-                    f"all elements that are written must be of one kind and dtype, got {got} for "
-                    f"{chunk.structure.component_name(index)} after {before}; convert it in map()"
+                    f"all elements that are written must be of one kind and dtype, got {_shown(column_kind(column))} "
+                    f"for {name} after {_shown(kind)}; convert it in map()"
                 )
         raise AssertionError("an element that fits")
 
@@ -219,6 +219,13 @@ class ElementsWriter:
         """Remove what was written."""
         self._waiting = {}
         self.run.discard()
+
+
+def _shown(kind: tuple[Any, ...] | None) -> str:
+    """A kind of codec.column_kind in words: ``int64``, ``ragged float32``."""
+    words = [] if kind is None else [part for part in kind if isinstance(part, tuple | np.dtype | str)]
+    shown = [_shown(part) if isinstance(part, tuple) else "bytes" if part == BYTES else str(part) for part in words]
+    return " ".join(shown[1:] if words and words[0] == "tensor" else shown)
 
 
 def in_turn(count: int) -> ShardNumbers:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dataset.errors import SpecError
+from dataset.io.elements.codec import column_kind
 from dataset.io.elements.metadata import Metadata, compression_of_elements, wait_for_metadata
 from dataset.io.elements.shard_dataset import SavedElements
 from dataset.io.files import path_string
@@ -19,9 +18,9 @@ from dataset.plan.checks import require_bool, require_callable
 from dataset.plan.nested import HasPlan, dataset_of
 from dataset.plan.node import Node, holds_user_code
 from dataset.plan.origin import function_name
-from dataset.plan.spec import DatasetSpec, flatten_spec
+from dataset.plan.spec import ComponentSpec, DatasetSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.elements import Elements
 from dataset.runtime.operator import Build, Operator, UnaryOperator
 
@@ -43,7 +42,7 @@ class Load(Node):
         return self.reader_func is not None and holds_user_code(self.reader)
 
     def parameters(self) -> dict[str, Any]:
-        return {**super().parameters(), "saved": self.saved.digest}
+        return {**super().parameters(), "saved": self.saved.identity}
 
     def contents(self) -> dict[str, Any]:
         return self.parameters()
@@ -88,11 +87,21 @@ class LoadOperator(UnaryOperator):
                 f"{structure!r}, got {chunk.structure!r}; transform them behind it"
             )
         for index, (column, spec) in enumerate(zip(chunk.columns(), self.saved.components, strict=True)):
-            if isinstance(column, np.ndarray) and column.dtype not in {np.dtype(object), spec.dtype}:
+            if not _is_of(column, spec):
                 raise SpecError(
-                    f"{self.node.located()}: reader_func must give elements of the dtype that was saved, {spec.dtype} "
-                    f"for {structure.component_name(index)}, got {column.dtype}; transform them behind it"
+                    f"{self.node.located()}: reader_func must give elements of the kind that was saved, {spec!r} for "
+                    f"{structure.component_name(index)}, got {column[0]!r:.100}; transform them behind it"
                 )
+
+
+def _is_of(column: Column, spec: ComponentSpec) -> bool:
+    """Whether the values are of the kind and dtype of ``spec``."""
+    try:
+        kind = column_kind(column)
+    except TypeError:
+        return False
+    dense = ("tensor", spec.dtype)
+    return kind == dense if isinstance(spec, TensorSpec) else kind is not None and kind[1] == dense
 
 
 def lower_reader(

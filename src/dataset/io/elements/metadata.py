@@ -33,11 +33,12 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Shard:
-    """The number of a shard's file, and what it holds."""
+    """The number of a shard's file, and what it holds; ``crc`` is the CRC-32C of all its records."""
 
     file: int
     records: int
     elements: int
+    crc: int
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,6 @@ class Metadata:
         compression: a name from ``compression_name``.
         shards: in the order of their numbers.
         about: plain data of whoever wrote it.
-        digest: over all of this.
     """
 
     run: str
@@ -67,9 +67,9 @@ class Metadata:
         return sum(shard.elements for shard in self.shards)
 
     @property
-    def digest(self) -> str:
-        """Short, and different for whatever else is saved under the same path."""
-        return _digest(self._plain())
+    def identity(self) -> str:
+        """Short, and different where other elements were saved: saved states go with those and not with the files."""
+        return _digest({key: value for key, value in self._plain().items() if key not in {"run", "about"}})
 
     def shard_path(self, path: str, number: int) -> str:
         """The file of the shard that is ``number`` in order."""
@@ -137,7 +137,9 @@ class Metadata:
     @classmethod
     def _parsed(cls, data: dict[str, Any]) -> Self:
         components = data["components"]
-        shards = tuple(Shard(*(_count(one[key]) for key in ("file", "records", "elements"))) for one in data["shards"])
+        shards = tuple(
+            Shard(*(_count(one[key]) for key in ("file", "records", "elements", "crc"))) for one in data["shards"]
+        )
         about = from_json(data["about"])
         read = cls(
             run=data["run"],

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crc32c import crc32c
+
 from dataset.io.compression import Compressor, new_compressor
 from dataset.io.elements.locks import LockFile
 from dataset.io.elements.metadata import Metadata, Shard, is_run, new_run, run_path, shard_name
@@ -33,7 +35,7 @@ class _ShardFile:
     path: Path
     records: int = 0
     elements: int = 0
-    size: int = 0  # of the file, when it was closed last
+    crc: int = 0
 
 
 @dataclass
@@ -44,20 +46,20 @@ class _Open:
     compressor: Compressor
 
     def write(self, piece: bytes | bytearray | memoryview) -> None:
-        rest = memoryview(self.compressor.compress(piece))
-        while rest:
-            rest = rest[self.file.write(rest) :]
+        self._put(self.compressor.compress(piece))
 
-    def close(self) -> int:
-        """End the compressed stream; another may follow behind it. Returns the file's size."""
+    def close(self) -> None:
+        """End the compressed stream; another may follow behind it."""
         try:
-            rest = memoryview(self.compressor.flush())
-            while rest:
-                rest = rest[self.file.write(rest) :]
+            self._put(self.compressor.flush())
             os.fsync(self.file.fileno())
-            return self.file.tell()
         finally:
             self.file.close()
+
+    def _put(self, content: bytes | bytearray | memoryview) -> None:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[self.file.write(rest) :]
 
 
 class RunWriter:
@@ -98,21 +100,18 @@ class RunWriter:
         for piece in framed(record):
             out.write(piece)
         shard.records += 1
+        shard.crc = crc32c(record, shard.crc)
         shard.elements += elements
 
     def _opened(self, shard: _ShardFile) -> _Open:
         out = self._open.get(shard.number)
         if out is None:
             if len(self._open) == _OPEN_FILES_MAX:
-                self._close(next(iter(self._open)))
+                self._open.pop(next(iter(self._open))).close()
             file = shard.path.open("ab", buffering=0)
             out = self._open[shard.number] = _Open(file, new_compressor(self.compression))
         self._open.move_to_end(shard.number)
         return out
-
-    def _close(self, number: int) -> None:
-        out = self._open.pop(number)
-        self._shards[number].size = out.close()
 
     def finish(
         self, skeleton: Any, components: Any, about: dict[str, Any], *, may_replace: Callable[[], bool] = lambda: True
@@ -129,8 +128,8 @@ class RunWriter:
             OSError: if that fails; the run is discarded.
         """
         try:
-            for number in list(self._open):
-                self._close(number)
+            while self._open:
+                self._open.popitem()[1].close()
             metadata = Metadata(self.run, skeleton, components, self.compression, self._in_order(), about)
             if not may_replace():
                 self.discard()
@@ -146,9 +145,9 @@ class RunWriter:
 
     def _in_order(self) -> tuple[Shard, ...]:
         """By number; negative ones behind all others, as in tf.data, which takes the numbers for unsigned."""
-        numbers = sorted(self._shards, key=lambda number: number % 2**64)
         files = {number: file for file, number in enumerate(self._shards)}
-        return tuple(Shard(files[n], self._shards[n].records, self._shards[n].elements) for n in numbers)
+        shards = [self._shards[number] for number in sorted(self._shards, key=lambda number: number % 2**64)]
+        return tuple(Shard(files[one.number], one.records, one.elements, one.crc) for one in shards)
 
     def discard(self) -> None:
         """Remove what was written. After ``finish``, or a second time, it does nothing."""

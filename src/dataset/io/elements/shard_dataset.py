@@ -1,6 +1,6 @@
 """The elements of one shard of a saved dataset: the node that load(), snapshot() and cache(filename) read by.
 
-A saved state names a shard by the digest of its dataset's metadata and its number. The pipeline that the state is
+A saved state names a shard by the identity of its dataset and its number. The pipeline that the state is
 loaded into has read that metadata itself, so that a state never says which files are opened.
 """
 
@@ -35,7 +35,7 @@ class SavedElements:
         self.metadata = metadata
         self.spec = spec
         self.structure, self.components = flatten_spec(spec)
-        self.digest = metadata.digest
+        self.identity = metadata.identity
         _known.add(self)
 
     def shards(self) -> list[SavedShard]:
@@ -43,7 +43,7 @@ class SavedElements:
         return [SavedShard(self, number) for number in range(len(self.metadata.shards))]
 
     def __repr__(self) -> str:
-        return f"SavedElements({self.digest})"
+        return f"SavedElements({self.identity})"
 
 
 _known: weakref.WeakSet[SavedElements] = weakref.WeakSet()
@@ -59,7 +59,7 @@ class SavedShard(Node):
     number: int = 0
 
     def parameters(self) -> dict[str, Any]:
-        return {"saved": self.saved.digest, "number": self.number}
+        return {"saved": self.saved.identity, "number": self.number}
 
     def contents(self) -> dict[str, Any]:
         return self.parameters()
@@ -77,11 +77,11 @@ class SavedShard(Node):
         return SavedShardOperator(self)
 
     def to_plain(self) -> Any:
-        return {"saved": self.saved.digest, "number": self.number}
+        return {"saved": self.saved.identity, "number": self.number}
 
 
 def _restore(data: Any) -> Node:
-    saved = next((one for one in list(_known) if one.digest == data["saved"]), None)
+    saved = next((one for one in list(_known) if one.identity == data["saved"]), None)
     number = data["number"]
     if saved is None or not (type(number) is int and 0 <= number < len(saved.metadata.shards)):
         raise ValueError("the state reads from a saved dataset that is not the one that is there now")
