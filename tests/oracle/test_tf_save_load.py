@@ -47,6 +47,7 @@ DATASETS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Encoding a StructuredValue")  # tf.data's, of None
 @pytest.mark.parametrize("compression", [None, "GZIP"])
 @pytest.mark.parametrize("source", DATASETS)
 def test_round_trips(source, compression, place):
@@ -77,7 +78,6 @@ READERS = {
     "one after the other": flat,
     "in blocks": lambda shards: shards.interleave(lambda shard: shard, cycle_length=2, block_length=2),
     "the first": lambda shards: flat(shards.take(1)),
-    "twice": lambda shards: flat(shards).concatenate(flat(shards)),
     "in batches": lambda shards: flat(shards).batch(3).unbatch(),
     "each twice": lambda shards: shards.flat_map(lambda shard: shard.take(1).repeat(2)),
 }
@@ -90,7 +90,7 @@ def test_orders_of_shards(shards, reader, place):
         lib.Dataset.range(10).save(place(lib), shard_func=SHARDS[shards])
         return lib.Dataset.load(place(lib), reader_func=READERS[reader])
 
-    assert_same(build, cardinality=reader not in {"twice"})
+    assert_same(build)
 
 
 def test_saving_again_replaces(place):
@@ -129,7 +129,6 @@ def test_what_cannot_be_loaded(place):
     assert_both_refuse(other(lambda lib: lib.TensorSpec((), np.float32)), ValueError)
     assert_both_refuse(lambda lib: lib.Dataset.load(place(lib, "nowhere")), FileNotFoundError)
     assert_both_refuse(lambda lib: lib.Dataset.load(place(lib), reader_func=3), TypeError)
-    assert_both_refuse(lambda lib: lib.Dataset.load(place(lib), reader_func=lambda d: d), Exception) if False else None
 
 
 @pytest.mark.parametrize(
@@ -175,7 +174,6 @@ def test_caches(source, place):
     make = {**DATASETS, "failing": failing}[source]
 
     def build(lib):
-        make(lib).save(place(lib, "unused")) if source == "numbers" else None
         return make(lib).cache(place(lib) + "-cache")
 
     prepare(place)

@@ -40,7 +40,8 @@ class _Waiting:
 
     @property
     def is_full(self) -> bool:
-        return self.nbytes >= RECORD_BYTES or self.length >= RECORD_ELEMENTS
+        """Whether no other element of that size would go into the record."""
+        return self.nbytes * (self.length + 1) > RECORD_BYTES * self.length or self.length >= RECORD_ELEMENTS
 
 
 class ElementsWriter:
