@@ -4,8 +4,8 @@ import dataclasses
 import itertools
 import logging
 import os
-from collections import namedtuple
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,7 +14,10 @@ from op_cases import fail_at, ints
 from dataset import DataLossError, Dataset, RaggedTensor, SparseTensor, SpecError, StateError
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
 
-Point = namedtuple("Point", "x y")
+
+class Point(NamedTuple):
+    x: object
+    y: object
 
 
 @dataclasses.dataclass

@@ -2,11 +2,11 @@
 
 import dataclasses
 import json
-import os
 import shutil
 import threading
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -18,7 +18,10 @@ from dataset.io.elements.metadata import Metadata
 from dataset.plan.spec import spec_of
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 
-Point = namedtuple("Point", "x y")
+
+class Point(NamedTuple):
+    x: object
+    y: object
 
 
 @dataclasses.dataclass
@@ -447,7 +450,7 @@ def test_records_of_another_dataset_are_found_out(path, tmp_path):
 def test_damage_anywhere_is_found(tmp_path_factory, data):
     path = str(tmp_path_factory.mktemp("fuzz") / "saved")
     elements = saved(path)
-    victim = Path(path, data.draw(st.sampled_from([name for name in files_in(path)])))
+    victim = Path(path, data.draw(st.sampled_from(files_in(path))))
     content = bytearray(victim.read_bytes())
     at = data.draw(st.integers(0, len(content) - 1))
     if data.draw(st.booleans()):
@@ -457,9 +460,8 @@ def test_damage_anywhere_is_found(tmp_path_factory, data):
     victim.write_bytes(content)
     try:
         found = outcomes(iter(Dataset.load(path)))
-    except (DataLossError, ValueError) as error:
+    except (DataLossError, ValueError):
         assert victim.name == "metadata.json"
-        assert str(error)
         return
     errors = [one for one in found if isinstance(one, Exception)]
     assert errors
@@ -563,7 +565,7 @@ def test_files_of_the_format_are_as_documented(path):
     assert files_in(path) == [f"{run}/00000000.tfrecord", "metadata.json"]
     from dataset import TFRecordDataset
 
-    (record,) = TFRecordDataset(os.path.join(path, run, "00000000.tfrecord"))
+    (record,) = TFRecordDataset(Path(path, run, "00000000.tfrecord"))
     size = int.from_bytes(record[:4], "little")
     assert json.loads(record[4 : 4 + size]) == {"elements": 3, "columns": [["array", "<i8", [3]]]}
     assert record[-24:] == np.arange(3).tobytes()

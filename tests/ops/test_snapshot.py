@@ -1,8 +1,9 @@
 """snapshot: the elements of a first full run, for all later runs of the same pipeline."""
 
 import itertools
-from collections import deque, namedtuple
+from collections import deque
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ from op_cases import fail_at, ints
 from dataset import Dataset
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
 
-Point = namedtuple("Point", "x y")
+
+class Point(NamedTuple):
+    x: object
+    y: object
 
 
 CALLS = deque()  # which counts by its type, so that its content makes no other pipeline of it

@@ -1,6 +1,7 @@
 """save and load, beside tf.data's."""
 
 import multiprocessing
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_round_trips(source, compression, place):
         return lib.Dataset.load(place(lib), compression=compression)
 
     # Which sizes vary, one library knows from its graphs, the other from the elements.
-    assert_same(build, spec="compatible" if source in {"vectors"} else "equal")
+    assert_same(build, spec="compatible" if source == "vectors" else "equal")
 
 
 SHARDS = {
@@ -149,16 +150,17 @@ def test_what_is_no_path(path):
 
 
 def test_named_tuples_keep_their_names(place):
-    from collections import namedtuple
+    class Pair(NamedTuple):
+        one: object
+        two: object
 
-    pair = namedtuple("pair", "one two")
     found = []
     for lib in (oracle(), Ours()):
-        lib.Dataset.from_tensors(pair(np.int64(1), np.int64(2))).save(place(lib))
+        lib.Dataset.from_tensors(Pair(np.int64(1), np.int64(2))).save(place(lib))
         loaded = lib.Dataset.load(place(lib))
         (element,) = loaded
         found.append((type(element).__name__, element._fields, [int(part) for part in element]))
-        assert type(element) is not pair
+        assert type(element) is not Pair
     assert found[0] == found[1]
 
 
@@ -188,9 +190,7 @@ def prepare(place):
         Path(place(lib)).parent.mkdir(parents=True, exist_ok=True)
 
 
-@pytest.mark.parametrize(
-    "other", [lambda lib: lib.Dataset.range(6).map(lambda x: lib.cast(x, np.float32)), lambda lib: failing(lib)]
-)
+@pytest.mark.parametrize("other", [lambda lib: lib.Dataset.range(6).map(lambda x: lib.cast(x, np.float32)), failing])
 def test_a_cache_of_another_pipeline(other, place):
     prepare(place)
 

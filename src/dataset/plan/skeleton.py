@@ -23,6 +23,7 @@ _DTYPE = re.compile(r"[<>|][biufc]\d{1,2}|[<>]m8(\[\d*[A-Za-z]{1,2}\])?|[<>]M8(\
 DIMENSION_MAX = 2**62  # NumPy's own limit is just above
 
 
+@cache
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """The name of a dtype in files.
 
@@ -112,13 +113,14 @@ def _items(pairs: list[Any]) -> dict[str, Any]:
 
 def _all(parts: list[Any]) -> tuple[Structure, ...] | None:
     children = tuple(structure_named(part) for part in parts)
-    return None if None in children else children
+    known = tuple(child for child in children if child is not None)
+    return known if len(known) == len(children) else None
 
 
 @cache
 def _namedtuple(name: str, names: tuple[str, ...]) -> type[Any]:
     """One class for each name and fields, so that what two files hold goes together."""
-    return collections.namedtuple(name, names)  # type: ignore[misc]  # noqa: PYI024  # made of data
+    return collections.namedtuple(name, names)  # noqa: PYI024  # made of data
 
 
 def fits(skeleton: Any, structure: Structure) -> bool:

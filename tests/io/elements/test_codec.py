@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import RaggedTensor, SparseTensor, TensorSpec
-from dataset.io.elements.codec import DamagedRecordError, column_kind, decode, encode
+from dataset.io.elements.codec import column_kind, encode
+from dataset.io.elements.decoding import DamagedRecordError, decode
 from dataset.io.elements.plain import from_json, to_json
 from dataset.plan.spec import RaggedTensorSpec, SparseTensorSpec
 from dataset.testing import assert_elements_equal

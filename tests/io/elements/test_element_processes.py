@@ -1,6 +1,5 @@
-"""Files of elements and real processes: writers that are killed, readers beside each other. Nothing waits by the clock."""
+"""Files of elements and real processes: killed writers, readers beside each other. Nothing waits by the clock."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -142,7 +141,7 @@ def test_a_lock_is_free_when_its_holder_is_dead(tmp_path):
     assert LockFile.take(path) is None
     lock.release()
     lock.release()
-    assert not os.path.exists(path)
+    assert not Path(path).exists()
     assert LockFile.take(path, create=False) is None
 
 

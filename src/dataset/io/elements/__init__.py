@@ -9,8 +9,9 @@ A directory holds one dataset. Its format, version 1::
 
 ``metadata.json`` is an object with ``format`` ("dataset elements"), ``version``, ``run``, ``structure`` (a skeleton,
 see plan/skeleton.py) and ``components`` (the specs), both null where no element told them, ``compression`` ("",
-"GZIP" or "ZLIB"), ``elements``, ``shards`` (in the order of their numbers: the number of each one's ``file``, how many ``records`` and
-``elements`` and the CRC-32C of all its records), ``about`` (plain data of whoever wrote it) and ``digest`` (over all the rest).
+"GZIP" or "ZLIB"), ``elements``, ``shards`` (in the order of their numbers: the number of each one's ``file``, how many
+``records`` and ``elements``, and as ``crc`` the CRC-32C of all its records), ``about`` (plain data of whoever wrote it)
+and ``digest`` (over all the rest).
 
 A record holds up to 4096 consecutive elements of one shard, of about 1 MiB, as columns: a length (4 bytes,
 little-endian), that many bytes of JSON, then arrays, each beginning at a multiple of 16 bytes. The JSON says how many
@@ -21,6 +22,6 @@ Nothing that is read is believed or run: every number is held against the bytes 
 allocated, arrays of objects are always ``bytes``, names of files are made of numbers. Damage raises ``DataLossError``
 with file, offset and record.
 
-codec.py turns columns into records; metadata.py, locks.py and runs.py know the directory; the files with ``dataset`` in
-their names are the ops.
+codec.py and decoding.py turn columns into records and back; metadata.py, locks.py and runs.py know the directory; the
+files with ``dataset`` in their names are the ops.
 """

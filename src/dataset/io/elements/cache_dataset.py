@@ -15,13 +15,13 @@ from dataset.io.elements.metadata import Metadata
 from dataset.io.elements.runs import RunWriter
 from dataset.io.elements.save_dataset import static_spec
 from dataset.io.elements.shard_dataset import SavedElements, SavedShardOperator
-from dataset.ops.cache import Finished, lower_with_store
 from dataset.plan.fingerprint import fingerprint
 from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.skeleton import names_classes
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.elements import Elements
+from dataset.runtime.keeping import Finished, lower_keeping
 from dataset.runtime.operator import Build, Operator, State
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class FileCache(UnaryNode):
         return {"in": "files"}
 
     def lower(self, build: Build) -> Operator:
-        return lower_with_store(build, self, CacheDirectory(self))
+        return lower_keeping(build, self, CacheDirectory(self))
 
 
 class CacheDirectory:

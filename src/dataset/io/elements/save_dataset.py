@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from dataset.io.elements.codec import RECORD_BYTES, RECORD_ELEMENTS
-from dataset.io.elements.dataset_writer import ElementsWriter, ShardNumbers, by_function
+from dataset.io.elements.dataset_shards import ShardNumbers, by_function
+from dataset.io.elements.dataset_writer import ElementsWriter
 from dataset.io.elements.metadata import compression_of_elements
 from dataset.io.elements.runs import RunWriter
 from dataset.io.files import path_string
-from dataset.ops.cache import RefusedElementError
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.checks import require_callable
 from dataset.plan.node import Node, spec_is_static
@@ -19,6 +19,7 @@ from dataset.plan.origin import Origin, caller, function_name
 from dataset.plan.skeleton import spec_to_plain
 from dataset.plan.spec import flatten_spec
 from dataset.runtime.coordinator import Coordinator
+from dataset.runtime.keeping import RefusedElementError
 from dataset.runtime.operator import Build, Operator
 from dataset.runtime.rng import EpochLedger
 

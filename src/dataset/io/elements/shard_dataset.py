@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.errors import DataLossError
-from dataset.io.elements.codec import DamagedRecordError, decode
+from dataset.io.elements.decoding import DamagedRecordError, decode
 from dataset.io.elements.metadata import Metadata
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.nested import restored_by

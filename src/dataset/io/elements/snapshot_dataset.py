@@ -9,14 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dataset.io.elements.dataset_writer import ElementsWriter, ShardNumbers, by_function, in_turn
+from dataset.io.elements.dataset_shards import ShardNumbers, by_function, in_turn
+from dataset.io.elements.dataset_writer import ElementsWriter
 from dataset.io.elements.load_dataset import lower_reader, reader_plan
 from dataset.io.elements.metadata import Metadata, compression_of_elements
 from dataset.io.elements.runs import RunWriter
 from dataset.io.elements.save_dataset import static_spec
 from dataset.io.elements.shard_dataset import SavedElements
 from dataset.io.files import path_string
-from dataset.ops.cache import Finished, lower_with_store
 from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH
 from dataset.plan.checks import require_callable
 from dataset.plan.content import content_fingerprint
@@ -26,6 +26,7 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.calls import placed
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.elements import Elements
+from dataset.runtime.keeping import Finished, lower_keeping
 from dataset.runtime.operator import Build, Operator, State
 
 SHARDS = DEFAULT_CYCLE_LENGTH
@@ -67,7 +68,7 @@ class Snapshot(UnaryNode):
         return str(Path(self.path) / content_fingerprint(self.written, self.compression, self.shard_func))
 
     def lower(self, build: Build) -> Operator:
-        return lower_with_store(build, self, SnapshotDirectory(self))
+        return lower_keeping(build, self, SnapshotDirectory(self))
 
 
 @dataclass(frozen=True, eq=False)
