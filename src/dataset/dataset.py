@@ -725,7 +725,10 @@ class Dataset(Generic[T_co]):
             compression: ``"GZIP"`` or ``"ZLIB"``. Default: none, which also ``"AUTO"`` means.
             shard_func: takes an element as ``map`` passes it, returns the number of the shard that it goes into.
                 Default: one shard.
-            checkpoint_args: not supported, refused.
+            checkpoint_args: makes a save that was interrupted go on where its last checkpoint was written, when the
+                same pipeline is saved to the same path again: a dict of ``directory`` (for them), ``max_to_keep``
+                (how many, or None for all), and, optional, ``checkpoint_interval`` (elements from one to the next; by
+                default 16 MiB) and ``checkpoint_name`` (of their files; ``"ckpt"``).
 
         Raises:
             TypeError: for elements that no file can hold, such as objects of classes of your own.

@@ -318,11 +318,6 @@ def test_an_infinite_dataset_is_refused(path):
         Dataset.range(3).repeat().save(path)
 
 
-def test_checkpoints_are_refused(path):
-    with pytest.raises(ValueError, match="checkpoint_args is not supported"):
-        Dataset.range(3).save(path, checkpoint_args={"directory": path, "max_to_keep": 1})
-
-
 def test_saving_again_replaces_all(path):
     Dataset.range(6).save(path, shard_func=lambda x: x % 3)
     before = Dataset.load(path)

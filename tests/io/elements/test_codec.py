@@ -147,7 +147,7 @@ def test_sparse_tensors_come_back():
         np.zeros(2, "V4"),
         [RaggedTensor(np.array([None], object), [0, 1])],
     ],
-    ids=str,
+    ids=["object", "mixed", "in an array", "record", "void", "ragged"],
 )
 def test_other_objects_have_no_kind(column):
     with pytest.raises(TypeError, match=r"cannot be written|can be written"):

@@ -13,7 +13,7 @@ from dataset.io.elements.dataset_shards import ShardNumbers
 from dataset.io.elements.decoding import decode
 from dataset.io.elements.metadata import Metadata
 from dataset.io.elements.runs import RunWriter
-from dataset.plan.skeleton import skeleton_of
+from dataset.plan.skeleton import skeleton_of, spec_from_plain, spec_to_plain
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import Structure
 from dataset.runtime.chunk import Chunk
@@ -55,6 +55,7 @@ class ElementsWriter:
         self._structure: Structure | None = None
         self._kinds: list[tuple[Any, ...]] = []
         self._components: list[ComponentSpec] | None = None
+        self._skeleton: Any = None  # of the elements of an earlier process
         self._waiting: dict[int, _Waiting] = {}
         self._waiting_bytes = 0
         self.count = 0  # elements that were taken
@@ -191,7 +192,10 @@ class ElementsWriter:
             self._components = list(found)
         elif self._components != list(found):
             pairs = zip(self._components, found, strict=True)
-            self._components = [mine.most_general_with(other) or mine for mine, other in pairs]
+            joined = [mine.most_general_with(other) for mine, other in pairs]
+            if None in joined:  # only possible when a save goes on that was interrupted
+                raise SpecError(f"elements of {found!r} where those written before are of {self._components!r}")
+            self._components = [spec for spec in joined if spec is not None]
 
     def finish(
         self, spec: Any, about: dict[str, Any], *, may_replace: Callable[[], bool] = lambda: True
@@ -204,14 +208,33 @@ class ElementsWriter:
             may_replace: see RunWriter.finish.
         """
         self.flush()
+        skeleton, components = self._found_skeleton(), self._components
         if spec is not None:
-            structure, components = flatten_spec(spec)
-            return self.run.finish(skeleton_of(structure), tuple(components), about, may_replace=may_replace)
-        if self._structure is None:
-            return self.run.finish(None, None, about, may_replace=may_replace)
-        return self.run.finish(
-            skeleton_of(self._structure), tuple(self._components or ()), about, may_replace=may_replace
-        )
+            structure, declared = flatten_spec(spec)
+            skeleton, components = skeleton_of(structure), list(declared)
+        found = None if components is None else tuple(components)
+        return self.run.finish(skeleton, found, about, may_replace=may_replace)
+
+    def _found_skeleton(self) -> Any:
+        return self._skeleton if self._structure is None else skeleton_of(self._structure)
+
+    def place(self) -> dict[str, Any]:
+        """Write what waits; returns plain data, from which ``go_to`` goes on."""
+        self.flush()
+        components = None if self._components is None else [spec_to_plain(spec) for spec in self._components]
+        return {
+            "run": self.run.place(),
+            "count": self.count,
+            "structure": self._found_skeleton(),
+            "components": components,
+        }
+
+    def go_to(self, place: dict[str, Any]) -> None:
+        """Go on behind ``place``; the run has been opened there."""
+        self.count = int(place["count"])
+        self._skeleton = place["structure"]
+        if place["components"] is not None:
+            self._components = list(map(spec_from_plain, place["components"]))
 
     def discard(self) -> None:
         """Remove what was written."""

@@ -24,7 +24,7 @@ from dataset.io.elements.locks import LockFile
 from dataset.io.elements.metadata import Metadata, Shard, is_run, new_run, run_path, shard_name
 from dataset.io.tfrecord.frames import framed
 
-__all__ = ["RunWriter"]
+__all__ = ["RunGoneError", "RunWriter"]
 
 _OPEN_FILES_MAX = 64  # a function may tell thousands of shards apart, and a process may open about a thousand files
 
@@ -62,34 +62,85 @@ class _Open:
             rest = rest[self.file.write(rest) :]
 
 
+class RunGoneError(Exception):
+    """Internal: there is nothing to go on with."""
+
+
 class RunWriter:
-    """Writes the shards of a new run.
+    """Writes the shards of a new run, or goes on with one.
 
     Args:
         path: the directory, which exists.
         compression: a name from ``compression_name``.
+        place: what ``place`` returned in a process that has ended since, to go on from there.
 
     Raises:
         OSError: if nothing can be written there.
+        RunGoneError: if the run to go on with is not there any more, or not alone.
     """
 
-    def __init__(self, path: str, compression: str) -> None:
+    def __init__(self, path: str, compression: str, place: dict[str, Any] | None = None) -> None:
         self.path = path
         self.compression = compression
-        remove_dead_runs(path)
-        self.run = new_run()
+        self.run = new_run() if place is None else str(place["run"])
+        remove_dead_runs(path, but=self.run)
         self._folder = run_path(path, self.run)
+        if place is not None and (not is_run(self.run) or not self._folder.is_dir() or _holds(path, self.run)):
+            raise RunGoneError
         lock = LockFile.take(f"{self._folder}.lock")
-        assert lock is not None  # nobody else knows the name
+        if lock is None:  # only a run that is gone on with can be somebody else's
+            raise RunGoneError
         self._shards: dict[int, _ShardFile] = {}
         self._open: OrderedDict[int, _Open] = OrderedDict()  # the one written to last at the end
         self._finalizer = weakref.finalize(self, _remove_run, self._folder, lock, self._open, os.getpid())
         self._lock = lock
         try:
-            self._folder.mkdir()
-        except OSError:
+            if place is None:
+                self._folder.mkdir()
+            else:
+                self._go_to(place)
+        except (OSError, RunGoneError):
             self.discard()
             raise
+
+    def place(self) -> dict[str, Any]:
+        """Write everything through to the disk; returns plain data, to go on from here later."""
+        while self._open:
+            self._open.popitem()[1].close()
+        shards = [
+            {
+                "number": shard.number,
+                "size": shard.path.stat().st_size,
+                "records": shard.records,
+                "elements": shard.elements,
+                "crc": shard.crc,
+            }
+            for shard in self._shards.values()
+        ]
+        return {"run": self.run, "shards": shards}
+
+    def _go_to(self, place: dict[str, Any]) -> None:
+        """Cut off what was written after ``place``."""
+        for number, one in enumerate(place["shards"]):
+            path = self._folder / shard_name(number)
+            size = int(one["size"])
+            if not path.is_file() or path.stat().st_size < size:
+                raise RunGoneError
+            os.truncate(path, size)
+            key = int(one["number"])
+            self._shards[key] = _ShardFile(key, path, int(one["records"]), int(one["elements"]), int(one["crc"]))
+        known = {shard.path for shard in self._shards.values()}
+        for path in self._folder.iterdir():
+            if path not in known:
+                path.unlink()
+
+    def leave(self) -> None:
+        """Let go of the run, and leave its files for somebody to go on with."""
+        if self._finalizer.detach() is not None:
+            while self._open:
+                with contextlib.suppress(OSError):
+                    self._open.popitem()[1].file.close()
+            self._lock.release()
 
     def write(self, number: int, record: bytes, elements: int) -> None:
         """Append a record to the shard ``number``. A failure leaves it unusable; then ``discard``."""
@@ -165,11 +216,11 @@ def _remove_run(folder: Path, lock: LockFile, files: dict[int, _Open], owner: in
     lock.release()
 
 
-def remove_dead_runs(path: str) -> None:
-    """Remove what writers that died have left behind, and runs that were replaced."""
+def remove_dead_runs(path: str, but: str = "") -> None:
+    """Remove what writers that died have left behind, and runs that were replaced; but not the run ``but``."""
     for name in os.listdir(path):  # noqa: PTH208  # names are what is wanted
         run = name.removesuffix(".lock")
-        if not is_run(run) or _holds(path, run):
+        if not is_run(run) or run == but or _holds(path, run):
             continue
         lock = LockFile.take(str(Path(path) / f"{run}.lock"))
         if lock is None:
