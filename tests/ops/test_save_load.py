@@ -1,7 +1,9 @@
 """save and load: elements in a directory, whole or not at all."""
 
+import copy
 import dataclasses
 import json
+import pickle
 import shutil
 import threading
 from collections import OrderedDict
@@ -400,6 +402,21 @@ def test_waiting_ends_when_the_saving_does(path, monkeypatch):
 def test_what_is_no_wait(path):
     with pytest.raises(TypeError, match="wait must be True or False"):
         Dataset.load(path, wait=1)
+
+
+def test_a_pipeline_of_files_can_be_copied_and_sent(path):
+    Dataset.range(6).save(path, shard_func=lambda x: x % 2)
+    loaded = Dataset.load(path)
+    for dataset in (loaded, loaded.cache(path + "-cache"), loaded.snapshot(path + "-snapshot")):
+        for other in (copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))):
+            assert list(other) == [0, 1, 2, 3, 4, 5]
+            iterator = iter(other)
+            next(iterator)
+            state = iterator.state_dict()
+            iterator.close()
+            resumed = iter(dataset)
+            resumed.load_state_dict(state)
+            assert list(resumed) == [1, 2, 3, 4, 5]
 
 
 # Damage

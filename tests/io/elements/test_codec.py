@@ -287,7 +287,9 @@ def test_arrays_are_plain_data(array):
     assert_elements_equal([from_json(to_json({"a": [array]}))["a"][0]], [array])
 
 
-@pytest.mark.parametrize("data", [object(), (1, 2), np.int64(1), np.array([None])], ids=repr)
+@pytest.mark.parametrize(
+    "data", [object(), (1, 2), np.int64(1), np.array([None])], ids=["object", "tuple", "scalar", "array"]
+)
 def test_anything_else_is_no_plain_data(data):
     with pytest.raises(TypeError):
         to_json(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -122,7 +123,7 @@ def reader_plan(op: str, saved: SavedElements, reader_func: Callable[..., Any] |
     if reader_func is None and len(shards) == 1:
         return shards[0]
     datasets = list(map(dataset_of, shards))
-    listed = Elements(Chunk(LEAF, len(datasets), [datasets]), lambda: DatasetSpec(saved.spec))
+    listed = Elements(Chunk(LEAF, len(datasets), [datasets]), partial(DatasetSpec, saved.spec))
     if reader_func is None:
         return Interleave(listed, _itself, DEFAULT_CYCLE_LENGTH, 1)
     result = reader_func(dataset_of(listed))

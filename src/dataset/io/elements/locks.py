@@ -81,7 +81,9 @@ class LockFile:
 def holder_of(path: str) -> str:
     """Who holds a lock, as far as the file says."""
     with _guard:
-        if os.path.realpath(path) in _held:  # reading and closing the file would let go of the system's lock
+        if (
+            _held.get(os.path.realpath(path)) == os.getpid()
+        ):  # reading and closing the file would let go of the system's lock
             return "another iterator of this process"
     with contextlib.suppress(OSError):
         return Path(path).read_text().strip() or "a process"

@@ -42,6 +42,9 @@ class SavedElements:
         """The plans of the shards, in order."""
         return [SavedShard(self, number) for number in range(len(self.metadata.shards))]
 
+    def __reduce__(self) -> tuple[type[SavedElements], tuple[Any, ...]]:
+        return type(self), (self.path, self.metadata, self.spec)  # so that a copy is known, too
+
     def __repr__(self) -> str:
         return f"SavedElements({self.identity})"
 
