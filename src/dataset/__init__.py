@@ -16,7 +16,7 @@ What users write is in dataset.py. A plan (plan/) is made of ops (ops/, io/), re
 from dataset import io
 from dataset.dataset import Dataset, TFRecordDataset
 from dataset.errors import ClosedError, DataLossError, DatasetError, ParseError, SpecError, StateError
-from dataset.options import AUTOTUNE, OptimizationOptions, Options
+from dataset.options import AUTOTUNE, AutotuneOptions, OptimizationOptions, Options, ThreadingOptions
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.spec import DatasetSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor
@@ -30,6 +30,7 @@ __all__ = [
     "AUTOTUNE",
     "INFINITE_CARDINALITY",
     "UNKNOWN_CARDINALITY",
+    "AutotuneOptions",
     "ClosedError",
     "DataLossError",
     "Dataset",
@@ -47,6 +48,7 @@ __all__ = [
     "StateError",
     "TFRecordDataset",
     "TensorSpec",
+    "ThreadingOptions",
     "io",
     "set_random_seed",
     "vectorized",

@@ -7,7 +7,7 @@ values are NumPy's.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -23,36 +23,53 @@ from dataset.io.list_files import ListFiles, matching_files
 from dataset.io.tfrecord_dataset import TFRecord
 from dataset.ops.batch import Batch
 from dataset.ops.cache import Cache
+from dataset.ops.choose_from_datasets import ChooseFromDatasets
 from dataset.ops.concatenate import Concatenate
+from dataset.ops.counter import Counter
 from dataset.ops.enumerate import Enumerate
 from dataset.ops.filter import Filter
 from dataset.ops.flat_map import FlatMap
 from dataset.ops.generator import Generator, signature_of
+from dataset.ops.get_single_element import get_single_element
+from dataset.ops.ignore_errors import IgnoreErrors
 from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.ops.map import Map
 from dataset.ops.padded_batch import PaddedBatch
 from dataset.ops.prefetch import Prefetch
+from dataset.ops.ragged_batch import RaggedBatch
+from dataset.ops.random import Random
+from dataset.ops.random_map import RandomMap
 from dataset.ops.range import Range
+from dataset.ops.rebatch import Rebatch
 from dataset.ops.reduce import reduce
+from dataset.ops.rejection_resample import rejection_resample_plan
 from dataset.ops.repeat import Repeat
+from dataset.ops.sample_from_datasets import sample_plan
+from dataset.ops.scan import Scan
+from dataset.ops.select import Select
 from dataset.ops.shard import Shard
 from dataset.ops.shuffle import Shuffle
 from dataset.ops.skip import Skip
+from dataset.ops.sparse_batch import SparseBatch
 from dataset.ops.take import Take
+from dataset.ops.take_while import TakeWhile
 from dataset.ops.tensor_slices import TensorSlices
 from dataset.ops.tensors import Tensors
 from dataset.ops.unbatch import Unbatch
+from dataset.ops.unique import Unique
 from dataset.ops.with_options import WithOptions, options_of
 from dataset.ops.zip import Zip
 from dataset.optimize.driver import Optimized, optimize
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from dataset.plan.checks import require_parallelism
+from dataset.plan.checks import require_parallelism, require_plan, require_plans
 from dataset.plan.explain import draw
+from dataset.plan.fingerprint import content_fingerprint
 from dataset.plan.nested import datasets_are_made_by
 from dataset.plan.node import Node
 from dataset.plan.structure import structure_of
 from dataset.runtime.iterator import DatasetIterator
+from dataset.runtime.random_access import element_at
 
 __all__ = ["Dataset", "TFRecordDataset"]
 
@@ -188,6 +205,51 @@ class Dataset(Generic[T_co]):
         return Dataset(Range(start, stop, step, output_type, name=name))
 
     @staticmethod
+    def counter(
+        start: Any = 0, step: Any = 1, dtype: npt.DTypeLike = np.int64, name: str | None = None
+    ) -> Dataset[Any]:
+        """A dataset of numbers at equal steps, without end.
+
+        The numbers are added up in ``dtype``: integers wrap around at its ends, floats round at each step.
+
+        Args:
+            start: the first number.
+            step: what each next number is more.
+            dtype: integers, floats or complex numbers. Default int64.
+            name: a label.
+
+        Raises:
+            TypeError: if ``dtype`` is not numeric, or a number is not one for it.
+            ValueError: if an int does not fit into 64 bits.
+
+        >>> [int(x) for x in Dataset.counter(start=10, step=5).take(3)]
+        [10, 15, 20]
+        """
+        return Dataset(Counter(start, step, dtype, name=name))
+
+    @staticmethod
+    def random(
+        seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+    ) -> Dataset[Any]:
+        """A dataset of random integers without end: int64, from 0 to 2**32 - 1.
+
+        Args:
+            seed: makes them repeatable: a dataset built again gives the same numbers.
+            rerandomize_each_iteration: whether each epoch and each new iterator gets other numbers. By default every
+                pass over one dataset gives the same, even without a seed.
+            name: a label.
+
+        Raises:
+            TypeError: if ``seed`` is no int, or ``rerandomize_each_iteration`` no bool.
+
+        >>> numbers = Dataset.random(seed=1).take(3)
+        >>> list(numbers) == list(numbers)
+        True
+        """
+        again = False if rerandomize_each_iteration is None else rerandomize_each_iteration
+        return Dataset(Random(seed, again, name=name))
+
+    @staticmethod
     def list_files(
         file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
     ) -> Dataset[bytes]:
@@ -257,8 +319,8 @@ class Dataset(Generic[T_co]):
         """A dataset of elements side by side; it ends with the shortest.
 
         Args:
-            *args: datasets, or one nested structure of datasets.
-            datasets: the same by name, instead of ``args``.
+            *args: datasets, or one nested structure of datasets: a dataset alone keeps its elements as they are.
+            datasets: that structure by name, instead of ``args``.
             name: a label.
 
         Raises:
@@ -270,7 +332,7 @@ class Dataset(Generic[T_co]):
         """
         if (datasets is None) == (not args):
             raise TypeError("zip(): give datasets, either as arguments or as datasets=, not both")
-        nested = args if args and (len(args) > 1 or isinstance(args[0], Dataset)) else args[0] if args else datasets
+        nested = args if len(args) > 1 else args[0] if args else datasets
         structure = structure_of(nested)
         sources = structure.flatten(nested)
         if not sources:
@@ -280,6 +342,77 @@ class Dataset(Generic[T_co]):
                 hint = "; a list is data, use a tuple" if isinstance(source, list) else ""
                 raise TypeError(f"zip(): expected a Dataset, got {source!r} of type {type(source).__name__}{hint}")
         return Dataset(Zip(structure, tuple(source.plan for source in sources), name=name))
+
+    @staticmethod
+    def choose_from_datasets(
+        datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = True, name: str | None = None
+    ) -> Dataset[Any]:
+        """A dataset of elements from several datasets, in the order of given choices.
+
+        Args:
+            datasets: a list of datasets with elements of the same structure and dtypes.
+            choice_dataset: a dataset of int64 scalars: from which of ``datasets`` the next element comes.
+            stop_on_empty_dataset: whether to end when a dataset that is chosen has ended; else such choices are passed
+                by, until the choices or all datasets have ended.
+            name: a label.
+
+        Raises:
+            TypeError: if something is no Dataset, or the elements do not go together.
+            ValueError: if there are no datasets; while iterating, in the place of a choice that is out of range.
+
+        >>> letters = Dataset.from_tensor_slices(["a", "b"])
+        >>> digits = Dataset.from_tensor_slices(["1", "2"])
+        >>> choices = Dataset.from_tensor_slices([0, 1, 1, 0])
+        >>> list(Dataset.choose_from_datasets([letters, digits], choices))
+        [b'a', b'1', b'2', b'b']
+        """
+        sources = require_plans("choose_from_datasets", "datasets", datasets)
+        choices = require_plan("choose_from_datasets", "choice_dataset", choice_dataset)
+        return Dataset(ChooseFromDatasets(sources, stop_on_empty_dataset, choices, name=name))
+
+    @staticmethod
+    def sample_from_datasets(
+        datasets: Any,
+        weights: Any = None,
+        seed: int | None = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+        *,
+        exact: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """A dataset of elements from several datasets, mixed at random, or in exact shares.
+
+        Each dataset keeps its own order. With ``exact``, which tf.data does not have, nothing is left to chance: after
+        any n elements, each dataset has given its share of n to within one element (the quota method of Balinski and
+        Young, 1975). Weights then count as the decimal numbers that they are written as.
+
+        Args:
+            datasets: a list of datasets with elements of the same structure and dtypes.
+            weights: a number for each dataset, in any proportion; or a dataset of such vectors, one for each element.
+                A dataset of weight 0 is left out. Default, all equal.
+            seed: makes the order repeatable.
+            stop_on_empty_dataset: whether to end with the first dataset that ends; else the others go on, in the
+                proportion of their weights.
+            rerandomize_each_iteration: whether each epoch and each new iterator gets another order. By default every
+                pass over one dataset has the same.
+            exact: whether to keep exactly to the shares.
+            name: a label.
+
+        Raises:
+            TypeError: if something is no Dataset, the elements do not go together, or weights are no numbers.
+            ValueError: if there are no datasets; if weights are negative, not finite or too few; if ``exact`` comes
+                with a seed or with weights that vary.
+
+        >>> ones, twos = Dataset.from_tensors(1).repeat(), Dataset.from_tensors(2).repeat()
+        >>> mixed = Dataset.sample_from_datasets([ones, twos], weights=[0.75, 0.25], exact=True)
+        >>> [int(x) for x in mixed.take(8)]
+        [1, 1, 1, 2, 1, 1, 1, 2]
+        """
+        plan = sample_plan(
+            datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration, exact=exact, name=name
+        )
+        return Dataset(plan)
 
     # Transformations, element by element
 
@@ -311,6 +444,87 @@ class Dataset(Generic[T_co]):
         """
         require_parallelism("map", num_parallel_calls, deterministic)
         return Dataset(Map(self._plan, map_func, name=name))
+
+    def random_map(
+        self,
+        map_func: Callable[..., S],
+        seed: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[S]:
+        """Each element through a function that draws random numbers, such as an augmentation. tf.data has none.
+
+        The function gets a generator of its own for each element. What it draws depends on the seed, the epoch and the
+        position of the element, and on nothing else: not on how many elements are made at a time or in parallel, nor on
+        where the iteration was resumed. Each epoch and each new iterator draws other numbers, and a pipeline built
+        again draws the same sequence of them.
+
+        Args:
+            map_func: takes a ``np.random.Generator`` and an element as ``map`` passes it, returns an element.
+            seed: makes the draws repeatable; without one, ``set_random_seed`` does.
+            num_parallel_calls: the most calls at once; None, a count, or AUTOTUNE. Calls are made one at a time today,
+                which keeps within any bound.
+            deterministic: whether to keep the order; it is kept today in any case.
+            name: a label.
+
+        Raises:
+            TypeError: if ``map_func`` cannot be called, or takes whole columns; if ``seed`` is no int.
+
+        >>> def flip(rng, image):
+        ...     return image[:, ::-1] if rng.random() < 0.5 else image
+        >>> images = Dataset.from_tensors([[1, 2, 3]]).repeat(3).random_map(flip, seed=0)
+        >>> [image.tolist() for image in images]
+        [[[1, 2, 3]], [[3, 2, 1]], [[1, 2, 3]]]
+        """
+        require_parallelism("random_map", num_parallel_calls, deterministic)
+        return Dataset(RandomMap(self._plan, map_func, seed, name=name))
+
+    def scan(
+        self, initial_state: Any, scan_func: Callable[[Any, Any], tuple[Any, S]], name: str | None = None
+    ) -> Dataset[S]:
+        """Each element through a function that carries a state from one to the next.
+
+        An exception, of the function or of the input, leaves the state as it was. The function may change arrays of the
+        state in place; what it has changed before it raises stays changed.
+
+        Args:
+            initial_state: an element; the state for the first element of each pass.
+            scan_func: takes the state and an element (a tuple as one argument), returns a pair of the next state, in
+                which only shapes may be others, and the element to put out.
+            name: a label.
+
+        Raises:
+            TypeError: if ``scan_func`` cannot be called, or takes whole columns.
+            SpecError: while iterating, if it returns no pair, or another structure or dtype than the state has.
+
+        >>> sums = Dataset.range(1, 5).scan(np.int64(0), lambda total, x: (total + x, total + x))
+        >>> [int(x) for x in sums]
+        [1, 3, 6, 10]
+        """
+        return Dataset(Scan(self._plan, initial_state, scan_func, name=name))
+
+    def select(self, *keys: Any, name: str | None = None) -> Dataset[Any]:
+        """Some parts of each element, like ``operator.itemgetter``. tf.data has none; it says ``map`` with a lambda.
+
+        Unlike such a function it is never called for an element: columns are left out, which costs nothing.
+
+        Args:
+            *keys: keys of a dict, positions in a tuple, names of fields of a named tuple, dataclass or attrs class. One
+                key gives the part itself, several a tuple of parts in the order given.
+            name: a label.
+
+        Raises:
+            TypeError: if no key is given.
+            ValueError: if there is no such key; while iterating, a SpecError, where only running tells the keys.
+
+        >>> people = Dataset.from_tensors({"name": "Ada", "born": 1815, "died": 1852})
+        >>> next(iter(people.select("name")))
+        b'Ada'
+        >>> next(iter(people.select("died", "born")))
+        (np.int64(1852), np.int64(1815))
+        """
+        return Dataset(Select(self._plan, keys, name=name))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset[T_co]:
         """The elements for which a function returns True.
@@ -418,6 +632,22 @@ class Dataset(Generic[T_co]):
         """
         return Dataset(Take(self._plan, count, name=name))
 
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset[T_co]:
+        """The elements before the first for which a function returns False.
+
+        Args:
+            predicate: takes an element as ``map`` passes it, returns a bool. It is not called behind the first False.
+            name: a label.
+
+        Raises:
+            TypeError: if ``predicate`` cannot be called.
+            SpecError: while iterating, if it returns anything but a bool.
+
+        >>> [int(x) for x in Dataset.range(100).take_while(lambda x: x * x < 20)]
+        [0, 1, 2, 3, 4]
+        """
+        return Dataset(TakeWhile(self._plan, predicate, name=name))
+
     def skip(self, count: int, name: str | None = None) -> Dataset[T_co]:
         """All but the first elements.
 
@@ -447,6 +677,39 @@ class Dataset(Generic[T_co]):
         [1, 4, 7]
         """
         return Dataset(Shard(self._plan, num_shards, index, name=name))
+
+    def unique(self, name: str | None = None) -> Dataset[T_co]:
+        """Each element once, where it comes first.
+
+        Elements are equal if they have the same dtypes, shapes and values; NaN equals NaN. What has been seen is kept
+        in memory, and in a saved state.
+
+        Args:
+            name: a label.
+
+        Raises:
+            SpecError: while iterating, if an element holds an object without a hash.
+
+        >>> [int(x) for x in Dataset.from_tensor_slices([3, 1, 3, 2, 1]).unique()]
+        [3, 1, 2]
+        """
+        return Dataset(Unique(self._plan, name=name))
+
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset[T_co]:
+        """The elements that do not fail. Interrupts come out.
+
+        Where 100,000 elements in a row have failed, the last error comes out, because the input may go on like that
+        without end.
+
+        Args:
+            log_warning: whether to log each error, with where it comes from, to the logger ``dataset``.
+            name: a label.
+
+        >>> numbers = Dataset.from_tensor_slices([1, 0, 4]).map(lambda x: 8 // int(x))
+        >>> [int(x) for x in numbers.ignore_errors()]
+        [8, 2]
+        """
+        return Dataset(IgnoreErrors(self._plan, log_warning, name=name))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
         """The dataset several times over. Each pass runs it anew, with another order where it is shuffled.
@@ -485,6 +748,38 @@ class Dataset(Generic[T_co]):
         [0, 1, 2, 3, 4]
         """
         return Dataset(Shuffle(self._plan, buffer_size, seed, reshuffle_each_iteration, name=name))
+
+    def rejection_resample(
+        self,
+        class_func: Callable[..., Any],
+        target_dist: Any,
+        initial_dist: Any = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[tuple[Any, T_co]]:
+        """Elements dropped or repeated so that classes come in wanted shares, each element as (class, element).
+
+        The data are read in up to three passes side by side, and ``class_func`` is called in each.
+
+        Args:
+            class_func: takes an element as ``map`` passes it, returns its class, an int from 0 on.
+            target_dist: the share wanted of each class.
+            initial_dist: the share that each class has in the data. Default, estimated from what has been read.
+            seed: makes the choice repeatable.
+            name: a label.
+
+        Raises:
+            TypeError: if ``class_func`` cannot be called, or a distribution is no vector of numbers.
+            ValueError: if a distribution does not add up to 1, or asks for what is not there; while iterating, in the
+                place of an element whose class is out of range.
+
+        >>> numbers = Dataset.range(10_000)  # one in ten is of class 1
+        >>> even = numbers.rejection_resample(lambda x: int(x % 10 == 0), [0.5, 0.5], [0.9, 0.1], seed=1)
+        >>> classes = [label for label, number in even]
+        >>> bool(0.45 < np.mean(classes) < 0.55)
+        True
+        """
+        return Dataset(rejection_resample_plan(self._plan, class_func, target_dist, initial_dist, seed, name))
 
     # Batches
 
@@ -546,6 +841,75 @@ class Dataset(Generic[T_co]):
         """
         node = PaddedBatch(self._plan, batch_size, drop_remainder, padded_shapes, padding_values, name=name)
         return Dataset(node)
+
+    def ragged_batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        row_splits_dtype: npt.DTypeLike = np.int64,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Batches of components of different sizes, as RaggedTensors.
+
+        A component is dense, as from ``batch``, where ``element_spec`` has its whole shape. Of a component with unknown
+        dimensions the last unknown one and all before it are ragged; behind a ``map``, whose spec only running tells,
+        all dimensions are. RaggedTensors are stacked as they are, and keep their row splits.
+
+        Args:
+            batch_size: elements in a batch.
+            drop_remainder: whether to leave out a last batch that is not full.
+            row_splits_dtype: of the RaggedTensors made of dense components: int32 or int64.
+            name: a label.
+
+        Raises:
+            ValueError: if ``batch_size`` is less than 1, or ``row_splits_dtype`` another dtype.
+            SpecError: while iterating, if elements of a batch differ in structure, dtype, rank or inner shape.
+
+        >>> next(iter(Dataset.range(1, 4).map(lambda n: np.full(n, n)).ragged_batch(3)))
+        RaggedTensor([[1], [2, 2], [3, 3, 3]], dtype=int64)
+        """
+        return Dataset(RaggedBatch(self._plan, batch_size, drop_remainder, row_splits_dtype, name=name))
+
+    def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> Dataset[Any]:
+        """Batches of one dense component of different sizes, as SparseTensors. Every cell is stored, zeros too.
+
+        Args:
+            batch_size: elements in a batch; the last may have fewer.
+            row_shape: room for one element; None for the largest in the batch.
+            name: a label.
+
+        Raises:
+            TypeError: if elements are more than one component, or are ragged or sparse.
+            ValueError: if ``batch_size`` is less than 1, or ``row_shape`` does not go with the elements.
+            SpecError: while iterating, if an element is larger than ``row_shape``, or has another rank.
+
+        >>> batch = next(iter(Dataset.range(1, 4).map(lambda n: np.full(n, n)).sparse_batch(3, row_shape=[4])))
+        >>> batch.to_dense()
+        array([[1, 0, 0, 0],
+               [2, 2, 0, 0],
+               [3, 3, 3, 0]])
+        """
+        return Dataset(SparseBatch(self._plan, batch_size, row_shape=row_shape, name=name))
+
+    def rebatch(
+        self, batch_size: int | Sequence[int], drop_remainder: bool = False, name: str | None = None
+    ) -> Dataset[Any]:
+        """Batches of other sizes: what ``unbatch().batch(batch_size)`` gives, at the cost of slices.
+
+        Args:
+            batch_size: rows in a batch; of several sizes, each in turn, from the start again. A batch of 0 is empty.
+            drop_remainder: whether to leave out a last batch that is not full.
+            name: a label.
+
+        Raises:
+            TypeError: if ``batch_size`` holds anything but ints.
+            ValueError: if it is negative or all 0, or components are scalars.
+            SpecError: while iterating, if components differ in the number of rows, or the rows of a batch in shape.
+
+        >>> [batch.tolist() for batch in Dataset.range(7).batch(4).rebatch([3, 0, 1])]
+        [[0, 1, 2], [], [3], [4, 5, 6], []]
+        """
+        return Dataset(Rebatch(self._plan, batch_size, drop_remainder, name=name))
 
     def unbatch(self, name: str | None = None) -> Dataset[Any]:
         """The rows of each element, one by one.
@@ -688,6 +1052,20 @@ class Dataset(Generic[T_co]):
 
     # What it gives
 
+    def get_single_element(self, name: str | None = None) -> T_co:
+        """The element of a dataset of one element; the way to run a pipeline on a single thing.
+
+        Args:
+            name: a label.
+
+        Raises:
+            ValueError: if there is no element, or more than one.
+
+        >>> Dataset.from_tensors([1, 2]).map(lambda x: x * 10).get_single_element()
+        array([10, 20])
+        """
+        return cast("T_co", get_single_element(self._plan, iter(self), name))
+
     def reduce(self, initial_state: S, reduce_func: Callable[[S, Any], S], name: str | None = None) -> S:
         """Run through all elements and combine them into one value.
 
@@ -750,6 +1128,23 @@ class Dataset(Generic[T_co]):
     def __iter__(self) -> DatasetIterator[T_co]:
         return DatasetIterator(self._optimized.plan)
 
+    def __getitem__(self, index: int) -> T_co:
+        """Element ``index``, made without those before it; from the end where it is negative.
+
+        Works where every op can go to a place: on arrays and ``range``, and through ``map``, ``batch``, ``zip``,
+        ``enumerate``, ``take``, ``skip``, ``shard``, ``repeat``, ``concatenate`` and the like. An element that fails
+        counts like any other. It opens the pipeline each time, which takes some tens of microseconds.
+
+        Raises:
+            TypeError: if ``index`` is no int, or an op, which is named, must run from its start.
+            IndexError: if there is no such element.
+
+        >>> Dataset.range(1000).map(lambda x: x * x).batch(100)[3][:4]
+        array([90000, 90601, 91204, 91809])
+        """
+        element: T_co = element_at(self._plan, index)
+        return element
+
     @property
     def element_spec(self) -> Any:
         """What an element is: its structure, with a TensorSpec for each component.
@@ -780,6 +1175,22 @@ class Dataset(Generic[T_co]):
     def __bool__(self) -> bool:
         return True  # as in tf.data: asking whether there is a dataset must not ask for its length
 
+    def fingerprint(self) -> np.uint64:
+        """A number for what the dataset gives: equal for pipelines that are built alike, also in other processes.
+
+        It goes over ops, parameters, seeds, the data of in-memory arrays, and the code of functions with what they
+        capture. What functions read elsewhere, and the content of files, does not count. Another version of Python may
+        give another number.
+
+        >>> def make(factor):
+        ...     return Dataset.range(3).map(lambda x: x * factor)
+        >>> bool(make(2).fingerprint() == make(2).fingerprint())
+        True
+        >>> bool(make(2).fingerprint() == make(3).fingerprint())
+        False
+        """
+        return np.uint64(content_fingerprint(self._plan))
+
     def explain(self) -> str:
         """The plan as it will run, as a tree with the last operation on top, and the rewritings that were made.
 
@@ -790,14 +1201,16 @@ class Dataset(Generic[T_co]):
         rewritten:
           noop_elimination: take(-1) from ...
         """
-        optimized = self._optimized
-        tree = draw(optimized.plan)
-        if not optimized.fired:
-            return tree
-        return "\n".join([tree, "", "rewritten:", *(f"  {fired}" for fired in optimized.fired)])
+        name = self.options().dataset_name
+        lines = [f"{name}:"] if name else []
+        lines.append(draw(self._optimized.plan))
+        if self._optimized.fired:
+            lines += ["", "rewritten:", *(f"  {fired}" for fired in self._optimized.fired)]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self._plan.located()}>"
+        name = self.options().dataset_name
+        return f"<{type(self).__name__}{f' {name!r}' if name else ''}: {self._plan.located()}>"
 
 
 datasets_are_made_by(Dataset)

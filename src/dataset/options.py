@@ -1,4 +1,8 @@
-"""Settings of a pipeline, and the constant that leaves a number to the library. Values only."""
+"""Settings of a pipeline, and the constant that leaves a number to the library. Values only.
+
+The names are those of ``tf.data.Options``. What tf.data has and this library has no use for is refused with the reason,
+because a setting that is accepted and does nothing would be a lie.
+"""
 
 from __future__ import annotations
 
@@ -11,56 +15,88 @@ AUTOTUNE = -1
 
 
 class _Settings:
-    """Named fields, None where not set; unknown names are refused, and a frozen object cannot be changed."""
+    """Named fields, None where not set; unknown names are refused, and a frozen object cannot be changed.
 
-    _defaults: ClassVar[dict[str, Any]]
+    A subclass lists its fields with the type of each: bool, int for a count, str, or another subclass, which nests.
+    """
+
+    _types: ClassVar[dict[str, Any]]
+    _aliases: ClassVar[dict[str, str]] = {}
+    """tf.data's older names of fields."""
+    _refused: ClassVar[dict[str, str]] = {}
+    """tf.data's fields that are not here, and what to do instead."""
     _frozen: bool
 
     def __init__(self) -> None:
         object.__setattr__(self, "_frozen", False)
-        for name, value in self._defaults.items():
-            object.__setattr__(self, name, value() if isinstance(value, type) else value)
+        for name, kind in self._types.items():
+            object.__setattr__(self, name, kind() if _nests(kind) else None)
+
+    def __getattr__(self, name: str) -> Any:
+        """What is no field: an older name, or a mistake."""
+        if name in self._aliases:
+            return getattr(self, self._aliases[name])
+        if name.startswith("__"):  # asked for by copy and pickle
+            raise AttributeError(name)
+        raise AttributeError(self._unknown(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._defaults:
-            close = difflib.get_close_matches(name, self._defaults, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(sorted(self._defaults))}"
-            raise AttributeError(f"{type(self).__name__} has no option {name!r}; {hint}")
+        name = self._aliases.get(name, name)
+        if name not in self._types:
+            raise AttributeError(self._unknown(name))
         if self._frozen:
             raise ValueError(
                 f"these options belong to a dataset and cannot be changed: set {name!r} on a new Options()"
             )
-        self._check(name, value)
-        object.__setattr__(self, name, value)
+        object.__setattr__(self, name, self._checked(name, value))
 
-    def _check(self, name: str, value: Any) -> None:
-        nested = self._defaults[name]
-        if isinstance(nested, type):
-            if not isinstance(value, nested):
-                raise TypeError(f"{type(self).__name__}.{name} must be {nested.__name__}, got {value!r}")
-        elif value is not None and not isinstance(value, bool):
-            raise TypeError(f"{type(self).__name__}.{name} must be True, False or None, got {value!r}")
+    def _unknown(self, name: str) -> str:
+        if name in self._refused:
+            return (
+                f"{type(self).__name__}.{name} is an option of tf.data that has no meaning here: {self._refused[name]}"
+            )
+        close = difflib.get_close_matches(name, [*self._types, *self._aliases], n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(sorted(self._types))}"
+        return f"{type(self).__name__} has no option {name!r}; {hint}"
+
+    def _checked(self, name: str, value: Any) -> Any:
+        kind = self._types[name]
+        if value is None and not _nests(kind):
+            return None
+        if kind is int:
+            if isinstance(value, bool) or not hasattr(value, "__index__"):
+                raise TypeError(f"{type(self).__name__}.{name} must be an int or None, got {value!r}")
+            if value.__index__() < 0:
+                raise ValueError(f"{type(self).__name__}.{name} must be at least 0, got {value!r}")
+            return value.__index__()
+        if not isinstance(value, kind):
+            wanted = kind.__name__ if _nests(kind) else f"{'True, False' if kind is bool else 'text'} or None"
+            raise TypeError(f"{type(self).__name__}.{name} must be {wanted}, got {value!r}")
+        return value
 
     def names(self) -> list[str]:
         """The names of the options."""
-        return list(self._defaults)
+        return list(self._types)
 
     def merge(self, other: Self) -> Self:
-        """A copy of these settings in which those that ``other`` sets take precedence."""
-        merged = copy.deepcopy(self)
-        object.__setattr__(merged, "_frozen", False)
-        for name in self._defaults:
+        """A copy of these settings in which those that ``other`` sets take precedence.
+
+        Raises:
+            TypeError: if ``other`` is of another class.
+        """
+        if type(other) is not type(self):
+            raise TypeError(f"{type(self).__name__}.merge(): expected {type(self).__name__}, got {other!r}")
+        merged = type(self)()
+        for name in self._types:
             mine, theirs = getattr(self, name), getattr(other, name)
-            if isinstance(mine, _Settings):
-                setattr(merged, name, mine.merge(theirs))
-            elif theirs is not None:
-                setattr(merged, name, theirs)
+            value = mine.merge(theirs) if isinstance(mine, _Settings) else mine if theirs is None else theirs
+            object.__setattr__(merged, name, value)
         return merged
 
     def freeze(self) -> Self:
         """A copy that cannot be changed."""
         frozen = copy.deepcopy(self)
-        for name in self._defaults:
+        for name in self._types:
             value = getattr(frozen, name)
             if isinstance(value, _Settings):
                 object.__setattr__(frozen, name, value.freeze())
@@ -70,33 +106,92 @@ class _Settings:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self._defaults)
+        return all(getattr(self, name) == getattr(other, name) for name in self._types)
 
     __hash__ = None  # type: ignore[assignment]  # can be changed
 
     def __repr__(self) -> str:
-        given = {name: getattr(self, name) for name in self._defaults}
-        unset = [None, *(nested() for nested in self._defaults.values() if isinstance(nested, type))]
+        given = {name: getattr(self, name) for name in self._types}
+        unset = [None, *(kind() for kind in self._types.values() if _nests(kind))]
         shown = ", ".join(f"{name}={value!r}" for name, value in given.items() if value not in unset)
         return f"{type(self).__name__}({shown})"
+
+
+def _nests(kind: type[Any]) -> bool:
+    return issubclass(kind, _Settings)
+
+
+class AutotuneOptions(_Settings):
+    """What ``AUTOTUNE`` may use. None means the default.
+
+    Attributes:
+        enabled: whether numbers given as ``AUTOTUNE`` may change while a pipeline runs. Today they stand for fixed
+            numbers, which keeps within any budget of cores; the docstrings of the methods say which.
+        cpu_budget: the most cores to be busy with the work of ops whose parallelism is ``AUTOTUNE``; calls are made one
+            at a time today.
+    """
+
+    _types: ClassVar[dict[str, Any]] = {"enabled": bool, "cpu_budget": int}
+    _refused: ClassVar[dict[str, str]] = {
+        "ram_budget": "buffers have the sizes that were given, and prefetch(AUTOTUNE) holds 2 elements",
+        "autotune_algorithm": "there is one way of tuning; leave it out",
+        "initial_parallelism": "leave it out, or give num_parallel_calls a number",
+        "min_parallelism": "leave it out, or give num_parallel_calls a number",
+    }
+    enabled: bool | None
+    cpu_budget: int | None
+
+
+class ThreadingOptions(_Settings):
+    """Bounds on threads. None, and 0, mean no bound.
+
+    Attributes:
+        private_threadpool_size: the most threads that call the functions of parallel ops. Calls are made one at a time
+            today, which keeps within any bound; the thread of a ``prefetch`` does not count, as in tf.data.
+        max_intra_op_parallelism: the most threads that one step of the library's own work uses, such as parsing a
+            batch; it is 1 today.
+    """
+
+    _types: ClassVar[dict[str, Any]] = {"private_threadpool_size": int, "max_intra_op_parallelism": int}
+    private_threadpool_size: int | None
+    max_intra_op_parallelism: int | None
+
+
+_NO_SUCH_RULE = "this rewriting is not made; leave it out"
 
 
 class OptimizationOptions(_Settings):
     """Which rewritings of the plan are made. None means the default, which is on.
 
     Attributes:
-        enabled: False switches all of them off.
+        enabled: False switches all of them off; tf.data's name for it, ``apply_default_optimizations``, works, too.
         noop_elimination: leave out operations that do nothing, such as ``take(-1)``.
         shuffle_before_gather: shuffle the indices of in-memory arrays, and take the rows afterwards.
         map_vectorization: run simple arithmetic functions on whole columns.
     """
 
-    _defaults: ClassVar[dict[str, Any]] = {
-        "enabled": None,
-        "noop_elimination": None,
-        "shuffle_before_gather": None,
-        "map_vectorization": None,
+    _types: ClassVar[dict[str, Any]] = {
+        "enabled": bool,
+        "noop_elimination": bool,
+        "shuffle_before_gather": bool,
+        "map_vectorization": bool,
     }
+    _aliases: ClassVar[dict[str, str]] = {"apply_default_optimizations": "enabled"}
+    _refused: ClassVar[dict[str, str]] = dict.fromkeys(
+        [
+            "filter_fusion",
+            "filter_parallelization",
+            "inject_prefetch",
+            "map_and_batch_fusion",
+            "map_and_filter_fusion",
+            "map_fusion",
+            "map_parallelization",
+            "parallel_batch",
+            "seq_interleave_prefetch",
+            "shuffle_and_repeat_fusion",
+        ],
+        _NO_SUCH_RULE,
+    )
     enabled: bool | None
     noop_elimination: bool | None
     shuffle_before_gather: bool | None
@@ -110,10 +205,16 @@ class OptimizationOptions(_Settings):
 class Options(_Settings):
     """Settings for ``Dataset.with_options``; they hold for the whole pipeline, and later ones win.
 
+    Where datasets with different settings are joined, the later argument wins. tf.data's older names
+    ``experimental_deterministic``, ``experimental_optimization`` and ``experimental_threading`` mean the same fields.
+
     Attributes:
         deterministic: whether order must be kept where work runs in parallel. Today every op keeps it, whatever this
             says.
+        dataset_name: a name for the whole pipeline, which ``repr`` and ``explain()`` show.
+        autotune: see AutotuneOptions.
         optimization: see OptimizationOptions.
+        threading: see ThreadingOptions.
 
     >>> options = Options()
     >>> options.optimization.enabled = False
@@ -125,6 +226,29 @@ class Options(_Settings):
     AttributeError: Options has no option 'determinstic'; did you mean 'deterministic'?
     """
 
-    _defaults: ClassVar[dict[str, Any]] = {"deterministic": None, "optimization": OptimizationOptions}
+    _types: ClassVar[dict[str, Any]] = {
+        "deterministic": bool,
+        "dataset_name": str,
+        "autotune": AutotuneOptions,
+        "optimization": OptimizationOptions,
+        "threading": ThreadingOptions,
+    }
+    _aliases: ClassVar[dict[str, str]] = {
+        "experimental_deterministic": "deterministic",
+        "experimental_optimization": "optimization",
+        "experimental_threading": "threading",
+    }
+    _refused: ClassVar[dict[str, str]] = {
+        "experimental_distribute": "nothing is split between workers by itself; use shard()",
+        "experimental_external_state_policy": "functions are plain Python and keep what state they like",
+        "experimental_service": "there is no data service",
+        "experimental_slack": "use prefetch() at the end of the pipeline",
+        "experimental_symbolic_checkpoint": "iterators have state_dict() and load_state_dict()",
+        "experimental_warm_start": "an iterator starts its work at the first next()",
+        "framework_type": "it labels TensorFlow's own statistics; use dataset_name",
+    }
     deterministic: bool | None
+    dataset_name: str | None
+    autotune: AutotuneOptions
     optimization: OptimizationOptions
+    threading: ThreadingOptions

@@ -110,7 +110,7 @@ def test_stacks_rows_of_source_arrays_of_every_dtype():
         check_operator(lambda rows=rows: Dataset.from_tensor_slices(rows).batch(3), [rows[:3], rows[3:]])
     ragged = RaggedTensor.from_rows([[1], [2, 3], []])
     (batch,) = Dataset.from_tensor_slices({"r": ragged, "n": [1, 2, 3]}).filter(lambda e: len(e["r"]) == 1).batch(5)
-    assert_elements_equal([batch], [{"r": np.array([[1]]), "n": np.array([1])}])
+    assert_elements_equal([batch], [{"r": RaggedTensor([1], [0, 1]), "n": np.array([1])}])
 
 
 def test_knows_spec_and_cardinality():
@@ -140,7 +140,9 @@ def test_knows_spec_and_cardinality():
         ([1, "a", 2], "element 1"),
         ([b"a", np.array([b"a"], object), b"c"], "element 1"),
         ([RaggedTensor([1], [0, 1]), np.array([1]), np.array([1])], "element 1"),
-        ([SparseTensor([[0]], [1], [3]), SparseTensor([[0]], [1], [4]), SparseTensor([[0]], [1], [4])], "shape"),
+        ([SparseTensor([[0]], [1], [3]), SparseTensor([[0]], [1.0], [3]), SparseTensor([[0]], [1], [3])], "dtype"),
+        ([SparseTensor([[0]], [1], [3]), SparseTensor([[0, 0]], [1], [3, 1])] * 2, "rank 2 in element 1"),
+        ([RaggedTensor([1], np.array([0, 1], t)) for t in ("i8", "i4", "i4")], "row_splits dtype int32 in element 1"),
     ],
 )
 def test_elements_that_do_not_stack_are_an_error_that_names_them(values, words):
@@ -261,3 +263,35 @@ def test_refuses_arguments_of_the_wrong_type(keywords, words):
 
 def test_parallel_batches_are_the_same():
     check_operator(lambda: Dataset.range(7).batch(3, num_parallel_calls=2), batches([0, 1, 2], [3, 4, 5], [6]))
+
+
+def test_rows_of_a_ragged_tensor_become_ragged_again():
+    for splits in (np.int32, np.int64):
+        ragged = RaggedTensor(np.arange(5), np.array([0, 2, 2, 3, 5], splits))
+        rows = Dataset.from_tensor_slices(ragged)
+        check_operator(lambda rows=rows: rows.batch(3), [ragged[:3], ragged[3:]])
+        check_operator(
+            lambda rows=rows: rows.filter(lambda row: len(row) > 0).batch(9),
+            [RaggedTensor(np.arange(5), np.array([0, 2, 3, 5], splits))],
+        )
+        check_operator(lambda rows=rows: rows.batch(2).unbatch().batch(4), [ragged])
+        assert rows.batch(2).element_spec == RaggedTensorSpec((None, None), np.int64, 1, splits)
+
+
+def test_rows_of_a_ragged_tensor_that_a_function_has_seen_are_arrays():
+    rows = Dataset.from_tensor_slices(RaggedTensor(np.arange(4), [0, 2, 4])).map(lambda row: row + 1)
+    check_operator(lambda: rows.batch(2), [np.array([[1, 2], [3, 4]])])
+
+
+def test_a_batch_of_sparse_tensors_has_room_for_the_largest():
+    parts = [SparseTensor([[0, 1]], [5], [1, 2]), SparseTensor([[2, 0]], [6], [3, 1])]
+    expected = SparseTensor([[0, 0, 1], [1, 2, 0]], [5, 6], [2, 3, 2])
+    check_operator(lambda: Dataset.range(2).map(lambda i: parts[int(i)]).batch(2), [expected])
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"num_parallel_calls": 0}, {"num_parallel_calls": -2}, {"num_parallel_calls": 2.0}]
+)
+def test_refuses_a_parallelism_that_is_none(arguments):
+    with pytest.raises((TypeError, ValueError), match=r"batch\(\): num_parallel_calls must be"):
+        Dataset.range(3).batch(2, **arguments)

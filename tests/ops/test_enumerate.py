@@ -56,6 +56,16 @@ def test_knows_spec_and_cardinality():
     assert Dataset.range(3).filter(lambda x: True).enumerate().cardinality() == -2
 
 
+def test_ends_where_the_numbers_do():
+    top = 2**63 - 1
+    check_operator(
+        lambda: Dataset.range(5).repeat().enumerate(top - 2), [(np.int64(top - 2 + i), np.int64(i)) for i in range(2)]
+    )
+    for start in (top + 1, -top - 2):
+        with pytest.raises(ValueError, match=r"enumerate\(\): start must be at (most|least)"):
+            Dataset.range(3).enumerate(start)
+
+
 @pytest.mark.parametrize("start", [1.0, "0", None, True])
 def test_refuses_a_start_that_is_no_int(start):
     with pytest.raises(TypeError, match=r"enumerate\(\): start must be an int"):

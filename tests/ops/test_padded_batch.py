@@ -183,3 +183,54 @@ def test_batches_are_the_users():
         if batch.flags.writeable:
             batch[:] = 1
     assert not source.any()
+
+
+# Where tf.data has no Python numbers of its own width, or no way at all
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i4", "i8", "u1", "u8", "f2", "f4", "f8", "c8"])
+def test_a_python_number_goes_for_every_dtype_that_can_hold_it(dtype):
+    static = Dataset.from_generator(
+        lambda: [np.ones(1, dtype), np.ones(2, dtype)], output_signature=TensorSpec((None,), dtype)
+    )
+    check_operator(lambda: static.padded_batch(2, padding_values=7), [np.array([[1, 7], [1, 1]], dtype)])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"), [("i8", True), ("?", 1), ("i8", np.int32(1)), ("f4", np.float64(1)), ("f4", 1j)]
+)
+def test_a_value_of_another_dtype_is_refused(dtype, value):
+    static = Dataset.from_generator(list, output_signature=TensorSpec((None,), dtype))
+    with pytest.raises(TypeError, match=r"padding_values has .* for the element, which is not a value of dtype"):
+        static.padded_batch(2, padding_values=value)
+
+
+def test_a_component_without_room_is_named_with_its_element_and_both_shapes():
+    dataset = Dataset.range(1, 4).map(lambda n: {"a": np.zeros(n), "b": np.zeros((1, n))})
+    got = outcomes(iter(dataset.padded_batch(3, {"a": [None], "b": [None, 2]})))
+    assert isinstance(got[0], SpecError)
+    assert "component 'b' has shape (1, 3) in element 2, for which there is no room in (1, 2)" in str(got[0])
+
+
+def test_a_padded_shape_too_small_for_what_is_known_is_refused_at_construction():
+    for shape in ([2], [0]):
+        with pytest.raises(ValueError, match=r"padded shape \(\d,\) does not fit the element of shape \(3,\)"):
+            Dataset.from_tensor_slices(np.zeros((2, 3))).padded_batch(2, shape)
+
+
+def test_none_is_structure_here_too():
+    check_operator(
+        lambda: Dataset.from_tensors(([1], None)).repeat(2).padded_batch(2, ([2], None)),
+        [(np.array([[1, 0], [1, 0]]), None)],
+    )
+
+
+def test_rows_of_a_ragged_tensor_can_be_padded():
+    ragged = RaggedTensor([1, 2, 3], [0, 1, 1, 3])
+    check_operator(lambda: Dataset.from_tensor_slices(ragged).padded_batch(3), [np.array([[1, 0], [0, 0], [2, 3]])])
+
+
+def test_text_that_ends_in_zero_bytes_fills_up_as_it_is():
+    dataset = Dataset.from_tensor_slices(["a", "b"]).map(lambda text: np.array([text] * (1 + (text == b"a")), object))
+    expected = [np.array([[b"a", b"a"], [b"b", b"z\0"]], object)]
+    check_operator(lambda: dataset.padded_batch(2, padding_values="z\0"), expected)

@@ -1,5 +1,7 @@
 """reduce: all elements combined into one value."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -41,8 +43,9 @@ def test_bytes_and_objects_may_be_states():
 
 
 def test_another_structure_is_an_error_with_both():
-    with pytest.raises(SpecError, match=r"reduce\(<lambda>\) from test_reduce.py:\d+.*element 0.*initial_state"):
+    with pytest.raises(SpecError, match=r"reduce\(<lambda>\): .*initial_state") as caught:
         Dataset.range(3).reduce(0, lambda state, x: (state, x))
+    assert re.fullmatch(r"in reduce\(<lambda>\) from test_reduce.py:\d+, element 0", caught.value.__notes__[0])
     with pytest.raises(SpecError, match="initial_state"):
         Dataset.range(3).reduce({"a": 1}, lambda state, x: {"b": 1})
 
@@ -91,7 +94,10 @@ def test_the_initial_state_of_the_user_is_not_changed():
 
     result = Dataset.range(3).reduce(mine, add)
     assert result.tolist() == [3, 3]
+    nested = {"total": np.zeros(2)}
+    Dataset.range(3).reduce(nested, lambda state, x: {"total": add(state["total"], x)})
     assert not mine.any()
+    assert not nested["total"].any()
 
 
 @pytest.mark.parametrize("function", [None, 3])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from op_cases import ints
 
-from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec
+from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SpecError, TensorSpec
 from dataset.testing import check_laziness, check_operator, outcomes
 
 
@@ -109,3 +109,18 @@ def test_rows_never_let_the_user_write_into_a_source():
         if row.flags.writeable:
             row[:] = 1
     assert not ragged.values.any()
+
+
+def test_rows_of_no_size_are_rows_although_they_crash_tf_data():
+    check_operator(lambda: Dataset.from_tensors(np.zeros((3, 0, 2))).unbatch(), [np.zeros((0, 2))] * 3)
+    check_operator(lambda: Dataset.from_tensor_slices(np.zeros((5, 0))).batch(2).unbatch(), [np.zeros(0)] * 5)
+
+
+def test_knows_the_rows_of_ragged_tensors():
+    ragged = RaggedTensor.from_nested_row_splits([1, 2], [np.array([0, 1, 1], "i4"), np.array([0, 2], "i4")])
+    dataset = Dataset.from_tensors(ragged)
+    assert dataset.unbatch().element_spec == RaggedTensorSpec((None, None), np.int64, 1, np.int32)
+    assert dataset.unbatch().unbatch().element_spec == RaggedTensorSpec((None,), np.int64, 0, np.int32)
+    assert dataset.unbatch().unbatch().unbatch().element_spec == TensorSpec((), np.int64)
+    assert dataset.unbatch().cardinality() == 2
+    check_operator(lambda: dataset.unbatch().unbatch().unbatch(), ints(1, 2))

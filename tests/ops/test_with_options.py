@@ -72,46 +72,7 @@ def test_changing_the_users_options_later_does_not_change_the_dataset():
     assert dataset.options() == options(deterministic=True)
 
 
-@pytest.mark.parametrize("name", ["determinstic", "foo", "experimental_x"])
-def test_an_unknown_option_is_an_attribute_error(name):
-    with pytest.raises(AttributeError, match=name):
-        setattr(Options(), name, True)
-    with pytest.raises(AttributeError, match=name):
-        setattr(Options().optimization, name, True)
-    with pytest.raises(AttributeError):
-        getattr(Options(), name)
-
-
-def test_a_misspelt_option_gets_a_hint():
-    with pytest.raises(AttributeError, match="did you mean 'deterministic'"):
-        Options().determinstic = True
-    with pytest.raises(AttributeError, match="did you mean 'noop_elimination'"):
-        Options().optimization.noop_eliminaton = True
-
-
-@pytest.mark.parametrize("value", [1, "yes", 0])
-def test_a_setting_of_the_wrong_type_is_refused(value):
-    with pytest.raises(TypeError, match="must be True, False or None"):
-        Options().deterministic = value
-    with pytest.raises(TypeError, match="must be OptimizationOptions"):
-        Options().optimization = value
-
-
 @pytest.mark.parametrize("wrong", [None, {}, True, OptimizationOptions()])
 def test_refuses_what_is_no_options(wrong):
     with pytest.raises(TypeError, match=r"with_options\(\): expected an Options, got"):
         Dataset.range(3).with_options(wrong)
-
-
-def test_shows_what_is_set():
-    assert repr(Options()) == "Options()"
-    assert repr(options(deterministic=True)) == "Options(deterministic=True)"
-    assert repr(options(enabled=False)) == "Options(optimization=OptimizationOptions(enabled=False))"
-
-
-def test_equal_options_are_equal_and_merging_changes_neither():
-    one, two = options(deterministic=True), options(enabled=False)
-    assert one.merge(two) == options(deterministic=True, enabled=False)
-    assert one == options(deterministic=True)
-    assert two == options(enabled=False)
-    assert one != two

@@ -80,6 +80,11 @@ def outcomes(elements: Iterator[Any], convert: Callable[[Any], Any], limit: int)
     return [*found, ENDS_LATER]
 
 
+def has_failed(found: list[Any]) -> bool:
+    """Whether a failure is among the outcomes that ``assert_same`` returned."""
+    return any(outcome is FAILED for outcome in found)
+
+
 def assert_outcomes_equal(found: list[Any], expected: list[Any]) -> None:
     """Raise AssertionError, with both lists, where they differ."""
     try:
@@ -135,4 +140,13 @@ def assert_both_refuse(build: Callable[[Any], Any], error: type[Exception] | tup
     assert isinstance(ours, error), f"expected {error!r}, got {ours!r}"
 
 
-__all__ = ["ENDS_LATER", "FAILED", "assert_both_refuse", "assert_outcomes_equal", "assert_same", "np", "oracle"]
+__all__ = [
+    "ENDS_LATER",
+    "FAILED",
+    "assert_both_refuse",
+    "assert_outcomes_equal",
+    "assert_same",
+    "has_failed",
+    "np",
+    "oracle",
+]

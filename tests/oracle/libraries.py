@@ -33,6 +33,19 @@ def fail_at(*bad: int) -> Callable[[Any], Any]:
     return check
 
 
+def arrays(lib: Any, values: Any, shape: Any, dtype: Any = np.int64) -> Any:
+    """A dataset of these arrays, of which only the spec is known."""
+    content = [np.array(value, object if dtype is bytes else dtype) for value in values]
+    return lib.Dataset.from_generator(lambda: iter(content), output_signature=lib.TensorSpec(shape, dtype))
+
+
+def counting(lib: Any, count: int, *, bad: Any = (), shape: Any = (None,)) -> Any:
+    """The vectors [], [1], [2, 2], ... as a dataset that fails at the numbers ``bad``."""
+    check = fail_at(*bad)
+    fill = lib.call(lambda n: np.full(int(check(n)), n), dataset.TensorSpec(shape, np.int64))
+    return lib.unfused(lib.Dataset.range(count).map(fill))
+
+
 class Ours:
     """This library."""
 
@@ -48,6 +61,11 @@ class Ours:
     INFINITE = dataset.INFINITE_CARDINALITY
     UNKNOWN = dataset.UNKNOWN_CARDINALITY
     set_random_seed = staticmethod(dataset.set_random_seed)
+
+    @staticmethod
+    def unfused(dataset: Any) -> Any:
+        """A dataset that loses to a failing element what the plan says, whatever the optimizer does."""
+        return dataset
 
     @staticmethod
     def const(value: Any, dtype: Any = None) -> Any:
@@ -80,14 +98,14 @@ class Ours:
         return np.int64(len(value))
 
     @staticmethod
-    def ragged(rows: Any, dtype: Any = np.int64) -> Any:
-        """A RaggedTensor."""
-        return dataset.RaggedTensor.from_rows(rows, dtype)
+    def ragged(splits: Any, flat_values: Any, splits_dtype: Any = np.int64) -> Any:
+        """A RaggedTensor: its row splits, outermost first, and its innermost values."""
+        return dataset.RaggedTensor.from_nested_row_splits(flat_values, [np.array(s, splits_dtype) for s in splits])
 
     @staticmethod
     def sparse(indices: Any, values: Any, dense_shape: Any) -> Any:
         """A SparseTensor."""
-        return dataset.SparseTensor(indices, values, dense_shape)
+        return dataset.SparseTensor(indices, np.asarray(values), dense_shape)
 
     @staticmethod
     def call(function: Callable[..., Any], returns: Any) -> Callable[..., Any]:
@@ -131,8 +149,15 @@ class TensorFlow:
     def _tensor_spec(self, shape: Any, dtype: Any = np.float32, name: str | None = None) -> Any:
         return self.tf.TensorSpec(shape, self._dtype(dtype), name)
 
-    def _ragged_spec(self, shape: Any, dtype: Any = np.float32, ragged_rank: int | None = None) -> Any:
-        return self.tf.RaggedTensorSpec(shape, self._dtype(dtype), ragged_rank, self.tf.int64)
+    def _ragged_spec(
+        self, shape: Any, dtype: Any = np.float32, ragged_rank: int | None = None, row_splits_dtype: Any = np.int64
+    ) -> Any:
+        return self.tf.RaggedTensorSpec(shape, self._dtype(dtype), ragged_rank, self.tf.as_dtype(row_splits_dtype))
+
+    def unfused(self, dataset: Any) -> Any:
+        options = self.tf.data.Options()
+        options.experimental_optimization.map_and_batch_fusion = False
+        return dataset.with_options(options)
 
     def const(self, value: Any, dtype: Any = None) -> Any:
         return self.tf.constant(value, None if dtype is None else self._dtype(dtype))
@@ -152,12 +177,13 @@ class TensorFlow:
     def length(self, value: Any) -> Any:
         return self.tf.shape(value, out_type=self.tf.int64)[0]
 
-    def ragged(self, rows: Any, dtype: Any = np.int64) -> Any:
-        return self.tf.ragged.constant(rows, self._dtype(dtype), row_splits_dtype=self.tf.int64)
+    def ragged(self, splits: Any, flat_values: Any, splits_dtype: Any = np.int64) -> Any:
+        arrays = [np.array(part, splits_dtype) for part in splits]
+        return self.tf.RaggedTensor.from_nested_row_splits(flat_values, arrays)
 
     def sparse(self, indices: Any, values: Any, dense_shape: Any) -> Any:
         indices = np.reshape(np.array(indices, np.int64), (-1, len(dense_shape)))
-        return self.tf.SparseTensor(indices, values, dense_shape)
+        return self.tf.SparseTensor(indices, np.asarray(values), dense_shape)
 
     def call(self, function: Callable[..., Any], returns: Any) -> Callable[..., Any]:
         structure, specs = flatten_spec(returns)
@@ -194,7 +220,10 @@ def spec_from_tensorflow(tf: Any, spec: Any) -> Any:
         if isinstance(one, tf.TensorSpec):
             return dataset.TensorSpec(shape(one.shape), dtype(one.dtype))
         if isinstance(one, tf.RaggedTensorSpec):
-            return dataset.RaggedTensorSpec(shape(one.shape), dtype(one.dtype), one.ragged_rank)
+            if one.ragged_rank < 0:  # tf.data has no other word for the scalars in a ragged tensor
+                return dataset.TensorSpec(shape(one.shape), dtype(one.dtype))
+            splits_dtype = one.row_splits_dtype.as_numpy_dtype
+            return dataset.RaggedTensorSpec(shape(one.shape), dtype(one.dtype), one.ragged_rank, splits_dtype)
         if isinstance(one, tf.SparseTensorSpec):
             return dataset.SparseTensorSpec(shape(one.shape), dtype(one.dtype))
         if isinstance(one, tf.data.DatasetSpec):
@@ -220,6 +249,8 @@ __all__ = [
     "BadElementError",
     "Ours",
     "TensorFlow",
+    "arrays",
+    "counting",
     "fail_at",
     "map_plain",
     "map_spec",

@@ -70,8 +70,33 @@ def test_a_scalar_has_no_rows():
         TensorSpec(()).unbatched()
 
 
-def test_the_rows_of_a_ragged_tensor_are_dense_once_one_ragged_dimension_is_left():
-    assert RaggedTensorSpec((3, None, 5), np.int64, 1).unbatched() == TensorSpec((None, 5), np.int64)
+def test_the_rows_of_a_ragged_tensor_are_arrays_that_are_ragged_again_once_batched():
+    row = RaggedTensorSpec((3, None, 5), np.int64, 1, np.int32).unbatched()
+    assert row == RaggedTensorSpec((None, 5), np.int64, 0, np.int32)
+    assert row.batched(3) == RaggedTensorSpec((3, None, 5), np.int64, 1, np.int32)
+    assert row.unbatched() == TensorSpec((5,), np.int64)
+    assert row.is_compatible_with(np.zeros((2, 5), np.int64))
+    assert row.allows(TensorSpec((2, 5), np.int64))
+    assert not row.allows(TensorSpec((2, 5), np.int32))
+    assert not row.is_compatible_with(np.zeros((2, 4), np.int64))
+    assert not row.is_compatible_with(RaggedTensor([1], [0, 1]))
+    with pytest.raises(ValueError, match="no rows"):
+        RaggedTensorSpec((), np.int64, 0).unbatched()
+
+
+def test_ragged_specs_differ_by_the_dtype_of_their_row_splits():
+    narrow, wide = RaggedTensorSpec((2, None), np.int64, 1, np.int32), RaggedTensorSpec((2, None), np.int64)
+    assert narrow != wide
+    assert not wide.allows(narrow)
+    assert wide.most_general_with(narrow) is None
+    assert narrow.most_general_with(RaggedTensorSpec((3, None), np.int64, 1, np.int32)) == RaggedTensorSpec(
+        (None, None), np.int64, 1, np.int32
+    )
+    assert narrow.is_compatible_with(RaggedTensor([1], np.array([0, 0, 1], np.int32)))
+    assert not narrow.is_compatible_with(RaggedTensor([1], [0, 0, 1]))
+    assert repr(narrow) == "RaggedTensorSpec(shape=(2, None), dtype=int64, ragged_rank=1, row_splits_dtype=int32)"
+    with pytest.raises(ValueError, match="row_splits_dtype must be int32 or int64"):
+        RaggedTensorSpec((2, None), np.int64, 1, np.int16)
 
 
 def test_ragged_specs_differ_by_their_ragged_rank():

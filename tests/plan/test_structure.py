@@ -164,6 +164,28 @@ def test_a_plain_dict_of_equal_keys_is_refused():
         from_plain({"dict": ["*", "*"], "keys": ["a", "a"]})
 
 
+KEYWORDS = tuple(field.name for field in dataclasses.fields(KeywordOnly))
+
+
+@pytest.mark.parametrize(
+    ("element", "keys"),
+    [
+        ((5, 6), (0, 1)),
+        ((), ()),
+        ({"b": 1, "a": 2}, ("a", "b")),
+        (Point(1, 2), Point._fields),
+        (KeywordOnly(**{field.name: 1 for field in dataclasses.fields(KeywordOnly)}), KEYWORDS),
+        (5, ()),
+        (None, ()),
+    ],
+    ids=repr,
+)
+def test_children_stand_under_keys(element, keys):
+    structure = structure_of(element)
+    assert structure.child_keys() == keys
+    assert len(structure.children) == len(keys)
+
+
 def test_a_list_is_data():
     assert structure_of([1, (2, 3)]) is LEAF
     assert structure_of(([1, 2], [3])).num_components == 2

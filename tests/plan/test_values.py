@@ -1,11 +1,14 @@
 """RaggedTensor and SparseTensor: small records that hold together."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset import RaggedTensor, SparseTensor
+from dataset.plan.values import splits_of_lengths
 from dataset.runtime.batching import stack_column
 
 ROWS = st.lists(st.lists(st.integers(-5, 5), max_size=4), max_size=5)
@@ -146,3 +149,58 @@ def test_values_that_compare_by_content_cannot_be_hashed(value):
 def test_reprs_name_every_part():
     assert repr(RaggedTensor([1, 2], [0, 2, 2])) == "RaggedTensor([[1, 2], []], dtype=int64)"
     assert "dense_shape=[3]" in repr(SparseTensor([[0]], [1], [3]))
+
+
+NARROW = np.int32
+
+
+def test_row_splits_are_int64_unless_they_come_as_int32():
+    for dtype, kept in (("i8", "i8"), ("i4", "i4"), ("u4", "i8"), ("i2", "i8"), (">i4", "i8"), (">i8", "i8")):
+        ragged = RaggedTensor([1, 2], np.array([0, 2], dtype))
+        assert ragged.row_splits_dtype == ragged.row_splits.dtype == np.dtype(kept)
+    assert RaggedTensor([1, 2], [0, 2]).row_splits_dtype == np.int64
+
+
+def test_narrow_row_splits_stay_narrow_whatever_is_done():
+    ragged = RaggedTensor.from_nested_row_splits([1, 2, 3], [np.array([0, 2, 2], NARROW), np.array([0, 1, 3], NARROW)])
+    same = [ragged[:1], ragged[0], ragged[1:], ragged.read_only(), ragged.values, stack_column([ragged, ragged])]
+    same += [RaggedTensor.from_rows([[1]], row_splits_dtype=NARROW), pickle.loads(pickle.dumps(ragged))]
+    for value in same:
+        assert {splits.dtype for splits in value.nested_row_splits} == {np.dtype(NARROW)}
+    assert ragged.to_list() == [[[1], [2, 3]], []]
+
+
+def test_ragged_tensors_with_other_row_splits_are_not_equal_but_can_be_made_so():
+    narrow = RaggedTensor.from_nested_row_splits([1, 2], [np.array([0, 1], NARROW), np.array([0, 2], NARROW)])
+    wide = RaggedTensor.from_nested_row_splits([1, 2], [[0, 1], [0, 2]])
+    assert narrow != wide
+    assert narrow.with_row_splits_dtype(np.int64) == wide
+    assert wide.with_row_splits_dtype("int32") == narrow
+    assert wide.with_row_splits_dtype(np.int64) is wide
+    assert repr(wide) == "RaggedTensor([[[1, 2]]], dtype=int64)"
+    assert repr(narrow) == "RaggedTensor([[[1, 2]]], dtype=int64, row_splits_dtype=int32)"
+
+
+def test_row_splits_of_one_tensor_have_one_dtype():
+    for inner, outer in ((np.int64, np.int32), (np.int32, np.int64)):
+        with pytest.raises(ValueError, match=r"row_splits are .* of the values are .*with_row_splits_dtype\(\)"):
+            RaggedTensor(RaggedTensor([1], np.array([0, 1], inner)), np.array([0, 1], outer))
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint32, float, bool])
+def test_row_splits_of_other_dtypes_are_refused(dtype):
+    with pytest.raises(ValueError, match="row_splits_dtype must be int32 or int64"):
+        RaggedTensor([1], [0, 1]).with_row_splits_dtype(dtype)
+
+
+def test_narrow_row_splits_do_not_overflow():
+    with pytest.raises(ValueError, match="cannot count 4294967296 values"):
+        splits_of_lengths([2**31, 2**31], np.int32)
+    assert splits_of_lengths([2**31, 2**31], np.int64).tolist() == [0, 2**31, 2**32]
+    assert splits_of_lengths([], np.int32).tolist() == [0]
+
+
+def test_text_that_ends_in_zero_bytes_fills_up_as_it_is():
+    text = np.array([b"a"], object)
+    assert RaggedTensor(text, [0, 0, 1]).to_tensor(b"z\0").tolist() == [[b"z\0"], [b"a"]]
+    assert SparseTensor([[1]], text, [2]).to_dense(b"z\0").tolist() == [b"z\0", b"a"]

@@ -58,7 +58,9 @@ def test_text_is_stacked_as_objects_with_its_zero_bytes():
         ([np.int64(1), np.zeros(1, np.int64)], None, 1),
         ([RaggedTensor([1], [0, 1]), np.zeros(1)], "type", 1),
         ([RaggedTensor([1], [0, 1]), RaggedTensor([1.0], [0, 1])], "dtype", 1),
-        ([SparseTensor([[0]], [1], [2]), SparseTensor([[0]], [1], [3])], "shape", 1),
+        ([SparseTensor([[0]], [1], [2]), SparseTensor([[0, 0]], [1], [3, 3])], "rank", 1),
+        ([SparseTensor([[0]], [1], [2]), SparseTensor([[0]], [1.0], [2])], "dtype", 1),
+        ([RaggedTensor([1], [0, 1]), RaggedTensor([1], np.array([0, 1], "i4"))], "row_splits dtype", 1),
     ],
 )
 def test_what_does_not_go_together_is_found_with_its_index(column, what, index):
@@ -85,7 +87,7 @@ def test_ragged_tensors_with_other_inner_shapes_do_not_go_together():
 @pytest.mark.parametrize(
     ("column", "shape", "what"),
     [
-        ([np.zeros(3)], [2], "padded shape"),
+        ([np.zeros(3)], [2], "shape"),
         ([np.zeros(1), np.zeros((1, 1))], [None], "rank"),
         ([np.zeros((1, 1))], [None], "rank"),
         ([np.zeros(1), np.zeros(1, np.int8)], [None], "dtype"),

@@ -1,5 +1,6 @@
 """Random numbers: a function of key and position, and of nothing else."""
 
+import pickle
 import threading
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset import Dataset, set_random_seed
-from dataset.runtime.rng import EpochCounter, EpochLedger, Stream, resolve_seed
+from dataset.runtime.rng import ElementGenerators, EpochCounter, EpochLedger, Stream, resolve_seed
 
 
 @pytest.fixture(autouse=True)
@@ -189,3 +190,32 @@ def test_an_order_does_not_depend_on_how_it_is_asked_for():
     one_by_one = [int(x) for x in dataset()]
     assert [int(x) for batch in dataset().batch(9) for x in batch] == one_by_one
     assert [int(x) for x in dataset().prefetch(5)] == one_by_one
+
+
+def test_the_generator_of_an_element_is_philox_at_a_place_of_its_own():
+    generators = ElementGenerators(5, 0, 1)
+    reference = np.random.Philox(key=generators.at(0).bit_generator.state["state"]["key"], counter=7 << 64)
+    assert generators.at(7).random(5).tolist() == np.random.Generator(reference).random(5).tolist()
+    assert generators.at(7).random() == generators.at(7).random()
+
+
+def test_generators_of_elements_never_meet():
+    generators = ElementGenerators(5, 0, 1)
+    counters = [generators.at(index).bit_generator.state["state"]["counter"].tolist() for index in (0, 1, 2, 2**40)]
+    assert counters == [[0, 0, 0, 0], [0, 1, 0, 0], [0, 2, 0, 0], [0, 2**40, 0, 0]]
+
+
+def test_generators_of_elements_are_none_of_the_streams_of_a_shuffle():
+    first = {Stream(5, 0, epoch).random(1)[0] for epoch in range(3)}
+    first |= {ElementGenerators(5, 0, epoch).at(index).random() for epoch in range(3) for index in range(3)}
+    assert len(first) == 12
+
+
+def test_a_generator_of_an_element_can_be_copied_and_spawns_repeatably():
+    generator = ElementGenerators(1).at(3)
+    generator.random(3)
+    copied = pickle.loads(pickle.dumps(generator))
+    assert copied.random() == generator.random()
+    children = [child.random() for child in ElementGenerators(1).at(3).spawn(2)]
+    assert children == [child.random() for child in ElementGenerators(1).at(3).spawn(2)]
+    assert ElementGenerators(1).at(4).spawn(1)[0].random() not in children

@@ -39,6 +39,7 @@ ELEMENTS = [
     [{1: np.zeros((2, 2), np.uint8)}],
     [RaggedTensor([1, 2], [0, 1, 2]), RaggedTensor.from_nested_row_splits([1.5], [[0, 1]])],
     [RaggedTensor.from_nested_row_splits([b"a"], [[0, 1], [0, 1]])],
+    [RaggedTensor.from_nested_row_splits([1, 2], [np.array([0, 1, 1], "i4"), np.array([0, 2], "i4")])],
     [SparseTensor([[0, 1]], [5], [2, 2])],
     [(1, np.zeros(1)), (2, np.zeros(2))],
 ]

@@ -25,3 +25,18 @@ assert_type(Dataset.from_generator(numbers), Dataset[float])
 assert_type(Dataset.from_tensors("a").enumerate(), Dataset[tuple[Any, str]])
 assert_type(Dataset.list_files("*").interleave(TFRecordDataset), Dataset[bytes])
 assert_type(Dataset.range(3).reduce(np.int64(0), lambda total, x: total + x), np.int64)
+
+
+def augmented(rng: np.random.Generator, record: bytes) -> float:
+    return len(record) * rng.random()
+
+
+def counted(state: int, record: bytes) -> tuple[int, str]:
+    return state + 1, record.decode()
+
+
+assert_type(TFRecordDataset("a").random_map(augmented, seed=1), Dataset[float])
+assert_type(TFRecordDataset("a").scan(0, counted), Dataset[str])
+assert_type(TFRecordDataset("a").take_while(bool), Dataset[bytes])
+assert_type(TFRecordDataset("a").unique().ignore_errors(log_warning=True), Dataset[bytes])
+assert_type(Dataset.from_tensors({"label": 1}).select("label"), Dataset[Any])

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dataset.errors import SpecError
 from dataset.plan.cardinality import map_known
 from dataset.plan.checks import require_bool, require_int
-from dataset.plan.node import UnaryNode
-from dataset.plan.spec import map_spec
-from dataset.runtime.batching import ColumnMismatchError, stack_column
+from dataset.plan.node import UnaryNode, spec_is_static
+from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, flatten_spec, map_spec
+from dataset.runtime.batching import ColumnMismatchError, NoRoomError, stack_column
 from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.state import load_chunk, save_chunk
-
-Stack: TypeAlias = Callable[[int, Column], Any]
-"""Makes one component out of the column of component ``index``."""
+from dataset.runtime.uneven import stack_as_ragged
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +25,10 @@ class Batch(UnaryNode):
     """``batch_size`` elements at a time, with a new first axis; fewer at the end unless ``drop_remainder``."""
 
     op: ClassVar[str] = "batch"
+    seeks: ClassVar[bool] = True
+    advice: ClassVar[str] = (
+        "all elements of a batch need one {what}: make them alike in map(), or use padded_batch() or ragged_batch()"
+    )
     batch_size: int
     drop_remainder: bool = False
 
@@ -49,8 +51,27 @@ class Batch(UnaryNode):
     def described(self) -> str:
         return f"{self.op}({self.batch_size}{', drop_remainder' if self.drop_remainder else ''})"
 
+    @cached_property
+    def _ragged_ranks(self) -> dict[int, tuple[int, np.dtype[Any]]]:
+        """Of the components that come out ragged although they go in dense, ragged rank and dtype of the row splits."""
+        if not spec_is_static(self.source):
+            return {}
+        specs = flatten_spec(self.source.element_spec)[1]
+        return {index: found for index, spec in enumerate(specs) if (found := self._ragged_rank(spec)) is not None}
+
+    def _ragged_rank(self, spec: ComponentSpec) -> tuple[int, np.dtype[Any]] | None:
+        """The rows of a ragged tensor become one again, as in tf.data."""
+        if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank == 0:
+            return 1, spec.row_splits_dtype
+        return None
+
+    def stack(self, index: int, column: Column) -> Any:
+        """One component out of the column of component ``index``."""
+        ragged = self._ragged_ranks.get(index)
+        return stack_column(column) if ragged is None else stack_as_ragged(column, *ragged)
+
     def lower(self, build: Build) -> Operator:
-        return BatchOperator(build(self.source), self, lambda _index, column: stack_column(column))
+        return BatchOperator(build(self.source), self)
 
 
 class BatchOperator(UnaryOperator):
@@ -59,14 +80,9 @@ class BatchOperator(UnaryOperator):
     It pulls exactly what its batches need. Elements wait here only where the input gave fewer than it was asked for.
     """
 
-    keeps_arrays = True
-    """Whether a column that is an array already is the batch."""
-    advice = "all elements of a batch need one {what}: make them alike in map(), or use padded_batch()"
-
-    def __init__(self, source: Operator, node: Batch, stack: Stack) -> None:
+    def __init__(self, source: Operator, node: Batch) -> None:
         super().__init__(source)
         self.node = node
-        self.stack = stack
         self.position = 0  # elements that went into batches
         self._waiting: list[Chunk] = []
 
@@ -148,21 +164,32 @@ class BatchOperator(UnaryOperator):
             for index, column in enumerate(elements.columns()):  # the index is read where it went wrong
                 if elements.length > size:
                     columns.append([self.stack(index, column[i : i + size]) for i in starts])
-                elif type(column) is np.ndarray and self.keeps_arrays:
-                    columns.append([column])
                 else:
                     columns.append([self.stack(index, column)])
         except ColumnMismatchError as error:
             raise self._explained(elements.structure.component_name(index), error) from None
         return Chunk(elements.structure, elements.length // size, columns)
 
+    def stack(self, index: int, column: Column) -> Any:
+        """One component out of the column of component ``index``."""
+        return self.node.stack(index, column)
+
     def _explained(self, component: str, error: ColumnMismatchError) -> SpecError:
         where = self.position + error.index
+        if isinstance(error, NoRoomError):
+            return SpecError(
+                f"{self.node.located()}: {component} has shape {error.got} in element {where}, for which there is no "
+                f"room in {error.before}; {self.node.advice}"
+            )
         against = f" but {error.before} in element {where - 1}" if error.index else f", expected {error.before}"
         return SpecError(
             f"{self.node.located()}: {component} has {error.what} {error.got} in element {where}{against}; "
-            + self.advice.format(what=error.what)
+            + self.node.advice.format(what=error.what)
         )
+
+    def seek(self, count: int) -> None:
+        self.position += count * self.node.batch_size
+        self.source.seek(count * self.node.batch_size)
 
     def state_dict(self) -> State:
         waiting = save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None

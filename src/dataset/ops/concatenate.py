@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dataset.errors import SpecError
-from dataset.plan.cardinality import total
+from dataset.plan.cardinality import is_known, total
 from dataset.plan.node import Node, spec_is_static
-from dataset.plan.spec import flatten_spec
+from dataset.plan.spec import common_spec
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator, State
 
@@ -18,6 +18,7 @@ class Concatenate(Node):
     """All elements of ``source``, then all of ``other``."""
 
     op: ClassVar[str] = "concatenate"
+    seeks: ClassVar[bool] = True
     source: Node
     other: Node
 
@@ -27,22 +28,7 @@ class Concatenate(Node):
             self._element_spec()
 
     def _element_spec(self) -> Any:
-        structure, specs = flatten_spec(self.source.element_spec)
-        other_structure, other_specs = flatten_spec(self.other.element_spec)
-        if structure != other_structure:
-            raise TypeError(
-                f"concatenate(): both datasets must have one structure, got {structure!r} and {other_structure!r}"
-            )
-        merged = []
-        for index, (mine, theirs) in enumerate(zip(specs, other_specs, strict=True)):
-            both = mine.most_general_with(theirs)
-            if both is None:
-                raise TypeError(
-                    f"concatenate(): {structure.component_name(index)} must have one type in both datasets, got "
-                    f"{mine!r} and {theirs!r}"
-                )
-            merged.append(both)
-        return structure.unflatten(merged)
+        return common_spec("concatenate", [self.source.element_spec, self.other.element_spec])
 
     def cardinality(self) -> int:
         return total([self.source.cardinality(), self.other.cardinality()])
@@ -67,6 +53,11 @@ class ConcatenateOperator(Operator):
                 return self._checked(chunk)
             self.current += 1
         return None
+
+    def seek(self, count: int) -> None:
+        before = self.node.source.cardinality()
+        self.current = int(is_known(before) and count >= before)
+        self.sources[self.current].seek(count - before if self.current else count)
 
     def _checked(self, chunk: Chunk) -> Chunk:
         if self._last is not None and chunk.structure != self._last.structure:

@@ -14,16 +14,20 @@ from dataset.plan.structure import LEAF, tuple_of
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 
+_INT64_MAX = 2**63 - 1
+
 
 @dataclass(frozen=True, eq=False)
 class Enumerate(UnaryNode):
     """(int64 number, element), counted from ``start``."""
 
     op: ClassVar[str] = "enumerate"
+    seeks: ClassVar[bool] = True
     start: int
 
     def __post_init__(self) -> None:
-        self._set("start", require_int("enumerate", "start", self.start))
+        start = require_int("enumerate", "start", self.start, minimum=-_INT64_MAX - 1, maximum=_INT64_MAX)
+        self._set("start", start)
 
     def _element_spec(self) -> Any:
         return (TensorSpec((), np.int64), self.source.element_spec)
@@ -40,8 +44,11 @@ class EnumerateOperator(UnaryOperator):
         self.next = start
 
     def pull(self, n: int) -> Chunk | None:
+        room = _INT64_MAX - self.next
+        if not room:
+            return None  # out of numbers, as in tf.data
         try:
-            chunk = self.source.pull(n)
+            chunk = self.source.pull(min(n, room))
         except Exception:
             self.next += 1
             raise
@@ -50,6 +57,10 @@ class EnumerateOperator(UnaryOperator):
         numbers = np.arange(self.next, self.next + chunk.length, dtype=np.int64)
         self.next += chunk.length
         return Chunk(tuple_of(LEAF, chunk.structure), chunk.length, [numbers, *chunk.columns()])
+
+    def seek(self, count: int) -> None:
+        self.next += count
+        self.source.seek(count)
 
     def state_dict(self) -> State:
         return {**super().state_dict(), "next": self.next}

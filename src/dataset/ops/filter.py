@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from dataset.errors import SpecError
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable
 from dataset.plan.node import UnaryNode
@@ -16,8 +16,7 @@ from dataset.plan.origin import function_name
 from dataset.runtime.calls import ElementwiseOperator
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator
-
-_BOOLEANS = frozenset({bool, np.bool_})
+from dataset.runtime.predicates import BOOLEANS, boolean, boolean_column
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,30 +49,15 @@ class FilterOperator(ElementwiseOperator):
     """The results are booleans, which choose among the inputs."""
 
     def finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
-        if not _BOOLEANS.issuperset(map(type, results)):
-            results = [self._boolean(result) for result in results]
+        if not BOOLEANS.issuperset(map(type, results)):
+            results = [boolean(result, self.node) for result in results]
         return self._choose(inputs, np.array(results, np.bool_))
 
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk | None:
-        mask = np.asarray(result)
-        if mask.dtype != np.bool_ or mask.shape != (inputs.length,):
-            raise SpecError(
-                f"{self.node.described()}: a vectorized predicate must return {inputs.length} bools, one for each "
-                f"element, got dtype {mask.dtype} and shape {mask.shape}"
-            )
-        return self._choose(inputs, mask)
+        return self._choose(inputs, boolean_column(result, inputs.length, self.node))
 
-    def _choose(self, inputs: Chunk, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> Chunk | None:
+    def _choose(self, inputs: Chunk, mask: npt.NDArray[np.bool_]) -> Chunk | None:
         indices = np.flatnonzero(mask)
         if not len(indices):
             return None
         return inputs if len(indices) == inputs.length else inputs.take(indices)
-
-    def _boolean(self, result: Any) -> bool:
-        value = np.asarray(result)
-        if value.dtype != np.bool_ or value.ndim:
-            raise SpecError(
-                f"{self.node.described()}: the predicate must return a bool, got {result!r} of type "
-                f"{type(result).__name__}"
-            )
-        return bool(value)

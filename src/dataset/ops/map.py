@@ -26,6 +26,7 @@ class Map(UnaryNode):
     op: ClassVar[str] = "map"
     calls_user_code: ClassVar[bool] = True
     spec_is_static: ClassVar[bool] = False
+    seeks: ClassVar[bool] = True
     function: Callable[..., Any]
     columnwise: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer where the function may be tried on whole columns."""
@@ -51,12 +52,13 @@ class MapOperator(ElementwiseOperator):
     """The results are the elements. All have the structure of the first."""
 
     structure: Structure | None = None
+    lists_are_structure: ClassVar[bool] = True  # at the top a list is a tuple, as in tf.data
 
     def finish(self, inputs: Chunk, results: list[Any]) -> Chunk:  # noqa: ARG002  # filter needs them
-        if type(results[0]) is list:  # at the top a list is a tuple, as in tf.data
+        if self.lists_are_structure and type(results[0]) is list:
             results = [tuple(result) if type(result) is list else result for result in results]
         structure = self._expect(results[0])
-        return chunk_of_rows(results, structure, lists_are_structure=True)
+        return chunk_of_rows(results, structure, lists_are_structure=self.lists_are_structure)
 
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk:
         output = chunk_of_columns(result, inputs.length)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,12 +10,22 @@ import numpy as np
 
 from dataset.errors import SpecError
 from dataset.ops.batch import Batch, BatchOperator
+from dataset.plan.checks import require_shape
 from dataset.plan.node import spec_is_static
-from dataset.plan.spec import BYTES, Shape, TensorSpec, as_shape, component_spec, flatten_spec
+from dataset.plan.spec import (
+    BYTES,
+    ComponentSpec,
+    Shape,
+    TensorSpec,
+    component_spec,
+    fits_in,
+    flatten_spec,
+    is_dense,
+)
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.batching import pad_column
-from dataset.runtime.chunk import Column
+from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.operator import Build, Operator
 
 
@@ -28,6 +38,7 @@ class PaddedBatch(Batch):
     """
 
     op: ClassVar[str] = "padded_batch"
+    advice: ClassVar[str] = "a padded component must have one dtype and rank, and fit into padded_shapes"
     padded_shapes: Any = None
     padding_values: Any = None
 
@@ -44,23 +55,29 @@ class PaddedBatch(Batch):
         """Per component the shape to fill up to."""
         if self.padded_shapes is None:
             return [None] * structure.num_components
-        return [_as_padded_shape(shape) for shape in _flatten_shapes(structure, self.padded_shapes)]
+        shapes = _flatten_shapes(structure, self.padded_shapes)
+        return [None if shape is None else require_shape(self.op, "padded_shapes", shape) for shape in shapes]
 
     def values(self, structure: Structure) -> list[Any]:
         """Per component the value to fill up with; None for the default of its dtype."""
         if self.padding_values is None or structure_of(self.padding_values) is LEAF:
             return [self.padding_values] * structure.num_components
-        return _flatten_up_to(structure, self.padding_values, "padding_values")
+        return _flatten_values(structure, self.padding_values)
 
     def _element_spec(self) -> Any:
         structure, specs = flatten_spec(self.source.element_spec)
         size = self.batch_size if self.drop_remainder else None
         padded = []
         for spec, shape in zip(specs, self.shapes(structure), strict=True):
-            rank = None if spec.shape is None else len(spec.shape)
-            dims = shape if shape is not None else (None if rank is None else (None,) * rank)
+            dims = self._filled_shape(spec) if shape is None else shape
             padded.append(TensorSpec(dims, spec.dtype).batched(size))
         return structure.unflatten(padded)
+
+    def _filled_shape(self, spec: ComponentSpec) -> Shape:
+        """The shape after filling up to the largest: only what the spec knows of all elements stays as it is."""
+        if spec.shape is None or spec_is_static(self.source):
+            return spec.shape
+        return (None,) * len(spec.shape)
 
     def lower(self, build: Build) -> Operator:
         return PaddedBatchOperator(build(self.source), self)
@@ -69,86 +86,93 @@ class PaddedBatch(Batch):
 class PaddedBatchOperator(BatchOperator):
     """Fills up instead of stacking."""
 
-    keeps_arrays = False
-    advice = "a padded component must have one dtype and rank, and fit into its padded shape"
-
     def __init__(self, source: Operator, node: PaddedBatch) -> None:
-        super().__init__(source, node, self._pad)
+        super().__init__(source, node)
         self.padded = node
-        self._plan: tuple[list[Shape], list[Any]] | None = None
+        self._plan: tuple[list[Shape], list[Any], list[str]] | None = None
 
-    def _stack(self, elements: Any, size: int) -> Any:
+    def _stack(self, elements: Chunk, size: int) -> Chunk:
         if self._plan is None:
-            self._plan = (self.padded.shapes(elements.structure), self.padded.values(elements.structure))
+            structure = elements.structure
+            names = [structure.component_name(index) for index in range(structure.num_components)]
+            self._plan = (self.padded.shapes(structure), self.padded.values(structure), names)
         return super()._stack(elements, size)
 
-    def _pad(self, index: int, column: Column) -> Any:
+    def stack(self, index: int, column: Column) -> Any:
         assert self._plan is not None
-        shape, value = self._plan[0][index], self._plan[1][index]
+        shapes, values, names = self._plan
+        shape, name = shapes[index], names[index]
         first = column[0]
         if isinstance(first, RaggedTensor | SparseTensor):
-            raise SpecError(f"{self.node.located()}: a {type(first).__name__} cannot be padded; use batch()")
+            raise SpecError(
+                f"{self.node.located()}: {name} is a {type(first).__name__}, which cannot be padded; use batch()"
+            )
         if shape is None:
             shape = (None,) * np.ndim(first)
-        return pad_column(column, shape, _padding(f"component {index}", component_spec(first).dtype, value))
+        return pad_column(column, shape, _padding(name, component_spec(first).dtype, values[index]))
 
 
 def _padding(name: str, dtype: np.dtype[Any], value: Any) -> Any:
     """What to fill up a component of ``dtype`` with.
 
+    A Python number goes for every dtype of its kind that can hold it, since it has none of its own; a value of NumPy's
+    must have the component's, as in tf.data.
+
     Raises:
-        TypeError: if the dtype cannot hold ``value``.
+        TypeError: if ``value`` is none for this dtype.
     """
     if value is None:
         return b"" if dtype == BYTES else np.zeros((), dtype)[()]
     if dtype == BYTES and isinstance(value, str | bytes):
         return value.encode() if isinstance(value, str) else bytes(value)
-    given = np.asarray(value)
-    if given.ndim == 0 and given.dtype.kind in "biufc" and dtype.kind in "biufc":
-        with np.errstate(all="ignore"):
-            cast = given.astype(dtype)
-        if cast == given or dtype.kind in "fc":
-            return cast[()]
-    raise TypeError(f"padded_batch(): padding_values has {value!r} for {name}, whose dtype {dtype} cannot hold it")
+    typed = isinstance(value, np.generic | np.ndarray)
+    fits = value.ndim == 0 and value.dtype == dtype if typed else dtype.kind == "O" or _holds(dtype, value)
+    if fits:
+        return np.array(value, dtype)[()]
+    raise TypeError(f"padded_batch(): padding_values has {value!r} for {name}, which is not a value of dtype {dtype}")
 
 
-def _as_padded_shape(shape: Any) -> Shape:
-    """-1 means None, as in tf.data."""
-    if shape is None:
-        return None
-    return as_shape(tuple(None if dim is None or dim == -1 else dim for dim in np.atleast_1d(np.array(shape, object))))
-
-
-def _is_shape(value: Any) -> bool:
-    return isinstance(value, Sequence | np.ndarray) and all(
-        dim is None or isinstance(dim, int | np.integer) for dim in value
-    )
+def _holds(dtype: np.dtype[Any], value: Any) -> bool:
+    """Whether a Python number goes into an array of ``dtype``."""
+    match value:
+        case bool():
+            return dtype.kind == "b"
+        case int() if dtype.kind in "iu":
+            return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
+        case int() | float() if dtype.kind in "fc":
+            return not math.isfinite(value) or abs(value) <= float(np.finfo(dtype).max)
+        case complex():
+            return dtype.kind == "c"
+    return False
 
 
 def _flatten_shapes(structure: Structure, shapes: Any) -> list[Any]:
-    """The shapes of the components; a shape is a tuple or list of ints and None."""
-    if structure.num_components == 1 and _is_shape(shapes):
-        return [shapes]
-    return _flatten_up_to(structure, shapes, "padded_shapes")
-
-
-def _flatten_up_to(structure: Structure, value: Any, argument: str) -> list[Any]:
-    """What stands in ``value`` at the places of the components of ``structure``."""
+    """The shapes of the components, each a sequence or an int: the first tuple below the structure is a shape."""
     try:
-        if structure is LEAF and structure_of(value) is not LEAF:
-            raise StructureMismatchError  # noqa: TRY301  # as for any other structure
-        return [column[0] for column in structure.columns([value])]
-    except (StructureMismatchError, TypeError, KeyError, AttributeError):
-        raise TypeError(
-            f"padded_batch(): {argument} must have the structure of the elements, {structure!r}, got {value!r}"
-        ) from None
+        return [column[0] for column in structure.columns([shapes])]
+    except (StructureMismatchError, TypeError, AttributeError):
+        raise _wrong_structure("padded_shapes", structure, shapes) from None
 
 
-def _check_static(structure: Structure, index: int, spec: Any, shape: Shape) -> None:
+def _flatten_values(structure: Structure, values: Any) -> list[Any]:
+    """The padding values of the components."""
+    try:
+        if structure is not LEAF:
+            return [column[0] for column in structure.columns([values])]
+    except (StructureMismatchError, TypeError, AttributeError):
+        pass
+    raise _wrong_structure("padding_values", structure, values)
+
+
+def _wrong_structure(argument: str, structure: Structure, got: Any) -> TypeError:
+    return TypeError(f"padded_batch(): {argument} must have the structure of the elements, {structure!r}, got {got!r}")
+
+
+def _check_static(structure: Structure, index: int, spec: ComponentSpec, shape: Shape) -> None:
     name = structure.component_name(index)
-    if not isinstance(spec, TensorSpec):
+    if not is_dense(spec):
         raise TypeError(f"padded_batch(): {name} is a {spec!r}, which cannot be padded; use batch()")
     if spec.shape is None and shape is None:
         raise ValueError(f"padded_batch(): {name} has an unknown rank; give padded_shapes")
-    if spec.shape is not None and shape is not None and len(shape) != len(spec.shape):
+    if not fits_in(spec.shape, shape):
         raise ValueError(f"padded_batch(): the padded shape {shape} does not fit {name} of shape {spec.shape}")

@@ -26,6 +26,7 @@ class Prefetch(UnaryNode):
     """The same elements, up to ``buffer_size`` of them made ahead."""
 
     op: ClassVar[str] = "prefetch"
+    seeks: ClassVar[bool] = True
     buffer_size: int
 
     def __post_init__(self) -> None:
@@ -69,9 +70,17 @@ class PrefetchOperator(UnaryOperator):
         self._paused = False
         self._stopped = False
         self._ended = False
+        self._sought = False
         self._thread: threading.Thread | None = None
 
+    def seek(self, count: int) -> None:
+        """Who seeks wants single elements: no thread makes others ahead."""
+        self._sought = True
+        self.source.seek(count)
+
     def pull(self, n: int) -> Chunk | None:
+        if self._sought:
+            return self.source.pull(n)
         if self._thread is None:
             self._thread = self.coordinator.start(self._run, self._wake, "prefetch")
         elif self.coordinator.forked:  # asked before the lock, which a thread of the parent may have held

@@ -22,6 +22,7 @@ class Range(Node):
     """The numbers of Python's ``range(start, stop, step)``, as scalars of ``output_type``."""
 
     op: ClassVar[str] = "range"
+    seeks: ClassVar[bool] = True
     start: int
     stop: int
     step: int = 1
@@ -76,6 +77,9 @@ class RangeOperator(Operator):
         else:
             numbers = np.array(part)
         return Chunk(LEAF, len(part), [numbers.astype(self.dtype, copy=numbers.dtype.kind == "u")])
+
+    def seek(self, count: int) -> None:
+        self.position += count
 
     def state_dict(self) -> State:
         return {"position": self.position}

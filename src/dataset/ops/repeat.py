@@ -17,6 +17,7 @@ class Repeat(UnaryNode):
     """``source``, ``count`` times; endlessly where ``count`` is None or negative."""
 
     op: ClassVar[str] = "repeat"
+    seeks: ClassVar[bool] = True
     count: int | None
 
     def __post_init__(self) -> None:
@@ -60,6 +61,14 @@ class RepeatOperator(Operator):
                 return chunk
             self._next_pass()
         return None
+
+    def seek(self, count: int) -> None:
+        assert self.source is not None
+        length = self.node.cardinality()
+        if length > 0:
+            passes, count = divmod(count, length)
+            self.finished += passes
+        self.source.seek(count)
 
     def _next_pass(self) -> None:
         assert self.source is not None

@@ -17,6 +17,7 @@ class Shard(UnaryNode):
     """The elements at positions ``index``, ``index + num_shards``, ..."""
 
     op: ClassVar[str] = "shard"
+    seeks: ClassVar[bool] = True
     num_shards: int
     index: int
 
@@ -54,6 +55,10 @@ class ShardOperator(UnaryOperator):
             self.ahead = (start - chunk.length) % self.num_shards
             if start < chunk.length:
                 return chunk.stride(start, self.num_shards)
+
+    def seek(self, count: int) -> None:
+        self.source.seek(self.ahead + count * self.num_shards)
+        self.ahead = 0
 
     def state_dict(self) -> State:
         return {**super().state_dict(), "ahead": self.ahead}

@@ -19,6 +19,7 @@ class Skip(UnaryNode):
     """All but the first ``count`` elements; none where ``count`` is negative."""
 
     op: ClassVar[str] = "skip"
+    seeks: ClassVar[bool] = True
     count: int
 
     def __post_init__(self) -> None:
@@ -52,6 +53,10 @@ class SkipOperator(UnaryOperator):
             if self.remaining > 0:
                 self.remaining -= chunk.length
         return self.source.pull(n)
+
+    def seek(self, count: int) -> None:
+        self.source.seek(self.remaining + count)
+        self.remaining = 0
 
     def state_dict(self) -> State:
         return {**super().state_dict(), "remaining": self.remaining}

@@ -17,6 +17,7 @@ class Take(UnaryNode):
     """The first ``count`` elements; all of them where ``count`` is negative."""
 
     op: ClassVar[str] = "take"
+    seeks: ClassVar[bool] = True
     count: int
 
     def __post_init__(self) -> None:
@@ -50,6 +51,10 @@ class TakeOperator(UnaryOperator):
         chunk = self.source.pull(min(n, self.remaining))
         self.remaining = self.remaining - chunk.length if chunk else 0
         return chunk
+
+    def seek(self, count: int) -> None:
+        self.remaining -= count
+        self.source.seek(count)
 
     def state_dict(self) -> State:
         return {**super().state_dict(), "remaining": self.remaining}

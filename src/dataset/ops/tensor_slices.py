@@ -23,6 +23,7 @@ class TensorSlices(Node):
     """Element ``i`` is row ``i`` of each array of ``tensors``, which all have the same number of rows."""
 
     op: ClassVar[str] = "from_tensor_slices"
+    seeks: ClassVar[bool] = True
     tensors: Any
 
     def __post_init__(self) -> None:
@@ -54,6 +55,9 @@ class TensorSlices(Node):
 
     def parameters(self) -> dict[str, Any]:
         return {"tensors": f"{self.cardinality()} of {self.element_spec!r}"}
+
+    def content(self) -> Any:
+        return [self.structure, self.columns()]
 
     def _element_spec(self) -> Any:
         return self.structure.unflatten([component_spec(column).unbatched() for column in self.columns()])

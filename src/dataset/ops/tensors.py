@@ -9,8 +9,9 @@ from dataset.plan.node import Node
 from dataset.plan.spec import spec_of
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunk import Chunk, read_only_component
+from dataset.runtime.elements import ElementsOperator
 from dataset.runtime.normalize import canonical_component
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.operator import Build, Operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +19,7 @@ class Tensors(Node):
     """A dataset of the one element ``element``."""
 
     op: ClassVar[str] = "from_tensors"
+    seeks: ClassVar[bool] = True
     element: Any
 
     def __post_init__(self) -> None:
@@ -30,6 +32,10 @@ class Tensors(Node):
     def parameters(self) -> dict[str, Any]:
         return {"element": repr(self.element_spec)}
 
+    def content(self) -> Any:
+        structure = structure_of(self.element)
+        return [structure, structure.flatten(self.element)]
+
     def _element_spec(self) -> Any:
         return spec_of(self.element)
 
@@ -37,28 +43,5 @@ class Tensors(Node):
         return 1
 
     def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return TensorsOperator(self.element)
-
-
-class TensorsOperator(Operator):
-    """Gives its element once."""
-
-    def __init__(self, element: Any) -> None:
-        self.element = element
-        self.done = False
-
-    def pull(self, n: int) -> Chunk | None:  # noqa: ARG002  # there is only one
-        if self.done:
-            return None
-        self.done = True
         structure = structure_of(self.element)
-        return Chunk(structure, 1, [[part] for part in structure.flatten(self.element)])
-
-    def state_dict(self) -> State:
-        return {"done": self.done}
-
-    def load_state_dict(self, state: State) -> None:
-        self.done = bool(state["done"])
-
-    def close(self) -> None:
-        """Nothing is held."""
+        return ElementsOperator(Chunk(structure, 1, [[part] for part in structure.flatten(self.element)]))

@@ -7,15 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.errors import SpecError
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, map_known
-from dataset.plan.node import UnaryNode, spec_is_static
-from dataset.plan.spec import flatten_spec
-from dataset.plan.structure import Structure
-from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.runtime.chunk import Chunk, Column, Remainder
+from dataset.plan.node import UnaryNode
+from dataset.plan.rows import known_rows, require_rows, require_static_rows
+from dataset.plan.spec import map_spec
+from dataset.runtime.chunk import Chunk, Remainder
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
-from dataset.runtime.slicing import rows_of
+from dataset.runtime.slicing import number_of_rows, rows_of
 from dataset.runtime.state import load_chunk, save_chunk
 
 
@@ -26,29 +24,15 @@ class Unbatch(UnaryNode):
     op: ClassVar[str] = "unbatch"
 
     def __post_init__(self) -> None:
-        if spec_is_static(self.source):
-            self._element_spec()
+        require_static_rows(self)
 
     def _element_spec(self) -> Any:
-        structure, specs = flatten_spec(self.source.element_spec)
-        for index, spec in enumerate(specs):
-            if spec.shape == ():
-                raise ValueError(f"unbatch(): {structure.component_name(index)} is a scalar, which has no rows")
-        if len({spec.shape[0] for spec in specs if spec.shape} - {None}) > 1:
-            shapes = {structure.component_name(index): spec.shape for index, spec in enumerate(specs)}
-            raise ValueError(f"unbatch(): all components must have the same number of rows, got the shapes {shapes}")
-        return structure.unflatten([spec.unbatched() for spec in specs])
+        require_rows(self.op, self.source.element_spec)
+        return map_spec(lambda spec: spec.unbatched(), self.source.element_spec)
 
     def cardinality(self) -> int:
-        rows = self._rows()
+        rows = known_rows(self.source)
         return UNKNOWN_CARDINALITY if rows is None else map_known(lambda n: n * rows, self.source.cardinality())
-
-    def _rows(self) -> int | None:
-        """How many rows every element has, as far as that is known without running anything."""
-        if self.source.rows_per_element is not None or not spec_is_static(self.source):
-            return self.source.rows_per_element
-        sizes = [spec.shape[0] for spec in flatten_spec(self.source.element_spec)[1] if spec.shape]
-        return next((size for size in sizes if size is not None), None)
 
     def lower(self, build: Build) -> Operator:
         return UnbatchOperator(build(self.source), self)
@@ -71,26 +55,12 @@ class UnbatchOperator(UnaryOperator):
         return self.rows.give(n)
 
     def _take_apart(self, element: Chunk) -> Chunk | None:
-        structure = element.structure
-        columns = [self._column(structure, index, column[0]) for index, column in enumerate(element.columns())]
-        length = len(columns[0])
-        for index, column in enumerate(columns):
-            if len(column) != length:
-                raise SpecError(
-                    f"{self.node.located()}: all components must have the same number of rows; "
-                    f"{structure.component_name(0)} has {length}, {structure.component_name(index)} has {len(column)}"
-                )
-        return Chunk(structure, length, columns) if length else None
-
-    def _column(self, structure: Structure, index: int, value: Any) -> Column:
-        if isinstance(value, np.ndarray):
-            return value
-        if isinstance(value, RaggedTensor) or (isinstance(value, SparseTensor) and value.shape):
-            return rows_of(value)
-        raise SpecError(
-            f"{self.node.located()}: {structure.component_name(index)} must be an array with rows, got a "
-            f"{type(value).__name__}"
-        )
+        components = [column[0] for column in element.columns()]
+        length = number_of_rows(self.node, element.structure, components)
+        if not length:
+            return None
+        columns = [value if isinstance(value, np.ndarray) else rows_of(value) for value in components]
+        return Chunk(element.structure, length, columns)
 
     def state_dict(self) -> State:
         return {**super().state_dict(), "rest": save_chunk(self.rows.rest())}

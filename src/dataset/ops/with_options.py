@@ -15,6 +15,7 @@ class WithOptions(UnaryNode):
     """``source``, to be run with ``options``."""
 
     op: ClassVar[str] = "with_options"
+    seeks: ClassVar[bool] = True
     options: Options = field(repr=False)
 
     def lower(self, build: Build) -> Operator:

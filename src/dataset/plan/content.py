@@ -1,167 +1,175 @@
-"""A long name for what a plan computes, by content: an edited function or another number in an array changes it.
+"""What a value is, down to its data and the code of functions: the ground of fingerprints.
 
-``fingerprint`` guards a saved state, and must be quick. This guards files that are read in the place of running the
-plan, so it looks at everything that can be looked at: arrays by their bytes, functions by their bytecode, constants,
-defaults, the values that they close over and the global names that they use. It is the same in every process that runs
-the same code under the same version of Python. Seeds that were drawn, rather than given, do not count, as in tf.data.
+A function is its bytecode, the constants, defaults and captured values, and the functions of its own package that it
+names, so that an edit in any of them shows. Other people's packages count by name: a user does not edit them, and there
+is much of it. It comes out the same in every process with one version of Python.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import sys
 import types
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from dataset.plan.node import Node, walk
+from dataset.plan.nested import HasPlan
+from dataset.plan.node import walk
 from dataset.plan.spec import ComponentSpec
-from dataset.plan.structure import Structure
+from dataset.plan.structure import LEAF, Structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
+
+Parts: TypeAlias = tuple[str, Iterable[Any]]
+"""What kind of value it is, and the values that make it up."""
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
-def content_fingerprint(plan: Node, *also: Any) -> str:
-    """32 hexadecimal digits over a plan and the values given beside it."""
-    content = _Content()
-    for node in walk(plan):
-        content.node(node)
-    for value in also:
-        content.value(value)
-    return content.digest.hexdigest()
+class Content:
+    """A digest that values are taken into. Cycles end; what functions share is taken in once."""
 
-
-class _Content:
     def __init__(self) -> None:
-        self.digest = hashlib.blake2b(digest_size=16)
-        self._within: dict[int, int] = {}  # what is being looked at: a function may refer to itself
+        self._digest = hashlib.blake2b(digest_size=8)
+        self._open: set[int] = set()  # what is being taken in
+        self._functions: dict[int, Any] = {}  # the objects, too: the id of one that is gone is given to another
 
-    def text(self, *words: Any) -> None:
-        for word in words:
-            encoded = str(word).encode(errors="backslashreplace")
-            self.digest.update(b"%d:" % len(encoded))
-            self.digest.update(encoded)
+    def digest(self) -> int:
+        """64 bits over all that was taken in."""
+        return int.from_bytes(self._digest.digest(), "little")
 
-    def node(self, node: Node) -> None:
-        self.text(type(node).__qualname__, node.op, len(node.inputs))
-        for name, value in node.contents().items():
-            self.text(name)
-            self.value(value)
-
-    def value(self, value: Any) -> None:
-        if id(value) in self._within:
-            self.text("again", self._within[id(value)])
-            return
+    def add(self, value: Any) -> None:
+        """Take a value in."""
         if isinstance(value, _PLAIN):
-            self.text(type(value).__name__, repr(value))
-            return
-        self._within[id(value)] = len(self._within)
+            self._put(f"{type(value).__name__}:{value!r}")
+        elif isinstance(value, np.ndarray | np.generic):
+            self._add_array(np.asarray(value))
+        elif id(value) in self._open or id(value) in self._functions:
+            self._put(f"again {full_name(value)}")
+        else:
+            self._open.add(id(value))
+            if isinstance(value, types.FunctionType):
+                self._functions[id(value)] = value
+            kind, parts = _parts(value)
+            self._put(kind)
+            for part in parts:
+                self.add(part)
+            self._put("end")
+            self._open.remove(id(value))
+
+    def _put(self, text: str) -> None:
+        self._digest.update(f"{len(text)}:{text}".encode(errors="backslashreplace"))
+
+    def _add_array(self, array: np.ndarray[Any, Any]) -> None:
+        self._put(f"array{array.dtype.str}{array.shape}")
+        if array.dtype.hasobject:
+            self.add(array.ravel().tolist())
+        elif array.size:
+            self._digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+
+
+@functools.singledispatch
+def _parts(value: Any) -> Parts:
+    """Any other object: its class, what calling it runs, and its components or fields."""
+    if isinstance(value, HasPlan):
+        return "dataset", [[part.op, len(part.inputs), part.content()] for part in walk(value.plan)]
+    structure = structure_of(value)
+    fields = getattr(value, "__dict__", None) if structure is LEAF else structure.flatten(value)
+    call = vars(type(value)).get("__call__")
+    return full_name(type(value)), [call if isinstance(call, types.FunctionType) else None, fields]
+
+
+@_parts.register(list)
+@_parts.register(tuple)
+def _of_sequence(value: Any) -> Parts:
+    return full_name(type(value)), value
+
+
+@_parts.register
+def _of_dict(value: dict) -> Parts:  # type: ignore[type-arg]
+    return full_name(type(value)), [[key, item] for key, item in value.items()]
+
+
+@_parts.register(set)
+@_parts.register(frozenset)
+def _of_set(value: Any) -> Parts:
+    return "set", sorted(value, key=repr)
+
+
+@_parts.register(Structure)
+@_parts.register(ComponentSpec)
+@_parts.register(np.dtype)
+def _of_description(value: Any) -> Parts:
+    return repr(value), []
+
+
+@_parts.register
+def _of_ragged(value: RaggedTensor) -> Parts:
+    return "ragged", [value.flat_values, *value.nested_row_splits]
+
+
+@_parts.register
+def _of_sparse(value: SparseTensor) -> Parts:
+    return "sparse", [value.indices, value.values, value.dense_shape]
+
+
+@_parts.register
+def _of_partial(value: functools.partial) -> Parts:  # type: ignore[type-arg]
+    return "partial", [value.func, value.args, value.keywords]
+
+
+@_parts.register
+def _of_method(value: types.MethodType) -> Parts:
+    return "method", [value.__func__, value.__self__]
+
+
+@_parts.register(type)
+@_parts.register(types.BuiltinFunctionType)
+@_parts.register(types.ModuleType)
+@_parts.register(np.ufunc)
+def _of_name(value: Any) -> Parts:
+    return full_name(value), []
+
+
+@_parts.register
+def _of_code(value: types.CodeType) -> Parts:
+    names = [value.co_names, value.co_varnames, value.co_freevars]
+    return "code", [value.co_code, value.co_consts, value.co_exceptiontable, value.co_argcount, value.co_flags, *names]
+
+
+@_parts.register
+def _of_function(value: types.FunctionType) -> Parts:
+    parts: list[Any] = [value.__code__, value.__defaults__, value.__kwdefaults__]
+    for cell in value.__closure__ or ():
         try:
-            self._look_into(value)
-        finally:
-            del self._within[id(value)]
-
-    def _look_into(self, value: Any) -> None:
-        self.text(type(value).__qualname__)
-        if isinstance(value, np.ndarray | np.generic):
-            self._array(np.asarray(value))
-        elif isinstance(value, tuple | list | dict | set | frozenset | RaggedTensor | SparseTensor):
-            self._all(_parts(value))
-        elif isinstance(value, Structure | ComponentSpec | np.dtype):
-            self.text(repr(value))
-        elif isinstance(value, types.CodeType):
-            self._code(value)
-        elif isinstance(value, Node):
-            for node in walk(value):
-                self.node(node)
-        else:
-            self._other(value)
-
-    def _all(self, values: Any) -> None:
-        self.text(len(values))
-        for value in values:
-            self.value(value)
-
-    def _array(self, array: np.ndarray[Any, Any]) -> None:
-        self.text(array.dtype.str, array.shape)
-        if array.dtype == object:
-            self._all(array.ravel().tolist())
-        else:
-            self.digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b"")
-
-    def _other(self, value: Any) -> None:
-        """Functions, classes and objects, as far as they can be looked into without running them."""
-        if isinstance(value, functools.partial):
-            self._all([value.func, value.args, value.keywords])
-        elif isinstance(value, types.MethodType):
-            self._all([value.__func__, value.__self__])
-        elif isinstance(value, types.FunctionType):
-            self._function(value)
-        elif isinstance(value, types.ModuleType):
-            self.text(value.__name__)
-        elif isinstance(value, type):
-            self.text(value.__module__, value.__qualname__)
-            methods = {key: part for key, part in vars(value).items() if isinstance(part, types.FunctionType)}
-            self._all([methods] if _is_users(value) else [])
-        elif callable(value) and hasattr(value, "__name__"):  # built in
-            self.text(getattr(value, "__module__", ""), value.__name__)
-        else:
-            self.value(type(value))
-            fields = getattr(value, "__dict__", None)
-            if isinstance(fields, dict):
-                self.value(fields)
-
-    def _function(self, function: types.FunctionType) -> None:
-        code: types.CodeType = function.__code__
-        if not _is_users(function):  # a library's: its name will do
-            self.text(function.__module__, function.__qualname__)
-            return
-        self._code(code)
-        self._all([function.__defaults__, function.__kwdefaults__])
-        self._all([_cell(cell) for cell in function.__closure__ or ()])
-        used = function.__globals__
-        self.value({name: used[name] for name in sorted(_names(code)) if name in used})
-
-    def _code(self, code: types.CodeType) -> None:
-        self.text(code.co_code.hex(), code.co_names, code.co_varnames, code.co_freevars)
-        self._all(code.co_consts)
-
-
-def _parts(value: Any) -> Any:
-    match value:
-        case RaggedTensor():
-            return [value.flat_values, *value.nested_row_splits]
-        case SparseTensor():
-            return [value.indices, value.values, value.dense_shape]
-        case dict():
-            return [part for item in value.items() for part in item]
-        case set() | frozenset():
-            return sorted(map(repr, value))
-    return value
-
-
-def _cell(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
+            parts.append(cell.cell_contents)
+        except ValueError:
+            parts.append("empty cell")  # a function that names itself before it is there
+    for name in sorted(_names(value.__code__)):
+        if name in value.__globals__:
+            parts += [name, _global(value, value.__globals__[name])]
+    return "function", parts
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """The global names that a function and those inside it may use."""
-    inner = [_names(const) for const in code.co_consts if isinstance(const, types.CodeType)]
-    return set(code.co_names).union(*inner)
+    """The global names that a function's code, and the functions inside it, may read."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
 
 
-def _is_users(value: Any) -> bool:
-    """Whether a function or class is the user's own, not of an installed package or of Python."""
-    code = getattr(value, "__code__", None)
-    file = code.co_filename if code is not None else getattr(_module(value), "__file__", None) or ""
-    return "site-packages" not in file and "lib/python" not in file and not str(value.__module__).startswith("dataset.")
+def _global(function: types.FunctionType, value: Any) -> Any:
+    """A global, or only its name where it is another package's function."""
+    foreign = isinstance(value, types.FunctionType) and _package(value) != _package(function)
+    return full_name(value) if foreign else value
 
 
-def _module(value: Any) -> Any:
-    return sys.modules.get(value.__module__)
+def _package(value: Any) -> str:
+    return str(getattr(value, "__module__", None) or "").partition(".")[0]
+
+
+def full_name(value: Any) -> str:
+    """Where a class or function is found, as text; for any other object its class."""
+    named = value if hasattr(value, "__qualname__") or isinstance(value, types.ModuleType) else type(value)
+    name = getattr(named, "__qualname__", None) or named.__name__
+    return f"{getattr(named, '__module__', '')}.{name}"

@@ -1,4 +1,9 @@
-"""A short name for what a plan computes, so that a saved state is not loaded into another pipeline."""
+"""Short names for what a plan computes: one for its shape, one for all that decides over its elements.
+
+A saved state carries ``fingerprint``, so that it is not loaded into another pipeline; it lets a user mend a function
+and go on. ``content_fingerprint``, over what content.py finds in values, is what ``Dataset.fingerprint`` gives and what
+a snapshot goes by: it changes with the data, with the seeds, and with the code of functions.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from dataset.plan.content import Content
 from dataset.plan.node import Node, walk
 from dataset.plan.origin import function_name
-from dataset.plan.spec import ComponentSpec
+from dataset.plan.spec import ComponentSpec, component_spec
 from dataset.plan.structure import Structure
+from dataset.plan.values import RaggedTensor, SparseTensor
 
 
 def fingerprint(node: Node) -> str:
@@ -38,6 +45,16 @@ def _text(value: Any) -> str:
         return "(" + ",".join(map(_text, value)) + ")"
     if isinstance(value, dict):
         return "{" + ",".join(f"{key!r}:{_text(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, RaggedTensor | SparseTensor):
+        return repr(component_spec(value))
     if callable(value) and not isinstance(value, np.dtype):
         return function_name(value)
     return repr(value) if isinstance(value, Structure | ComponentSpec | np.dtype) else type(value).__name__
+
+
+def content_fingerprint(node: Node) -> int:
+    """64 bits over all that decides over the elements: ops, parameters, seeds, data, and the code of functions."""
+    content = Content()
+    for part in walk(node):
+        content.add([part.op, len(part.inputs), part.content()])
+    return content.digest()

@@ -35,6 +35,9 @@ class Node:
     spec_is_static: ClassVar[bool] = True
     """Whether the node's spec follows from those of its inputs; False where only running user code can tell it."""
 
+    seeks: ClassVar[bool] = False
+    """Whether its operator can go forward over elements without making them, if those of its inputs can."""
+
     name: str | None = field(default=None, kw_only=True, repr=False)
     origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
 
@@ -67,6 +70,11 @@ class Node:
         return None
 
     @property
+    def random_access(self) -> bool:
+        """Whether any element can be made without those before it."""
+        return self.seeks and all(source.random_access for source in self.inputs)
+
+    @property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes that this one reads from, in order."""
         return tuple(node for value in self._fields().values() for node in _nodes_in(value))
@@ -86,9 +94,9 @@ class Node:
         """The fields that are neither inputs nor the label, by name, as plans and fingerprints show them."""
         return {key: value for key, value in self._fields().items() if not _nodes_in(value)}
 
-    def contents(self) -> dict[str, Any]:
-        """All that tells what comes out, by name: the parameters, as they are and not as plans show them."""
-        return {key: value for key, value in self._fields().items() if not _nodes_in(value)}
+    def content(self) -> Any:
+        """All that decides over the elements beside the inputs, with the data: for fingerprints of what comes out."""
+        return self.parameters()
 
     def _fields(self) -> dict[str, Any]:
         """Fields by name, leaving out the label, the origin and what is shared between iterators."""

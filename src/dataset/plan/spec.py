@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dataset.plan.nested import HasPlan
 from dataset.plan.structure import Structure, map_structure, structure_of
-from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.plan.values import RaggedTensor, SparseTensor, as_splits_dtype
 
 __all__ = [
     "BYTES",
@@ -56,6 +56,15 @@ def as_shape(shape: Any) -> Shape:
     if any(dim is not None and dim < 0 for dim in result):
         raise ValueError(f"a shape has dimensions of at least 0, or None where unknown, got {shape!r}")
     return result
+
+
+def fits_in(shape: Shape, room: Shape) -> bool:
+    """Whether an array of ``shape`` has the rank of ``room`` and is, as far as is known, in no dimension larger."""
+    if shape is None or room is None:
+        return True
+    return len(shape) == len(room) and all(
+        size is None or limit is None or size <= limit for size, limit in zip(shape, room, strict=True)
+    )
 
 
 class ComponentSpec:
@@ -159,20 +168,29 @@ class RaggedTensorSpec(ComponentSpec):
     Args:
         shape: with None at ragged dimensions.
         dtype: of the values. Default float32.
-        ragged_rank: how many of the dimensions after the first are ragged. Default: all but one.
+        ragged_rank: how many of the dimensions after the first are ragged. Default: all but one. 0 is a row of a
+            RaggedTensor: an array, and a RaggedTensor again once batched.
+        row_splits_dtype: int32 or int64.
 
     Raises:
         ValueError: if there are fewer dimensions than ``ragged_rank`` needs.
 
     >>> RaggedTensorSpec((4, None), np.int64)
-    RaggedTensorSpec(shape=(4, None), dtype=int64, ragged_rank=1)
+    RaggedTensorSpec(shape=(4, None), dtype=int64, ragged_rank=1, row_splits_dtype=int64)
     """
 
     shape: Shape
     dtype: np.dtype[Any] = field(default=np.dtype(np.float32))
     ragged_rank: int = 1
+    row_splits_dtype: np.dtype[Any] = field(default=np.dtype(np.int64))
 
-    def __init__(self, shape: Any, dtype: npt.DTypeLike = np.float32, ragged_rank: int | None = None) -> None:
+    def __init__(
+        self,
+        shape: Any,
+        dtype: npt.DTypeLike = np.float32,
+        ragged_rank: int | None = None,
+        row_splits_dtype: npt.DTypeLike = np.int64,
+    ) -> None:
         dims = as_shape(shape)
         if ragged_rank is None:
             if dims is None:
@@ -183,28 +201,51 @@ class RaggedTensorSpec(ComponentSpec):
         object.__setattr__(self, "shape", dims)
         object.__setattr__(self, "dtype", as_dtype(dtype))
         object.__setattr__(self, "ragged_rank", ragged_rank)
+        object.__setattr__(self, "row_splits_dtype", as_splits_dtype("RaggedTensorSpec", row_splits_dtype))
 
     def batched(self, size: int | None) -> RaggedTensorSpec:
         """The spec of a batch: one more dimension, and one more of them ragged."""
         shape = None if self.shape is None else (size, *self.shape)
-        return RaggedTensorSpec(shape, self.dtype, self.ragged_rank + 1)
+        return RaggedTensorSpec(shape, self.dtype, self.ragged_rank + 1, self.row_splits_dtype)
 
     def unbatched(self) -> ComponentSpec:
-        """The spec of one row: dense once the last ragged dimension is gone."""
-        if self.ragged_rank == 1:
-            return TensorSpec(None if self.shape is None else self.shape[1:], self.dtype)
-        return RaggedTensorSpec(None if self.shape is None else self.shape[1:], self.dtype, self.ragged_rank - 1)
+        """The spec of one row."""
+        if self.ragged_rank == 0:
+            return self._dense().unbatched()
+        shape = None if self.shape is None else self.shape[1:]
+        return RaggedTensorSpec(shape, self.dtype, self.ragged_rank - 1, self.row_splits_dtype)
+
+    def allows(self, other: ComponentSpec) -> bool:
+        """Whether every component of spec ``other`` is one of this spec; without ragged dimensions, arrays are."""
+        if self.ragged_rank == 0 and not isinstance(other, RaggedTensorSpec):
+            return self._dense().allows(other)
+        return super().allows(other)
+
+    def is_compatible_with(self, value: Any) -> bool:
+        """Whether ``value`` could be one of this spec; without ragged dimensions, an array could."""
+        if self.ragged_rank == 0 and not isinstance(value, RaggedTensorSpec):
+            return self._dense().is_compatible_with(value)
+        return super().is_compatible_with(value)
+
+    def _dense(self) -> TensorSpec:
+        return TensorSpec(self.shape, self.dtype)
 
     def _is_like(self, other: ComponentSpec) -> bool:
         return (
-            isinstance(other, RaggedTensorSpec) and super()._is_like(other) and (self.ragged_rank == other.ragged_rank)
+            isinstance(other, RaggedTensorSpec)
+            and super()._is_like(other)
+            and self.ragged_rank == other.ragged_rank
+            and self.row_splits_dtype == other.row_splits_dtype
         )
 
     def _with_shape(self, shape: Shape) -> RaggedTensorSpec:
-        return RaggedTensorSpec(shape, self.dtype, self.ragged_rank)
+        return RaggedTensorSpec(shape, self.dtype, self.ragged_rank, self.row_splits_dtype)
 
     def __repr__(self) -> str:
-        return f"RaggedTensorSpec(shape={self.shape}, dtype={self._dtype_name()}, ragged_rank={self.ragged_rank})"
+        return (
+            f"RaggedTensorSpec(shape={self.shape}, dtype={self._dtype_name()}, ragged_rank={self.ragged_rank}, "
+            f"row_splits_dtype={self.row_splits_dtype.name})"
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -269,6 +310,11 @@ class DatasetSpec(ComponentSpec):
         return f"DatasetSpec({self.element_spec!r}{shape})"
 
 
+def is_dense(spec: ComponentSpec) -> bool:
+    """Whether the components are arrays or scalars."""
+    return isinstance(spec, TensorSpec) or (isinstance(spec, RaggedTensorSpec) and spec.ragged_rank == 0)
+
+
 def component_spec(value: Any) -> ComponentSpec:
     """The spec of one component, as exact as its value allows."""
     if isinstance(value, np.ndarray):
@@ -278,7 +324,8 @@ def component_spec(value: Any) -> ComponentSpec:
     if isinstance(value, bytes | str):
         return TensorSpec((), BYTES)
     if isinstance(value, RaggedTensor):
-        return RaggedTensorSpec(value.shape, _array_dtype(value.flat_values), value.ragged_rank)
+        dtype = _array_dtype(value.flat_values)
+        return RaggedTensorSpec(value.shape, dtype, value.ragged_rank, value.row_splits_dtype)
     if isinstance(value, SparseTensor):
         return SparseTensorSpec(value.shape, _array_dtype(value.values))
     if isinstance(value, bool | int | float | complex | list):
@@ -323,3 +370,24 @@ def map_spec(function: Any, spec: Any) -> Any:
     """``spec`` with ``function`` applied to the spec of each component."""
     structure, components = flatten_spec(spec)
     return structure.unflatten([function(component) for component in components])
+
+
+def common_spec(op: str, specs: Sequence[Any]) -> Any:
+    """The narrowest spec that allows the elements of several datasets; ``op`` is for the message.
+
+    Raises:
+        TypeError: if the datasets differ in structure, or a component in kind or dtype.
+    """
+    structure, merged = flatten_spec(specs[0])
+    for spec in specs[1:]:
+        other, components = flatten_spec(spec)
+        if structure != other:
+            raise TypeError(f"{op}(): all datasets must have one structure, got {structure!r} and {other!r}")
+        pairs = list(zip(merged, components, strict=True))
+        both = [mine.most_general_with(theirs) for mine, theirs in pairs]
+        for index, (found, (mine, theirs)) in enumerate(zip(both, pairs, strict=True)):
+            if found is None:
+                name = structure.component_name(index)
+                raise TypeError(f"{op}(): {name} must have one type in all datasets, got {mine!r} and {theirs!r}")
+        merged = [found for found in both if found is not None]
+    return structure.unflatten(merged)

@@ -73,6 +73,10 @@ class Structure:
         """Per component a readable path, such as ``['image']`` or ``[0].mask``; empty for a bare component."""
         return [name + rest for name, child in zip(self._names(), self.children, strict=True) for rest in child.paths()]
 
+    def child_keys(self) -> tuple[Any, ...]:
+        """Under which keys ``children`` stand: positions of a tuple, keys of a dict, names of fields."""
+        return ()
+
     def component_name(self, index: int) -> str:
         """How error messages name component ``index``: ``component 'image'``, ``component [0]['x']``."""
         path = self.paths()[index]
@@ -171,6 +175,9 @@ class _Tuple(Structure):
     def _join(self, parts: list[list[Any]], count: int) -> list[Any]:
         return list(zip(*parts, strict=True)) if parts else [()] * count
 
+    def child_keys(self) -> tuple[Any, ...]:
+        return tuple(range(len(self.children)))
+
     def _names(self) -> list[str]:
         return [f"[{index}]" for index in range(len(self.children))]
 
@@ -192,8 +199,11 @@ class _NamedTuple(Structure):
     def _join(self, parts: list[list[Any]], count: int) -> list[Any]:
         return [self.cls(*values) for values in zip(*parts, strict=True)] if parts else [self.cls()] * count
 
+    def child_keys(self) -> tuple[Any, ...]:
+        return tuple(self.cls._fields)
+
     def _names(self) -> list[str]:
-        return [f".{name}" for name in self.cls._fields]
+        return [f".{name}" for name in self.child_keys()]
 
     def __repr__(self) -> str:
         return _call_repr(self.cls, self._names(), self.children)
@@ -241,6 +251,9 @@ class _Dict(Structure):
             return self.cls(self.factory, items)
         return self.cls(items)
 
+    def child_keys(self) -> tuple[Any, ...]:
+        return self.sorted_keys
+
     def _names(self) -> list[str]:
         return [f"[{key!r}]" for key in self.sorted_keys]
 
@@ -268,6 +281,9 @@ class _Record(Structure):
         if not parts:
             return [self.cls() for _ in range(count)]
         return [self.cls(**dict(zip(self.keywords, values, strict=True))) for values in zip(*parts, strict=True)]
+
+    def child_keys(self) -> tuple[Any, ...]:
+        return self.names
 
     def _names(self) -> list[str]:
         return [f".{name}" for name in self.names]

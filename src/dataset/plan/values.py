@@ -15,6 +15,8 @@ import numpy.typing as npt
 __all__ = ["RaggedTensor", "SparseTensor"]
 
 Array = npt.NDArray[Any]
+Splits = npt.NDArray[np.int32 | np.int64]
+_INT32_MAX = 2**31 - 1
 
 
 def frozen_view(array: Array) -> Array:
@@ -22,6 +24,44 @@ def frozen_view(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Array:
+    """An array full of ``value``. ``np.full`` would drop the trailing zero bytes of a text."""
+    array = np.empty(shape, dtype)
+    array.fill(value)
+    return array
+
+
+def as_splits_dtype(op: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """``dtype`` as that of row splits.
+
+    Raises:
+        ValueError: if it is neither int32 nor int64.
+    """
+    result = np.dtype(dtype)
+    if result not in (np.dtype(np.int32), np.dtype(np.int64)):
+        raise ValueError(f"{op}(): row_splits_dtype must be int32 or int64, got {dtype!r}")
+    return result
+
+
+def cast_splits(splits: Array, dtype: npt.DTypeLike) -> Splits:
+    """Row splits as ``dtype``.
+
+    Raises:
+        ValueError: if they count more values than it can.
+    """
+    if splits[-1] > _INT32_MAX and np.dtype(dtype) == np.int32:
+        raise ValueError(f"RaggedTensor: row splits of {dtype!r} cannot count {splits[-1]} values; use int64")
+    return splits.astype(dtype, copy=False)
+
+
+def splits_of_lengths(lengths: npt.ArrayLike, dtype: npt.DTypeLike) -> Splits:
+    """The row splits of rows of these lengths."""
+    counts = np.asarray(lengths, np.int64)
+    splits = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=splits[1:])
+    return cast_splits(splits, dtype)
 
 
 class RaggedTensor:
@@ -32,7 +72,8 @@ class RaggedTensor:
 
     Args:
         values: array of shape (total, ...), or a RaggedTensor with ``total`` rows.
-        row_splits: integers of shape (rows + 1,); ascending from 0 to ``total``.
+        row_splits: integers of shape (rows + 1,); ascending from 0 to ``total``. They are kept as int32 if they are
+            int32, else as int64; all dimensions of one tensor have the same.
 
     Raises:
         ValueError: if ``row_splits`` is not that.
@@ -46,21 +87,31 @@ class RaggedTensor:
 
     __slots__ = ("row_splits", "values")
     values: Array | RaggedTensor
-    row_splits: npt.NDArray[np.int64]
+    row_splits: Splits
 
     def __init__(self, values: Array | RaggedTensor | Sequence[Any], row_splits: npt.ArrayLike) -> None:
         self.values = values if isinstance(values, RaggedTensor) else np.asarray(values)
         splits = np.asarray(row_splits)
         if splits.ndim != 1 or not len(splits) or splits.dtype.kind not in "iu":
             raise ValueError(f"RaggedTensor: row_splits must be a vector of integers, got {row_splits!r}")
-        self.row_splits = splits.astype(np.int64, copy=False)
+        self.row_splits = splits if splits.dtype == np.int32 else splits.astype(np.int64, copy=False)
+        if isinstance(self.values, RaggedTensor) and self.values.row_splits_dtype != self.row_splits_dtype:
+            raise ValueError(
+                f"RaggedTensor: row_splits are {self.row_splits_dtype}, but those of the values are "
+                f"{self.values.row_splits_dtype}; make them alike with with_row_splits_dtype()"
+            )
         if splits[0] != 0 or splits[-1] != len(self.values) or np.any(self.row_splits[1:] < self.row_splits[:-1]):
             raise ValueError(
                 f"RaggedTensor: row_splits must ascend from 0 to the number of values, {len(self.values)}, got {splits}"
             )
 
     @classmethod
-    def from_rows(cls, rows: Iterable[npt.ArrayLike], dtype: npt.DTypeLike | None = None) -> RaggedTensor:
+    def from_rows(
+        cls,
+        rows: Iterable[npt.ArrayLike],
+        dtype: npt.DTypeLike | None = None,
+        row_splits_dtype: npt.DTypeLike = np.int64,
+    ) -> RaggedTensor:
         """The ragged tensor with these rows: arrays that agree in all but the first dimension.
 
         >>> RaggedTensor.from_rows([[], []], dtype=np.float32).dtype
@@ -71,8 +122,7 @@ class RaggedTensor:
         if dtype is None and filled:  # an empty list has no dtype of its own, so the others decide
             common = np.result_type(*filled)
             arrays = [array if array.size else array.astype(common) for array in arrays]
-        splits = np.zeros(len(arrays) + 1, np.int64)
-        np.cumsum([len(row) for row in arrays], out=splits[1:])
+        splits = splits_of_lengths([len(row) for row in arrays], row_splits_dtype)
         return cls(np.concatenate(arrays) if arrays else np.zeros(0, dtype), splits)
 
     @classmethod
@@ -91,7 +141,26 @@ class RaggedTensor:
         return self.values.flat_values if isinstance(self.values, RaggedTensor) else self.values
 
     @property
-    def nested_row_splits(self) -> tuple[npt.NDArray[np.int64], ...]:
+    def row_splits_dtype(self) -> np.dtype[Any]:
+        """The dtype of the row splits, int32 or int64."""
+        return self.row_splits.dtype
+
+    def with_row_splits_dtype(self, dtype: npt.DTypeLike) -> RaggedTensor:
+        """The same rows, their row splits of another dtype.
+
+        Raises:
+            ValueError: if ``dtype`` is neither int32 nor int64, or too narrow.
+
+        >>> RaggedTensor([1, 2], [0, 2]).with_row_splits_dtype(np.int32).row_splits
+        array([0, 2], dtype=int32)
+        """
+        if as_splits_dtype("RaggedTensor", dtype) == self.row_splits_dtype:
+            return self
+        values = self.values.with_row_splits_dtype(dtype) if isinstance(self.values, RaggedTensor) else self.values
+        return RaggedTensor(values, cast_splits(self.row_splits, dtype))
+
+    @property
+    def nested_row_splits(self) -> tuple[Splits, ...]:
         """The row splits of every ragged dimension, outermost first."""
         inner = self.values.nested_row_splits if isinstance(self.values, RaggedTensor) else ()
         return (self.row_splits, *inner)
@@ -154,7 +223,7 @@ class RaggedTensor:
         values = self.values.to_tensor(default_value) if isinstance(self.values, RaggedTensor) else self.values
         lengths = np.diff(self.row_splits)
         width = int(lengths.max(initial=0))
-        dense = np.full((len(self), width, *values.shape[1:]), default_value, values.dtype)
+        dense = filled((len(self), width, *values.shape[1:]), default_value, values.dtype)
         dense[np.arange(width) < lengths[:, None]] = values
         return dense
 
@@ -165,6 +234,7 @@ class RaggedTensor:
         return (
             self.shape == other.shape
             and self.dtype == other.dtype
+            and self.row_splits_dtype == other.row_splits_dtype
             and all(np.array_equal(a, b) for a, b in splits)
             and np.array_equal(self.flat_values, other.flat_values)
         )
@@ -172,7 +242,8 @@ class RaggedTensor:
     __hash__ = None  # type: ignore[assignment]  # equal by value over mutable arrays
 
     def __repr__(self) -> str:
-        return f"RaggedTensor({self.to_list()!r}, dtype={self.dtype})"
+        narrow = "" if self.row_splits_dtype == np.int64 else f", row_splits_dtype={self.row_splits_dtype}"
+        return f"RaggedTensor({self.to_list()!r}, dtype={self.dtype}{narrow})"
 
 
 class SparseTensor:
@@ -232,7 +303,7 @@ class SparseTensor:
         """The dense array, with ``default_value`` (default 0, or ``b""``) where no value is given."""
         if default_value is None:
             default_value = b"" if self.dtype == object else 0
-        dense = np.full(self.shape, default_value, self.dtype)
+        dense = filled(self.shape, default_value, self.dtype)
         dense[tuple(self.indices.T)] = self.values
         return dense
 

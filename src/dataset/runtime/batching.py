@@ -1,6 +1,7 @@
 """Many components into one: the arrays of batches.
 
-``stack_column`` is what ``batch`` does to a column; ``pad_column`` what ``padded_batch`` does.
+``stack_column`` is what ``batch`` does to a column; ``pad_column`` what ``padded_batch`` does. ``join_rows`` makes one
+component of parts of batches. Arrays of different shapes become ragged and sparse tensors in uneven.py.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, SparseTensorSpec
+from dataset.plan.values import RaggedTensor, SparseTensor, filled, splits_of_lengths
 from dataset.runtime.chunk import Array, Column, object_column, pack
 
 
@@ -20,6 +22,10 @@ class ColumnMismatchError(Exception):
     def __init__(self, index: int, what: str, got: Any, before: Any) -> None:
         super().__init__(index, what, got, before)
         self.index, self.what, self.got, self.before = index, what, got, before
+
+
+class NoRoomError(ColumnMismatchError):
+    """Internal: value ``index`` is larger than ``before``, what all are filled up to."""
 
 
 def stack_column(column: Column) -> Any:
@@ -43,14 +49,15 @@ def stack_column(column: Column) -> Any:
     if isinstance(packed, np.ndarray):
         return packed
     if all(issubclass(kind, np.generic) for kind in kinds):
-        _require_equal(column, "dtype", [value.dtype for value in column])
+        require_equal(column, "dtype", [value.dtype for value in column])
         return np.array(column)
     if any(issubclass(kind, np.generic) for kind in kinds) or kinds & {np.ndarray, SparseTensor, RaggedTensor, bytes}:
-        _require_equal(column, "type", [type(value).__name__ for value in column])
+        require_equal(column, "type", [type(value).__name__ for value in column])
     return object_column(column)
 
 
-def _require_equal(column: Sequence[Any], what: str, seen: Sequence[Any]) -> None:
+def require_equal(column: Sequence[Any], what: str, seen: Sequence[Any]) -> None:
+    """Raise ColumnMismatchError at the first value for which ``seen`` differs from that of the value before."""
     for index in range(1, len(column)):
         if seen[index] != seen[index - 1]:
             raise ColumnMismatchError(index, what, seen[index], seen[index - 1])
@@ -63,37 +70,71 @@ def _stack_arrays(values: Sequence[Array]) -> Array:
             return np.concatenate(values).reshape(len(values), *values[0].shape)
         except ValueError:
             pass  # they differ in rank, or in a dimension behind the first
-    _require_equal(values, "dtype", [value.dtype for value in values])
-    _require_equal(values, "shape", [value.shape for value in values])
+    require_equal(values, "dtype", [value.dtype for value in values])
+    require_equal(values, "shape", [value.shape for value in values])
     raise AssertionError(f"arrays that NumPy does not join, and no difference found: {values!r:.200}")
 
 
 def _stack_sparse(values: Sequence[SparseTensor]) -> SparseTensor:
-    _require_equal(values, "dtype", [value.dtype for value in values])
-    _require_equal(values, "shape", [value.shape for value in values])
+    """Shapes may differ: the batch has room for the largest, as in tf.data."""
+    require_equal(values, "dtype", [value.dtype for value in values])
+    require_equal(values, "rank", [len(value.dense_shape) for value in values])
     counts = [len(value.values) for value in values]
     rows = np.repeat(np.arange(len(values)), counts)
     indices = np.concatenate([value.indices for value in values])
     cells = np.concatenate([value.values for value in values])
-    return SparseTensor(np.column_stack([rows, indices]), cells, [len(values), *values[0].shape])
+    shape = np.max([value.dense_shape for value in values], axis=0)
+    return SparseTensor(np.column_stack([rows, indices]), cells, [len(values), *shape])
 
 
 def _stack_ragged(values: Sequence[RaggedTensor]) -> RaggedTensor:
-    _require_equal(values, "dtype", [value.dtype for value in values])
-    _require_equal(values, "ragged rank", [value.ragged_rank for value in values])
-    _require_equal(values, "inner shape", [value.flat_values.shape[1:] for value in values])
-    splits = np.concatenate([[0], np.cumsum([len(value) for value in values])])
-    return RaggedTensor(_concatenate_ragged(values), splits)
+    joined = _join_ragged(values)
+    return RaggedTensor(joined, splits_of_lengths([len(value) for value in values], joined.row_splits_dtype))
 
 
-def _concatenate_ragged(values: Sequence[RaggedTensor]) -> RaggedTensor:
-    """Ragged tensors one after another, along the rows."""
-    offsets = np.cumsum([0, *(len(value.values) for value in values[:-1])])
-    splits = [value.row_splits[1:] + offset for value, offset in zip(values, offsets, strict=True)]
-    inner = [value.values for value in values]
-    ragged = isinstance(inner[0], RaggedTensor)
-    joined: Any = _concatenate_ragged(inner) if ragged else np.concatenate(inner)  # type: ignore[arg-type]
-    return RaggedTensor(joined, np.concatenate([[0], *splits]))
+def join_rows(parts: Sequence[Any]) -> Any:
+    """Arrays, ragged or sparse tensors one after another, along the rows.
+
+    Raises:
+        ColumnMismatchError: if kinds or dtypes differ, or the shapes of the rows.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    kinds = set(map(type, parts))
+    if kinds == {RaggedTensor}:
+        return _join_ragged(parts)
+    if kinds == {SparseTensor}:
+        return _join_sparse(parts)
+    require_equal(parts, "type", [type(part).__name__ for part in parts])
+    require_equal(parts, "dtype", [part.dtype for part in parts])
+    require_equal(parts, "row shape", [part.shape[1:] for part in parts])
+    return np.concatenate(parts)
+
+
+def _join_ragged(parts: Sequence[RaggedTensor]) -> RaggedTensor:
+    require_equal(parts, "dtype", [part.dtype for part in parts])
+    require_equal(parts, "ragged rank", [part.ragged_rank for part in parts])
+    require_equal(parts, "row_splits dtype", [part.row_splits_dtype for part in parts])
+    require_equal(parts, "inner shape", [part.flat_values.shape[1:] for part in parts])
+    levels = [np.concatenate(splits) for splits in zip(*(map(_lengths, parts)), strict=True)]
+    splits = [splits_of_lengths(lengths, parts[0].row_splits_dtype) for lengths in levels]
+    return RaggedTensor.from_nested_row_splits(np.concatenate([part.flat_values for part in parts]), splits)
+
+
+def _lengths(ragged: RaggedTensor) -> list[Array]:
+    """The lengths of the rows, per ragged dimension."""
+    return [np.diff(splits) for splits in ragged.nested_row_splits]
+
+
+def _join_sparse(parts: Sequence[SparseTensor]) -> SparseTensor:
+    require_equal(parts, "dtype", [part.dtype for part in parts])
+    require_equal(parts, "rank", [len(part.dense_shape) for part in parts])
+    shapes = np.array([part.dense_shape for part in parts])
+    offsets = np.cumsum(shapes[:, 0]) - shapes[:, 0]
+    indices = np.concatenate([part.indices for part in parts])
+    indices[:, 0] += np.repeat(offsets, [len(part.values) for part in parts])
+    shape = [shapes[:, 0].sum(), *shapes[:, 1:].max(axis=0)]
+    return SparseTensor(indices, np.concatenate([part.values for part in parts]), shape)
 
 
 def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array:
@@ -115,22 +156,22 @@ def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array
         dtype = arrays[0].dtype
     if not shape and not any(array.ndim for array in arrays):
         return stack_column(column)  # type: ignore[no-any-return]  # scalars: nothing to fill up
-    _require_equal(
+    require_equal(
         arrays, "dtype", [array.dtype for array in arrays] if arrays[0].dtype != object else [0] * len(arrays)
     )
-    _require_equal(arrays, "rank", [array.ndim for array in arrays])
+    require_equal(arrays, "rank", [array.ndim for array in arrays])
     if arrays[0].ndim != len(shape):
         raise ColumnMismatchError(0, "rank", arrays[0].ndim, len(shape))
     largest = [max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)]
     target = [size if wanted is None else wanted for size, wanted in zip(largest, shape, strict=True)]
     for index, array in enumerate(arrays):
         if any(size > limit for size, limit in zip(array.shape, target, strict=True)):
-            raise ColumnMismatchError(index, "padded shape", array.shape, tuple(target))
+            raise NoRoomError(index, "shape", array.shape, tuple(target))
     return _fill(arrays, target, value, dtype)
 
 
 def _fill(arrays: Sequence[Array], target: list[int], value: Any, dtype: np.dtype[Any]) -> Array:
-    padded = np.full((len(arrays), *target), value, dtype)
+    padded = filled((len(arrays), *target), value, dtype)
     if len(target) == 1:  # vectors, such as token lists: one assignment for the whole batch
         lengths = np.array([len(array) for array in arrays])
         padded[np.arange(target[0]) < lengths[:, None]] = np.concatenate(arrays)
@@ -138,3 +179,15 @@ def _fill(arrays: Sequence[Array], target: list[int], value: Any, dtype: np.dtyp
     for row, array in zip(padded, arrays, strict=True):
         row[tuple(map(slice, array.shape))] = array
     return padded
+
+
+def empty_component(spec: ComponentSpec) -> Any:
+    """A component of no rows. Dimensions that the spec does not know are 0, as in tf.data."""
+    dims = [size or 0 for size in (spec.shape or (0,))][1:]
+    dtype = np.dtype(object) if spec.dtype == BYTES else spec.dtype
+    if isinstance(spec, SparseTensorSpec):
+        return SparseTensor(np.zeros((0, len(dims) + 1)), np.zeros(0, dtype), [0, *dims])
+    if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank:
+        splits = [np.zeros(1, spec.row_splits_dtype)] * spec.ragged_rank
+        return RaggedTensor.from_nested_row_splits(np.zeros((0, *dims[spec.ragged_rank :]), dtype), splits)
+    return np.zeros((0, *dims), dtype)

@@ -51,6 +51,10 @@ class ElementwiseOperator(UnaryOperator):
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk | None:
         """The same for what a vectorized function returned for all of them."""
 
+    def arguments(self, inputs: Chunk) -> list[Any]:
+        """Per argument of the function an iterable over its values."""
+        return arguments(inputs)
+
     def pull(self, n: int) -> Chunk | None:
         while True:
             if self._ready:
@@ -61,6 +65,10 @@ class ElementwiseOperator(UnaryOperator):
             output = self._call_best(inputs)
             if output is not None:
                 return output
+
+    def seek(self, count: int) -> None:
+        self.position += count
+        self.source.seek(count)
 
     def _call_best(self, inputs: Chunk) -> Chunk | None:
         try:
@@ -128,10 +136,10 @@ class ElementwiseOperator(UnaryOperator):
         try:
             if self._returns_immutable:
                 # extend() keeps what came before an exception, so that nothing is called twice.
-                results.extend(map(self.function, *arguments(inputs)))
+                results.extend(map(self.function, *self.arguments(inputs)))
             else:
                 function, keep = self.function, results.append
-                for given in zip(*arguments(inputs), strict=True):
+                for given in zip(*self.arguments(inputs), strict=True):
                     keep(own(function(*given), given))
             self._returns_immutable = bool(results) and is_immutable(results[-1])
         except BaseException as error:  # noqa: BLE001  # it is raised again, at its place

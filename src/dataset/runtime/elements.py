@@ -23,14 +23,15 @@ class Elements(Node):
     """
 
     op: ClassVar[str] = "elements"
+    seeks: ClassVar[bool] = True
     chunk: Chunk
     spec: Callable[[], Any] | None = field(default=None, repr=False)
 
     def parameters(self) -> dict[str, Any]:
         return {"chunk": repr(self.chunk)}
 
-    def contents(self) -> dict[str, Any]:
-        return {"structure": self.chunk.structure, "columns": list(self.chunk.columns())}
+    def content(self) -> Any:
+        return [self.chunk.structure, self.chunk.columns()]
 
     def _element_spec(self) -> Any:
         return chunk_spec(self.chunk) if self.spec is None else self.spec()
@@ -58,6 +59,9 @@ class ElementsOperator(Operator):
             return None
         self.position = min(start + n, self.elements.length)
         return self.elements.slice(start, self.position)
+
+    def seek(self, count: int) -> None:
+        self.position += count
 
     def state_dict(self) -> State:
         return {"position": self.position}

@@ -29,6 +29,13 @@ class Operator(ABC):
     def pull(self, n: int) -> Chunk | None:
         """The next 1 to ``n`` elements, ``n`` being at least 1; None at the end and ever after."""
 
+    def seek(self, count: int) -> None:
+        """Go forward over ``count`` elements without making them; there are more than that.
+
+        For nodes that have random access, and before the first pull.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def state_dict(self) -> State:
         """Where this operator and its inputs stand, after the last element that was pulled, as plain data."""

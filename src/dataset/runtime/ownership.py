@@ -35,6 +35,13 @@ def is_immutable(value: Any) -> bool:
     return isinstance(value, _IMMUTABLE)
 
 
+def copied_component(component: Any) -> Any:
+    """A component with memory of its own; an object of a user's class is the user's own affair."""
+    if isinstance(component, np.ndarray):
+        return component.copy()
+    return copy.deepcopy(component) if isinstance(component, RaggedTensor | SparseTensor) else component
+
+
 def own(result: Any, given: Iterable[Any] = ()) -> Any:
     """``result``, with copies in the place of what user code could still write to.
 

@@ -1,4 +1,4 @@
-"""Random numbers: seeds, counter-based streams, and which epoch a shuffle is in.
+"""Random numbers: seeds, counter-based streams, and which epoch a shuffle or random_map is in.
 
 Every random decision is a function of (seed, iteration, epoch, position), made with the counter-based generator Philox
 (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011). So an epoch's order needs no history, and a
@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import secrets
 import threading
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random.bit_generator import ISpawnableSeedSequence
 
 _WORDS_PER_COUNTER = 4  # Philox4x64 makes four 64-bit words from one counter value
+_ELEMENTS = 1  # tells the streams of elements from those of a shuffle with the same seed
 _DEFAULT_GLOBAL_SEED = 87654321  # as in TensorFlow: an op seed alone means the same in every process
 
 
@@ -97,8 +100,52 @@ class Stream:
         return np.random.Generator(np.random.Philox(key=self._key, counter=2**128)).permutation(count)
 
 
+class ElementGenerators:
+    """A generator for each element of an epoch, the same whenever it is asked for.
+
+    All are of one Philox stream, 2**64 counter values apart, and no element draws as many: so no two of them overlap.
+    """
+
+    def __init__(self, *key: int) -> None:
+        self._key = _mixed(*map(int, key), _ELEMENTS).generate_state(2, np.uint64)
+
+    def at(self, index: int) -> np.random.Generator:
+        """A new generator for element ``index``."""
+        counter = np.array((0, index, 0, 0), np.uint64)
+        seed: Any = _ElementSeed(self._key, index)  # NumPy's types do not know its own interface for seeds
+        return np.random.Generator(np.random.Philox(seed, counter=counter))
+
+
+class _ElementSeed(ISpawnableSeedSequence):
+    """Hands Philox its key, and lets a user spawn more generators.
+
+    Philox(key=...) would give the same stream, but asks the operating system for entropy first, which is most of what
+    it costs; and could not spawn.
+    """
+
+    __slots__ = ("_index", "_key", "_sequence")
+
+    def __init__(self, key: npt.NDArray[Any], index: int) -> None:
+        self._key = key
+        self._index = index
+        self._sequence: np.random.SeedSequence | None = None
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        if n_words == 2 and dtype is np.uint64:  # what Philox asks for
+            return self._key
+        return self._own_sequence().generate_state(n_words, dtype)
+
+    def spawn(self, n_children: int) -> list[Any]:
+        return self._own_sequence().spawn(n_children)
+
+    def _own_sequence(self) -> np.random.SeedSequence:
+        if self._sequence is None:
+            self._sequence = np.random.SeedSequence(self._key.tolist(), spawn_key=(self._index,))
+        return self._sequence
+
+
 class EpochCounter:
-    """Identifies one shuffle of a user's plan, and counts the iterations over it.
+    """Identifies one shuffle or random_map of a user's plan, and counts the iterations over it.
 
     It is the one thing that iterations of a Dataset share, because tf.data's ``reshuffle_each_iteration`` says so: each
     new iterator gets another order.
@@ -122,7 +169,7 @@ class EpochCounter:
 
 
 class EpochLedger:
-    """Which iteration and epoch each shuffle of one iterator is in."""
+    """Which iteration and epoch each shuffle and random_map of one iterator is in."""
 
     def __init__(self, *, probing: bool = False) -> None:
         self.probing = probing  # a look at one element must not use up an order, nor write a file
@@ -149,3 +196,26 @@ class EpochLedger:
         upcoming = max(epoch + 1, self._resumed.get(counter, 0))
         self._resumed[counter] = upcoming
         self._next[counter] = (iteration, upcoming)
+
+
+class RandomPass:
+    """The stream of an op in one pass over it: the same in every pass, or another each time."""
+
+    def __init__(self, epochs: EpochLedger, counter: EpochCounter, own: int, *, again: bool) -> None:
+        self._epochs = epochs
+        self._counter = counter
+        self._key = epochs.key(counter, own)
+        self._place = (0, 0) if again else epochs.open(counter)
+        self.stream = Stream(self._key, *self._place)
+
+    def state_dict(self) -> dict[str, int]:
+        """The place, as plain data."""
+        iteration, epoch = self._place
+        return {"key": self._key, "iteration": iteration, "epoch": epoch, "drawn": self.stream.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go there."""
+        self._key, self._place = int(state["key"]), (int(state["iteration"]), int(state["epoch"]))
+        self._epochs.resume(self._counter, self._key, *self._place)
+        self.stream = Stream(self._key, *self._place)
+        self.stream.seek(int(state["drawn"]))

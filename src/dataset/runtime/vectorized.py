@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dataset.errors import SpecError
+from dataset.plan.origin import function_name
 from dataset.plan.structure import LEAF, is_tuple, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.batching import ColumnMismatchError, stack_column
@@ -51,6 +52,15 @@ def vectorized(function: F) -> F:
 def is_vectorized(function: Callable[..., Any]) -> bool:
     """Whether a function says that it takes whole columns."""
     return bool(getattr(function, VECTORIZED, False))
+
+
+def require_one_by_one(op: str, argument: str, function: Callable[..., Any]) -> None:
+    """Raise TypeError for a function that takes whole columns, where elements are passed one by one."""
+    if is_vectorized(function):
+        raise TypeError(
+            f"{op}(): {argument} is called for one element at a time, but {function_name(function)} is marked as "
+            "vectorized, for whole columns"
+        )
 
 
 def column_arguments(inputs: Chunk) -> list[Any]:

@@ -30,6 +30,7 @@ def check_operator(
     - Chunks of every size give the same elements; after the end comes the end, again and again.
     - The optimizer changes nothing.
     - ``element_spec`` allows every element, and ``cardinality`` is right where it is a number.
+    - Where the plan has random access, ``dataset[i]`` is what iterating gives.
     - From every position a saved state goes on exactly there, also when it is saved again at once; it is plain data.
     - Stopping at any position leaves no thread and no open file.
 
@@ -55,6 +56,7 @@ def check_operator(
         assert_elements_equal(_pulled(make(), size), found)
     assert_elements_equal(outcomes(iter(_unoptimized(make()))), found)
     _check_spec(make(), found)
+    _check_random_access(make(), found)
     for position in range(min(len(found), positions) + 1):
         _check_resume(make, found, position)
         _check_stop(make, position)
@@ -163,6 +165,20 @@ def _check_spec(dataset: Dataset[Any], found: Sequence[Any]) -> None:
         compatible = [spec.is_compatible_with(mine) if static else spec.dtype == mine.dtype for spec, mine in pairs]
         if got_structure != structure or not all(compatible):
             raise AssertionError(f"element_spec {dataset.element_spec!r} does not allow {element!r:.200}")
+
+
+def _check_random_access(dataset: Dataset[Any], found: Sequence[Any]) -> None:
+    if not dataset.plan.random_access or any(isinstance(element, Exception) for element in found):
+        return
+    count = min(len(found), 20)
+    assert_elements_equal([dataset[index] for index in range(count)], found[:count])
+    assert_elements_equal([dataset[index] for index in range(-count, 0)], found[len(found) - count :])
+    for index in (len(found), -len(found) - 1):
+        try:
+            element = dataset[index]
+        except IndexError:
+            continue
+        raise AssertionError(f"there are {len(found)} elements, but element {index} is {element!r}")
 
 
 def _advance(iterator: Iterator[Any], count: int) -> None:

@@ -68,7 +68,7 @@ def _equal(got: Any, expected: Any) -> bool:
         return False
     if isinstance(got, np.ndarray | np.generic):
         same_kind = got.dtype == expected.dtype and got.shape == expected.shape
-        return same_kind and np.array_equal(got, expected, equal_nan=got.dtype.kind in "fc")
+        return same_kind and np.array_equal(got, expected, equal_nan=got.dtype.kind in "fcmM")
     return bool(got == expected)
 
 

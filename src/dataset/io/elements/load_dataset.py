@@ -45,9 +45,6 @@ class Load(Node):
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "saved": self.saved.identity}
 
-    def contents(self) -> dict[str, Any]:
-        return self.parameters()
-
     def _element_spec(self) -> Any:
         return self.saved.spec
 

@@ -64,9 +64,6 @@ class SavedShard(Node):
     def parameters(self) -> dict[str, Any]:
         return {"saved": self.saved.identity, "number": self.number}
 
-    def contents(self) -> dict[str, Any]:
-        return self.parameters()
-
     def _element_spec(self) -> Any:
         return self.saved.spec
 

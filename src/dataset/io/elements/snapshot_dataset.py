@@ -19,7 +19,8 @@ from dataset.io.elements.shard_dataset import SavedElements
 from dataset.io.files import path_string
 from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH
 from dataset.plan.checks import require_callable
-from dataset.plan.content import content_fingerprint
+from dataset.plan.content import Content
+from dataset.plan.fingerprint import content_fingerprint
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.skeleton import names_classes
 from dataset.plan.structure import LEAF
@@ -58,6 +59,9 @@ class Snapshot(UnaryNode):
     def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the arguments
         return self.reader_func is not None or self.shard_func is not None
 
+    def content(self) -> Any:
+        return [self.reader_func, self.shard_func]
+
     def described(self) -> str:
         return f"snapshot({self.path!r})"
 
@@ -65,7 +69,9 @@ class Snapshot(UnaryNode):
     def directory(self) -> str:
         """Where this pipeline's elements are: another one's are beside it."""
         assert self.written is not None
-        return str(Path(self.path) / content_fingerprint(self.written, self.compression, self.shard_func))
+        written = Content()
+        written.add([content_fingerprint(self.written), self.compression, self.shard_func])
+        return str(Path(self.path) / f"{written.digest():016x}")
 
     def lower(self, build: Build) -> Operator:
         return lower_keeping(build, self, SnapshotDirectory(self))

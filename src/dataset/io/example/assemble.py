@@ -32,7 +32,7 @@ from dataset.io.example.features import (
     VarLenFeature,
 )
 from dataset.plan.spec import BYTES
-from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.plan.values import RaggedTensor, SparseTensor, filled
 
 __all__ = ["Assembler", "assembler_for"]
 
@@ -198,7 +198,7 @@ class FixedSequence(Assembler[FixedLenSequenceFeature]):
             row = int(np.flatnonzero(wrong)[0])
             raise self._wrong_count(row, int(counts[row]))
         lengths = counts // self.size
-        result = np.full((len(counts), lengths.max(initial=0), *self.shape), self.padding, self.array_dtype)
+        result = filled((len(counts), lengths.max(initial=0), *self.shape), self.padding, self.array_dtype)
         result[np.arange(result.shape[1]) < lengths[:, None]] = columns[0].values.reshape(-1, *self.shape)
         return result
 

@@ -227,7 +227,7 @@ class RaggedFeature:
         ValueError: for another dtype, or something else as a partition.
 
     >>> RaggedFeature(np.int64, value_key="words", partitions=[RaggedFeature.RowLengths("sentences")]).spec
-    RaggedTensorSpec(shape=(None, None), dtype=int64, ragged_rank=1)
+    RaggedTensorSpec(shape=(None, None), dtype=int64, ragged_rank=1, row_splits_dtype=int64)
     """
 
     dtype: np.dtype[Any]

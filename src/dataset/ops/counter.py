@@ -1,0 +1,91 @@
+"""counter(start, step, dtype): numbers at equal steps without end. With an end it is range.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.plan.cardinality import INFINITE_CARDINALITY
+from dataset.plan.node import Node
+from dataset.plan.spec import TensorSpec
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.operator import Build, Operator, State
+
+_KINDS = {"i": "iu", "u": "iu", "f": "iuf", "c": "iufc"}  # by kind of dtype the kinds of numbers that it takes
+
+
+@dataclass(frozen=True, eq=False)
+class Counter(Node):
+    """``start``, and each next number ``step`` more, in the arithmetic of ``dtype``: integers wrap, floats round."""
+
+    op: ClassVar[str] = "counter"
+    start: Any
+    step: Any
+    dtype: Any
+
+    def __post_init__(self) -> None:
+        dtype = np.dtype(self.dtype)
+        if dtype.kind not in _KINDS:
+            raise TypeError(f"counter(): dtype must be a numeric dtype, got {self.dtype!r}")
+        self._set("dtype", dtype)
+        for argument in ("start", "step"):
+            self._set(argument, _number(argument, getattr(self, argument), dtype))
+
+    def _element_spec(self) -> Any:
+        return TensorSpec((), self.dtype)
+
+    def cardinality(self) -> int:
+        return INFINITE_CARDINALITY
+
+    def described(self) -> str:
+        return f"counter({self.start}, {self.step})"
+
+    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+        return CounterOperator(self.start, self.step)
+
+
+def _number(argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """``value`` as a scalar of ``dtype``; a small integer type wraps a larger integer, as in tf.data."""
+    given = np.asarray(value)
+    if given.ndim or given.dtype.kind not in _KINDS[dtype.kind]:
+        too_large = isinstance(value, int) and given.dtype == object
+        if not too_large:
+            right = {"iu": "an int", "iuf": "a real number"}.get(_KINDS[dtype.kind], "a number")
+            raise TypeError(f"counter(): {argument} must be {right}, got {value!r} of type {type(value).__name__}")
+        if dtype.kind in "fc":
+            given = np.asarray(float(value))
+    if dtype.kind in "iu":
+        highest = 2**64 if dtype == np.uint64 else 2**63
+        if not -(2**63) <= int(value) < highest:
+            raise ValueError(f"counter(): {argument} must fit into 64 bits, got {value}")
+    with np.errstate(over="ignore"):
+        return given.astype(dtype)[()]
+
+
+class CounterOperator(Operator):
+    """Holds the number that comes next."""
+
+    def __init__(self, start: Any, step: Any) -> None:
+        self.next = start
+        self.step = step
+
+    def pull(self, n: int) -> Chunk:
+        numbers = np.full(n + 1, self.step)
+        numbers[0] = self.next
+        # Added up one by one, so that floats round, and integers wrap, whatever the size of the chunk.
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.add.accumulate(numbers, out=numbers, dtype=numbers.dtype)
+        self.next = numbers[n]
+        return Chunk(LEAF, n, [numbers[:n]])
+
+    def state_dict(self) -> State:
+        return {"next": np.asarray(self.next)}
+
+    def load_state_dict(self, state: State) -> None:
+        self.next = state["next"][()]
+
+    def close(self) -> None:
+        """Nothing is held."""

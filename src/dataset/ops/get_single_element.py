@@ -1,0 +1,22 @@
+"""get_single_element(): the element of a dataset of one. Runs at once; it has no node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dataset.plan.node import Node
+from dataset.runtime.iterator import DatasetIterator
+
+
+def get_single_element(plan: Node, elements: DatasetIterator[Any], name: str | None) -> Any:
+    """The only element of ``elements``, an iterator over ``plan``, which is closed.
+
+    Raises:
+        ValueError: if there is none, or a second.
+    """
+    where = f"get_single_element(){f' named {name!r}' if name else ''}: the dataset of {plan.located()}"
+    with elements:
+        found = list(zip(elements, range(2), strict=False))
+    if len(found) != 1:
+        raise ValueError(f"{where} must have one element, but {'is empty' if not found else 'has more than one'}")
+    return found[0][0]

@@ -1,0 +1,90 @@
+"""ignore_errors(log_warning): leave out the elements that fail."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dataset.errors import ClosedError
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.checks import require_bool
+from dataset.plan.node import Node, UnaryNode
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.coordinator import Coordinator
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+
+_FAILURES_IN_A_ROW_MAX = 100_000
+"""So many, and nothing good between them, are a broken pipeline, endless perhaps: an error beats a hang. It takes a
+second or less to get there, and is far more than damaged data ever has."""
+
+_log = logging.getLogger("dataset")
+
+
+@dataclass(frozen=True, eq=False)
+class IgnoreErrors(UnaryNode):
+    """The elements that do not fail."""
+
+    op: ClassVar[str] = "ignore_errors"
+    log_warning: bool = False
+
+    def __post_init__(self) -> None:
+        self._set("log_warning", require_bool("ignore_errors", "log_warning", self.log_warning))
+
+    def cardinality(self) -> int:
+        return UNKNOWN_CARDINALITY
+
+    def lower(self, build: Build) -> Operator:
+        return IgnoreErrorsOperator(build(self.source), self, build.coordinator)
+
+
+class IgnoreErrorsOperator(UnaryOperator):
+    """Asks again where its input fails. Interrupts and the like are no failures of an element, and come out.
+
+    Attributes:
+        passed: how many elements came through.
+        dropped: how many were left out.
+    """
+
+    def __init__(self, source: Operator, node: IgnoreErrors, coordinator: Coordinator) -> None:
+        super().__init__(source)
+        self.node = node
+        self.coordinator = coordinator
+        self.passed = 0
+        self.dropped = 0
+
+    def pull(self, n: int) -> Chunk | None:
+        failures = 0
+        while True:
+            try:
+                chunk = self.source.pull(n)
+                break
+            except ClosedError:  # about the iterator, not about an element
+                raise
+            except Exception as error:
+                failures += 1
+                self.dropped += 1
+                if self.node.log_warning:
+                    _warn(self.node, self.passed + self.dropped - 1, error)
+                if failures == _FAILURES_IN_A_ROW_MAX:
+                    error.add_note(
+                        f"in {self.node.located()}: this is the last of {failures:,} errors in a row, without an "
+                        "element between them; asking again goes on behind it"
+                    )
+                    raise
+            self.coordinator.check_usable()  # so that who closes the iterator need not wait for many failures
+        self.passed += chunk.length if chunk else 0
+        return chunk
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "passed": self.passed, "dropped": self.dropped}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.passed, self.dropped = int(state["passed"]), int(state["dropped"])
+
+
+def _warn(node: Node, position: int, error: Exception) -> None:
+    """Log a text, not the exception: a record that is kept would keep all that the exception's frames hold."""
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", []))
+    _log.warning("%s dropped element %d: %s: %s%s", node.located(), position, type(error).__name__, str(error), notes)

@@ -1,0 +1,76 @@
+"""random_map(map_func): each element through a user's function that draws random numbers, repeatably."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from dataset.ops.map import MapOperator
+from dataset.plan.checks import require_callable, require_int
+from dataset.plan.node import UnaryNode
+from dataset.plan.origin import function_name
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.iterator import probed_spec
+from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.rng import ElementGenerators, EpochCounter, resolve_seed
+from dataset.runtime.vectorized import require_one_by_one
+
+
+@dataclass(frozen=True, eq=False)
+class RandomMap(UnaryNode):
+    """``function`` of a generator of random numbers and the element."""
+
+    op: ClassVar[str] = "random_map"
+    calls_user_code: ClassVar[bool] = True
+    spec_is_static: ClassVar[bool] = False
+    function: Callable[..., Any]
+    seed: int | None = field(default=None, repr=False)
+    counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
+    key: int | None = field(default=None, kw_only=True, repr=False)
+    """The 64-bit seed that the op's own and the global seed make; drawn when the node is made, and kept by rules."""
+
+    def __post_init__(self) -> None:
+        require_callable("random_map", "map_func", self.function)
+        require_one_by_one("random_map", "map_func", self.function)
+        if self.seed is not None:
+            self._set("seed", require_int("random_map", "seed", self.seed))
+        if self.key is None:
+            self._set("key", resolve_seed(self.seed))
+
+    def _element_spec(self) -> Any:
+        return probed_spec(self)
+
+    def described(self) -> str:
+        return f"random_map({function_name(self.function)}{'' if self.seed is None else f', seed={self.seed}'})"
+
+    def lower(self, build: Build) -> Operator:
+        iteration, epoch = build.epochs.open(self.counter)
+        return RandomMapOperator(build, build(self.source), self, iteration, epoch)
+
+
+class RandomMapOperator(MapOperator):
+    """Knows the epoch. The generator of an element depends on that and on the element's position, on nothing else."""
+
+    def __init__(self, build: Build, source: Operator, node: RandomMap, iteration: int, epoch: int) -> None:
+        super().__init__(source, node, node.function)
+        self.epochs = build.epochs
+        self.counter = node.counter
+        assert node.key is not None
+        self._open(self.epochs.key(node.counter, node.key), iteration, epoch)
+
+    def _open(self, key: int, iteration: int, epoch: int) -> None:
+        self.key, self.iteration, self.epoch = key, iteration, epoch
+        self.generators = ElementGenerators(key, iteration, epoch)
+
+    def arguments(self, inputs: Chunk) -> list[Any]:
+        positions = range(self.position, self.position + inputs.length)
+        return [map(self.generators.at, positions), *super().arguments(inputs)]
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "key": self.key, "iteration": self.iteration, "epoch": self.epoch}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self._open(int(state["key"]), int(state["iteration"]), int(state["epoch"]))
+        self.epochs.resume(self.counter, self.key, self.iteration, self.epoch)

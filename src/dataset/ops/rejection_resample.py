@@ -1,0 +1,279 @@
+"""rejection_resample(class_func, target_dist, initial_dist): elements dropped and repeated until classes are as wanted.
+
+With shares p of the classes in the data and t wanted, what comes out is a mixture of two passes over the data, as in
+tf.data: with probability m = min(t / p) the next element of a first pass, and else the next of a second pass that is
+accepted, which an element of class i is with probability a_i = (t_i / p_i - m) / (max(t / p) - m). Both passes end
+it. Where p is not given, it is estimated from the elements seen so far, a block at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.errors import SpecError
+from dataset.ops.map import Map
+from dataset.ops.sample_from_datasets import SampleFromDatasets
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from dataset.plan.checks import require_callable, require_seed
+from dataset.plan.node import Node, UnaryNode
+from dataset.plan.origin import function_name
+from dataset.plan.spec import TensorSpec
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunk import Chunk, Remainder
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.pending import Pending
+from dataset.runtime.rng import EpochCounter, RandomPass, resolve_seed
+from dataset.runtime.state import load_chunk, save_chunk
+
+Distribution: TypeAlias = npt.NDArray[np.float64]
+
+_BLOCK = 32  # elements between two estimates, and
+_SMOOTHING = 10  # of each class as if seen before the first: both as in tf.data
+_SUM_TOLERANCE = 1e-3  # for shares written with few digits
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled(Map):
+    """(class, element); ``function`` gives the pair and checks the class."""
+
+    op: ClassVar[str] = "rejection_resample"
+    shown: str = field(default="", kw_only=True, repr=False)
+
+    def described(self) -> str:
+        return f"{self.op}({self.shown})"
+
+
+@dataclass(frozen=True, eq=False)
+class Accept(UnaryNode):
+    """The pairs that are accepted, each class with its own probability."""
+
+    op: ClassVar[str] = "rejection_resample.accept"
+    target: tuple[float, ...]
+    initial: tuple[float, ...] | None
+    counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
+    key: int = field(default=0, kw_only=True, repr=False)
+
+    def cardinality(self) -> int:
+        return UNKNOWN_CARDINALITY
+
+    def lower(self, build: Build) -> Operator:
+        random = RandomPass(build.epochs, self.counter, self.key, again=True)
+        return AcceptOperator(build(self.source), self, random)
+
+
+@dataclass(frozen=True, eq=False)
+class MixWeights(UnaryNode):
+    """For each element of the data, as far as estimated by then, (m, 1 - m)."""
+
+    op: ClassVar[str] = "rejection_resample.weights"
+    target: tuple[float, ...]
+
+    def _element_spec(self) -> Any:
+        return TensorSpec((2,), np.float64)
+
+    def cardinality(self) -> int:
+        endless = self.source.cardinality() == INFINITE_CARDINALITY
+        return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY
+
+    def lower(self, build: Build) -> Operator:
+        return MixWeightsOperator(build(self.source), np.array(self.target))
+
+
+class _Estimate:
+    """The shares of the classes, from smoothed counts of blocks."""
+
+    def __init__(self, source: Operator, classes: int) -> None:
+        self.source = source
+        self.counts = np.full(classes, _SMOOTHING, np.int64)
+
+    def read_block(self) -> Pending:
+        """The next elements, counted; failures stand at their places; empty at the end."""
+        block = Pending()
+        count = 0
+        while count < _BLOCK:
+            try:
+                chunk = self.source.pull(_BLOCK - count)
+            except Exception as error:  # noqa: BLE001  # raised at its place
+                block.put(error)
+                count += 1
+                continue
+            if chunk is None:
+                break
+            self.counts += np.bincount(classes_of(chunk), minlength=len(self.counts))
+            block.put(chunk)
+            count += chunk.length
+        return block
+
+    @property
+    def shares(self) -> Distribution:
+        shares: Distribution = self.counts / self.counts.sum()
+        return shares
+
+
+class AcceptOperator(UnaryOperator):
+    """Element ``i`` of the data is accepted or not by the ``i``-th random number, failures apart."""
+
+    def __init__(self, source: Operator, node: Accept, random: RandomPass) -> None:
+        super().__init__(source)
+        self.node = node
+        self.random = random
+        self.target = np.array(node.target)
+        self._estimate = _Estimate(source, len(node.target)) if node.initial is None else None
+        self._probabilities = None if node.initial is None else acceptance(self.target, np.array(node.initial))
+        self._block = Pending()
+
+    def pull(self, n: int) -> Chunk | None:
+        while True:
+            chunk = self._next(n)
+            if chunk is None:
+                return None
+            assert self._probabilities is not None
+            wanted = self._probabilities[classes_of(chunk)]
+            kept = np.flatnonzero(self.random.stream.random(chunk.length) < wanted)
+            if len(kept):
+                return chunk if len(kept) == chunk.length else chunk.take(kept)
+
+    def _next(self, n: int) -> Chunk | None:
+        if self._estimate is None:
+            return self.source.pull(n)
+        if not self._block:
+            self._block = self._estimate.read_block()
+            self._probabilities = acceptance(self.target, self._estimate.shares)
+        return self._block.give(n)
+
+    def state_dict(self) -> State:
+        state = {**super().state_dict(), "random": self.random.state_dict()}
+        if self._estimate is not None:
+            state |= {"counts": self._estimate.counts.copy(), "block": self._block.save()}
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.random.load_state_dict(state["random"])
+        if self._estimate is not None:
+            self._estimate.counts = state["counts"].copy()
+            self._block.load(state["block"], lambda: self.node.element_spec)
+            self._probabilities = acceptance(self.target, self._estimate.shares)
+
+
+class MixWeightsOperator(UnaryOperator):
+    """One estimate for each block."""
+
+    def __init__(self, source: Operator, target: Distribution) -> None:
+        super().__init__(source)
+        self.target = target
+        self._estimate = _Estimate(source, len(target))
+        self._block = Remainder()
+
+    def pull(self, n: int) -> Chunk | None:
+        if not self._block and self._estimate.read_block():
+            first = mixing(self.target, self._estimate.shares)
+            self._block = Remainder(Chunk(LEAF, _BLOCK, [np.tile([first, 1 - first], (_BLOCK, 1))]))
+        return self._block.give(n)
+
+    def state_dict(self) -> State:
+        counts = self._estimate.counts.copy()
+        return {**super().state_dict(), "counts": counts, "block": save_chunk(self._block.rest())}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self._estimate.counts = state["counts"].copy()
+        self._block = Remainder(load_chunk(state["block"], lambda: None))
+
+
+def classes_of(chunk: Chunk) -> npt.NDArray[np.int64]:
+    """The classes of labelled elements."""
+    return np.asarray(chunk.columns()[0], np.int64)
+
+
+def _ratios(target: Distribution, initial: Distribution) -> Distribution:
+    # A class that the data do not have has no part in it; that it is not wanted either has been checked.
+    return np.divide(target, initial, out=np.zeros_like(target), where=initial > 0)
+
+
+def mixing(target: Distribution, initial: Distribution) -> float:
+    """The probability m of an element of the first pass."""
+    return min(1.0, float(_ratios(target, initial).min()))
+
+
+def acceptance(target: Distribution, initial: Distribution) -> Distribution:
+    """Per class the probability with which an element of the second pass is accepted."""
+    ratios = _ratios(target, initial)
+    least, most = ratios.min(), ratios.max()
+    return (ratios - least) / (most - least) if most > least else np.ones_like(ratios)
+
+
+def rejection_resample_plan(
+    source: Node, class_func: Any, target_dist: Any, initial_dist: Any, seed: Any, name: str | None
+) -> Node:
+    """The plan of ``Dataset.rejection_resample``."""
+    op = Labelled.op
+    require_callable(op, "class_func", class_func)
+    seed = require_seed(op, seed)
+    target = _distribution("target_dist", target_dist)
+    initial = None if initial_dist is None else _distribution("initial_dist", initial_dist)
+    if initial is not None and len(initial) != len(target):
+        raise ValueError(
+            f"{op}(): target_dist and initial_dist must have one size, got {len(target)} and {len(initial)}"
+        )
+    if initial is not None and ((initial == 0) & (target > 0)).any():
+        raise ValueError(
+            f"{op}(): target_dist asks for a class of which initial_dist says that there is none: {target_dist!r}, "
+            f"{initial_dist!r}"
+        )
+    function = _labels(class_func, len(target))
+    labelled = Labelled(source, function, shown=function_name(class_func), name=name)
+    first = None if initial is None else mixing(target, initial)
+    if first is not None and first > 1 - np.finfo(np.float32).eps:
+        return labelled
+    shares = None if initial is None else tuple(initial.tolist())
+    wanted = tuple(target.tolist())
+    accepted = Accept(labelled, wanted, shares, key=resolve_seed(seed), name=name)
+    if first == 0:
+        return accepted
+    weights = MixWeights(labelled, wanted, name=name) if first is None else (first, 1 - first)
+    return SampleFromDatasets((labelled, accepted), True, weights, seed, name=name)
+
+
+def _labels(class_func: Callable[..., Any], classes: int) -> Callable[..., tuple[Any, Any]]:
+    """A function that gives an element its class."""
+
+    def labelled(*element: Any) -> tuple[Any, Any]:
+        found = class_func(*element)
+        label = np.asarray(found)
+        if label.ndim or label.dtype.kind not in "iu":
+            raise SpecError(
+                f"rejection_resample(): class_func must return an int scalar, got {found!r} of type "
+                f"{type(found).__name__}"
+            )
+        if not 0 <= label < classes:
+            raise ValueError(
+                f"rejection_resample(): class_func must return a class from 0 to {classes - 1}, one for each number in "
+                f"target_dist, got {found!r}"
+            )
+        return found, element[0] if len(element) == 1 else element
+
+    return labelled
+
+
+def _distribution(argument: str, value: Any) -> Distribution:
+    """A user's distribution over classes; its sum, which must be about 1, becomes 1."""
+    try:
+        shares = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"rejection_resample(): {argument} must be a vector of numbers, got {value!r}") from None
+    if shares.ndim != 1 or not shares.size:
+        raise ValueError(
+            f"rejection_resample(): {argument} must be a vector, a share for each class, got shape {shares.shape}"
+        )
+    if not (shares >= 0).all():
+        raise ValueError(f"rejection_resample(): {argument} must hold numbers of at least 0, got {value!r}")
+    if not abs(shares.sum() - 1) <= _SUM_TOLERANCE:
+        raise ValueError(f"rejection_resample(): {argument} must add up to 1, got {value!r}, the sum is {shares.sum()}")
+    normalised: Distribution = shares / shares.sum()
+    return normalised

@@ -1,0 +1,84 @@
+"""scan(initial_state, scan_func): each element through a function that carries a state. Its end result is reduce.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dataset.errors import SpecError
+from dataset.ops.map import MapOperator
+from dataset.plan.checks import require_callable
+from dataset.plan.node import UnaryNode
+from dataset.plan.origin import function_name
+from dataset.plan.structure import structure_of
+from dataset.runtime.carried import CarriedState, canonical_copy
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.iterator import probed_spec
+from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.ownership import is_immutable, own
+from dataset.runtime.vectorized import require_one_by_one
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(UnaryNode):
+    """The second of what ``function(state, element)`` returns; the first is the state for the next element."""
+
+    op: ClassVar[str] = "scan"
+    calls_user_code: ClassVar[bool] = True
+    spec_is_static: ClassVar[bool] = False
+    initial_state: Any
+    function: Callable[[Any, Any], Any]
+
+    def __post_init__(self) -> None:
+        require_callable("scan", "scan_func", self.function)
+        require_one_by_one("scan", "scan_func", self.function)
+        self._set("initial_state", canonical_copy(self.initial_state))
+
+    def _element_spec(self) -> Any:
+        return probed_spec(self)
+
+    def described(self) -> str:
+        return f"scan({function_name(self.function)})"
+
+    def lower(self, build: Build) -> Operator:
+        return ScanOperator(build(self.source), self)
+
+
+class ScanOperator(MapOperator):
+    """Holds the state. Where the function fails, or an element of the input, the state stays, as in tf.data."""
+
+    lists_are_structure = False  # what a list becomes here in tf.data, too: an array
+
+    def __init__(self, source: Operator, node: Scan) -> None:
+        super().__init__(source, node, self._step)
+        self.carried = CarriedState(node.described(), node.initial_state)
+        self._scan_func = node.function
+
+    def arguments(self, inputs: Chunk) -> list[Any]:
+        return [inputs.rows()]  # a tuple is one argument, beside the state
+
+    def _step(self, element: Any) -> Any:
+        given = (self.carried.give(), element)
+        result = self._scan_func(*given)
+        plain = type(result) is tuple and len(result) == 2 and is_immutable(result[1])
+        if plain and self.carried.replace_scalars(result[0]):
+            return result[1]
+        return self._take(own(result, given))
+
+    def _take(self, result: Any) -> Any:
+        if type(result) not in {tuple, list} or len(result) != 2:
+            raise SpecError(
+                f"{self.node.described()}: the function must return a pair of the new state and the element to put "
+                f"out, got {structure_of(result)!r}"
+            )
+        new, output = result
+        self.carried.replace(new)
+        return self.carried.apart(output)
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "carried": self.carried.save()}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.carried.load(state["carried"])

@@ -1,0 +1,222 @@
+"""Datasets mixed into one: choices say from which input the next element comes.
+
+choose_from_datasets and sample_from_datasets share the operator; they differ in who makes the choices
+(runtime/selector.py).
+
+Elements move in runs: a run of choices is cut where an input may end or fail, each input gives all its elements of the
+run at once, and they are put in order. How long a run may be says who could notice: an input whose plan holds
+user code is read only for choices that are certain to be reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.errors import SpecError
+from dataset.plan.node import Node
+from dataset.runtime.chunk import Chunk, Column
+from dataset.runtime.feeds import Feed
+from dataset.runtime.operator import Operator, State
+from dataset.runtime.selector import Choices, Selector
+
+_AHEAD = 256  # choices drawn at once, at least, where nobody can notice
+_NOTHING: Choices = np.empty(0, np.int64)
+
+
+class MixOperator(Operator):
+    """Gives elements of the inputs in the order of the choices."""
+
+    def __init__(self, node: Node, feeds: Sequence[Feed], selector: Selector, *, stop_on_empty: bool) -> None:
+        self.node = node
+        self.feeds = feeds
+        self.selector = selector
+        self.stop_on_empty = stop_on_empty
+        self.position = 0  # elements given or failed
+        self.ended = False
+        self._choices = _NOTHING  # drawn and still to come
+        self._gone = np.zeros(len(feeds), np.bool_)  # inputs whose end was met
+
+    def pull(self, n: int) -> Chunk | None:
+        while not self.ended:
+            if not len(self._choices) and not self._draw(n):
+                break
+            run = self._gather(self._choices[:n])
+            if len(run):
+                self._choices = self._choices[len(run) :]
+                self.position += len(run)
+                return self._join(run)
+            if len(self._choices):
+                self._pass_by()
+        return None
+
+    def _draw(self, n: int) -> bool:
+        """Draw choices for up to ``n`` elements; False at the end."""
+        try:
+            drawn = self.selector.draw(self._certain(n) if self.selector.seen_early else max(n, _AHEAD))
+        except Exception:
+            self.position += 1
+            raise
+        if drawn is None:
+            self.ended = True
+            return False
+        self._choices = self._without_gone(drawn)
+        return True
+
+    def _certain(self, n: int) -> int:
+        """How many choices are needed in any case: before that many, the inputs cannot end."""
+        left = [
+            feed.left for feed, gone in zip(self.feeds, self._gone, strict=True) if not gone and not feed.is_endless
+        ]
+        if not left or (not self.stop_on_empty and len(left) < len(self.feeds) - int(self._gone.sum())):
+            return n
+        known = [count for count in left if count is not None]
+        if len(known) < len(left):
+            return 1
+        return max(1, min(n, min(known) if self.stop_on_empty else sum(known)))
+
+    def _without_gone(self, choices: Choices) -> Choices:
+        if not self._gone.any():
+            return choices
+        usual = (choices >= 0) & (choices < len(self.feeds))
+        return choices[~(usual & self._gone[np.where(usual, choices, 0)])]
+
+    def _gather(self, run: Choices) -> Choices:
+        """The first of these choices for which all elements are at hand; none where the first has no element."""
+        if len(run) == 1:  # the usual case of those who iterate
+            index = int(run[0])
+            if not 0 <= index < len(self.feeds):
+                return _NOTHING
+            self.feeds[index].gather(1)
+            return run if self.feeds[index].length else _NOTHING
+        wrong = np.flatnonzero((run < 0) | (run >= len(self.feeds)))
+        run = run[: wrong[0]] if len(wrong) else run
+        present = np.unique(run).tolist()
+        for index in present:
+            if not self.feeds[index].seen_early:
+                run = self._gather_from(index, run)
+        seen = [index for index in present if self.feeds[index].seen_early]
+        run = self._gather_uncertain(
+            [index for index in seen if self.feeds[index].left is None], self._known(run, seen)
+        )
+        for index in seen:  # by now they cut the run only where they fail
+            run = self._gather_from(index, run)
+        return run
+
+    def _gather_from(self, index: int, run: Choices) -> Choices:
+        places = np.flatnonzero(run == index)
+        feed = self.feeds[index]
+        feed.gather(len(places))
+        return run[: places[feed.length]] if feed.length < len(places) else run
+
+    def _known(self, run: Choices, seen: Sequence[int]) -> Choices:
+        """The choices before the first of which it is known that it meets the end of its input."""
+        for index in seen:
+            left = self.feeds[index].left
+            if left is not None and left >= 0:
+                beyond = np.flatnonzero(run == index)[left : left + 1]
+                run = run[: max(1, beyond[0])] if len(beyond) else run  # the first is reached in any case
+        return run
+
+    def _gather_uncertain(self, uncertain: Sequence[int], run: Choices) -> Choices:
+        """Inputs whose end shows only when they are read; several of them in the order of the choices."""
+        if len(uncertain) < 2:
+            return self._gather_from(uncertain[0], run) if uncertain else run
+        wanted = dict.fromkeys(uncertain, 0)
+        for place, index in enumerate(run.tolist()):
+            if index in wanted:
+                wanted[index] += 1
+                feed = self.feeds[index]
+                if feed.length < wanted[index]:
+                    feed.gather(wanted[index])
+                    if feed.length < wanted[index]:
+                        return run[:place]
+        return run
+
+    def _pass_by(self) -> None:
+        """Use up a choice that gives no element: no such input, an exception, or the end of an input."""
+        index = int(self._choices[0])
+        self._choices = self._choices[1:]
+        if not 0 <= index < len(self.feeds):
+            place, self.position = self.position, self.position + 1
+            raise ValueError(
+                f"{self.node.located()}: choice {index} for element {place} is out of range; there are "
+                f"{len(self.feeds)} datasets, numbered from 0"
+            )
+        error = self.feeds[index].take_error()
+        if error is not None:
+            self.position += 1
+            try:
+                raise error
+            finally:
+                del error  # see runtime/operator.py on exceptions that are kept
+        if self.feeds[index].ended:
+            self._leave_out(index)
+
+    def _leave_out(self, index: int) -> None:
+        self._gone[index] = True
+        if self.stop_on_empty or self._gone.all():
+            self.ended = True
+        elif self.selector.leave_out(index, len(self._choices)):
+            self._choices = _NOTHING
+        else:
+            self._choices = self._without_gone(self._choices)
+
+    def _join(self, run: Choices) -> Chunk:
+        counts = np.bincount(run, minlength=len(self.feeds)).tolist() if len(run) > 1 else []
+        used = [index for index, count in enumerate(counts) if count] or [int(run[0])]
+        if len(used) == 1:
+            return self.feeds[used[0]].give(len(run))
+        parts = [self.feeds[index].give(counts[index]) for index in used]
+        for part in parts[1:]:
+            if part.structure != parts[0].structure:
+                raise SpecError(
+                    f"{self.node.located()}: all datasets must have one structure, got {parts[0].structure!r} and "
+                    f"{part.structure!r}"
+                )
+        columns = zip(*(part.columns() for part in parts), strict=True)
+        places = [np.flatnonzero(run == index) for index in used]
+        return Chunk(parts[0].structure, len(run), [_interleaved(column, places, len(run)) for column in columns])
+
+    def state_dict(self) -> State:
+        return {
+            "position": self.position,
+            "ended": self.ended,
+            "choices": self._choices.copy(),
+            "gone": self._gone.copy(),
+            "selector": self.selector.state_dict(),
+            "feeds": [feed.save() for feed in self.feeds],
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.position, self.ended = int(state["position"]), bool(state["ended"])
+        self._choices, self._gone = state["choices"].copy(), state["gone"].copy()
+        self.selector.load_state_dict(state["selector"])
+        for feed, saved in zip(self.feeds, state["feeds"], strict=True):
+            feed.load(saved)
+
+    def close(self) -> None:
+        self.selector.close()
+        for feed in self.feeds:
+            feed.source.close()
+
+
+def _interleaved(parts: Sequence[Column], places: Sequence[npt.NDArray[np.intp]], length: int) -> Column:
+    """One column of which ``parts[i]`` stands at ``places[i]``."""
+    first = parts[0]
+    if isinstance(first, np.ndarray) and all(
+        isinstance(part, np.ndarray) and part.dtype == first.dtype and part.shape[1:] == first.shape[1:]
+        for part in parts
+    ):
+        column = np.empty((length, *first.shape[1:]), first.dtype)
+        for part, at in zip(parts, places, strict=True):
+            column[at] = part
+        return column
+    values: list[Any] = [None] * length
+    for part, at in zip(parts, places, strict=True):
+        for place, value in zip(at.tolist(), part, strict=True):
+            values[place] = value
+    return values

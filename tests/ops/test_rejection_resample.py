@@ -1,0 +1,192 @@
+"""rejection_resample: classes in wanted shares."""
+
+import numpy as np
+import pytest
+from op_cases import fail_at
+
+from dataset import Dataset, SpecError, TensorSpec
+from dataset.testing import check_operator, outcomes
+
+
+def labelled_data(shares, count=6000, seed=0):
+    classes = np.random.default_rng(seed).choice(len(shares), size=count, p=shares)
+    return Dataset.from_tensor_slices((classes, np.arange(count)))
+
+
+def resampled(shares, target, *, given=True, seed=1, count=6000):
+    data = labelled_data(shares, count)
+    return data.rejection_resample(lambda label, _: label, target, shares if given else None, seed)
+
+
+def shares_of(dataset, classes):
+    labels = np.array([label for label, _ in dataset])
+    return np.bincount(labels, minlength=classes) / len(labels)
+
+
+CASES = [
+    ([0.6, 0.4], [0.5, 0.5]),
+    ([0.9, 0.1], [0.5, 0.5]),
+    ([0.5, 0.5], [0.05, 0.95]),
+    ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]),
+    ([0.5, 0.5], [0.0, 1.0]),
+    ([0.25, 0.25, 0.5], [0.25, 0.25, 0.5]),
+    ([0.7, 0.3, 0.0], [0.3, 0.7, 0.0]),
+]
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize(("shares", "target"), CASES)
+def test_reaches_the_wanted_shares(shares, target, given):
+    got = shares_of(resampled(shares, target, given=given), len(target))
+    assert abs(got - target).max() < 0.04  # two passes over 6000 elements; the deviation is below 0.01
+
+
+def test_what_comes_out_are_elements_with_their_class_in_their_order():
+    dataset = resampled([0.5, 0.5], [0.3, 0.7], count=400)
+    data = dict(enumerate(labelled_data([0.5, 0.5], 400)))
+    numbers = []
+    for label, (same, number) in dataset:
+        assert label == same == data[int(number)][0]
+        numbers.append(int(number))
+    # Two passes side by side, each in order: any element comes at most twice.
+    assert max(np.bincount(numbers)) == 2
+    assert len(numbers) > 300
+
+
+def test_data_as_wanted_come_out_as_they_are_with_their_class():
+    data = Dataset.range(6)
+    check_operator(
+        lambda: data.rejection_resample(lambda x: x % 2, [0.5, 0.5], [0.5, 0.5]),
+        [(np.int64(i % 2), np.int64(i)) for i in range(6)],
+    )
+    assert data.rejection_resample(lambda x: x % 2, [0.5, 0.5], [0.5, 0.5]).cardinality() == 6
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("target", [[0.3, 0.7], [0.0, 1.0], [0.5, 0.5]])
+def test_keeps_the_whole_contract(target, given):
+    check_operator(lambda: resampled([0.5, 0.5], target, given=given, count=90), positions=45)
+
+
+@pytest.mark.parametrize("element", [1, {"a": 1, "b": "x"}, (1, None), ((1, 2), [3, 4])], ids=repr)
+def test_keeps_the_structure_of_elements(element):
+    (value,) = Dataset.from_tensors(element)
+    source = Dataset.from_tensors(element).repeat(3)
+    check_operator(lambda: source.rejection_resample(lambda *_: 0, [1.0], [1.0]), [(np.int64(0), value)] * 3)
+    spec = source.rejection_resample(lambda *_: np.int32(0), [1.0]).element_spec
+    assert spec[0] == TensorSpec((), np.int32)
+    assert spec[1:] == (source.element_spec,)
+
+
+def test_the_function_is_called_once_per_pass():
+    calls = []
+
+    def label(x):
+        calls.append(int(x))
+        return x % 2
+
+    n = len(list(Dataset.range(100).rejection_resample(label, [0.5, 0.5], [0.5, 0.5])))
+    assert calls == list(range(n))
+    calls.clear()
+    list(Dataset.range(100).rejection_resample(label, [0.0, 1.0], [0.5, 0.5]))
+    assert calls == list(range(100))
+    calls.clear()
+    iterator = iter(Dataset.range(100).rejection_resample(label, [0.3, 0.7], [0.5, 0.5], seed=1))
+    assert calls == []
+    next(iterator)
+    assert 1 <= len(calls) < 10
+
+
+@pytest.mark.parametrize("target", [[0.2, 0.8], [0.0, 1.0], [0.5, 0.5]])
+@pytest.mark.parametrize("initial", [None, [0.5, 0.5]])
+def test_an_element_whose_class_fails_raises_in_each_pass_and_the_rest_goes_on(target, initial):
+    def make():
+        check = fail_at(2, 41)
+        return Dataset.range(80).rejection_resample(lambda x: check(x) % 2, target, initial, seed=1)
+
+    got = check_operator(make, positions=30)
+    errors = [str(x) for x in got if isinstance(x, ValueError)]
+    assert set(errors) == {"bad 2", "bad 41"}
+    assert len(errors) <= 4
+    numbers = [int(x[1]) for x in got if not isinstance(x, ValueError)]
+    assert not {2, 41} & set(numbers)
+    assert max(numbers) > 60
+
+
+@pytest.mark.parametrize("target", [[0.2, 0.8], [0.5, 0.5]])
+@pytest.mark.parametrize(
+    ("label", "error", "words"),
+    [
+        (lambda x: 2, ValueError, "a class from 0 to 1, one for each number in target_dist, got 2"),
+        (lambda x: -1, ValueError, "got -1"),
+        (lambda x: 0.0, SpecError, "class_func must return an int scalar, got 0.0 of type float"),
+        (lambda x: [0], SpecError, "int scalar"),
+        (lambda x: True, SpecError, "int scalar"),
+        (lambda x: None, SpecError, "int scalar"),
+    ],
+)
+def test_what_is_no_class_fails_in_its_place(target, label, error, words):
+    got = outcomes(iter(Dataset.range(3).rejection_resample(label, target, [0.5, 0.5], seed=1)))
+    assert got
+    assert all(isinstance(x, error) for x in got)
+    assert words in str(got[0])
+    assert "in rejection_resample(" in got[0].__notes__[0]
+
+
+def test_empty_data_give_nothing():
+    for initial in (None, [0.5, 0.5]):
+        check_operator(
+            lambda initial=initial: Dataset.range(0).rejection_resample(lambda x: 0, [0.2, 0.8], initial), []
+        )
+
+
+def test_endless_data_go_on():
+    data = labelled_data([0.9, 0.1]).repeat()
+    for initial in (None, [0.9, 0.1]):
+        dataset = data.rejection_resample(lambda label, _: label, [0.5, 0.5], initial, seed=1)
+        assert abs(shares_of(dataset.take(5000), 2)[0] - 0.5) < 0.04
+
+
+def test_every_pass_is_alike_and_a_seed_makes_it_repeatable():
+    one, same, other = (resampled([0.6, 0.4], [0.2, 0.8], seed=seed, count=60) for seed in (3, 3, 4))
+    numbers = [[int(number) for _, (_, number) in dataset] for dataset in (one, one, same, other)]
+    assert numbers[0] == numbers[1] == numbers[2] != numbers[3]
+    unseeded = resampled([0.6, 0.4], [0.2, 0.8], seed=None, count=60)
+    assert [x[0] for x in unseeded] == [x[0] for x in unseeded]
+
+
+def test_knows_its_cardinality():
+    def cardinality(data, target, initial):
+        return data.rejection_resample(lambda x: 0, target, initial).cardinality()
+
+    known, unknown, endless = Dataset.range(3), Dataset.range(3).filter(lambda x: True), Dataset.range(3).repeat()
+    for target, initial, expected in [
+        ([0.2, 0.8], [0.5, 0.5], (-2, -2, -1)),
+        ([0.5, 0.5], [0.5, 0.5], (3, -2, -1)),
+        ([0.0, 1.0], [0.5, 0.5], (-2, -2, -2)),
+        ([0.2, 0.8], None, (-2, -2, -1)),
+    ]:
+        assert tuple(cardinality(data, target, initial) for data in (known, unknown, endless)) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ((3, [0.5, 0.5]), TypeError, "class_func must be a function"),
+        ((abs, [0.6, 0.6]), ValueError, "target_dist must add up to 1, got .* the sum is 1.2"),
+        ((abs, [0.5, 0.5], [5, 5]), ValueError, "initial_dist must add up to 1"),
+        ((abs, [-0.5, 1.5]), ValueError, "target_dist must hold numbers of at least 0"),
+        ((abs, [np.nan, 1]), ValueError, "target_dist must hold numbers of at least 0"),
+        ((abs, [[0.5, 0.5]]), ValueError, r"target_dist must be a vector.*got shape \(1, 2\)"),
+        ((abs, 1.0), ValueError, "must be a vector"),
+        ((abs, []), ValueError, "must be a vector"),
+        ((abs, ["a"]), TypeError, "must be a vector of numbers"),
+        ((abs, [[0.5], [0.25, 0.25]]), TypeError, "must be a vector of numbers"),
+        ((abs, [0.5, 0.5], [0.2, 0.3, 0.5]), ValueError, "must have one size, got 2 and 3"),
+        ((abs, [0.5, 0.5], [1.0, 0.0]), ValueError, "asks for a class of which initial_dist says that there is none"),
+        ((abs, [0.5, 0.5], None, 1.5), TypeError, "seed must be an int"),
+    ],
+)
+def test_refuses_arguments_that_are_wrong(arguments, error, words):
+    with pytest.raises(error, match=rf"rejection_resample\(\): .*{words}"):
+        Dataset.range(3).rejection_resample(*arguments)

@@ -1,0 +1,185 @@
+"""unique: each element once, where it comes first."""
+
+import enum
+
+import numpy as np
+import pytest
+from op_cases import fail_at, ints
+
+from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, StateError
+from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+
+
+def slices(values, dtype=None):
+    return Dataset.from_tensor_slices(np.array(values, dtype))
+
+
+def test_the_first_of_equal_elements_stays():
+    check_operator(lambda: slices([3, 1, 3, 2, 1]).unique(), ints(3, 1, 2))
+    check_operator(lambda: Dataset.range(4).unique(), ints(0, 1, 2, 3))
+    check_operator(lambda: slices([5, 5, 5]).unique(), ints(5))
+    check_operator(lambda: Dataset.range(0).unique(), [])
+
+
+def test_each_pass_begins_anew():
+    check_operator(lambda: slices([1, 1, 2]).unique().repeat(2), ints(1, 2, 1, 2))
+    check_operator(lambda: slices([1, 1, 2]).repeat(2).unique(), ints(1, 2))
+
+
+def test_runs_over_endless_data():
+    check_operator(lambda: Dataset.range(3).repeat().unique().take(3), ints(0, 1, 2))
+
+
+def test_takes_up_to_the_last_new_element():
+    check_laziness(lambda numbers: numbers.map(lambda x: x // 5).unique(), lambda k: 5 * k - 4 if k else 0, size=46)
+
+
+@pytest.mark.parametrize("dtype", np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?")
+def test_of_numbers_of_every_dtype(dtype):
+    values = np.array([1, 0, 1, 0, 1], dtype)
+    check_operator(Dataset.from_tensor_slices(values).unique, list(values[:2]))
+    swapped = values.astype(values.dtype.newbyteorder())
+    assert_elements_equal(list(Dataset.from_tensor_slices(swapped).unique()), list(swapped[:2]))
+    rows = np.stack([values, values], 1)
+    check_operator(Dataset.from_tensor_slices(rows).unique, list(rows[:2]))
+
+
+def test_of_the_largest_and_smallest_integers():
+    unsigned = [0, 2**64 - 1, 2**63, 2**64 - 1, 0]
+    check_operator(lambda: slices(unsigned, np.uint64).unique(), [np.uint64(x) for x in unsigned[:3]])
+    signed = [-(2**63), 2**63 - 1, -1, -(2**63)]
+    check_operator(lambda: slices(signed, np.int64).unique(), ints(*signed[:3]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "longdouble", "complex64", "complex128"])
+def test_nan_equals_nan_and_zero_equals_minus_zero_as_in_np_unique(dtype):
+    values = np.array([0.0, -0.0, np.nan, -np.nan, 1, np.nan], dtype)
+    for source in (values, np.stack([values, values], 1), values.reshape(6, 1, 1)):
+        got = check_operator(lambda source=source: Dataset.from_tensor_slices(source).unique())
+        assert_elements_equal(got, [source[0], source[2], source[4]])
+
+
+def test_of_dates():
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-01", "NaT", "NaT"], "M8[D]")
+    check_operator(Dataset.from_tensor_slices(days).unique, [days[0], days[1], days[3]])
+    made = Dataset.range(4).map(lambda x: days[x])
+    check_operator(made.unique, [days[0], days[1], days[3]])
+
+
+def test_of_text():
+    texts = Dataset.from_tensor_slices(["a", "b", "a", "a\x00", "", ""])
+    check_operator(texts.unique, [b"a", b"b", b"a\x00", b""])
+
+
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_of_arrays(as_rows):
+    def source(values):
+        dataset = Dataset.from_tensor_slices(values)
+        return dataset.map(lambda x: x.copy()) if as_rows else dataset
+
+    values = np.array([[1, 2], [1, 3], [1, 2]])
+    check_operator(lambda: source(values).unique(), [values[0], values[1]])
+    check_operator(lambda: source(np.zeros((3, 0))).unique(), [np.zeros(0)])
+    text = np.array([["a", "bc"], ["ab", "c"], ["a", "bc"]], object)
+    check_operator(lambda: source(text).unique(), list(text[:2].astype("S").astype(object)))
+    strided = np.arange(24).reshape(4, 6)[::2, ::3]
+    check_operator(lambda: source(np.concatenate([strided, strided])).unique(), list(strided))
+
+
+def test_shape_and_dtype_tell_elements_apart():
+    table = [np.array([1, 2]), np.array([[1, 2]]), np.array([[1], [2]]), np.array([1, 2]), np.array([1, 2, 3])]
+    check_operator(lambda: Dataset.range(5).map(lambda i: table[i]).unique(), [*table[:3], table[4]])
+    mixed = [np.int64(1), np.int32(1), np.float64(1), np.True_, b"1", np.array([1]), np.int64(1), b"1", np.float64(1)]
+
+    def run(demand):
+        return list(Dataset.range(9).map(lambda i: (mixed[i],)).unique().map(lambda x: np.array(repr(x))).batch(demand))
+
+    assert np.concatenate(run(9)).tolist() == np.concatenate(run(1)).tolist() == [repr(x).encode() for x in mixed[:6]]
+
+
+def test_equal_elements_are_equal_in_whatever_form_they_come():
+    values = np.array([[1.0, 2.0], [3.0, 4.0]])
+    made = Dataset.from_tensor_slices(values).map(lambda x: x * 1)
+    check_operator(lambda: Dataset.from_tensor_slices(values).concatenate(made).unique(), list(values))
+    numbers = Dataset.from_tensor_slices(["7", "8"]).map(int)
+    check_operator(lambda: slices([7, 9]).concatenate(numbers).unique(), ints(7, 9, 8))
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [
+        [(1, "a"), (1, "b"), (2, "a")],
+        [{"x": 1, "y": 2.0}, {"x": 1, "y": 2.5}],
+        [(1, None), (2, None)],
+        [("a", "bc"), ("ab", "c")],
+        [((1, [1, 2]), {"z": "t"}), ((1, [1, 3]), {"z": "t"})],
+        [RaggedTensor.from_rows([[1], [2, 3]]), RaggedTensor.from_rows([[1, 2], [3]])],
+        [SparseTensor([[0]], [1], [3]), SparseTensor([[1]], [1], [3]), SparseTensor([[0]], [1], [4])],
+        [["a", "bc"], ["ab", "c"], ["abc"]],
+        [[], [1.5]],
+    ],
+    ids=repr,
+)
+def test_of_structures(elements):
+    expected = [next(iter(Dataset.from_tensors(element))) for element in elements]
+    order = [*range(len(elements)), *reversed(range(len(elements)))]
+    check_operator(lambda: Dataset.from_generator(lambda: [elements[i] for i in order]).unique(), expected)
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+def test_objects_are_equal_as_they_say_but_cannot_be_saved():
+    colors = [Color.RED, Color.BLUE, Color.RED]
+    dataset = Dataset.from_generator(lambda: colors).unique()
+    assert list(dataset) == colors[:2]
+    (batch,) = Dataset.from_generator(lambda: [(color, 1) for color in colors]).unique().batch(9)
+    assert batch[0].tolist() == colors[:2]
+    iterator = iter(dataset)
+    next(iterator)
+    with pytest.raises(StateError, match=r"unique from .* objects.*plain data.*RED"):
+        iterator.state_dict()
+
+
+def test_an_object_without_a_hash_fails_alone():
+    class Bag:
+        __hash__ = None
+
+    values = [Color.RED, Bag(), Color.RED, Color.BLUE]
+    for demand in (1, 9):
+        got = outcomes(iter(Dataset.from_generator(lambda: values).unique().batch(demand).unbatch()))
+        errors = [x for x in got if isinstance(x, Exception)]
+        assert [type(error) for error in errors] == [SpecError]
+        assert "Bag has no hash" in str(errors[0])
+        assert errors[0].__notes__[0].startswith("in unique from test_unique.py:")
+        assert errors[0].__notes__[0].endswith("element 1")
+
+
+def test_failures_of_the_input_pass():
+    numbers = Dataset.range(6).map(fail_at(2, 5)).map(lambda x: x % 2)
+    check_operator(numbers.unique, [*ints(0, 1), ValueError("bad 2"), ValueError("bad 5")])
+
+
+def test_a_saved_state_does_not_change_with_the_iterator():
+    dataset = slices([1, 2, 3, 1]).unique()
+    iterator = iter(dataset)
+    next(iterator)
+    state = iterator.state_dict()
+    list(iterator)
+    resumed = iter(dataset)
+    resumed.load_state_dict(state)
+    assert_elements_equal(list(resumed), ints(2, 3))
+
+
+def test_knows_spec_and_cardinality():
+    for source in (Dataset.range(3), Dataset.range(3).repeat(), Dataset.range(0)):
+        assert source.unique().cardinality() == -2
+        assert source.unique().element_spec == source.element_spec
+
+
+def test_datasets_cannot_be_compared():
+    got = outcomes(iter(Dataset.range(2).map(lambda x: (x, Dataset.range(3))).unique()))
+    assert all(isinstance(outcome, SpecError) and "Dataset" in str(outcome) for outcome in got)
+    assert len(got) == 2

@@ -1,0 +1,71 @@
+"""ignore_errors, beside tf.data's."""
+
+import numpy as np
+import pytest
+from compare import assert_both_refuse, assert_same
+from libraries import fail_at
+
+from dataset import TensorSpec
+
+INT = TensorSpec((), np.int64)
+
+
+def failing(lib, *bad, count=7):
+    return lib.Dataset.range(count).map(lib.call(fail_at(*bad), INT))
+
+
+def broken_generator(lib):
+    def generate():
+        yield 1
+        raise ValueError("over")
+
+    return lib.Dataset.from_generator(generate, output_signature=lib.TensorSpec((), np.int64))
+
+
+PIPELINES = {
+    "nothing fails": lambda lib: lib.Dataset.range(3),
+    "empty": lambda lib: lib.Dataset.range(0),
+    "endless": lambda lib: failing(lib, 2).repeat(),
+    "some": lambda lib: failing(lib, 0, 2, 6),
+    "in a row": lambda lib: failing(lib, 2, 3, 4),
+    "all": lambda lib: failing(lib, *range(7)),
+    "batch": lambda lib: failing(lib, 2).batch(3),
+    "last batch": lambda lib: failing(lib, 6).batch(3),
+    "enumerate": lambda lib: failing(lib, 2).enumerate(),
+    "zip": lambda lib: lib.Dataset.zip((failing(lib, 2), lib.Dataset.range(7))),
+    "both of a zip": lambda lib: lib.Dataset.zip((failing(lib, 2), failing(lib, 4))),
+    "predicate": lambda lib: lib.Dataset.range(6).filter(
+        lib.call(lambda x: fail_at(2)(x) % 2 == 0, TensorSpec((), np.bool_))
+    ),
+    "take": lambda lib: failing(lib, 2).take(4),
+    "skip": lambda lib: failing(lib, 5).skip(3),
+    "concatenate": lambda lib: failing(lib, 1, count=3).concatenate(failing(lib, 0, count=2)),
+    "inner": lambda lib: lib.Dataset.range(3).flat_map(lambda x: failing(lib, 1, count=3)),
+    "generator": broken_generator,
+    "scan": lambda lib: failing(lib, 2).scan(lib.const(0, np.int64), lambda s, x: (s + x, s)),
+    "take_while": lambda lib: failing(lib, 2).take_while(lambda x: x < 4),
+}
+
+
+def spec_of(pipeline):
+    """How to compare specs: where every call of a function fails, ours is not known."""
+    return "any" if pipeline == "all" else "equal"
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("log_warning", [False, True])
+def test_leaves_out_what_fails(pipeline, log_warning):
+    assert_same(lambda lib: PIPELINES[pipeline](lib).ignore_errors(log_warning), limit=15, spec=spec_of(pipeline))
+
+
+@pytest.mark.parametrize("pipeline", ["some", "in a row", "all", "nothing fails"])
+def test_before_other_ops(pipeline):
+    assert_same(lambda lib: PIPELINES[pipeline](lib).ignore_errors().batch(2), spec=spec_of(pipeline))
+    assert_same(lambda lib: PIPELINES[pipeline](lib).ignore_errors().take(3).repeat(2), spec=spec_of(pipeline))
+    assert_same(lambda lib: PIPELINES[pipeline](lib).ignore_errors().enumerate(), spec=spec_of(pipeline))
+    assert_same(lambda lib: PIPELINES[pipeline](lib).ignore_errors().ignore_errors(), spec=spec_of(pipeline))
+
+
+@pytest.mark.parametrize("value", ["yes", 1])
+def test_what_is_no_bool(value):
+    assert_both_refuse(lambda lib: lib.Dataset.range(3).ignore_errors(log_warning=value), TypeError)

@@ -1,0 +1,41 @@
+"""dataset[i], beside tf.data.experimental.at."""
+
+import pytest
+from compare import oracle, to_numpy
+from libraries import Ours
+
+from dataset.testing import assert_elements_equal
+
+PLANS = {
+    "range": lambda lib: lib.Dataset.range(10, 2, -2),
+    "slices": lambda lib: lib.Dataset.from_tensor_slices(lib.const([[1, 2], [3, 4], [5, 6]], "int64")),
+    "tensors": lambda lib: lib.Dataset.from_tensors(lib.const([1, 2], "int64")),
+    "map": lambda lib: lib.Dataset.range(5).map(lambda x: (x, {"a": x * 2})),
+    "take": lambda lib: lib.Dataset.range(9).take(4),
+    "take all": lambda lib: lib.Dataset.range(9).take(-1),
+    "skip": lambda lib: lib.Dataset.range(9).skip(4),
+    "shard": lambda lib: lib.Dataset.range(9).shard(4, 2),
+    "batch": lambda lib: lib.Dataset.range(9).batch(4),
+    "batch drop": lambda lib: lib.Dataset.range(9).batch(4, drop_remainder=True),
+    "zip": lambda lib: lib.Dataset.zip((lib.Dataset.range(3), lib.Dataset.range(5, 9))),
+    "concatenate": lambda lib: lib.Dataset.range(3).concatenate(lib.Dataset.range(5, 9)),
+    "repeat": lambda lib: lib.Dataset.range(3).repeat(3),
+    "prefetch": lambda lib: lib.Dataset.range(3).prefetch(2),
+    "chain": lambda lib: lib.Dataset.range(20).skip(1).map(lambda x: x + 1).repeat(2).shard(3, 1).take(9).batch(2),
+}
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_every_element(plan):
+    theirs, ours = PLANS[plan](oracle()), PLANS[plan](Ours())
+    tf = oracle().tf
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False  # or it makes ops without random access
+    theirs = theirs.with_options(options)
+    count = int(theirs.cardinality())
+    expected = [to_numpy(tf, tf.data.experimental.at(theirs, index)) for index in range(count)]
+    assert_elements_equal([ours[index] for index in range(count)], expected)
+    with pytest.raises(tf.errors.OpError):
+        tf.data.experimental.at(theirs, count)
+    with pytest.raises(IndexError):
+        ours[count]

@@ -1,0 +1,109 @@
+"""dataset[i]: one element, without those before it. check_operator holds every op with random access to it, too."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from dataset import Dataset
+from dataset.testing import no_leaks
+
+
+def counting():
+    calls = []
+    return calls, lambda x: calls.append(int(x)) or x
+
+
+def test_only_what_is_asked_for_is_made():
+    calls, note = counting()
+    dataset = Dataset.range(100).map(note).enumerate().skip(3).take(50).batch(4).prefetch(2)
+    numbers, values = dataset[5]
+    assert values.tolist() == calls == [23, 24, 25, 26]
+    assert numbers.tolist() == values.tolist()
+    assert dataset[-1][1].tolist() == [51, 52]
+
+
+def test_an_index_from_the_end_and_of_other_int_types():
+    dataset = Dataset.range(10)
+    assert dataset[-1] == dataset[9] == dataset[np.int8(9)] == dataset[np.array(9)] == 9
+
+
+def test_endless_data_has_elements_from_its_start_only():
+    assert Dataset.range(5).repeat()[1_000_001] == 1
+    with pytest.raises(IndexError, match="index -1 is out of range for an endless dataset"):
+        Dataset.range(5).repeat()[-1]
+    joined = Dataset.range(5).concatenate(Dataset.range(10, 20)).repeat()
+    assert [int(joined[i]) for i in (0, 4, 5, 14, 15, 22)] == [0, 4, 10, 19, 0, 12]
+    assert Dataset.range(5).repeat().concatenate(Dataset.range(3))[7] == 2
+
+
+@pytest.mark.parametrize("index", [3, -4, 2**70])
+def test_an_index_out_of_range(index):
+    with pytest.raises(IndexError, match=f"index {index} is out of range for a dataset of 3 elements"):
+        Dataset.range(3)[index]
+    with pytest.raises(IndexError, match="dataset of 0 elements"):
+        Dataset.range(0)[0]
+
+
+@pytest.mark.parametrize("index", [1.0, "1", None, (1,), np.array([1])])
+def test_what_is_no_index(index):
+    with pytest.raises(TypeError, match="a dataset is indexed by an int, got"):
+        Dataset.range(3)[index]
+
+
+def test_a_slice_is_refused_with_advice():
+    with pytest.raises(TypeError, match=r"got slice\(1, None, None\); use skip\(\) and take\(\)"):
+        Dataset.range(3)[1:]
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: Dataset.range(3).shuffle(2).batch(2), r"shuffle\(2\)"),
+        (lambda: Dataset.range(3).filter(lambda x: True), r"filter\(<lambda>\)"),
+        (lambda: Dataset.from_generator(lambda: [1, 2]), r"from_generator\(<lambda>\)"),
+        (lambda: Dataset.range(3).flat_map(Dataset.range), r"flat_map\(Dataset.range\)"),
+        (lambda: Dataset.zip(Dataset.range(3), Dataset.range(4).batch(2).unbatch()), "unbatch"),
+    ],
+)
+def test_the_op_that_must_run_from_its_start_is_named(make, named):
+    with pytest.raises(TypeError, match=f"no random access, because {named} from test_random_access.py:"):
+        make()[0]
+
+
+def test_an_element_that_fails_raises_with_its_number():
+    def check(x):
+        if x == 7:
+            raise ValueError("bad")
+        return x
+
+    dataset = Dataset.range(10).map(check)
+    with pytest.raises(ValueError, match="bad") as caught:
+        dataset[7]
+    assert caught.value.__notes__[0].endswith("element 7")
+    assert dataset[8] == 8
+    with pytest.raises(ValueError, match="bad"):
+        dataset.batch(4)[1]
+    assert dataset.batch(4)[2].tolist() == [8, 9]
+
+
+def test_nothing_is_left_behind_and_prefetch_makes_nothing_ahead():
+    calls, note = counting()
+    before = threading.active_count()
+    with no_leaks():
+        assert Dataset.range(10).map(note).prefetch(5)[2] == 2
+    assert calls == [2]
+    assert threading.active_count() == before
+
+
+def test_shuffles_are_not_disturbed():
+    def orders(look):
+        zipped = Dataset.range(8).shuffle(8, seed=1)
+        found = []
+        for _ in range(2):
+            found.append([int(x) for x in zipped])
+            if look:
+                Dataset.range(8)[2]
+        return found
+
+    assert orders(look=True) == orders(look=False)

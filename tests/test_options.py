@@ -1,0 +1,141 @@
+"""Options: tf.data's fields, checked when they are set."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from dataset import AutotuneOptions, Dataset, OptimizationOptions, Options, ThreadingOptions
+
+FIELDS = [
+    ("", "deterministic", False),
+    ("", "dataset_name", "train"),
+    ("autotune", "enabled", False),
+    ("autotune", "cpu_budget", 3),
+    ("threading", "private_threadpool_size", 4),
+    ("threading", "max_intra_op_parallelism", 0),
+    ("optimization", "enabled", True),
+    ("optimization", "map_vectorization", False),
+]
+
+
+def place(options, group):
+    return getattr(options, group) if group else options
+
+
+@pytest.mark.parametrize(("group", "name", "value"), FIELDS)
+def test_a_field_is_none_then_what_it_was_set_to(group, name, value):
+    options = Options()
+    assert getattr(place(options, group), name) is None
+    setattr(place(options, group), name, value)
+    assert getattr(place(options, group), name) == value
+    assert getattr(place(Dataset.range(3).with_options(options).options(), group), name) == value
+    assert f"{name}={value!r}" in repr(options)
+    setattr(place(options, group), name, None)
+    assert options == Options()
+
+
+@pytest.mark.parametrize(("group", "name", "value"), FIELDS)
+def test_merging_takes_the_later_of_two_and_what_only_one_sets(group, name, value):
+    one, other = Options(), Options()
+    setattr(place(one, group), name, value)
+    assert one.merge(other) == other.merge(one) == one
+    assert one.merge(other) is not one
+    later = not value if isinstance(value, bool) else "test" if isinstance(value, str) else 7
+    setattr(place(other, group), name, later)
+    assert getattr(place(one.merge(other), group), name) == later
+    assert getattr(place(other.merge(one), group), name) == value
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value", "message"),
+    [
+        ("", "deterministic", 1, "Options.deterministic must be True, False or None, got 1"),
+        ("", "dataset_name", 3, "Options.dataset_name must be text or None, got 3"),
+        ("", "threading", 3, "Options.threading must be ThreadingOptions, got 3"),
+        ("", "autotune", None, "Options.autotune must be AutotuneOptions, got None"),
+        ("", "threading", AutotuneOptions(), r"Options.threading must be ThreadingOptions, got AutotuneOptions\(\)"),
+        ("autotune", "cpu_budget", 2.0, "AutotuneOptions.cpu_budget must be an int or None, got 2.0"),
+        ("autotune", "cpu_budget", True, "AutotuneOptions.cpu_budget must be an int or None, got True"),
+        ("threading", "private_threadpool_size", "2", "must be an int or None, got '2'"),
+        ("optimization", "enabled", "no", "OptimizationOptions.enabled must be True, False or None, got 'no'"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(group, name, value, message):
+    with pytest.raises(TypeError, match=message):
+        setattr(place(Options(), group), name, value)
+
+
+def test_a_negative_count_is_refused():
+    with pytest.raises(ValueError, match="cpu_budget must be at least 0, got -3"):
+        Options().autotune.cpu_budget = -3
+    options = Options()
+    options.autotune.cpu_budget = np.int32(2)
+    assert options.autotune.cpu_budget == 2
+
+
+def test_an_unknown_name_is_refused_with_a_suggestion():
+    for options, name, hint in [
+        (Options(), "determinstic", "did you mean 'deterministic'"),
+        (Options(), "nonsense", "there are autotune, dataset_name, deterministic, optimization, threading"),
+        (ThreadingOptions(), "private_thread_pool_size", "did you mean 'private_threadpool_size'"),
+        (OptimizationOptions(), "noop_eliminaton", "did you mean 'noop_elimination'"),
+    ]:
+        with pytest.raises(AttributeError, match=f"has no option '{name}'; {hint}"):
+            setattr(options, name, True)
+        with pytest.raises(AttributeError, match=f"has no option '{name}'; {hint}"):
+            getattr(options, name)
+        assert not hasattr(options, name)
+
+
+def test_what_only_tf_data_has_is_refused_with_the_reason():
+    with pytest.raises(AttributeError, match=r"experimental_distribute is an option of tf.data .* use shard\(\)"):
+        _ = Options().experimental_distribute.auto_shard_policy
+    with pytest.raises(AttributeError, match=r"map_fusion is an option of tf.data .* leave it out"):
+        Options().optimization.map_fusion = True
+    with pytest.raises(AttributeError, match=r"ram_budget is an option of tf.data"):
+        Options().autotune.ram_budget = 1
+
+
+def test_the_older_names_are_the_same_fields():
+    options = Options()
+    options.experimental_deterministic = False
+    options.experimental_optimization.apply_default_optimizations = False
+    options.experimental_threading = ThreadingOptions()
+    options.experimental_threading.private_threadpool_size = 2
+    assert options.deterministic is options.experimental_deterministic is False
+    assert options.optimization.enabled is False
+    assert options.threading.private_threadpool_size == 2
+
+
+def test_merging_needs_options():
+    with pytest.raises(TypeError, match=r"Options.merge\(\): expected Options, got 3"):
+        Options().merge(3)
+    with pytest.raises(TypeError, match=r"expected Options, got ThreadingOptions\(\)"):
+        Options().merge(ThreadingOptions())
+
+
+def test_options_are_copied_and_pickled_as_values():
+    options = Options()
+    options.threading.private_threadpool_size = 2
+    for again in (copy.copy(options), copy.deepcopy(options), pickle.loads(pickle.dumps(options))):
+        assert again == options
+    frozen = pickle.loads(pickle.dumps(Dataset.range(2).with_options(options).options()))
+    with pytest.raises(ValueError, match="cannot be changed"):
+        frozen.deterministic = True
+
+
+def test_later_changes_of_options_do_not_reach_the_dataset():
+    options = Options()
+    dataset = Dataset.range(3).with_options(options)
+    options.dataset_name = "late"
+    assert dataset.options() == Options()
+
+
+def test_the_name_of_a_dataset_is_shown():
+    options = Options()
+    options.dataset_name = "train"
+    dataset = Dataset.range(3).with_options(options).batch(2)
+    assert repr(dataset).startswith("<Dataset 'train': batch(2) from test_options.py:")
+    assert dataset.explain().splitlines()[0] == "train:"
