@@ -14,6 +14,11 @@ from typing import Any, Generic, Self, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from dataset.io.elements.cache_dataset import FileCache
+from dataset.io.elements.load_dataset import load
+from dataset.io.elements.save_dataset import save
+from dataset.io.elements.snapshot_dataset import Snapshot
+from dataset.io.files import path_string
 from dataset.io.list_files import ListFiles, matching_files
 from dataset.io.tfrecord_dataset import TFRecord
 from dataset.ops.batch import Batch
@@ -280,6 +285,42 @@ class Dataset(Generic[T_co]):
         if shuffle is not None and not require_bool("list_files", "shuffle", shuffle):
             return Dataset(source)
         return Dataset(Shuffle(source, len(files), seed, name=name))
+
+    @staticmethod
+    def load(
+        path: str | os.PathLike[str],
+        element_spec: Any = None,
+        compression: str | None = None,
+        reader_func: Callable[[Dataset[Dataset[Any]]], Dataset[Any]] | None = None,
+        wait: bool = False,
+    ) -> Dataset[Any]:
+        """A dataset of the elements that ``save`` wrote. Arrays of numbers come out read-only, as views of the files.
+
+        Args:
+            path: the directory.
+            element_spec: what the elements are. The files tell it, except for instances of classes of your own
+                (dataclasses, for example); named tuples come back as named tuples of the same name and fields.
+            compression: the files tell it; another one is an error.
+            reader_func: takes a Dataset of one Dataset for each shard, returns a Dataset of their elements. Default: an
+                element from each in turn.
+            wait: whether to wait until the saving has finished, if nothing is there yet. It is looked for twice a
+                second.
+
+        Raises:
+            FileNotFoundError: if nothing was saved there, or the saving has not finished.
+            DataLossError: if files are damaged; for those of the elements, while iterating.
+            SpecError: if the elements are not what ``element_spec`` says.
+            ValueError: if ``compression`` is not that of the files.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Dataset.range(6).save(folder, shard_func=lambda x: x % 2)
+        ...     in_turn = list(Dataset.load(folder))
+        ...     one_by_one = list(Dataset.load(folder, reader_func=lambda shards: shards.flat_map(lambda shard: shard)))
+        >>> [int(x) for x in in_turn], [int(x) for x in one_by_one]
+        ([0, 1, 2, 3, 4, 5], [0, 2, 4, 1, 3, 5])
+        """
+        return Dataset(load(path, element_spec, compression, reader_func, wait))
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset[Any]:
@@ -1029,20 +1070,71 @@ class Dataset(Generic[T_co]):
 
     # How it runs
 
-    def cache(self, name: str | None = None) -> Dataset[T_co]:
-        """Keep the elements of the first full pass in memory, for the passes after it.
+    def cache(self, filename: str | os.PathLike[str] = "", name: str | None = None) -> Dataset[T_co]:
+        """Keep the elements of the first full pass for the passes after it, in memory or in files.
 
         Put it behind what is costly and before what is random. Arrays come out read-only, because they are kept.
 
+        A pass that is left before its end keeps nothing, and the next pass starts anew; with a ``filename`` a warning
+        is logged. Elements that fail are raised in the pass that fills the cache, and left out of those after it.
+
         Args:
+            filename: a directory, made by the first pass if its parent exists; later processes read from it, too.
+                Delete it after changing what comes before. Default: in memory, for this Dataset.
             name: a label.
+
+        Raises:
+            FileExistsError: while iterating, if another iterator is filling the same directory.
+            SpecError: while iterating, if the directory holds other elements than this pipeline makes.
+            TypeError: while iterating, for an element that no file can hold, such as an object of a class of your own.
 
         >>> calls = []
         >>> dataset = Dataset.range(3).map(lambda x: calls.append(x) or x).cache()
         >>> [len(list(dataset)), len(list(dataset)), len(calls)]
         [3, 3, 3]
         """
-        return Dataset(Cache(self._plan, name=name))
+        if isinstance(filename, str | bytes) and not filename:
+            return Dataset(Cache(self._plan, name=name))
+        return Dataset(FileCache(self._plan, path_string(filename), name=name))
+
+    def snapshot(
+        self,
+        path: str | os.PathLike[str],
+        compression: str | None = "AUTO",
+        reader_func: Callable[[Dataset[Dataset[Any]]], Dataset[Any]] | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """Write the elements of the first full run to files; later runs, in whatever process, read them.
+
+        Unlike a cache in files, a snapshot belongs to the very pipeline before it: one whose functions, numbers or
+        arrays are others has a snapshot of its own under the same path. (Functions count by their code and what they
+        refer to, as far as that can be seen. Files that a pipeline reads count by name.) A run that is left early, or
+        in which an element fails, is not kept. Several may write at once; the first to end is kept.
+
+        Args:
+            path: a directory for snapshots.
+            compression: ``"GZIP"`` or ``"ZLIB"``; None and ``"AUTO"`` are none.
+            reader_func: takes a Dataset of one Dataset for each shard, returns a Dataset of their elements. Default: an
+                element from each in turn.
+            shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: four in turn.
+            name: a label.
+
+        Raises:
+            TypeError: if a function cannot be called.
+            ValueError: if the compression is unknown.
+
+        >>> import tempfile
+        >>> calls = []
+        >>> def costly(x):
+        ...     calls.append(x)
+        ...     return x
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     dataset = Dataset.range(3).map(costly).snapshot(folder)
+        ...     [len(list(dataset)), len(list(dataset)), len(calls)]
+        [3, 3, 3]
+        """
+        return Dataset(Snapshot(self._plan, path, compression, reader_func, shard_func, name=name))  # type: ignore[arg-type]  # made a string there
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset[T_co]:
         """Make the next elements in a background thread while the current one is used.
@@ -1138,6 +1230,44 @@ class Dataset(Generic[T_co]):
     def as_numpy_iterator(self) -> DatasetIterator[T_co]:
         """An iterator over the elements; ``iter(dataset)`` is the same."""
         return iter(self)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        compression: str | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        checkpoint_args: dict[str, Any] | None = None,
+    ) -> None:
+        """Run through all elements and write them to files, from which ``Dataset.load`` makes a dataset again.
+
+        What was saved under the path before is replaced when all is written, and stays when an element fails.
+
+        Args:
+            path: a directory; it is made.
+            compression: ``"GZIP"`` or ``"ZLIB"``. Default: none, which also ``"AUTO"`` means.
+            shard_func: takes an element as ``map`` passes it, returns the number of the shard that it goes into.
+                Default: one shard.
+            checkpoint_args: makes a save that was interrupted go on where its last checkpoint was written, when the
+                same pipeline is saved to the same path again: a dict of ``directory`` (for them), ``max_to_keep``
+                (how many, or None for all), and, optional, ``checkpoint_interval`` (elements from one to the next; by
+                default 16 MiB) and ``checkpoint_name`` (of their files; ``"ckpt"``).
+
+        Raises:
+            TypeError: for elements that no file can hold, such as objects of classes of your own.
+            SpecError: if the elements differ in structure or dtype.
+            ValueError: if the dataset is infinite, or an argument wrong.
+            OSError: if nothing can be written there.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Dataset.range(6).batch(2).save(folder)
+        ...     for batch in Dataset.load(folder):
+        ...         print(batch)
+        [0 1]
+        [2 3]
+        [4 5]
+        """
+        save(self._optimized.plan, path, compression, shard_func, checkpoint_args)
 
     def __iter__(self) -> DatasetIterator[T_co]:
         return DatasetIterator(self._optimized.plan)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from op_cases import fail_at
 
 from dataset import Dataset, RaggedTensor, SparseTensor, SparseTensorSpec, SpecError, TensorSpec
-from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from dataset.testing import check_laziness, check_operator, outcomes
 
 
 def rows(stop=4):
@@ -50,14 +50,11 @@ def test_row_shape_is_a_sequence_or_a_number(shape):
     assert batch.shape == (2, 2 if np.ndim(shape) and np.size(shape) and list(shape) == [None] else 4)
 
 
-def test_scalars_text_and_one_in_a_tuple():
+def test_scalars_and_text():
     check_operator(lambda: Dataset.range(3).sparse_batch(2, []))
     text = Dataset.from_tensor_slices(["a\0", "", "b"]).sparse_batch(3, ())
     (batch,) = check_operator(lambda: text)
     assert batch.values.tolist() == [b"a\0", b"", b"b"]
-    single = Dataset.zip(rows()).sparse_batch(9, [3])
-    assert single.element_spec == SparseTensorSpec((None, 3), np.int64)
-    assert_elements_equal(list(single), list(rows().sparse_batch(9, [3])))
 
 
 def test_knows_spec_and_cardinality():

@@ -1,4 +1,4 @@
-"""cache(): the elements of the first full pass, kept in memory for the passes after it."""
+"""cache(): the elements of the first full pass, kept in memory for the passes after it. In files: io/elements/."""
 
 from __future__ import annotations
 
@@ -6,34 +6,35 @@ import threading
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import UnaryNode
+from dataset.plan.structure import LEAF
 from dataset.runtime.chunk import Chunk
+from dataset.runtime.elements import Elements, ElementsOperator
+from dataset.runtime.keeping import Filling, Finished, Store, lower_keeping
 from dataset.runtime.operator import Build, Operator, State
-
-_STEP = 1024  # elements at a time, where a finished pass is run again
 
 
 class MemoryCache:
     """What one cache() holds; shared by all iterations of the Dataset, as in tf.data."""
 
+    in_order: ClassVar[bool] = True
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards the two fields below
-        self._elements: Chunk | None = None
-        self._start: State | None = None
-        self.complete = False
+        self._lock = threading.Lock()  # guards _finished
+        self._finished: Finished | None = None
 
-    def fill(self, chunks: list[Chunk], start: State) -> None:
-        """Keep the elements of a full pass, which started where ``start`` says. The first pass to end wins."""
+    def finished(self) -> Finished | None:
+        return self._finished
+
+    def begin(self, start: State) -> Filling | None:
+        return MemoryFilling(self, start)
+
+    def keep(self, chunks: list[Chunk], start: State) -> None:
+        """Keep the elements of a full pass. The first pass to end wins."""
+        elements = Chunk.concatenate(chunks).read_only() if chunks else Chunk(LEAF, 0, [[]])
         with self._lock:
-            if not self.complete:
-                self._elements = Chunk.concatenate(chunks).read_only() if chunks else None
-                self._start = start
-                self.complete = True
-
-    def read(self) -> tuple[Chunk | None, State]:
-        """The elements, None for no elements, and where the pass started that found them."""
-        assert self._start is not None
-        return self._elements, self._start
+            if self._finished is None:
+                self._finished = Finished(start, Elements(elements), ElementsOperator.state_at)
 
     def __reduce__(self) -> tuple[type[MemoryCache], tuple[()]]:
         return type(self), ()  # a copy of a pipeline starts with an empty cache
@@ -42,113 +43,32 @@ class MemoryCache:
         return "MemoryCache()"
 
 
+class MemoryFilling:
+    """Collects chunks."""
+
+    def __init__(self, memory: MemoryCache, start: State) -> None:
+        self._memory = memory
+        self._start = start
+        self._chunks: list[Chunk] = []
+
+    def add(self, chunk: Chunk) -> None:
+        self._chunks.append(chunk)
+
+    def finish(self, failures: int) -> None:  # noqa: ARG002  # they are left out, as in tf.data
+        self._memory.keep(self._chunks, self._start)
+        self._chunks = []
+
+    def discard(self) -> None:
+        self._chunks = []
+
+
 @dataclass(frozen=True, eq=False)
 class Cache(UnaryNode):
     """The elements of ``source``, which is run through once."""
 
     op: ClassVar[str] = "cache"
-    memory: MemoryCache = field(default_factory=MemoryCache, kw_only=True, repr=False)
+    seeks: ClassVar[bool] = True
+    store: Store = field(default_factory=MemoryCache, kw_only=True, repr=False)
 
     def lower(self, build: Build) -> Operator:
-        return CacheOperator(build, self.source, self.memory)
-
-
-class CacheOperator(Operator):
-    """Fills the cache, or reads it.
-
-    Which of the two is decided at the first pull. What is handed out while filling is read-only, because it is kept.
-    A saved state holds where the filling pass started and how far the reader is: a process without the cache runs that
-    pass again up to there, so that the epochs after it see the very same elements.
-    """
-
-    def __init__(self, build: Build, source: Node, memory: MemoryCache) -> None:
-        self.build = build
-        self.node = source
-        self.memory = memory
-        self.source: Operator | None = None
-        self.position = 0
-        self.failures = 0  # exceptions that came before
-        self._start: State | None = None
-        self._filled: list[Chunk] = []
-        self._elements: Chunk | None = None
-        self._reading = False
-
-    def pull(self, n: int) -> Chunk | None:
-        self._begin()
-        try:
-            chunk = self._read(n) if self._reading else self._fill(n)
-        except Exception:
-            self.failures += 1
-            raise
-        if chunk is not None:
-            self.position += chunk.length
-        return chunk
-
-    def _begin(self) -> None:
-        if self._reading or self.source is not None:
-            return
-        if self.memory.complete:
-            self._elements, self._start = self.memory.read()
-            self._reading = True
-            return
-        self.source = self.build(self.node)
-        self._start = self.source.state_dict()
-
-    def _read(self, n: int) -> Chunk | None:
-        if self._elements is None or self.position >= self._elements.length:
-            return None
-        return self._elements.slice(self.position, min(self.position + n, self._elements.length))
-
-    def _fill(self, n: int) -> Chunk | None:
-        assert self.source is not None
-        assert self._start is not None
-        chunk = self.source.pull(n)
-        if chunk is None:
-            self.memory.fill(self._filled, self._start)
-            self._filled = []
-            return None
-        chunk = chunk.read_only()
-        self._filled.append(chunk)
-        return chunk
-
-    def state_dict(self) -> State:
-        self._begin()
-        return {
-            "start": self._start,
-            "reading": self._reading,
-            "position": self.position,
-            "failures": self.failures,
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        position, failures = int(state["position"]), int(state["failures"])
-        if self.memory.complete:
-            self._begin()
-            self.position = position
-            return
-        self.source = self.build(self.node)
-        self._start = state["start"]
-        self.source.load_state_dict(state["start"])
-        if state["reading"]:  # then the pass had been finished, and its failures are in the past
-            while not self._advance(_STEP):
-                pass
-            self.source.close()
-            self.source = None
-            self._begin()
-            self.position, self.failures = position, failures
-            return
-        while self.position < position or self.failures < failures:
-            if self._advance(max(1, position - self.position)):
-                return
-
-    def _advance(self, n: int) -> bool:
-        """Go on by up to ``n`` elements or one failure, raised before the state was saved; True at the end."""
-        try:
-            return self.pull(n) is None
-        except Exception:  # noqa: BLE001  # see above
-            return False
-
-    def close(self) -> None:
-        self._filled = []
-        if self.source is not None:
-            self.source.close()
+        return lower_keeping(build, self, self.store)

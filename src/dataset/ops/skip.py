@@ -54,6 +54,8 @@ class SkipOperator(UnaryOperator):
         return self.source.pull(n)
 
     def seek(self, count: int) -> None:
+        if self.remaining < 0:
+            return  # endless data can be skipped whole, and then has no place to go to
         self.source.seek(self.remaining + count)
         self.remaining = 0
 

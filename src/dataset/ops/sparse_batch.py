@@ -12,7 +12,7 @@ from dataset.ops.batch import Batch, BatchOperator
 from dataset.plan.checks import require_shape
 from dataset.plan.node import spec_is_static
 from dataset.plan.spec import ComponentSpec, SparseTensorSpec, fits_in, flatten_spec, is_dense
-from dataset.plan.structure import LEAF, Structure, is_tuple
+from dataset.plan.structure import LEAF, Structure
 from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
@@ -39,9 +39,8 @@ class SparseBatch(Batch):
             self._require_fit(specs[0])
 
     def require_single(self, structure: Structure) -> None:
-        """Raise TypeError unless elements are a component, or a tuple of one, which counts as that."""
-        bare = structure.children[0] if is_tuple(structure) and len(structure.children) == 1 else structure
-        if bare is not LEAF:
+        """Raise TypeError unless elements are bare components."""
+        if structure is not LEAF:
             raise TypeError(f"{self.op}(): elements must be a single dense component, got {structure!r}")
 
     def _require_fit(self, spec: ComponentSpec) -> None:
@@ -58,15 +57,7 @@ class SparseBatch(Batch):
         return stack_as_sparse(column, self.row_shape)
 
     def lower(self, build: Build) -> Operator:
-        return SparseBatchOperator(FittingOperator(build(self.source), self), self)
-
-
-class SparseBatchOperator(BatchOperator):
-    """Gives bare components, whatever structure holds the one that comes in."""
-
-    def _stack(self, elements: Chunk, size: int) -> Chunk:
-        batches = super()._stack(elements, size)
-        return Chunk(LEAF, batches.length, batches.columns())
+        return BatchOperator(FittingOperator(build(self.source), self), self)
 
 
 class FittingOperator(UnaryOperator):
@@ -107,6 +98,10 @@ class FittingOperator(UnaryOperator):
         if done < chunk.length:
             self._ready.put(chunk.slice(done, chunk.length))
         return self._ready.give(n)
+
+    def seek(self, count: int) -> None:
+        self.position += count
+        self.source.seek(count)
 
     def _unfit(self, column: Column) -> list[int]:
         """The numbers of the values that are no arrays of the right rank and size."""

@@ -6,8 +6,8 @@ hand one out call ``dataset_of``, which dataset.py has told what to make.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol, TypeGuard
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 from dataset.plan.node import Node
 
@@ -39,3 +39,33 @@ def is_dataset(value: Any) -> TypeGuard[HasPlan]:
 def datasets_are_made_by(cls: type[Any]) -> None:
     """Say what ``dataset_of`` makes. Called once, where Dataset is defined."""
     _classes.append(cls)
+
+
+@runtime_checkable
+class Restorable(Protocol):
+    """The plan of a dataset that can stand in a saved state, because plain data says which one it is."""
+
+    restored_as: ClassVar[str]
+    """Names the function that ``restored_by`` was given."""
+
+    def to_plain(self) -> Any:
+        """What that function makes the plan from."""
+
+
+_restorers: dict[str, Callable[[Any], Node]] = {}
+
+
+def restored_by(name: str, function: Callable[[Any], Node]) -> None:
+    """Say who makes plans from the plain data of those with this ``restored_as``."""
+    _restorers[name] = function
+
+
+def restore(name: str, data: Any) -> Node:
+    """The plan that plain data describes.
+
+    Raises:
+        ValueError: if it describes none.
+    """
+    if name not in _restorers:
+        raise ValueError(f"no plan: {name!r:.50}")
+    return _restorers[name](data)

@@ -25,18 +25,22 @@ Failure: TypeAlias = tuple[int, Callable[[], Exception]]
 """The count of good elements before one that fails, and what makes its exception."""
 
 
+def _not_asked() -> Any:
+    raise AssertionError("this plan is only run")
+
+
 @dataclass(frozen=True, eq=False)
 class Elements(Node):
     """The elements of ``chunk``, which nobody may write to any more.
 
-    ``spec`` gives the spec of the dataset that they were taken from; ``static`` says whether it runs nothing for that.
-    ``failures`` are the elements that fail, in order.
+    ``spec`` gives the spec of the dataset that they were taken from, for plans that a user gets to see; ``static`` says
+    whether it runs nothing for that. ``failures`` are the elements that fail, in order.
     """
 
     op: ClassVar[str] = "elements"
     seeks: ClassVar[bool] = True
     chunk: Chunk
-    spec: Callable[[], Any] = field(repr=False)
+    spec: Callable[[], Any] = field(default=_not_asked, repr=False)
     static: bool = field(default=False, repr=False)
     failures: tuple[Failure, ...] = field(default=(), repr=False)
 
@@ -87,6 +91,11 @@ class ElementsOperator(Operator):
 
     def seek(self, count: int) -> None:
         self.position += count
+
+    @staticmethod
+    def state_at(index: int) -> State:
+        """The state in front of element ``index`` of a chunk without failures."""
+        return {"position": index, "raised": 0}
 
     def state_dict(self) -> State:
         return {"position": self.position, "raised": self.raised}

@@ -172,7 +172,7 @@ class EpochLedger:
     """Which iteration and epoch each shuffle and random_map of one iterator is in."""
 
     def __init__(self, *, probing: bool = False) -> None:
-        self._probing = probing  # a look at one element must not use up an order
+        self.probing = probing  # a look at one element must not use up an order, nor write a file
         self._next: dict[EpochCounter, tuple[int, int]] = {}
         self._resumed: dict[EpochCounter, int] = {}
         self._keys: dict[EpochCounter, int] = {}
@@ -184,7 +184,7 @@ class EpochLedger:
     def open(self, counter: EpochCounter) -> tuple[int, int]:
         """(iteration, epoch) of a shuffle that is being opened: the epoch grows each time ``repeat`` opens it again."""
         if counter not in self._next:
-            self._next[counter] = (0 if self._probing else counter.next_iteration(), 0)
+            self._next[counter] = (0 if self.probing else counter.next_iteration(), 0)
         iteration, epoch = self._next[counter]
         self._next[counter] = (iteration, epoch + 1)
         return iteration, epoch

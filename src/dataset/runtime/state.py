@@ -16,7 +16,7 @@ import numpy as np
 
 from dataset import errors
 from dataset.errors import StateError
-from dataset.plan.nested import dataset_of, is_dataset
+from dataset.plan.nested import Restorable, dataset_of, is_dataset, restore
 from dataset.plan.node import Node
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import LEAF, Structure, from_plain, to_plain
@@ -191,6 +191,8 @@ def _save_value(value: Any) -> Any:
         parts = [value.indices.copy(), value.dense_shape.copy()]
         return {"sparse": _save_column(value.values), "parts": parts}
     if is_dataset(value):
+        if isinstance(value.plan, Restorable):
+            return {"plan": value.plan.restored_as, "of": value.plan.to_plain()}
         return {"dataset": save_pending(_items_of(value.plan))}
     raise StateError(f"an element holds a {type(value).__name__}, which cannot be saved as plain data: {value!r}")
 
@@ -207,6 +209,8 @@ def _load_value(data: Any, inner_spec: SpecGetter) -> Any:
             return RaggedTensor.from_nested_row_splits(_load_column(values, inner_spec), splits)
         case {"sparse": values, "parts": [indices, shape]}:
             return SparseTensor(indices, _load_column(values, inner_spec), shape)
+        case {"plan": name, "of": plain}:
+            return dataset_of(restore(name, plain))
         case {"dataset": list(items)}:
             return dataset_of(_elements_of(items, inner_spec))
     raise ValueError(f"no saved value: {data!r}")

@@ -1,0 +1,122 @@
+"""Checkpoints of a save: where its iteration and its files stand, so that one that was interrupted goes on from there.
+
+A checkpoint is a JSON file, written whole or not at all. It names the run, says how much of each shard's file is good
+by then, and holds the operators' saved state. It is of use as long as that run's folder is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from dataset.errors import DataLossError, StateError
+from dataset.io.elements.plain import from_json, to_json
+from dataset.io.files import AtomicFile, path_string
+from dataset.plan.checks import require_int
+
+__all__ = ["Checkpoints"]
+
+FORMAT = "dataset save checkpoint, version 1"
+_KEYS = frozenset({"directory", "max_to_keep", "checkpoint_name", "checkpoint_interval"})
+
+DEFAULT_INTERVAL_BYTES = 1 << 24
+"""Where no interval is given: a checkpoint each time that so many bytes of elements have been written."""
+
+
+class Checkpoints:
+    """The checkpoints of one save.
+
+    Args:
+        arguments: the user's ``checkpoint_args``.
+        about: says which save it is: the path, the plan's fingerprint and the like, as plain data.
+
+    Raises:
+        TypeError: if a key is missing or unknown, or a value of the wrong type.
+        ValueError: if a value is wrong.
+    """
+
+    def __init__(self, arguments: Any, about: dict[str, Any]) -> None:
+        if not isinstance(arguments, dict):
+            raise TypeError(f"save(): checkpoint_args must be a dict, got {arguments!r:.100}")
+        unknown, missing = set(arguments) - _KEYS, {"directory", "max_to_keep"} - set(arguments)
+        if unknown or missing:
+            raise TypeError(
+                "save(): checkpoint_args needs directory and max_to_keep, and takes checkpoint_name and "
+                f"checkpoint_interval (a number of elements); got {sorted(map(str, arguments))}"
+            )
+        self.directory = Path(path_string(arguments["directory"]))
+        keep = arguments["max_to_keep"]
+        self.max_to_keep = None if keep is None else require_int("save", "max_to_keep", keep, minimum=1)
+        self.name = path_string(arguments.get("checkpoint_name", "ckpt"))
+        if "/" in self.name or os.sep in self.name:
+            raise ValueError(f"save(): checkpoint_name is a name, not a path; got {self.name!r}")
+        interval = arguments.get("checkpoint_interval")
+        self.interval = None if interval is None else require_int("save", "checkpoint_interval", interval, minimum=1)
+        self._about = about
+        self._since = 0  # elements, or bytes, since the last one
+
+    def is_due(self, elements: int, nbytes: int) -> bool:
+        """Whether to write one, after so many more elements and bytes."""
+        self._since += nbytes if self.interval is None else elements
+        return self._since >= (DEFAULT_INTERVAL_BYTES if self.interval is None else self.interval)
+
+    def room(self) -> int | None:
+        """How many elements there are until the next one is due; None if bytes are counted."""
+        return None if self.interval is None else max(1, self.interval - self._since)
+
+    def write(self, count: int, state: dict[str, Any]) -> None:
+        """Write the checkpoint behind ``count`` elements, and remove those that are too many."""
+        self._since = 0
+        self.directory.mkdir(parents=True, exist_ok=True)
+        content = {"format": FORMAT, "about": self._about, "state": to_json(state)}
+        with AtomicFile(str(self.directory / f"{self.name}-{count}.json")) as target:
+            target.file.write(json.dumps(content).encode())
+        for old in self._all()[: -self.max_to_keep] if self.max_to_keep else []:
+            old.unlink(missing_ok=True)
+
+    def latest(self) -> dict[str, Any] | None:
+        """The state of the last one; None if there is none.
+
+        Raises:
+            StateError: if it is of another save.
+            DataLossError: if it is damaged.
+        """
+        files = self._all()
+        if not files:
+            return None
+        path = files[-1]
+        try:
+            content = json.loads(path.read_bytes())
+            about = content["about"]
+            state: dict[str, Any] = dict(from_json(content["state"]))
+            known = content["format"] == FORMAT
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise DataLossError(f"this is no checkpoint: {error!r:.200}", path=str(path), offset=0, record=0) from None
+        if not known:
+            raise DataLossError(f"its format is not {FORMAT!r}", path=str(path), offset=0, record=0)
+        if about != self._about:
+            raise StateError(
+                f"save(): the checkpoint {str(path)!r} is of another pipeline, path or compression: {about!r}, and not "
+                f"{self._about!r}; give another directory, or delete it"
+            )
+        return state
+
+    def remove(self) -> None:
+        """The save is complete: nothing is left to go on with."""
+        for file in self._all():
+            with contextlib.suppress(OSError):
+                file.unlink()
+
+    def _all(self) -> list[Path]:
+        """Oldest first."""
+        pattern = re.compile(rf"{re.escape(self.name)}-(\d+)\.json")
+        found = {}
+        if self.directory.is_dir():
+            for file in self.directory.iterdir():
+                if match := pattern.fullmatch(file.name):
+                    found[int(match[1])] = file
+        return [found[count] for count in sorted(found)]

@@ -1,0 +1,137 @@
+"""A record: the columns of consecutive elements as bytes. The way back is decoding.py.
+
+The JSON in front describes each column by a list, whose first item says how the rest is meant:
+
+- ``["array", dtype, shape]``: one array with a leading axis, as it lies in memory; for the dtype ``bytes`` the lengths
+  of all values (int64), then the values end to end.
+- ``["arrays", dtype, rank]``: arrays that differ in shape: their shapes (int64), then an array of all values.
+- ``["ragged", columns]``: the columns of the flat values and of the row splits, outermost first.
+- ``["sparse", columns]``: the columns of indices, values and dense shapes.
+- ``["each", columns]``: values that have nothing in common; a column for each.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.plan.skeleton import dtype_name
+from dataset.plan.spec import BYTES
+from dataset.plan.values import RaggedTensor, SparseTensor
+
+__all__ = ["ALIGNMENT", "INT64", "RECORD_BYTES", "RECORD_ELEMENTS", "column_kind", "encode"]
+
+Array = npt.NDArray[Any]
+Column = Array | list[Any]
+
+RECORD_BYTES = (1 << 20) - (1 << 14)
+"""About what a record holds; with its header it stays below the 1 MiB that the reader takes in one piece."""
+RECORD_ELEMENTS = 4096
+"""At most so many elements are in a record."""
+
+ALIGNMENT = 16
+_pack_length = struct.Struct("<I").pack
+INT64 = np.dtype("<i8")
+
+
+def column_kind(column: Column) -> tuple[Any, ...] | None:
+    """What the values of a column have in common: equal kinds can be columns of one file. None if they differ.
+
+    Raises:
+        TypeError: if one cannot be written.
+    """
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        dtype_name(column.dtype)
+        return ("tensor", column.dtype)
+    if isinstance(column, np.ndarray):
+        return ("tensor", _object_dtype(column))
+    if set(map(type, column)) == {bytes}:
+        return ("tensor", BYTES)
+    kinds = set(map(_value_kind, column))
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _value_kind(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, bytes):
+        return ("tensor", BYTES)
+    if isinstance(value, np.ndarray | np.generic):
+        return column_kind(np.asarray(value))  # type: ignore[return-value]  # an array has one
+    if isinstance(value, RaggedTensor):
+        return ("ragged", column_kind(value.flat_values), value.ragged_rank, value.flat_values.ndim)
+    if isinstance(value, SparseTensor):
+        return ("sparse", column_kind(value.values))
+    raise TypeError(
+        f"a {type(value).__name__} cannot be written to a file, only arrays, numbers and text: {value!r:.100}"
+    )
+
+
+def _object_dtype(array: Array) -> np.dtype[Any]:
+    for value in array.flat:
+        if not isinstance(value, bytes):
+            raise TypeError(f"an array of objects can be written to a file if all are bytes, got {value!r:.100}")
+    return BYTES
+
+
+def encode(columns: Sequence[Column], length: int) -> bytes:
+    """The record of ``length`` elements. Every column has a kind, see ``column_kind``."""
+    buffers: list[Any] = []
+    described = [_describe(column, buffers) for column in columns]
+    head = json.dumps({"elements": length, "columns": described}, separators=(",", ":")).encode()
+    pieces: list[Any] = [_pack_length(len(head)), head]
+    position = 4 + len(head)
+    for buffer in buffers:
+        padding = -position % ALIGNMENT
+        pieces += [bytes(padding), buffer]
+        position += padding + len(buffer)
+    return b"".join(pieces)
+
+
+def _describe(column: Column, buffers: list[Any]) -> list[Any]:
+    if isinstance(column, np.ndarray):
+        return _describe_array(column, list(column.shape), buffers)
+    kinds = set(map(type, column))
+    if kinds == {bytes}:
+        return _describe_array(np.fromiter(column, object, len(column)), [len(column)], buffers)
+    if kinds == {RaggedTensor} and len({value.ragged_rank for value in column}) == 1:
+        splits = zip(*(value.nested_row_splits for value in column), strict=True)
+        parts = [[value.flat_values for value in column], *map(list, splits)]
+        return ["ragged", [_describe(part, buffers) for part in parts]]
+    if kinds == {SparseTensor}:
+        parts = [[getattr(value, name) for value in column] for name in ("indices", "values", "dense_shape")]
+        return ["sparse", [_describe(part, buffers) for part in parts]]
+    arrays = [np.asarray(value) for value in column if isinstance(value, np.ndarray | np.generic)]
+    alike = len({array.dtype for array in arrays}) == len({array.ndim for array in arrays}) == 1
+    if len(arrays) != len(column) or not alike:
+        assert len(column) > 1  # column_kind has refused what is nothing of all this
+        return ["each", [_describe([value], buffers) for value in column]]
+    if len({array.shape for array in arrays}) == 1:
+        return _describe(np.stack(arrays), buffers)
+    first = arrays[0]
+    described = ["arrays", "bytes" if first.dtype == object else dtype_name(first.dtype), first.ndim]
+    _put(np.array([array.shape for array in arrays], INT64), buffers)
+    _put_values(np.concatenate([array.reshape(-1) for array in arrays]), buffers)
+    return described
+
+
+def _describe_array(array: Array, shape: list[int], buffers: list[Any]) -> list[Any]:
+    _put_values(array, buffers)
+    return ["array", "bytes" if array.dtype == object else dtype_name(array.dtype), shape]
+
+
+def _put_values(array: Array, buffers: list[Any]) -> None:
+    if array.dtype != object:
+        _put(array, buffers)
+        return
+    values = array.ravel().tolist()
+    _put(np.fromiter(map(len, values), INT64, len(values)), buffers)
+    buffers.append(b"".join(values))
+
+
+def _put(array: Array, buffers: list[Any]) -> None:
+    flat = np.ascontiguousarray(array).reshape(-1)
+    buffers.append(flat.view(np.uint8).data if flat.size else b"")

@@ -1,0 +1,61 @@
+"""Which shard an element is written to: in turn, or as the user's ``shard_func`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dataset.runtime.calls import arguments
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.keeping import RefusedElementError
+from dataset.runtime.vectorized import column_arguments, is_vectorized
+
+ShardNumbers: TypeAlias = Callable[[Chunk, int], "Sequence[int]"]
+"""Says to which shards the elements of a chunk go; also given how many elements there were before it."""
+
+
+def in_turn(count: int) -> ShardNumbers:
+    """One element after the other into ``count`` shards in turn."""
+
+    def numbers(chunk: Chunk, before: int) -> Sequence[int]:
+        return [number % count for number in range(before, before + chunk.length)]
+
+    return numbers
+
+
+def by_function(function: Callable[..., Any], op: str, placed: Callable[[Exception, int], Exception]) -> ShardNumbers:
+    """What the user's ``shard_func`` says. ``placed`` notes on its exception at which element it was."""
+
+    def numbers(chunk: Chunk, before: int) -> Sequence[int]:
+        if is_vectorized(function):
+            return _whole_numbers(function(*column_arguments(chunk)), chunk.length, op)
+        found: list[int] = []
+        for given in zip(*arguments(chunk), strict=True):
+            try:
+                found.append(_whole_number(function(*given), op))
+            except Exception as error:  # noqa: BLE001  # raised at its element's place
+                raise RefusedElementError(len(found), placed(error, before + len(found))) from None
+        return found
+
+    return numbers
+
+
+def _whole_number(value: Any, op: str) -> int:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{op}(): shard_func must return an int, got {value!r:.100} of type {type(value).__name__}")
+    if not -(2**63) <= value < 2**64:
+        raise ValueError(f"{op}(): shard_func must return an int of 64 bits, got {value}")
+    return int(value)
+
+
+def _whole_numbers(values: Any, length: int, op: str) -> Sequence[int]:
+    array = np.asarray(values)
+    if array.shape != (length,) or array.dtype.kind not in "iu":
+        raise RefusedElementError(
+            0, TypeError(f"{op}(): a vectorized shard_func must return {length} ints, got {values!r:.100}")
+        )
+    return array.tolist()  # type: ignore[no-any-return]  # of ints

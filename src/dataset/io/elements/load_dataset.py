@@ -1,0 +1,181 @@
+"""load(path): the elements that save() wrote; and how the shards of a dataset are read, which snapshot() shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dataset.errors import SpecError
+from dataset.io.elements.codec import column_kind
+from dataset.io.elements.metadata import Metadata, compression_of_elements, wait_for_metadata
+from dataset.io.elements.shard_dataset import SavedElements
+from dataset.io.files import path_string
+from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.checks import require_bool, require_callable
+from dataset.plan.nested import dataset_of, is_dataset
+from dataset.plan.node import Node, holds_user_code
+from dataset.plan.origin import function_name
+from dataset.plan.spec import ComponentSpec, DatasetSpec, TensorSpec, flatten_spec
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunk import Chunk, Column
+from dataset.runtime.elements import Elements
+from dataset.runtime.operator import Build, Operator, UnaryOperator
+
+
+@dataclass(frozen=True, eq=False)
+class Load(Node):
+    """The elements of ``saved``, as ``reader`` gives them.
+
+    ``reader`` is no input: it is made of the files, not of what a user chained, and rules leave it alone.
+    """
+
+    op: ClassVar[str] = "load"
+    saved: SavedElements = field(repr=False)
+    reader: Node = field(repr=False)
+    reader_func: Callable[..., Any] | None = None
+
+    @property
+    def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on reader_func
+        return self.reader_func is not None and holds_user_code(self.reader)
+
+    def parameters(self) -> dict[str, Any]:
+        return {**super().parameters(), "saved": self.saved.identity}
+
+    def _element_spec(self) -> Any:
+        return self.saved.spec
+
+    def cardinality(self) -> int:
+        """As many as were saved, as in tf.data, unless what reader_func returned is known to have another number."""
+        if self.reader_func is None:
+            return self.saved.metadata.elements
+        found = self.reader.cardinality()
+        return self.saved.metadata.elements if found == UNKNOWN_CARDINALITY else found
+
+    def described(self) -> str:
+        reader = "" if self.reader_func is None else f", reader_func={function_name(self.reader_func)}"
+        return f"load({Path(self.saved.path).name!r}{reader})"
+
+    def lower(self, build: Build) -> Operator:
+        return lower_reader(build, self.reader, self.saved, self.reader_func, self)
+
+
+class LoadOperator(UnaryOperator):
+    """Sees to it that a ``reader_func`` gives elements like those that were saved."""
+
+    def __init__(self, source: Operator, saved: SavedElements, node: Node) -> None:
+        super().__init__(source)
+        self.saved = saved
+        self.node = node
+
+    def pull(self, n: int) -> Chunk | None:
+        chunk = self.source.pull(n)
+        if chunk is not None:
+            self._check(chunk)
+        return chunk
+
+    def _check(self, chunk: Chunk) -> None:
+        structure = self.saved.structure
+        if chunk.structure is not structure and chunk.structure != structure:
+            raise SpecError(
+                f"{self.node.located()}: reader_func must give elements of the structure that was saved, "
+                f"{structure!r}, got {chunk.structure!r}; transform them behind it"
+            )
+        for index, (column, spec) in enumerate(zip(chunk.columns(), self.saved.components, strict=True)):
+            if not _is_of(column, spec):
+                raise SpecError(
+                    f"{self.node.located()}: reader_func must give elements of the kind that was saved, {spec!r} for "
+                    f"{structure.component_name(index)}, got {column[0]!r:.100}; transform them behind it"
+                )
+
+
+def _is_of(column: Column, spec: ComponentSpec) -> bool:
+    """Whether the values are of the kind and dtype of ``spec``."""
+    try:
+        kind = column_kind(column)
+    except TypeError:
+        return False
+    dense = ("tensor", spec.dtype)
+    return kind == dense if isinstance(spec, TensorSpec) else kind is not None and kind[1] == dense
+
+
+def lower_reader(
+    build: Build, reader: Node, saved: SavedElements, reader_func: Callable[..., Any] | None, node: Node
+) -> Operator:
+    """The operator of a plan that ``reader_plan`` made."""
+    source: Operator = build(reader)
+    return source if reader_func is None else LoadOperator(source, saved, node)
+
+
+def _itself(dataset: Any) -> Any:
+    return dataset
+
+
+def reader_plan(op: str, saved: SavedElements, reader_func: Callable[..., Any] | None) -> Node:
+    """How the shards are put together: by the user's function, or in turn, an element from each."""
+    shards = saved.shards()
+    if reader_func is None and len(shards) == 1:
+        return shards[0]
+    datasets = list(map(dataset_of, shards))
+    listed = Elements(Chunk(LEAF, len(datasets), [datasets]), partial(DatasetSpec, saved.spec))
+    if reader_func is None:
+        return Interleave(listed, _itself, DEFAULT_CYCLE_LENGTH, 1)
+    result = reader_func(dataset_of(listed))
+    if not is_dataset(result):
+        raise TypeError(
+            f"{op}(): reader_func must return a Dataset, got {result!r:.100} of type {type(result).__name__}"
+        )
+    return result.plan
+
+
+def load(
+    path: Any, element_spec: Any, compression: str | None, reader_func: Callable[..., Any] | None, wait: bool
+) -> Node:
+    """A plan that gives what was saved at ``path``; the metadata is read now."""
+    name = path_string(path)
+    if reader_func is not None:
+        require_callable("load", "reader_func", reader_func)
+    named = compression_of_elements("load", compression)
+    if require_bool("load", "wait", wait):
+        metadata = wait_for_metadata(name)
+    else:
+        try:
+            metadata = Metadata.read(name)
+        except FileNotFoundError as error:
+            error.add_note(
+                "load(): nothing was saved there, or the saving has not finished; wait=True waits until it has"
+            )
+            raise
+    if compression not in {None, "AUTO"} and named != metadata.compression:
+        raise ValueError(
+            f"load(): compression is {compression!r}, but {name!r} was saved with {metadata.compression or None!r}; "
+            "leave it away, the files tell"
+        )
+    saved = SavedElements(name, metadata, spec_for("load", name, metadata, element_spec))
+    return Load(saved, reader_plan("load", saved, reader_func), reader_func)
+
+
+def spec_for(op: str, path: str, metadata: Metadata, given: Any) -> Any:
+    """The spec of saved elements: the one that is given, if they fit it, or that of the metadata.
+
+    Raises:
+        SpecError: if they do not fit, or none is given and the metadata cannot tell it.
+        TypeError: if what is given is no spec.
+    """
+    if given is not None:
+        flatten_spec(given)
+        if misfit := metadata.misfit(given):
+            raise SpecError(f"{op}(): {path!r} holds other elements: element_spec has {misfit}")
+        return given
+    structure = metadata.structure()
+    if metadata.components is None:
+        raise SpecError(f"{op}(): {path!r} was saved without any element to tell its element_spec; give it")
+    if structure is None:
+        raise SpecError(
+            f"{op}(): the elements in {path!r} are instances of classes of your own, which no file can name; give "
+            f"element_spec, an instance that holds {', '.join(map(repr, metadata.components))}"
+        )
+    return structure.unflatten(list(metadata.components))

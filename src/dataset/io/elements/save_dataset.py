@@ -1,0 +1,131 @@
+"""save(path): the elements of a dataset written to a directory, now."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from dataset.io.elements.checkpoints import Checkpoints
+from dataset.io.elements.codec import RECORD_BYTES, RECORD_ELEMENTS
+from dataset.io.elements.dataset_shards import ShardNumbers, by_function
+from dataset.io.elements.dataset_writer import ElementsWriter
+from dataset.io.elements.metadata import compression_of_elements
+from dataset.io.elements.runs import RunGoneError, RunWriter
+from dataset.io.files import path_string
+from dataset.plan.cardinality import INFINITE_CARDINALITY
+from dataset.plan.checks import require_callable
+from dataset.plan.fingerprint import fingerprint
+from dataset.plan.node import Node, spec_is_static
+from dataset.plan.origin import Origin, caller, function_name
+from dataset.plan.skeleton import spec_to_plain
+from dataset.plan.spec import flatten_spec
+from dataset.runtime.coordinator import Coordinator
+from dataset.runtime.keeping import RefusedElementError
+from dataset.runtime.operator import Build, Operator
+from dataset.runtime.rng import EpochLedger
+
+
+def save(
+    plan: Node,
+    path: Any,
+    compression: str | None,
+    shard_func: Callable[..., Any] | None,
+    checkpoint_args: Any,
+) -> None:
+    """Run ``plan`` and write its elements to the directory ``path``."""
+    name = path_string(path)
+    named = compression_of_elements("save", compression)
+    if shard_func is not None:
+        require_callable("save", "shard_func", shard_func)
+    if plan.cardinality() == INFINITE_CARDINALITY:
+        raise ValueError("save(): the dataset is infinite; use take() first")
+    spec = static_spec("save", plan)
+    checkpoints = None
+    if checkpoint_args is not None:
+        about = {"path": os.path.realpath(name), "compression": named, "pipeline": fingerprint(plan)}
+        checkpoints = Checkpoints(checkpoint_args, about)
+    os.makedirs(name, exist_ok=True)  # noqa: PTH103  # the name stays as the user wrote it
+    numbers = _numbers(shard_func, caller())
+    coordinator = Coordinator()
+    operator = Build(coordinator, EpochLedger())(plan)
+    writer = None
+    try:
+        writer = _opened(name, named, numbers, checkpoints, operator)
+        write_all(operator, writer, checkpoints)
+        writer.finish(spec, {})
+        if checkpoints is not None:
+            checkpoints.remove()
+    finally:
+        if writer is not None:
+            # Neither does anything to what was finished.
+            writer.discard() if checkpoints is None else writer.run.leave()
+        coordinator.shut_down(operator.close, wait=True)
+
+
+def _opened(
+    path: str, compression: str, numbers: ShardNumbers | None, checkpoints: Checkpoints | None, operator: Operator
+) -> ElementsWriter:
+    """The writer of a new run, or of the one of the last checkpoint, to which the operator is brought, too."""
+    state = None if checkpoints is None else checkpoints.latest()
+    if state is not None:
+        try:
+            writer = ElementsWriter(RunWriter(path, compression, state["writer"]["run"]), numbers)
+        except RunGoneError:  # its files were removed, so all has to be written again
+            pass
+        else:
+            writer.go_to(state["writer"])
+            operator.load_state_dict(state["operator"])
+            return writer
+    if checkpoints is not None:
+        checkpoints.remove()
+    return ElementsWriter(RunWriter(path, compression), numbers)
+
+
+def write_all(operator: Operator, writer: ElementsWriter, checkpoints: Checkpoints | None = None) -> None:
+    """All elements, by steps of about a record. What fails is raised."""
+    step = 1
+    while (chunk := operator.pull(_limited(step, checkpoints))) is not None:
+        try:
+            writer.add(chunk.read_only())
+        except RefusedElementError as refused:
+            if not getattr(refused.error, "__notes__", None):
+                refused.error.add_note(f"in save(), element {writer.count}")
+            raise refused.error from None
+        if checkpoints is not None and checkpoints.is_due(chunk.length, chunk.nbytes):
+            checkpoints.write(writer.count, {"writer": writer.place(), "operator": operator.state_dict()})
+        per_record = RECORD_BYTES * chunk.length // max(chunk.nbytes, 1)
+        step = max(1, min(per_record, RECORD_ELEMENTS, 2 * step))
+
+
+def _limited(step: int, checkpoints: Checkpoints | None) -> int:
+    room = None if checkpoints is None else checkpoints.room()
+    return step if room is None else min(step, room)
+
+
+def static_spec(op: str, plan: Node) -> Any:
+    """The spec of a plan where that is known without running user code, else None.
+
+    Raises:
+        TypeError: if such elements cannot be written.
+    """
+    if not spec_is_static(plan):
+        return None
+    structure, components = flatten_spec(plan.element_spec)
+    for index, component in enumerate(components):
+        try:
+            spec_to_plain(component)
+        except TypeError as error:
+            raise TypeError(f"{op}(): {structure.component_name(index)}: {error}") from None
+    return plan.element_spec
+
+
+def _numbers(shard_func: Callable[..., Any] | None, origin: Origin) -> ShardNumbers | None:
+    if shard_func is None:
+        return None
+
+    def placed(error: Exception, position: int) -> Exception:
+        error.add_note(f"in save(shard_func={function_name(shard_func)}) from {origin}, element {position}")
+        return error
+
+    return by_function(shard_func, "save", placed)

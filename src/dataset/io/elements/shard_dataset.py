@@ -1,0 +1,192 @@
+"""The elements of one shard of a saved dataset: the node that load(), snapshot() and cache(filename) read by.
+
+A saved state names a shard by the identity of its dataset and its number. The pipeline that the state is
+loaded into has read that metadata itself, so that a state never says which files are opened.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from dataset.errors import DataLossError
+from dataset.io.elements.decoding import DamagedRecordError, decode
+from dataset.io.elements.metadata import Metadata
+from dataset.io.tfrecord.reader import TFRecordFile
+from dataset.plan.nested import restored_by
+from dataset.plan.node import Node
+from dataset.plan.spec import ComponentSpec, flatten_spec
+from dataset.runtime.chunk import Chunk, Remainder
+from dataset.runtime.operator import Build, Operator, State
+
+
+class SavedElements:
+    """A complete directory of elements, and the spec that its elements have for this reader.
+
+    Args:
+        path: the directory.
+        metadata: what is in it.
+        spec: of the elements; its structure is theirs.
+    """
+
+    def __init__(self, path: str, metadata: Metadata, spec: Any) -> None:
+        self.path = path
+        self.metadata = metadata
+        self.spec = spec
+        self.structure, self.components = flatten_spec(spec)
+        self.identity = metadata.identity
+        _known.add(self)
+
+    def shards(self) -> list[SavedShard]:
+        """The plans of the shards, in order."""
+        return [SavedShard(self, number) for number in range(len(self.metadata.shards))]
+
+    def __reduce__(self) -> tuple[type[SavedElements], tuple[Any, ...]]:
+        return type(self), (self.path, self.metadata, self.spec)  # so that a copy is known, too
+
+    def __repr__(self) -> str:
+        return f"SavedElements({self.identity})"
+
+
+_known: weakref.WeakSet[SavedElements] = weakref.WeakSet()
+
+
+@dataclass(frozen=True, eq=False)
+class SavedShard(Node):
+    """The elements of shard ``number``, in the order in which they were written."""
+
+    op: ClassVar[str] = "saved_shard"
+    restored_as: ClassVar[str] = "saved_shard"
+    saved: SavedElements = field(repr=False)
+    number: int = 0
+
+    def parameters(self) -> dict[str, Any]:
+        return {"saved": self.saved.identity, "number": self.number}
+
+    def _element_spec(self) -> Any:
+        return self.saved.spec
+
+    def cardinality(self) -> int:
+        return self.saved.metadata.shards[self.number].elements
+
+    def described(self) -> str:
+        return f"saved_shard({self.number})"
+
+    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+        return SavedShardOperator(self)
+
+    def to_plain(self) -> Any:
+        return {"saved": self.saved.identity, "number": self.number}
+
+
+def _restore(data: Any) -> Node:
+    saved = next((one for one in list(_known) if one.identity == data["saved"]), None)
+    number = data["number"]
+    if saved is None or not (type(number) is int and 0 <= number < len(saved.metadata.shards)):
+        raise ValueError("the state reads from a saved dataset that is not the one that is there now")
+    return SavedShard(saved, number)
+
+
+restored_by(SavedShard.restored_as, _restore)
+
+
+class SavedShardOperator(Operator):
+    """Holds the open file, and what is left of a record. A damaged file raises once, and is given up."""
+
+    def __init__(self, node: SavedShard) -> None:
+        self.node = node
+        saved = node.saved
+        self.expected = saved.metadata.shards[node.number].elements
+        path = saved.metadata.shard_path(saved.path, node.number)
+        self.file = TFRecordFile(path, saved.metadata.compression)
+        self._place = (0, 0)  # offset and number of the record in hand, or of the first one to be read
+        self._before = 0  # elements of the records before it
+        self._length = 0  # elements of it; 0 while none is in hand
+        self._given = 0  # elements of it that have been given
+        self._skip = 0  # elements that are to be left out, from the next record on
+        self._record = Remainder()
+        self._ended = False
+
+    def pull(self, n: int) -> Chunk | None:
+        while not self._record:
+            if self._ended:
+                return None
+            self._read()
+        chunk = self._record.give(n)
+        assert chunk is not None
+        self._given += chunk.length
+        return chunk
+
+    def _read(self) -> None:
+        """Take the next record in hand, unless the shard ends here."""
+        place = self.file.tell()
+        try:
+            records = self.file.records(1)
+            if records is None:
+                self._end(place)
+                return
+            chunk = self._decoded(records[0], place)
+        except OSError as error:  # missing, unreadable or damaged
+            self._ended = True
+            self.file.close()
+            error.add_note(f"in {self.node.located()}, from {self.node.saved.path}")
+            if isinstance(error, FileNotFoundError):
+                error.add_note("what was saved there may have been replaced since this dataset was made: load it again")
+            raise
+        self._before += self._length
+        self._place, self._length = place, chunk.length
+        self._record = Remainder(chunk)
+        self._given = min(self._skip, chunk.length)
+        if self._given:
+            self._skip -= self._given
+            self._record.give(self._given)
+
+    def _decoded(self, record: bytes, place: tuple[int, int]) -> Chunk:
+        saved = self.node.saved
+        try:
+            columns, found, length = decode(record, len(saved.components))
+            if self._before + self._length + length > self.expected:
+                raise DamagedRecordError(f"more elements than the {self.expected} that were written")  # noqa: TRY301
+            for expected, spec in zip(saved.metadata.components or (), found, strict=True):
+                _check_spec(spec, expected)
+        except DamagedRecordError as damage:
+            raise DataLossError(str(damage), path=self.file.path, offset=place[0], record=place[1]) from None
+        return Chunk(saved.structure, length, columns)
+
+    def _end(self, place: tuple[int, int]) -> None:
+        self._ended = True
+        self.file.close()
+        found = self._before + self._length
+        if found != self.expected:
+            words = f"the file ends after {found} elements, but {self.expected} were written"
+            raise DataLossError(words, path=self.file.path, offset=place[0], record=place[1])
+
+    @staticmethod
+    def state_at(index: int) -> State:
+        """The state in front of element ``index``."""
+        return {"offset": 0, "record": 0, "before": 0, "skip": index, "ended": False}
+
+    def state_dict(self) -> State:
+        return {
+            "offset": self._place[0],
+            "record": self._place[1],
+            "before": self._before,
+            "skip": self._given + self._skip,
+            "ended": self._ended and not self._record,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self._place = (int(state["offset"]), int(state["record"]))
+        self._before, self._skip = int(state["before"]), int(state["skip"])
+        self._ended = bool(state["ended"])
+        if not self._ended:
+            self.file.seek(*self._place)
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def _check_spec(found: ComponentSpec, expected: ComponentSpec) -> None:
+    if not expected.is_compatible_with(found):
+        raise DamagedRecordError(f"it holds {found!r}, the metadata says {expected!r}")

@@ -1,0 +1,152 @@
+"""snapshot(path): the elements of a first full run, for all later runs of the same pipeline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dataset.io.elements.dataset_shards import ShardNumbers, by_function, in_turn
+from dataset.io.elements.dataset_writer import ElementsWriter
+from dataset.io.elements.load_dataset import lower_reader, reader_plan
+from dataset.io.elements.metadata import Metadata, compression_of_elements
+from dataset.io.elements.runs import RunWriter
+from dataset.io.elements.save_dataset import static_spec
+from dataset.io.elements.shard_dataset import SavedElements
+from dataset.io.files import path_string
+from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH
+from dataset.plan.checks import require_callable
+from dataset.plan.content import Content
+from dataset.plan.fingerprint import content_fingerprint
+from dataset.plan.node import Node, UnaryNode
+from dataset.plan.skeleton import names_classes
+from dataset.plan.structure import LEAF
+from dataset.runtime.calls import placed
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.elements import Elements
+from dataset.runtime.keeping import Finished, lower_keeping
+from dataset.runtime.operator import Build, Operator, State
+
+SHARDS = DEFAULT_CYCLE_LENGTH
+"""Written in turn where no shard_func says otherwise, and read in turn, which gives the order they were written in."""
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot(UnaryNode):
+    """The elements of ``source``, from the files of an earlier run where there was one."""
+
+    op: ClassVar[str] = "snapshot"
+    path: str = field(repr=False)
+    compression: str | None = "AUTO"
+    reader_func: Callable[..., Any] | None = None
+    shard_func: Callable[..., Any] | None = None
+    written: Node | None = field(default=None, kw_only=True, repr=False)
+    """The source as the user wrote it, which names the directory whatever rules make of it."""
+
+    def __post_init__(self) -> None:
+        if self.written is None:
+            self._set("written", self.source)
+        self._set("path", path_string(self.path))
+        self._set("compression", compression_of_elements("snapshot", self.compression))
+        for name in ("reader_func", "shard_func"):
+            if getattr(self, name) is not None:
+                require_callable("snapshot", name, getattr(self, name))
+
+    @property
+    def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the arguments
+        return self.reader_func is not None or self.shard_func is not None
+
+    def content(self) -> Any:
+        return [self.reader_func, self.shard_func]
+
+    def described(self) -> str:
+        return f"snapshot({self.path!r})"
+
+    @cached_property
+    def directory(self) -> str:
+        """Where this pipeline's elements are: another one's are beside it."""
+        assert self.written is not None
+        written = Content()
+        written.add([content_fingerprint(self.written), self.compression, self.shard_func])
+        return str(Path(self.path) / f"{written.digest():016x}")
+
+    def lower(self, build: Build) -> Operator:
+        return lower_keeping(build, self, SnapshotDirectory(self))
+
+
+@dataclass(frozen=True, eq=False)
+class _Reader(Node):
+    """The plan that reads a finished snapshot."""
+
+    op: ClassVar[str] = "snapshot"
+    snapshot: Snapshot = field(repr=False)
+    saved: SavedElements = field(repr=False)
+    reader: Node = field(repr=False)
+
+    def lower(self, build: Build) -> Operator:
+        return lower_reader(build, self.reader, self.saved, self.snapshot.reader_func, self.snapshot)
+
+
+class SnapshotDirectory:
+    """The directory of one pipeline's snapshot, as one iteration sees it."""
+
+    in_order: ClassVar[bool] = False
+
+    def __init__(self, node: Snapshot) -> None:
+        self.node = node
+
+    def finished(self) -> Finished | None:
+        path = self.node.directory
+        try:
+            metadata = Metadata.read(path)
+        except FileNotFoundError:
+            return None
+        start = metadata.about["start"]
+        if not metadata.elements:
+            return Finished(start, Elements(Chunk(LEAF, 0, [[]])), None)
+        structure = None if names_classes(metadata.skeleton) else metadata.structure()
+        spec = self.node.element_spec if structure is None else structure.unflatten(list(metadata.components or ()))
+        saved = SavedElements(path, metadata, spec)
+        return Finished(start, _Reader(self.node, saved, reader_plan("snapshot", saved, self.node.reader_func)), None)
+
+    def begin(self, start: State) -> SnapshotFilling:
+        os.makedirs(self.node.directory, exist_ok=True)  # noqa: PTH103  # the name stays as the user wrote it
+        return SnapshotFilling(self.node, start)
+
+
+class SnapshotFilling:
+    """A run on its way into the directory. Several may be at once; the first to come to its end is kept."""
+
+    def __init__(self, node: Snapshot, start: State) -> None:
+        self.node = node
+        self._start = start
+        self._spec = static_spec("snapshot", node.source)
+        self._writer = ElementsWriter(RunWriter(node.directory, node.compression or ""), self._shards())
+
+    def _shards(self) -> ShardNumbers:
+        if self.node.shard_func is None:
+            return in_turn(SHARDS)
+        return by_function(self.node.shard_func, "snapshot", lambda error, at: placed(error, self.node, at))
+
+    def add(self, chunk: Chunk) -> None:
+        self._writer.add(chunk)
+
+    def finish(self, failures: int) -> None:
+        """Keep the run, unless elements failed: then the next run tries again, as in tf.data."""
+        if failures or self._writer.refused:
+            self._writer.discard()
+            return
+        self._writer.finish(self._spec, {"start": self._start}, may_replace=self._is_first)
+
+    def _is_first(self) -> bool:
+        try:
+            Metadata.read(self.node.directory)
+        except FileNotFoundError:
+            return True
+        return False
+
+    def discard(self) -> None:
+        self._writer.discard()

@@ -1,0 +1,194 @@
+"""Structures and specs as JSON: what a file says about the nesting of its elements, read back without running code.
+
+Tuples, dicts with text as keys, None and named tuples are rebuilt from their skeleton alone; a named tuple comes back
+as one of the same name and fields, as in tf.data. Instances of other classes of the user's have a skeleton too, which
+tells whether a spec that is given for them fits, but no file names a class to be called: their structure has to be
+given.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
+from dataset.plan.structure import LEAF, NONE, Structure, _Dict, _NamedTuple, _Tuple
+
+_DTYPE = re.compile(r"[<>|][biufc]\d{1,2}|[<>]m8(\[\d*[A-Za-z]{1,2}\])?|[<>]M8(\[\d*[A-Za-z]{1,2}\])?")
+
+DIMENSION_MAX = 2**62  # NumPy's own limit is just above
+
+
+@cache
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """The name of a dtype in files.
+
+    Raises:
+        TypeError: if arrays of this dtype cannot be written as plain bytes.
+
+    >>> dtype_name(np.dtype(np.int32)), dtype_name(np.dtype("S"))
+    ('<i4', 'bytes')
+    """
+    if dtype == BYTES:
+        return "bytes"
+    if _DTYPE.fullmatch(dtype.str) is None:
+        raise TypeError(f"values of dtype {dtype} cannot be written to a file")
+    return dtype.str
+
+
+def dtype_named(name: Any) -> np.dtype[Any]:
+    """The inverse of ``dtype_name``.
+
+    Raises:
+        ValueError: if that gives no such name; objects, above all, are none.
+    """
+    if name == "bytes":
+        return BYTES
+    if not isinstance(name, str) or _DTYPE.fullmatch(name) is None:
+        raise ValueError(f"no dtype: {name!r:.50}")
+    try:
+        return np.dtype(name)
+    except TypeError:
+        raise ValueError(f"no dtype: {name!r:.50}") from None
+
+
+def skeleton_of(structure: Structure) -> Any:
+    """The structure as JSON data. Equal skeletons hold their components in the same places."""
+    if structure is LEAF:
+        return "*"
+    if structure is NONE:
+        return None
+    children = [skeleton_of(child) for child in structure.children]
+    if isinstance(structure, _Tuple):
+        return {"tuple": children}
+    if isinstance(structure, _NamedTuple):
+        return {"namedtuple": structure.cls.__name__, "names": list(structure.cls._fields), "of": children}
+    if isinstance(structure, _Dict) and structure.cls is dict and all(type(key) is str for key in structure.keys):
+        by_key = dict(zip(structure.sorted_keys, children, strict=True))
+        return {"dict": [[key, by_key[key]] for key in structure.keys]}
+    names = [name for name, child in zip(structure._names(), structure.children, strict=True)]  # noqa: SLF001
+    return {"class": structure.cls.__name__, "names": names, "of": children}  # type: ignore[attr-defined]
+
+
+def structure_named(skeleton: Any) -> Structure | None:
+    """The structure of a skeleton; None where it holds a class that no file names.
+
+    Raises:
+        ValueError: if it is no skeleton.
+    """
+    match skeleton:
+        case "*":
+            return LEAF
+        case None:
+            return NONE
+        case {"tuple": list(parts)}:
+            children = _all(parts)
+            return None if children is None else _Tuple(children)
+        case {"namedtuple": str(name), "names": list(names), "of": list(parts)} if len(names) == len(parts):
+            children = _all(parts)
+            return None if children is None else _NamedTuple(_namedtuple(name, tuple(names)), children)
+        case {"dict": list(pairs)}:
+            by_key = _items(pairs)
+            keys = tuple(sorted(by_key))
+            children = _all([by_key[key] for key in keys])
+            return None if children is None else _Dict(dict, tuple(by_key), keys, children)
+        case {"class": str(), "names": list(), "of": list(parts)}:
+            _all(parts)
+            return None
+    raise ValueError(f"no structure: {skeleton!r:.200}")
+
+
+def _items(pairs: list[Any]) -> dict[str, Any]:
+    items = {}
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not str or pair[0] in items:
+            raise ValueError(f"no item of a dict: {pair!r:.100}")
+        items[pair[0]] = pair[1]
+    return items
+
+
+def _all(parts: list[Any]) -> tuple[Structure, ...] | None:
+    children = tuple(structure_named(part) for part in parts)
+    known = tuple(child for child in children if child is not None)
+    return known if len(known) == len(children) else None
+
+
+@cache
+def _namedtuple(name: str, names: tuple[str, ...]) -> type[Any]:
+    """One class for each name and fields, so that what two files hold goes together."""
+    return collections.namedtuple(name, names)  # noqa: PYI024  # made of data
+
+
+def fits(skeleton: Any, structure: Structure) -> bool:
+    """Whether elements of ``structure`` have this skeleton; the order of a dict's keys does not matter."""
+    return bool(_sorted(skeleton) == _sorted(skeleton_of(structure)))
+
+
+def _sorted(skeleton: Any) -> Any:
+    match skeleton:
+        case {"dict": list(pairs)}:
+            return {"dict": sorted([key, _sorted(part)] for key, part in pairs)}
+        case {"tuple": list(parts)}:
+            return {"tuple": [_sorted(part) for part in parts]}
+        case {"of": list(parts)}:
+            return {**skeleton, "of": [_sorted(part) for part in parts]}
+    return skeleton
+
+
+def names_classes(skeleton: Any) -> bool:
+    """Whether elements with this skeleton are, or hold, named tuples or instances of other classes of the user's."""
+    match skeleton:
+        case {"namedtuple": _} | {"class": _}:
+            return True
+        case {"tuple": parts}:
+            return any(map(names_classes, parts))
+        case {"dict": pairs}:
+            return any(names_classes(part) for _, part in pairs)
+    return False
+
+
+def spec_to_plain(spec: ComponentSpec) -> dict[str, Any]:
+    """The spec of a component as JSON data.
+
+    Raises:
+        TypeError: for a spec of what cannot be written: objects, datasets.
+    """
+    plain: dict[str, Any] = {"shape": None if spec.shape is None else list(spec.shape)}
+    match spec:
+        case TensorSpec():
+            plain["kind"] = "tensor"
+        case RaggedTensorSpec():
+            plain |= {"kind": "ragged", "ragged_rank": spec.ragged_rank}
+        case SparseTensorSpec():
+            plain["kind"] = "sparse"
+        case _:
+            raise TypeError(f"{spec!r} cannot be written to a file")
+    return {**plain, "dtype": dtype_name(spec.dtype)}
+
+
+def spec_from_plain(data: Any) -> ComponentSpec:
+    """The inverse of ``spec_to_plain``.
+
+    Raises:
+        ValueError: if ``data`` is not what that gives.
+    """
+    match data:
+        case {"kind": "tensor", "shape": shape, "dtype": dtype}:
+            return TensorSpec(_shape(shape), dtype_named(dtype))
+        case {"kind": "ragged", "shape": shape, "dtype": dtype, "ragged_rank": int(rank)}:
+            return RaggedTensorSpec(_shape(shape), dtype_named(dtype), rank)
+        case {"kind": "sparse", "shape": shape, "dtype": dtype}:
+            return SparseTensorSpec(_shape(shape), dtype_named(dtype))
+    raise ValueError(f"no spec of a component: {data!r:.200}")
+
+
+def _shape(data: Any) -> list[int | None] | None:
+    if data is None:
+        return None
+    if not isinstance(data, list) or not all(d is None or (type(d) is int and 0 <= d < DIMENSION_MAX) for d in data):
+        raise ValueError(f"no shape: {data!r:.100}")
+    return data

@@ -1,0 +1,280 @@
+"""Keeping the elements of one full pass for the passes after it: what cache() and snapshot() share.
+
+Where they are kept is a ``Store``: memory (ops/cache.py) or files (io/elements/). ``KeepOperator`` fills or reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from dataset.errors import StateError
+from dataset.plan.node import Node, UnaryNode
+from dataset.runtime.calls import placed
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.pending import Pending
+from dataset.runtime.state import digest
+
+_STEP = 1024  # elements at a time, where a finished pass is run again
+
+
+class RefusedElementError(Exception):
+    """Internal: a store cannot keep element ``index`` of a chunk, for the reason in ``error``; it has those before."""
+
+    def __init__(self, index: int, error: Exception) -> None:
+        super().__init__(index, error)
+        self.index = index
+        self.error = error
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a store keeps.
+
+    Attributes:
+        start: where the pass started that found the elements, as its input's saved state.
+        plan: gives them.
+        state_at: the state of that plan's operator in front of an element; None where it has another order.
+    """
+
+    start: State
+    plan: Node
+    state_at: Callable[[int], State] | None
+
+
+class Filling(Protocol):
+    """A pass on its way into a store."""
+
+    def add(self, chunk: Chunk) -> None:
+        """Take elements, whose arrays nobody will change.
+
+        Raises:
+            RefusedElementError: if one of them cannot be kept.
+            OSError: if the pass can no longer be kept.
+        """
+
+    def finish(self, failures: int) -> None:
+        """The pass is over; so many of its elements had failed, and are not here."""
+
+    def discard(self) -> None:
+        """The pass was left. After ``finish``, or a second time, it does nothing."""
+
+
+class Store(Protocol):
+    """Keeps one pass."""
+
+    in_order: ClassVar[bool]
+    """Whether the elements are kept in the order of the pass, so that it can be gone on with by reading them."""
+
+    def finished(self) -> Finished | None:
+        """What is kept, once a pass was finished."""
+
+    def begin(self, start: State) -> Filling | None:
+        """A pass starts, where ``start`` says; None where another has been finished meanwhile."""
+
+
+def lower_keeping(build: Build, node: UnaryNode, store: Store) -> Operator:
+    """The operator of a node that keeps its input's elements in ``store``."""
+    if build.epochs.probing and store.finished() is None:
+        return build(node.source)  # a look at one element leaves nothing behind
+    return KeepOperator(build, node, store)
+
+
+class KeepOperator(Operator):
+    """Fills a store, or reads it.
+
+    Which of the two is decided at the first pull. What is handed out while filling is read-only, because it is kept.
+    A saved state holds where the filling pass started and how far it is: a process without the elements runs that pass
+    again up to there, so that the epochs after it see the very same ones. It does so at the first pull, because the
+    iterator that the state was saved by may still hold the store.
+    """
+
+    def __init__(self, build: Build, node: UnaryNode, store: Store) -> None:
+        self.build = build
+        self.node = node
+        self.store = store
+        self.source: Operator | None = None
+        self.reader: Operator | None = None
+        self._start: State | None = None
+        self._filling: Filling | None = None
+        self._begun = False  # whether the store was asked to be filled; it may have said no
+        self._taken = 0  # elements of the input
+        self._kept = 0  # those that the store has
+        self._failures = 0  # exceptions of the input
+        self._ended = False
+        self._pending = Pending()  # elements behind one that the store refused, and the exception
+        self._target: State | None = None  # what load_state_dict was given, until the pass has come there
+
+    def pull(self, n: int) -> Chunk | None:
+        self._decide()
+        if self._target is not None:
+            self._catch_up(self._target)
+        if self._pending:
+            return self._pending.give(n)
+        if self.reader is not None:
+            return self.reader.pull(n)
+        return None if self._ended else self._fill(n)
+
+    def seek(self, count: int) -> None:
+        """An element of a pass that is not kept yet is made for this once, and not kept."""
+        finished = self.store.finished()
+        if finished is not None and finished.state_at is not None:
+            self._read(finished, finished.state_at(count))
+            return
+        self.source = self.build(self.node.source)
+        self.source.seek(count)
+        self._begun = True
+
+    def _decide(self) -> None:
+        if self.source is not None or self.reader is not None:
+            return
+        finished = self.store.finished()
+        if finished is not None:
+            self._read(finished, None)
+            return
+        self.source = self.build(self.node.source)
+        self._start = self.source.state_dict()
+
+    def _read(self, finished: Finished, state: State | None) -> None:
+        self._start = finished.start
+        self.reader = self.build(finished.plan)
+        if state is not None:
+            self.reader.load_state_dict(state)
+
+    def _fill(self, n: int) -> Chunk | None:
+        self._begin()
+        chunk = self._take(n)
+        if chunk is None:
+            return None
+        outcomes = self._keep(chunk)
+        if len(outcomes) == 1 and outcomes[0] is chunk:
+            return chunk
+        self._pending.extend(outcomes)
+        return self._pending.give(n)
+
+    def _begin(self) -> None:
+        if not self._begun:
+            assert self._start is not None
+            self._filling = self.store.begin(self._start)
+            self._begun = True
+
+    def _take(self, n: int) -> Chunk | None:
+        """The next elements of the input; at its end the store is told."""
+        assert self.source is not None
+        try:
+            chunk = self.source.pull(n)
+        except Exception:
+            self._failures += 1
+            raise
+        if chunk is None:
+            self._ended = True
+            filling, self._filling = self._filling, None
+            if filling is not None:
+                filling.finish(self._failures)
+            return None
+        self._taken += chunk.length
+        return chunk.read_only()
+
+    def _keep(self, chunk: Chunk) -> list[Chunk | BaseException]:
+        """Put elements into the store. What comes out: they, with exceptions in the places of those it cannot keep."""
+        outcomes: list[Chunk | BaseException] = []
+        end = self._taken
+        while self._filling is not None:
+            try:
+                self._filling.add(chunk)
+            except RefusedElementError as refused:
+                index = refused.index
+                self._kept += index
+                noted = getattr(refused.error, "__notes__", None)
+                error = refused.error if noted else placed(refused.error, self.node, end - chunk.length + index)
+                outcomes += [chunk.slice(0, index), error] if index else [error]
+                if index + 1 == chunk.length:
+                    return outcomes
+                chunk = chunk.slice(index + 1, chunk.length)
+            except OSError as failure:  # a full disk, for example: the elements come out all the same
+                self._filling.discard()
+                self._filling = None
+                outcomes.append(failure)
+            else:
+                self._kept += chunk.length
+                break
+        return [*outcomes, chunk]
+
+    def state_dict(self) -> State:
+        if self._target is not None:
+            return self._target
+        self._decide()
+        state: State = {"start": self._start, "reader": None, "pending": self._pending.save()}
+        if self.reader is not None:
+            return {**state, "reader": self.reader.state_dict()}
+        assert self.source is not None
+        counts = {"taken": self._taken, "kept": self._kept, "failures": self._failures, "ended": self._ended}
+        return {**state, **counts, "source": None if self.store.in_order else self.source.state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        self._start = state["start"]
+        finished = self.store.finished()
+        if finished is not None and digest(finished.start) == digest(self._start):
+            self._go_to(finished, state)
+            return
+        if finished is not None and state["reader"] is not None:
+            raise StateError(
+                f"{self.node.located()}: another pass was kept since the state was saved, so its elements are gone"
+            )
+        self.source = self.build(self.node.source)
+        self.source.load_state_dict(state["start"])
+        self._begun = finished is not None  # then nothing is kept of the pass that has to be run again
+        self._target = state
+
+    def _go_to(self, finished: Finished, state: State) -> None:
+        """Go to a place in a pass that was finished since, or had been."""
+        self._pending.load(state["pending"], lambda: self.node.element_spec)
+        if state["reader"] is not None:
+            self._read(finished, state["reader"])
+        elif finished.state_at is not None:
+            self._read(finished, finished.state_at(int(state["kept"])))
+        else:  # it is read in another order: the rest of that pass comes from the input
+            self.source = self.build(self.node.source)
+            self.source.load_state_dict(state["source"])
+            self._begun = True
+            self._count(state)
+
+    def _count(self, state: State) -> None:
+        self._taken, self._kept = int(state["taken"]), int(state["kept"])
+        self._failures, self._ended = int(state["failures"]), bool(state["ended"])
+
+    def _catch_up(self, target: State) -> None:
+        """Run the pass again, up to where the state was saved, or to its end if it had been finished then."""
+        self._begin()
+        to_the_end = target["reader"] is not None or bool(target["ended"])
+        while not self._ended and (to_the_end or self._is_before(target)):
+            step = _STEP if to_the_end else max(1, int(target["taken"]) - self._taken)
+            try:
+                chunk = self._take(step)
+            except Exception:  # noqa: BLE001, S112  # raised before the state was saved, and counted
+                continue
+            if chunk is not None:
+                self._keep(chunk)
+        if target["reader"] is not None:
+            finished = self.store.finished()
+            if finished is None:
+                raise StateError(f"{self.node.located()}: the pass that the saved state reads from cannot be repeated")
+            assert self.source is not None
+            self.source.close()
+            self.source = None
+            self._read(finished, target["reader"])
+        self._pending.load(target["pending"], lambda: self.node.element_spec)
+        self._target = None
+
+    def _is_before(self, target: State) -> bool:
+        return self._taken < int(target["taken"]) or self._failures < int(target["failures"])
+
+    def close(self) -> None:
+        if self._filling is not None:
+            self._filling.discard()
+            self._filling = None
+        for operator in (self.source, self.reader):
+            if operator is not None:
+                operator.close()

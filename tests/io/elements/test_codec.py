@@ -1,0 +1,295 @@
+"""The codec: columns into records and back, and records that are not whole."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset import RaggedTensor, SparseTensor, TensorSpec
+from dataset.io.elements.codec import column_kind, encode
+from dataset.io.elements.decoding import DamagedRecordError, decode
+from dataset.io.elements.plain import from_json, to_json
+from dataset.plan.spec import RaggedTensorSpec, SparseTensorSpec
+from dataset.testing import assert_elements_equal
+
+DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16", ">i4", ">f8"]
+
+
+def round_trip(*columns):
+    length = len(columns[0])
+    found, specs, count = decode(encode(columns, length), len(columns))
+    assert count == length
+    assert all(len(column) == length for column in found)
+    return found, specs
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3,), (2, 4), (1, 2, 3), (2, 0), (1, 3, 0, 5)])
+def test_numbers_of_every_dtype_come_back(dtype, shape):
+    array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    (found,), (spec,) = round_trip(array)
+    assert_elements_equal([found], [array])
+    assert spec == TensorSpec(shape[1:], dtype)
+
+
+@pytest.mark.parametrize("unit", ["ns", "D", "25s", "us"])
+def test_times_keep_their_unit(unit):
+    times = np.array([0, 1, -5, np.iinfo("i8").min]).astype(f"M8[{unit}]")
+    spans = times.astype("i8").view(f"m8[{unit}]")
+    (found, other, listed), _ = round_trip(times, spans, list(times))
+    assert found.dtype == times.dtype
+    assert np.array_equal(found.view("i8"), times.view("i8"))
+    assert other.dtype == spans.dtype
+    assert listed.dtype == times.dtype
+
+
+def test_nan_and_negative_zero_keep_their_bits():
+    array = np.array([np.nan, -0.0, np.inf, -np.inf])
+    (found,), _ = round_trip(array)
+    assert found.tobytes() == array.tobytes()
+
+
+def test_numbers_are_read_only_views_of_the_record():
+    (found,), _ = round_trip(np.arange(6).reshape(3, 2))
+    assert not found.flags.writeable
+    assert not found.flags.owndata
+    assert found.ctypes.data % found.itemsize == 0
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_that_are_not_contiguous_come_back(order):
+    array = np.asarray(np.arange(24).reshape(2, 3, 4), order=order)
+    for view in (array, array[:, ::-1], array[::-1, :, 1::2], array.transpose(2, 0, 1)):
+        (found,), _ = round_trip(view)
+        assert_elements_equal([found], [np.ascontiguousarray(view)])
+
+
+TEXTS = [b"", b"a", b"a\0", b"\0\0", b"\xff\xfe", b"long" * 1000]
+
+
+def test_bytes_keep_trailing_zeros():
+    (found,), (spec,) = round_trip(TEXTS)
+    assert found.tolist() == TEXTS
+    assert all(type(value) is bytes for value in found)
+    assert spec == TensorSpec((), bytes)
+    matrix = np.array(TEXTS, object).reshape(3, 2)
+    (found,), (spec,) = round_trip(matrix)
+    assert found.tolist() == matrix.tolist()
+    assert spec == TensorSpec((2,), bytes)
+    empty = np.zeros((2, 0), object)
+    (found,), _ = round_trip(empty)
+    assert_elements_equal([found], [empty])
+
+
+def test_arrays_of_different_shapes_come_back():
+    arrays = [np.arange(n * 2, dtype=np.int16).reshape(n, 2) for n in (0, 3, 1)]
+    (found,), (spec,) = round_trip(arrays)
+    assert_elements_equal(found, arrays)
+    assert spec == TensorSpec((None, 2), np.int16)
+    texts = [np.array(TEXTS[:n], object) for n in (2, 0, 5)]
+    (found,), (spec,) = round_trip(texts)
+    assert_elements_equal(found, texts)
+    assert spec == TensorSpec((None,), bytes)
+
+
+def test_arrays_of_different_ranks_come_back():
+    values = [np.int64(3), np.arange(2), np.zeros((2, 2), np.int64)]
+    (found,), (spec,) = round_trip(values)
+    assert_elements_equal(found, values)
+    assert spec == TensorSpec(None, np.int64)
+
+
+def test_equal_arrays_in_a_list_are_stacked():
+    arrays = [np.arange(3), np.arange(3) + 1]
+    (found,), (spec,) = round_trip(arrays)
+    assert_elements_equal(list(found), arrays)
+    assert spec == TensorSpec((3,), np.int64)
+
+
+def test_ragged_tensors_come_back():
+    one = [
+        RaggedTensor.from_rows([[1, 2], [], [3]]),
+        RaggedTensor.from_rows([[4]]),
+        RaggedTensor.from_rows([], np.int64),
+    ]
+    (found,), (spec,) = round_trip(one)
+    assert_elements_equal(found, one)
+    assert spec == RaggedTensorSpec((None, None), np.int64, 1)
+    two = [
+        RaggedTensor(RaggedTensor(np.zeros((3, 2)), [0, 1, 3]), [0, 2]),
+        RaggedTensor(RaggedTensor(np.ones((0, 2)), [0]), [0]),
+    ]
+    (found,), (spec,) = round_trip(two)
+    assert_elements_equal(found, two)
+    assert spec == RaggedTensorSpec((None, None, None, 2), np.float64, 2)
+    texts = [RaggedTensor(np.array([b"a\0", b""], object), [0, 1, 2])]
+    (found,), _ = round_trip(texts)
+    assert_elements_equal(found, texts)
+
+
+def test_sparse_tensors_come_back():
+    values = [SparseTensor([[0, 1], [1, 0]], [5.0, 6.0], [2, 2]), SparseTensor(np.zeros((0, 2)), np.zeros(0), [3, 2])]
+    (found,), (spec,) = round_trip(values)
+    assert_elements_equal(found, values)
+    assert spec == SparseTensorSpec((None, 2), np.float64)
+    scalar = [SparseTensor(np.zeros((1, 0)), [1], [])]
+    (found,), _ = round_trip(scalar)
+    assert_elements_equal(found, scalar)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [object()],
+        np.array([b"a", "text", None], object),
+        [np.array([1, None], object)],
+        np.zeros(2, [("a", "i4")]),
+        np.zeros(2, "V4"),
+        [RaggedTensor(np.array([None], object), [0, 1])],
+    ],
+    ids=["object", "mixed", "in an array", "record", "void", "ragged"],
+)
+def test_other_objects_have_no_kind(column):
+    with pytest.raises(TypeError, match=r"cannot be written|can be written"):
+        column_kind(column)
+
+
+def test_values_of_different_kinds_are_told_apart():
+    assert column_kind([np.int64(1), np.float64(2)]) is None
+    assert column_kind([np.arange(2), b"a"]) is None
+    assert column_kind([np.int64(1), np.arange(2)]) == column_kind(np.arange(3))
+
+
+arrays = st.lists(st.integers(-9, 9), max_size=4).map(lambda values: np.array(values, np.int32))
+COLUMNS = st.one_of(
+    st.lists(st.binary(max_size=5), min_size=1, max_size=5),
+    st.lists(arrays, min_size=1, max_size=5),
+    st.lists(
+        st.lists(arrays, max_size=3).map(lambda rows: RaggedTensor.from_rows(rows, np.int32)), min_size=1, max_size=4
+    ),
+    st.lists(st.integers(-5, 5), min_size=1, max_size=9).map(np.array),
+)
+
+
+@given(COLUMNS)
+def test_whatever_goes_in_comes_out(column):
+    (found,), _ = round_trip(column)
+    assert_elements_equal(list(found), list(column))
+
+
+@settings(max_examples=400)
+@given(COLUMNS, COLUMNS, st.data())
+def test_damaged_records_are_refused_or_read_as_whole_columns(first, second, data):
+    length = min(len(first), len(second))
+    record = bytearray(encode([first[:length], second[:length]], length))
+    for _ in range(data.draw(st.integers(1, 3))):
+        match data.draw(st.sampled_from(["flip", "cut", "insert"])):
+            case "flip" if record:
+                record[data.draw(st.integers(0, len(record) - 1))] = data.draw(st.integers(0, 255))
+            case "cut":
+                del record[data.draw(st.integers(0, len(record))) :]
+            case _:
+                at = data.draw(st.integers(0, len(record)))
+                record[at:at] = data.draw(st.binary(max_size=20))
+    try:
+        columns, specs, count = decode(bytes(record), 2)
+    except DamagedRecordError:
+        return
+    assert all(len(column) == count for column in columns)
+    for column, spec in zip(columns, specs, strict=True):
+        for value in column:
+            assert spec.is_compatible_with(value)
+
+
+HUGE = 2**61
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        ["array", "<i8", [2, HUGE]],
+        ["array", "<i8", [2, HUGE, HUGE, HUGE]],
+        ["array", "<i8", [2, 0, HUGE, HUGE]],
+        ["array", "<i8", [2, -1]],
+        ["array", "<i8", [2, 1.0]],
+        ["array", "|O", [2]],
+        ["array", "O", [2]],
+        ["array", "object", [2]],
+        ["array", "<V8", [2]],
+        ["array", "<i9", [2]],
+        ["array", "i8,i8", [2]],
+        ["array", [["a", "<i8"]], [2]],
+        ["array", "bytes", [2]],
+        ["array", "<i8", [3]],
+        ["array", "<i8", []],
+        ["arrays", "<i8", 70],
+        ["arrays", "<i8", 0],
+        ["ragged", []],
+        ["ragged", [["array", "<i8", [2]], ["array", "<i8", [2]]]],
+        ["sparse", [["array", "<i8", [2]], ["array", "<i8", [2]], ["array", "<i8", [2]]]],
+        ["each", []],
+        ["each", [["array", "<i8", [1]], ["array", "<f8", [1]]]],
+        "array",
+        None,
+        {},
+    ],
+    ids=str,
+)
+def test_what_a_record_says_of_itself_is_not_believed(described):
+    import json
+    import struct
+
+    head = json.dumps({"elements": 2, "columns": [described]}).encode()
+    record = struct.pack("<I", len(head)) + head
+    record += bytes(-len(record) % 16) + struct.pack("<4q", 1, 1, 1, 1)
+    with pytest.raises(DamagedRecordError):
+        decode(record, 1)
+
+
+@pytest.mark.parametrize("elements", [0, -1, 10**9, 2.0, "2", None, True])
+def test_a_wrong_number_of_elements_is_refused(elements):
+    import json
+    import struct
+
+    head = json.dumps({"elements": elements, "columns": []}).encode()
+    with pytest.raises(DamagedRecordError):
+        decode(struct.pack("<I", len(head)) + head, 0)
+
+
+@pytest.mark.parametrize("head", [b"[" * 100_000, b"", b"{", b"\xff", b"[]", b"3", b"1" * 5000])
+def test_a_head_that_is_no_json_is_refused(head):
+    import struct
+
+    with pytest.raises(DamagedRecordError):
+        decode(struct.pack("<I", len(head)) + head, 0)
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6) | st.just("$bytes"), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(plain)
+def test_plain_data_comes_back(data):
+    import json
+
+    assert repr(from_json(json.loads(json.dumps(to_json(data))))) == repr(data)
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(6).reshape(2, 3), np.zeros((0, 2), np.float16), np.array(3, "M8[s]")], ids=str
+)
+def test_arrays_are_plain_data(array):
+    assert_elements_equal([from_json(to_json({"a": [array]}))["a"][0]], [array])
+
+
+@pytest.mark.parametrize(
+    "data", [object(), (1, 2), np.int64(1), np.array([None])], ids=["object", "tuple", "scalar", "array"]
+)
+def test_anything_else_is_no_plain_data(data):
+    with pytest.raises(TypeError):
+        to_json(data)

@@ -1,0 +1,583 @@
+"""save and load: elements in a directory, whole or not at all."""
+
+import copy
+import dataclasses
+import json
+import pickle
+import shutil
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset import DataLossError, Dataset, RaggedTensor, SparseTensor, SpecError, StateError, TensorSpec, vectorized
+from dataset.io.elements.metadata import Metadata
+from dataset.plan.spec import spec_of
+from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+
+
+class Point(NamedTuple):
+    x: object
+    y: object
+
+
+@dataclasses.dataclass
+class Record:
+    image: object
+    label: object
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "saved")
+
+
+def files_in(path):
+    return sorted(str(p.relative_to(path)) for p in Path(path).rglob("*") if p.is_file())
+
+
+def shards_in(path):
+    return [Path(path, name) for name in files_in(path) if name.endswith(".tfrecord")]
+
+
+ELEMENTS = {
+    "numbers": [np.int64(i) for i in range(5)],
+    "images": [np.full((28, 28), i, np.uint8) for i in range(7)],
+    "text": [b"a\0", b"", b"\0"],
+    "arrays of text": [np.array([b"a\0", b""], object), np.array([b"", b"\0b"], object)],
+    "vectors": [np.arange(i, dtype=np.float16) for i in range(4)],
+    "complex": [np.complex64(1 + 2j)],
+    "nested": [(np.int64(i), {"b": None, "a": (np.arange(i), b"x" * i)}) for i in range(3)],
+    "ragged": [RaggedTensor.from_rows([[1.0] * i, []]) for i in range(3)],
+    "sparse": [SparseTensor([[i]], [i], [4]) for i in range(3)],
+    "no components": [(), ()],
+    "none": [(None, np.int64(1))],
+}
+
+
+@pytest.mark.parametrize("compression", [None, "", "AUTO", "GZIP", "ZLIB"])
+@pytest.mark.parametrize("kind", ELEMENTS)
+def test_elements_of_every_kind_come_back(path, kind, compression):
+    elements = ELEMENTS[kind]
+    Dataset.from_generator(lambda: iter(elements)).save(path, compression)
+    loaded = Dataset.load(path)
+    assert loaded.cardinality() == len(loaded) == len(elements)
+    assert_elements_equal(list(loaded), elements)
+    if compression is None:
+        check_operator(lambda: Dataset.load(path), elements)
+
+
+def test_what_is_known_of_the_elements_is_kept_as_it_is(path):
+    dataset = Dataset.from_tensor_slices(np.zeros((5, 3), np.float32)).batch(2)
+    dataset.save(path)
+    assert Dataset.load(path).element_spec == dataset.element_spec == TensorSpec((None, 3), np.float32)
+
+
+def test_what_only_the_elements_tell_is_found_without_another_call(path):
+    calls = []
+    Dataset.range(3).map(lambda n: calls.append(n) or np.zeros((2, n))).save(path)
+    assert calls == [0, 1, 2]
+    assert Dataset.load(path).element_spec == TensorSpec((2, None), np.float64)
+
+
+def test_nothing_is_something(path):
+    Dataset.range(0).save(path)
+    check_operator(lambda: Dataset.load(path), [])
+    assert Dataset.load(path).element_spec == TensorSpec((), np.int64)
+    assert Dataset.load(path).cardinality() == 0
+    Dataset.range(0).map(lambda x: x).save(path)
+    with pytest.raises(SpecError, match="without any element to tell its element_spec"):
+        Dataset.load(path)
+    spec = TensorSpec((), np.int64)
+    check_operator(lambda: Dataset.load(path, spec), [])
+    assert list(Dataset.load(path, spec, reader_func=lambda shards: shards.flat_map(lambda x: x))) == []
+
+
+def test_named_tuples_come_back_as_named_tuples_of_that_name(path):
+    elements = [Point(np.int64(1), np.arange(2)), Point(np.int64(2), np.arange(2))]
+    Dataset.from_generator(lambda: iter(elements)).save(path)
+    found = list(Dataset.load(path))
+    assert repr(found) == repr(elements)
+    assert found[0]._fields == ("x", "y")
+    assert type(found[0]) is type(next(iter(Dataset.load(path))))
+    with_spec = Dataset.load(path, spec_of(elements[0]))
+    assert_elements_equal(list(with_spec), elements)
+
+
+@pytest.mark.parametrize(
+    "element",
+    [Record(np.arange(3), np.int64(1)), OrderedDict(a=np.int64(1)), {1: b"a"}, (Record(np.int64(1), b""), None)],
+    ids=str,
+)
+def test_other_classes_have_to_be_given(path, element):
+    Dataset.from_tensors(element).save(path)
+    with pytest.raises(SpecError, match=r"classes of your own.*give element_spec"):
+        Dataset.load(path)
+    loaded = Dataset.load(path, spec_of(element))
+    assert_elements_equal(list(loaded), [element])
+    iterator = iter(loaded.repeat(2))
+    next(iterator)
+    assert_elements_equal(list(iterator), [element])
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        TensorSpec((), np.float64),
+        TensorSpec((1,), np.int64),
+        (TensorSpec((), np.int64),),
+        {"a": TensorSpec((), np.int64)},
+    ],
+    ids=str,
+)
+def test_another_element_spec_is_an_error(path, spec):
+    Dataset.range(3).save(path)
+    with pytest.raises(SpecError, match=r"holds other elements: element_spec has"):
+        Dataset.load(path, spec)
+
+
+def test_a_wider_element_spec_is_taken(path):
+    Dataset.from_tensor_slices(np.zeros((3, 2))).save(path)
+    loaded = Dataset.load(path, TensorSpec((None,), np.float64))
+    assert loaded.element_spec == TensorSpec((None,), np.float64)
+    check_operator(lambda: loaded)
+
+
+def test_what_is_no_spec(path):
+    Dataset.range(3).save(path)
+    with pytest.raises(TypeError, match="TensorSpec"):
+        Dataset.load(path, 3)
+
+
+def test_compression_is_found_and_a_contradiction_is_an_error(path):
+    Dataset.range(3).save(path, "GZIP")
+    assert list(Dataset.load(path, compression="GZIP")) == [0, 1, 2]
+    for other in ("", "ZLIB"):
+        with pytest.raises(ValueError, match="was saved with 'GZIP'"):
+            Dataset.load(path, compression=other)
+    for unknown in ("SNAPPY", "gzip", 3):
+        with pytest.raises(ValueError, match="compression must be None"):
+            Dataset.load(path, compression=unknown)
+        with pytest.raises(ValueError, match="compression must be None"):
+            Dataset.range(3).save(path, unknown)
+
+
+def test_gzip_files_are_smaller(path):
+    big = Dataset.from_tensors(np.zeros(100_000))
+    big.save(path)
+    plain = sum(shard.stat().st_size for shard in shards_in(path))
+    big.save(path, "GZIP")
+    assert sum(shard.stat().st_size for shard in shards_in(path)) < plain / 50
+
+
+def flat(shards):
+    return shards.flat_map(lambda shard: shard)
+
+
+@pytest.mark.parametrize("compression", [None, "GZIP"])
+def test_shards_are_read_in_turn_or_as_the_reader_says(path, compression):
+    Dataset.range(10).save(path, compression, shard_func=lambda x: x % 3)
+    assert len(shards_in(path)) == 3
+    check_operator(lambda: Dataset.load(path), [np.int64(i) for i in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)])
+    check_operator(lambda: Dataset.load(path, reader_func=flat), [np.int64(i) for i in (0, 3, 6, 9, 1, 4, 7, 2, 5, 8)])
+    shuffled = lambda: Dataset.load(path, reader_func=lambda d: flat(d.shuffle(3, seed=4)))
+    check_operator(shuffled)
+    check_operator(lambda: Dataset.load(path, reader_func=lambda d: d.interleave(lambda x: x, 2, 2)).repeat(2).batch(3))
+    check_operator(lambda: Dataset.load(path, reader_func=lambda d: d.interleave(lambda x: x.prefetch(2), 2)))
+
+
+def test_the_reader_sees_a_dataset_for_each_shard(path):
+    Dataset.range(6).save(path, shard_func=lambda x: x // 4)
+    seen = []
+
+    def reader(shards):
+        seen.append((shards.cardinality(), [shard.cardinality() for shard in shards], shards.element_spec.element_spec))
+        return flat(shards)
+
+    assert list(Dataset.load(path, reader_func=reader)) == [0, 1, 2, 3, 4, 5]
+    assert seen == [(2, [4, 2], TensorSpec((), np.int64))]
+
+
+def test_cardinality_with_a_reader(path):
+    Dataset.range(6).save(path, shard_func=lambda x: x // 4)
+    assert Dataset.load(path, reader_func=flat).cardinality() == 6
+    assert Dataset.load(path, reader_func=lambda d: flat(d).repeat()).cardinality() == -1
+
+
+@pytest.mark.parametrize(
+    ("reader", "error"), [(3, TypeError), (lambda d: 3, TypeError), (lambda d: None, TypeError), (lambda: 3, TypeError)]
+)
+def test_what_is_no_reader(path, reader, error):
+    Dataset.range(3).save(path)
+    with pytest.raises(error):
+        Dataset.load(path, reader_func=reader)
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [lambda d: d, lambda d: flat(d).map(float), lambda d: flat(d).map(lambda x: (x, x))],
+    ids=["datasets", "dtype", "structure"],
+)
+def test_a_reader_that_changes_the_elements_is_found_out(path, reader):
+    Dataset.range(3).save(path)
+    with pytest.raises(SpecError, match="reader_func must give elements of the"):
+        next(iter(Dataset.load(path, reader_func=reader)))
+
+
+def test_shard_functions_of_every_kind(path):
+    Dataset.range(4).enumerate().save(path, shard_func=lambda i, x: np.int32(i % 2))  # a tuple is two arguments
+    assert len(shards_in(path)) == 2
+    Dataset.range(4).save(path, shard_func=vectorized(lambda column: column % 4))
+    assert len(shards_in(path)) == 4
+    Dataset.range(4).save(path, shard_func=lambda x: 2**63 + int(x))
+    assert list(Dataset.load(path, reader_func=flat)) == [0, 1, 2, 3]
+    Dataset.range(4).save(path, shard_func=lambda x: int(x) - 2)  # as in tf.data: as unsigned numbers
+    assert list(Dataset.load(path, reader_func=flat)) == [2, 3, 0, 1]
+
+
+def test_a_thousand_shards_take_no_thousand_descriptors(path):
+    with no_leaks():
+        Dataset.range(3000).save(path, "GZIP", shard_func=lambda x: x % 300)
+    assert len(shards_in(path)) == 300
+    assert sorted(Dataset.load(path)) == list(range(3000))
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda x: 1.0, TypeError),
+        (lambda x: x > 3, TypeError),
+        (lambda x: [x, x], TypeError),
+        (lambda x: None, TypeError),
+        (lambda x: 2**70, ValueError),
+        (vectorized(lambda column: 1.0), TypeError),
+        (3, TypeError),
+    ],
+)
+def test_what_is_no_shard_number(path, function, error):
+    with pytest.raises(error, match=r"shard_func"):
+        Dataset.range(4).save(path, shard_func=function)
+    with pytest.raises(FileNotFoundError):
+        Dataset.load(path)
+
+
+def test_an_error_of_the_shard_function_says_where_it_was(path):
+    def choose(x):
+        raise KeyError("no shard")
+
+    with pytest.raises(KeyError) as caught:
+        Dataset.range(4).save(path, shard_func=choose)
+    (note,) = caught.value.__notes__
+    assert "choose) from test_save_load.py" in note
+    assert note.endswith("element 0")
+
+
+def fail(x):
+    if x == 3:
+        raise ValueError("bad")
+    return x
+
+
+def test_a_failing_element_leaves_what_was_there(path):
+    with pytest.raises(ValueError, match="bad"):
+        Dataset.range(5).map(fail).save(path)
+    assert files_in(path) == []
+    with pytest.raises(FileNotFoundError) as caught:
+        Dataset.load(path)
+    assert "wait=True" in caught.value.__notes__[0]
+    Dataset.range(2).save(path)
+    with no_leaks(), pytest.raises(ValueError, match="bad"):
+        Dataset.range(5).map(fail).save(path, shard_func=lambda x: x)
+    assert list(Dataset.load(path)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        (lambda: Dataset.range(3).map(lambda x: object()), "the element: a object cannot be written"),
+        (lambda: Dataset.range(3).map(lambda x: {"a": x, "b": {1, 2}}), "component 'b': a set cannot be written"),
+        (lambda: Dataset.from_tensors(Dataset.range(3)), "cannot be written"),
+    ],
+)
+def test_objects_are_refused(path, dataset, message):
+    with pytest.raises(TypeError, match=message):
+        dataset().save(path)
+    assert not Path(path).exists() or files_in(path) == []
+
+
+def test_elements_of_different_dtypes_are_refused(path):
+    with pytest.raises(SpecError, match="got float32 for the element after int64"):
+        Dataset.range(3).map(lambda x: np.float32(x) if x == 2 else x).save(path)
+
+
+def test_an_infinite_dataset_is_refused(path):
+    with pytest.raises(ValueError, match=r"infinite; use take\(\)"):
+        Dataset.range(3).repeat().save(path)
+
+
+def test_saving_again_replaces_all(path):
+    Dataset.range(6).save(path, shard_func=lambda x: x % 3)
+    before = Dataset.load(path)
+    Dataset.from_tensor_slices([b"a", b"b"]).save(path)
+    assert list(Dataset.load(path)) == [b"a", b"b"]
+    assert len(files_in(path)) == 2
+    error = outcomes(iter(before))[0]
+    assert isinstance(error, FileNotFoundError)
+    assert any("load it again" in note for note in error.__notes__)
+
+
+def test_a_loaded_dataset_can_be_saved_over_itself(path):
+    Dataset.range(6).save(path)
+    Dataset.load(path).map(lambda x: x + 1).save(path)
+    assert list(Dataset.load(path)) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        Dataset.range(3).save(tmp_path / "file")
+    for wrong in (3, None):
+        with pytest.raises(TypeError, match="path"):
+            Dataset.range(3).save(wrong)
+        with pytest.raises(TypeError, match="path"):
+            Dataset.load(wrong)
+
+
+def test_the_directory_can_be_moved(path, tmp_path):
+    Dataset.range(3).save(path)
+    shutil.move(path, tmp_path / "other")
+    assert list(Dataset.load(tmp_path / "other")) == [0, 1, 2]
+
+
+def test_a_state_goes_with_what_was_saved_and_not_with_what_replaced_it(path, tmp_path):
+    Dataset.range(6).save(path, shard_func=lambda x: x % 2)
+    iterator = iter(Dataset.load(path))
+    next(iterator)
+    state = iterator.state_dict()
+    shutil.copytree(path, tmp_path / "copy")
+    moved = iter(Dataset.load(tmp_path / "copy"))
+    moved.load_state_dict(state)
+    assert list(moved) == [1, 2, 3, 4, 5]
+    Dataset.range(1, 7).save(path, shard_func=lambda x: x % 2)
+    with pytest.raises(StateError):
+        iter(Dataset.load(path)).load_state_dict(state)
+
+
+def test_many_small_records_resume_anywhere(path):
+    images = np.random.default_rng(1).integers(0, 255, (40, 400, 400), np.uint8)
+    Dataset.from_tensor_slices(images).save(path)
+    assert Metadata.read(path).shards[0].records > 5
+    check_operator(lambda: Dataset.load(path), list(images))
+
+
+def test_waiting_ends_when_the_saving_does(path, monkeypatch):
+    from dataset.io.elements import metadata
+
+    monkeypatch.setattr(metadata, "_POLL_SECONDS", 0.01)
+    looked = threading.Event()
+    read = Metadata.read.__func__
+
+    def reading(cls, name):
+        try:
+            return read(cls, name)
+        finally:
+            looked.set()
+
+    monkeypatch.setattr(Metadata, "read", classmethod(reading))
+    found = []
+    waiting = threading.Thread(target=lambda: found.extend(Dataset.load(path, wait=True)))
+    waiting.start()
+    assert looked.wait(30)
+    assert not found
+    Dataset.range(3).save(path)
+    waiting.join(30)
+    assert found == [0, 1, 2]
+
+
+def test_what_is_no_wait(path):
+    with pytest.raises(TypeError, match="wait must be True or False"):
+        Dataset.load(path, wait=1)
+
+
+def test_a_pipeline_of_files_can_be_copied_and_sent(path):
+    Dataset.range(6).save(path, shard_func=lambda x: x % 2)
+    loaded = Dataset.load(path)
+    for dataset in (loaded, loaded.cache(path + "-cache"), loaded.snapshot(path + "-snapshot")):
+        for other in (copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))):
+            assert list(other) == [0, 1, 2, 3, 4, 5]
+            iterator = iter(other)
+            next(iterator)
+            state = iterator.state_dict()
+            iterator.close()
+            resumed = iter(dataset)
+            resumed.load_state_dict(state)
+            assert list(resumed) == [1, 2, 3, 4, 5]
+
+
+# Damage
+
+
+def saved(path):
+    elements = [(np.arange(i % 4), b"x" * i, np.float32(i)) for i in range(50)]
+    Dataset.from_generator(lambda: iter(elements)).save(path, shard_func=lambda a, b, c: len(a) % 2)
+    return elements
+
+
+def test_a_cut_file_is_data_loss_even_where_a_record_ends(path):
+    Dataset.range(10_000).save(path)
+    (shard,) = shards_in(path)
+    content = shard.read_bytes()
+    whole_records = [12 + 4 + int.from_bytes(content[:8], "little")]
+    for size in (*whole_records, 0, 5, len(content) - 1):
+        shard.write_bytes(content[:size])
+        found = outcomes(iter(Dataset.load(path)))
+        assert isinstance(found[-1], DataLossError)
+        assert len(found) - 1 in {0, 4096, 8192}
+        assert found[-1].path == str(shard)
+    shard.write_bytes(content + content)
+    found = outcomes(iter(Dataset.load(path)), 40_000)
+    assert "more elements than the 10000 that were written" in str(found[-1])
+    assert len(found) == 10_001
+    shard.unlink()
+    assert isinstance(outcomes(iter(Dataset.load(path)))[0], FileNotFoundError)
+
+
+def test_records_of_another_dataset_are_found_out(path, tmp_path):
+    Dataset.range(10).save(path)
+    Dataset.range(10).map(float).save(tmp_path / "other")
+    shutil.copy(shards_in(tmp_path / "other")[0], shards_in(path)[0])
+    (error,) = outcomes(iter(Dataset.load(path)))
+    assert isinstance(error, DataLossError)
+    assert "float64" in str(error)
+    assert (error.record, error.offset) == (0, 0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_damage_anywhere_is_found(tmp_path_factory, data):
+    path = str(tmp_path_factory.mktemp("fuzz") / "saved")
+    elements = saved(path)
+    victim = Path(path, data.draw(st.sampled_from(files_in(path))))
+    content = bytearray(victim.read_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    if data.draw(st.booleans()):
+        content[at] ^= data.draw(st.integers(1, 255))
+    else:
+        del content[at:]
+    victim.write_bytes(content)
+    try:
+        found = outcomes(iter(Dataset.load(path)))
+    except (DataLossError, ValueError):
+        assert victim.name == "metadata.json"
+        return
+    errors = [one for one in found if isinstance(one, Exception)]
+    assert errors
+    assert all(isinstance(one, DataLossError) for one in errors)
+    good = {len(element[1]): element for element in elements}
+    for one in found:
+        if not isinstance(one, Exception):
+            assert_elements_equal([one], [good[len(one[1])]])
+
+
+def rewritten(path, **changes):
+    """metadata.json with other content and a digest that fits, as somebody could make it who means harm."""
+    import hashlib
+
+    file = Path(path, "metadata.json")
+    content = json.loads(file.read_text()) | changes
+    del content["digest"]
+    digest = hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
+    file.write_text(json.dumps(content | {"digest": digest}))
+
+
+LEAF_SPEC = {"kind": "tensor", "shape": [], "dtype": "<i8"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"run": "../../etc"},
+        {"run": "/etc"},
+        {"run": "0123456789abcdeg"},
+        {"run": None},
+        {"run": ["0123456789abcdef"]},
+        {"shards": [{"file": "../a", "records": 1, "elements": 3, "crc": 0}]},
+        {"shards": [{"file": -1, "records": 1, "elements": 3, "crc": 0}]},
+        {"shards": [{"file": 0, "records": 1, "elements": True, "crc": 0}]},
+        {"shards": [{}]},
+        {"shards": 3},
+        {"elements": 10**18},
+        {"components": None},
+        {"components": []},
+        {"components": [LEAF_SPEC, LEAF_SPEC]},
+        {"components": [{**LEAF_SPEC, "dtype": "|O"}]},
+        {"components": [{**LEAF_SPEC, "shape": [-1]}]},
+        {"components": [{**LEAF_SPEC, "shape": "abc"}]},
+        {"components": [{**LEAF_SPEC, "kind": "object"}]},
+        {"structure": {"class": "os.system"}},
+        {"structure": {"namedtuple": "x; import os", "names": ["a"], "of": ["*"]}},
+        {"structure": {"namedtuple": "A", "names": ["__class__"], "of": ["*"]}},
+        {"structure": {"namedtuple": "A", "names": ["a", "b"], "of": ["*"]}},
+        {"structure": {"dict": [["a", "*"], ["a", "*"]]}},
+        {"structure": {"dict": [[1, "*"]]}},
+        {"structure": {"dict": ["ab"]}},
+        {"structure": "**"},
+        {"compression": "BZIP"},
+        {"about": {"$bytes": "?"}},
+        {"about": {"$array": "", "dtype": "|O", "shape": [1]}},
+        {"version": 99},
+        {"format": "other"},
+    ],
+    ids=str,
+)
+def test_metadata_is_not_believed(path, changes):
+    Dataset.range(3).save(path)
+    rewritten(path, **changes)
+    with pytest.raises((DataLossError, ValueError), match=r"metadata\.json"):
+        Dataset.load(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"format": "dataset elements"}']
+)
+def test_metadata_that_is_none(path, content):
+    Path(path).mkdir()
+    Path(path, "metadata.json").write_bytes(content)
+    with pytest.raises((DataLossError, ValueError), match=r"metadata\.json"):
+        Dataset.load(path)
+
+
+def test_a_newer_version_says_so(path):
+    Dataset.range(3).save(path)
+    rewritten(path, version=2)
+    with pytest.raises(ValueError, match="has version 2, this library reads version 1"):
+        Dataset.load(path)
+
+
+def test_no_descriptor_stays_open(path):
+    Dataset.range(5000).save(path, shard_func=lambda x: x % 3)
+    with no_leaks():
+        iterator = iter(Dataset.load(path))
+        next(iterator)
+        iterator.close()
+        iterator = iter(Dataset.load(path))
+        next(iterator)
+        del iterator
+        list(Dataset.load(path))
+
+
+def test_files_of_the_format_are_as_documented(path):
+    Dataset.range(3).save(path)
+    run = Metadata.read(path).run
+    assert files_in(path) == [f"{run}/00000000.tfrecord", "metadata.json"]
+    from dataset import TFRecordDataset
+
+    (record,) = TFRecordDataset(Path(path, run, "00000000.tfrecord"))
+    size = int.from_bytes(record[:4], "little")
+    assert json.loads(record[4 : 4 + size]) == {"elements": 3, "columns": [["array", "<i8", [3]]]}
+    assert record[-24:] == np.arange(3).tobytes()
