@@ -11,13 +11,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from chains import changes, coming, inner, sources, steps
+from chains import changes, inner, sequences, sources, steps
 from chains.kinds import INT, ROW, TEXT, Leaf, can_be_batched, can_be_unbatched, is_dense, leaves
 from chains.model import EndlessError, Failure, Pipeline, Step, plain
 from chains.steps import Drawn
-from dataset import Dataset
 
-__all__ = ["COMING", "Failure", "Pipeline", "Step", "pipelines", "plain", "shuffles"]
+__all__ = ["Failure", "Pipeline", "Step", "pipelines", "plain", "shuffles"]
 
 OUTCOMES_MAX = 80  # of a whole pipeline; a longer one, or one without end, gets a take
 LEAVES_MAX = 5
@@ -97,23 +96,18 @@ def _is_scalar(kind: Any) -> bool:
     return all(leaf in (INT, TEXT) for leaf in leaves(kind))
 
 
-COMING: dict[str, tuple[Fits, Draws]] = {
-    "select": (_has_parts, coming.select),
-    "scan": (_any, coming.scan),
-    "take_while": (_any, coming.take_while),
-    "ignore_errors": (_any, coming.ignore_errors),
-    "unique": (_is_simple, coming.unique),
-    "window": (_has_simple_parts, coming.window),
-    "group_by_window": (can_be_batched, coming.group_by_window),
-    "rebatch": (_can_be_rebatched, coming.rebatch),
-    "ragged_batch": (_is_row, coming.ragged_batch),
-    "bucket_by_sequence_length": (_is_row, coming.bucket_by_sequence_length),
-}
-"""Steps by the method that they need."""
-
-
-def dataset_has(method: str) -> bool:
-    return hasattr(Dataset, method)
+SEQUENCES: list[tuple[Fits, Draws]] = [
+    (_has_parts, sequences.select),
+    (_any, sequences.scan),
+    (_any, sequences.take_while),
+    (_any, sequences.ignore_errors),
+    (_is_simple, sequences.unique),
+    (_has_simple_parts, sequences.window),
+    (can_be_batched, sequences.group_by_window),
+    (_can_be_rebatched, sequences.rebatch),
+    (_is_row, sequences.ragged_batch),
+    (_is_row, sequences.bucket_by_sequence_length),
+]
 
 
 @dataclass(frozen=True)
@@ -123,21 +117,16 @@ class Scope:
     caches: bool
     endless: bool
     depth: int
-    has: Callable[[str], bool]
 
     def within(self) -> Scope:
-        return Scope(caches=False, endless=False, depth=self.depth - 1, has=self.has)
+        return Scope(caches=False, endless=False, depth=self.depth - 1)
 
     def sources(self) -> list[sources.SourceStrategy]:
-        found = list(sources.FINITE)
-        if self.endless:
-            found += sources.INFINITE
-        if self.has("counter"):
-            found.append(coming.COUNTER)
-        return found
+        found = [*sources.FINITE, sequences.COUNTER]
+        return [*found, *sources.INFINITE] if self.endless else found
 
     def table(self) -> list[tuple[Fits, Draws]]:
-        found = [*PLAIN, *(entry for method, entry in COMING.items() if self.has(method))]
+        found = [*PLAIN, *SEQUENCES]
         if self.caches:
             found.append((_any, steps.cache))
         if self.endless:
@@ -145,8 +134,7 @@ class Scope:
         if self.depth:
             found += [(_any, self._flat_map), (_any, self._interleave), (_may_grow, self._zip)]
             found += [(_is_int, self._concatenate), (_is_int, self._flat_map), (_is_int, self._interleave)]
-            if self.has("choose_from_datasets"):
-                found.append((_is_scalar, self._choose))
+            found.append((_is_scalar, self._choose))
         return found
 
     def _flat_map(self, draw: st.DrawFn, kind: Any) -> Drawn:
@@ -163,7 +151,7 @@ class Scope:
 
     def _choose(self, draw: st.DrawFn, kind: Any) -> Drawn:
         other = self._numbers(draw) if kind == INT and draw(st.booleans()) else None
-        return coming.choose_from_datasets(draw, kind, self._numbers(draw), other)
+        return sequences.choose_from_datasets(draw, kind, self._numbers(draw), other)
 
     def _numbers(self, draw: st.DrawFn) -> Pipeline:
         """A pipeline of ints."""
@@ -214,15 +202,14 @@ def _is_short(pipeline: Pipeline) -> bool:
 
 
 @st.composite
-def pipelines(draw: st.DrawFn, length_max: int = 6, has: Callable[[str], bool] = dataset_has) -> Pipeline:
+def pipelines(draw: st.DrawFn, length_max: int = 6) -> Pipeline:
     """A random pipeline whose outcomes are known.
 
     Args:
         draw: Hypothesis's.
         length_max: steps behind the source.
-        has: whether a method of COMING may be used.
     """
-    return _draw_pipeline(draw, Scope(caches=True, endless=True, depth=2, has=has), length_max)
+    return _draw_pipeline(draw, Scope(caches=True, endless=True, depth=2), length_max)
 
 
 def shuffles() -> st.SearchStrategy[Step]:

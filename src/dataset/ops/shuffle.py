@@ -8,7 +8,7 @@ drawn twice in one step yields the element that had just replaced it, which the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -51,9 +51,6 @@ class Shuffle(UnaryNode):
         self._set("reshuffle_each_iteration", require_bool("shuffle", "reshuffle_each_iteration", reshuffle))
         if self.key is None:
             self._set("key", resolve_seed(self.seed))
-
-    def content(self) -> Any:
-        return [self.parameters(), self.seed]
 
     def described(self) -> str:
         size = "all" if self.buffer_size == UNKNOWN_CARDINALITY else self.buffer_size

@@ -100,8 +100,11 @@ class Node:
         return {key: value for key, value in self._fields().items() if not _nodes_in(value)}
 
     def content(self) -> Any:
-        """All that decides over the elements beside the inputs, with the data: for fingerprints of what comes out."""
-        return self.parameters()
+        """All that decides over the elements beside the inputs, with the data: for fingerprints of what comes out.
+
+        A seed counts; the numbers that are drawn where the user gives none do not.
+        """
+        return [self.parameters(), getattr(self, "seed", None)]
 
     def _fields(self) -> dict[str, Any]:
         """Fields by name, leaving out the label, the origin and what is shared between iterators."""

@@ -232,6 +232,8 @@ class _Dict(Structure):
     def _split(self, rows: Sequence[Any]) -> Sequence[Sequence[Any]]:
         if set(map(type, rows)) != {self.cls} or set(map(len, rows)) != {len(self.keys)}:
             raise StructureMismatchError
+        if self.factory is not None and any(key not in row for row in rows for key in self.keys):
+            raise StructureMismatchError  # reading a key that is not there would put it there
         try:
             return [[row[key] for row in rows] for key in self.sorted_keys]
         except KeyError:
