@@ -1,6 +1,8 @@
 """The public methods of tf.data.Dataset: ours has each, with the same arguments in the same order and defaults."""
 
 import inspect
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,3 +77,9 @@ def test_datasets_of_files(name):
 @pytest.mark.parametrize("name", ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY"])
 def test_constants(name):
     assert getattr(dataset, name) == int(getattr(oracle().tf.data, name))
+
+
+def test_the_docs_list_every_method_with_its_test():
+    rows = re.findall(r"^\| (`.*?`) \|", (Path(__file__).parents[2] / "docs" / "tf_data.md").read_text(), re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert set(public(oracle().Dataset)) - {"__nonzero__"} <= listed
