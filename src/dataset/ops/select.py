@@ -14,9 +14,9 @@ from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, is_tuple, tuple_of
 from dataset.runtime.chunk import Chunk, Column
-from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.converting import ConvertingOperator
+from dataset.runtime.operator import Build, Operator
 from dataset.runtime.ownership import copied_component
-from dataset.runtime.pending import Pending
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Select(UnaryNode):
     """The part of each element under the one key, or the tuple of the parts under several."""
 
     op: ClassVar[str] = "select"
+    seeks: ClassVar[bool] = True
     keys: tuple[Any, ...]
 
     def __post_init__(self) -> None:
@@ -107,58 +108,33 @@ def _no_such_key(structure: Structure, key: Any) -> str:
     return f"select(): the elements have no {key!r}, they have {', '.join(map(repr, keys))}{hint}"
 
 
-class SelectOperator(UnaryOperator):
+class SelectOperator(ConvertingOperator):
     """Hands on columns. Where a key is not there, each element fails."""
 
     def __init__(self, source: Operator, node: Select) -> None:
-        super().__init__(source)
-        self.node = node
-        self.position = 0
-        self._failures = Pending()
+        super().__init__(source, node)
+        self._select = node.selection
         self._structure: Structure | None = None
         self._selection: Selection | None = None
 
-    def pull(self, n: int) -> Chunk | None:
-        if self._failures:
-            return self._failures.give(n)
-        try:
-            chunk = self.source.pull(n)
-        except Exception:
-            self.position += 1
-            raise
-        if chunk is None:
-            return None
-        self.position += chunk.length
-        try:
-            return self._select(chunk)
-        except ValueError as error:
-            self._fail(chunk.length, str(error))
-        return self._failures.give(n)
-
-    def _select(self, chunk: Chunk) -> Chunk:
-        if self._selection is None or chunk.structure != self._structure:
-            self._structure, self._selection = chunk.structure, self.node.selection(chunk.structure)
-        columns = chunk.columns()
+    def convert(self, inputs: Chunk) -> Chunk:
+        columns = inputs.columns()
+        selection = self._selected_from(inputs.structure)
         chosen: list[Column] = []
-        for index in self._selection.components:
+        for index in selection.components:
             column = columns[index]
             # Selected twice, it must not be one memory for two components.
             chosen.append(_copied(column) if any(column is other for other in chosen) else column)
-        return Chunk(self._selection.structure, chunk.length, chosen)
+        return Chunk(selection.structure, inputs.length, chosen)
 
-    def _fail(self, count: int, message: str) -> None:
-        for position in range(self.position - count, self.position):
-            error = SpecError(message)
-            error.add_note(f"in {self.node.located()}, element {position}")
-            self._failures.put(error)
-
-    def state_dict(self) -> State:
-        return {**super().state_dict(), "position": self.position, "failures": self._failures.save()}
-
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
-        self.position = int(state["position"])
-        self._failures.load(state["failures"], lambda: self.node.element_spec)
+    def _selected_from(self, structure: Structure) -> Selection:
+        if self._selection is None or structure != self._structure:
+            try:
+                self._selection = self._select(structure)
+            except ValueError as error:
+                raise SpecError(str(error)) from None
+            self._structure = structure
+        return self._selection
 
 
 def _copied(column: Column) -> Column:

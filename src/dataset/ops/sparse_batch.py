@@ -14,8 +14,8 @@ from dataset.plan.node import spec_is_static
 from dataset.plan.spec import ComponentSpec, SparseTensorSpec, fits_in, flatten_spec, is_dense
 from dataset.plan.structure import LEAF, Structure
 from dataset.runtime.chunk import Chunk, Column
-from dataset.runtime.operator import Build, Operator, State, UnaryOperator
-from dataset.runtime.pending import Pending
+from dataset.runtime.converting import ConvertingOperator
+from dataset.runtime.operator import Build, Operator
 from dataset.runtime.uneven import stack_as_sparse
 
 
@@ -60,48 +60,24 @@ class SparseBatch(Batch):
         return BatchOperator(FittingOperator(build(self.source), self), self)
 
 
-class FittingOperator(UnaryOperator):
+class FittingOperator(ConvertingOperator):
     """Passes on what ``row_shape`` has room for.
 
     All else fails in the place of the element, so that a batch ends with it and the next begins behind it, as in
     tf.data.
     """
 
+    node: SparseBatch
+
     def __init__(self, source: Operator, node: SparseBatch) -> None:
-        super().__init__(source)
-        self.node = node
-        self.position = 0  # elements taken
-        self._ready = Pending()
+        super().__init__(source, node)
 
-    def pull(self, n: int) -> Chunk | None:
-        if self._ready:
-            return self._ready.give(n)
-        try:
-            chunk = self.source.pull(n)
-        except Exception:
-            self.position += 1
-            raise
-        if chunk is None:
-            return None
-        self.node.require_single(chunk.structure)
-        start = self.position
-        self.position += chunk.length
-        bad = self._unfit(chunk.columns()[0])
-        if not bad:
-            return chunk
-        done = 0
-        for index in bad:
-            if index > done:
-                self._ready.put(chunk.slice(done, index))
-            self._ready.put(self._error(chunk.columns()[0][index], start + index))
-            done = index + 1
-        if done < chunk.length:
-            self._ready.put(chunk.slice(done, chunk.length))
-        return self._ready.give(n)
-
-    def seek(self, count: int) -> None:
-        self.position += count
-        self.source.seek(count)
+    def convert(self, inputs: Chunk) -> Chunk:
+        self.node.require_single(inputs.structure)
+        (column,) = inputs.columns()
+        for index in self._unfit(column):
+            raise self._error(column[index], self.position + index)
+        return inputs
 
     def _unfit(self, column: Column) -> list[int]:
         """The numbers of the values that are no arrays of the right rank and size."""
@@ -118,14 +94,6 @@ class FittingOperator(UnaryOperator):
             f"{self.node.located()}: element {position} {got}, for which row_shape {self.node.row_shape} has no room; "
             "give a larger one, or None for the largest in the batch"
         )
-
-    def state_dict(self) -> State:
-        return {**super().state_dict(), "position": self.position, "ready": self._ready.save()}
-
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
-        self.position = int(state["position"])
-        self._ready.load(state["ready"], lambda: self.node.source.element_spec)
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
