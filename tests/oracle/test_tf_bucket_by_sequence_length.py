@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same
-from libraries import fail_at
 
 from dataset import TensorSpec
+from libraries import fail_at
 
 LENGTHS = [1, 2, 3, 4, 5, 0, 7, 2, 3, 2]
 

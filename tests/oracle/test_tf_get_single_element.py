@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from compare import attempt, oracle, to_numpy
-from libraries import Ours, fail_at
 
 from dataset import TensorSpec
 from dataset.testing import assert_elements_equal
+from libraries import Ours, fail_at
 
 ONE = {
     "scalar": lambda lib: lib.Dataset.range(3, 4),

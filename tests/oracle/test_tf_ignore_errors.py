@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same
-from libraries import fail_at
 
 from dataset import TensorSpec
+from libraries import fail_at
 
 INT = TensorSpec((), np.int64)
 

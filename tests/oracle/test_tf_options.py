@@ -2,6 +2,7 @@
 
 import pytest
 from compare import attempt, oracle
+
 from libraries import Ours
 
 SETTINGS = {

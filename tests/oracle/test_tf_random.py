@@ -2,6 +2,7 @@
 
 import pytest
 from compare import assert_both_refuse, oracle
+
 from libraries import Ours
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 from compare import oracle, to_numpy
-from libraries import Ours
 
 from dataset.testing import assert_elements_equal
+from libraries import Ours
 
 PLANS = {
     "range": lambda lib: lib.Dataset.range(10, 2, -2),

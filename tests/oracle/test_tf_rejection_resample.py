@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from compare import assert_same, oracle
-from libraries import Ours, fail_at
 
 from dataset import TensorSpec
+from libraries import Ours, fail_at
 
 SCALAR = TensorSpec((), np.int64)
 LENGTHS = {

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, oracle, outcomes, plain, to_numpy
-from libraries import Ours, fail_at
 
 from dataset import TensorSpec
 from dataset.testing import assert_elements_equal
+from libraries import Ours, fail_at
 
 
 def known(lib):

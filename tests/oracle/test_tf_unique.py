@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from compare import assert_same
-from libraries import fail_at
 
 from dataset import TensorSpec
+from libraries import fail_at
 
 VALUES = {
     "int64": np.array([3, 1, 3, 2, 1, 3]),

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, oracle
-from libraries import fail_at
 
 from dataset import Dataset, TensorSpec
+from libraries import fail_at
 
 SHAPES = [
     {"size": 1},

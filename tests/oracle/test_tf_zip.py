@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from compare import FAILED, assert_both_refuse, assert_same
-from libraries import fail_at
 
 from dataset import TensorSpec
+from libraries import fail_at
 
 
 class Pair(NamedTuple):
