@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
@@ -68,6 +67,7 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool, require_parallelism, require_plan, require_plans, require_threads
 from dataset.plan.explain import draw
 from dataset.plan.fingerprint import content_fingerprint
+from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import datasets_are_made_by
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.signature import signature_of
@@ -108,7 +108,7 @@ class Dataset(Generic[T_co]):
         """The plan as it was written, before it is optimized."""
         return self._plan
 
-    @cached_property
+    @lazy_property
     def _optimized(self) -> Optimized:
         return optimize(self._plan)
 

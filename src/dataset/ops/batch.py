@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from dataset.errors import SpecError
 from dataset.plan.cardinality import map_known
 from dataset.plan.checks import require_bool, require_int
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, flatten_spec, map_spec
 from dataset.runtime.batching import ColumnMismatchError, NoRoomError, stack_column
@@ -51,7 +51,7 @@ class Batch(UnaryNode):
     def described(self) -> str:
         return f"{self.op}({self.batch_size}{', drop_remainder' if self.drop_remainder else ''})"
 
-    @cached_property
+    @lazy_property
     def _ragged_ranks(self) -> dict[int, tuple[int, np.dtype[Any]]]:
         """Of the components that come out ragged although they go in dense, ragged rank and dtype of the row splits."""
         if not spec_is_static(self.source):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from dataset.ops.group_by_window import GroupsOperator, windows_of
 from dataset.ops.padded_batch import PaddedBatch
 from dataset.plan.cardinality import endless_or_unknown
 from dataset.plan.checks import require_bool, require_callable, require_int
+from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import HasPlan, dataset_of
 from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.origin import function_name
@@ -103,7 +103,7 @@ class BucketBySequenceLength(UnaryNode):
             )
         return buckets.astype(np.int64)
 
-    @cached_property
+    @lazy_property
     def _boundaries(self) -> Integers:
         return np.array(self.bucket_boundaries, np.int64)
 
@@ -121,7 +121,7 @@ class BucketBySequenceLength(UnaryNode):
             window, size, drop_remainder, self._shapes, self.padding_values, length=length, origin=self.origin
         )
 
-    @cached_property
+    @lazy_property
     def _shapes(self) -> Any:
         """The shapes to fill up to: by default those of the elements, so far as they are known before."""
         if self.padded_shapes is not None or not spec_is_static(self.source):

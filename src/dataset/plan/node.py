@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.lazy import lazy_property
 from dataset.plan.origin import Origin, caller
 
 
@@ -41,7 +41,7 @@ class Node:
     name: str | None = field(default=None, kw_only=True, repr=False)
     origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
 
-    @cached_property
+    @lazy_property
     def element_spec(self) -> Any:
         """The spec of the elements that come out."""
         return self._element_spec()

@@ -13,8 +13,10 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, TypeVar
+
+from dataset.plan.lazy import lazy_property
 
 S = TypeVar("S")
 
@@ -28,12 +30,12 @@ class Structure:
 
     children: tuple[Structure, ...] = ()
 
-    @cached_property
+    @lazy_property
     def num_components(self) -> int:
         """How many components an element of this structure has."""
         return sum(child.num_components for child in self.children)
 
-    @cached_property
+    @lazy_property
     def is_immutable(self) -> bool:
         """Whether nobody can change an element by its containers: it consists of tuples."""
         return all(child.is_immutable for child in self.children)
@@ -168,7 +170,7 @@ class _Tuple(Structure):
     def rows(self, columns: Sequence[Any], count: int) -> list[Any]:
         return list(zip(*columns, strict=True)) if columns and self._is_flat else super().rows(columns, count)
 
-    @cached_property
+    @lazy_property
     def _is_flat(self) -> bool:
         return all(child is LEAF for child in self.children)
 

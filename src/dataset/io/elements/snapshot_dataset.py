@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +20,7 @@ from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH
 from dataset.plan.checks import require_callable
 from dataset.plan.content import Content
 from dataset.plan.fingerprint import content_fingerprint
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.skeleton import names_classes
 from dataset.plan.structure import LEAF
@@ -65,7 +65,7 @@ class Snapshot(UnaryNode):
     def described(self) -> str:
         return f"snapshot({self.path!r})"
 
-    @cached_property
+    @lazy_property
     def directory(self) -> str:
         """Where this pipeline's elements are: another one's are beside it."""
         assert self.written is not None
