@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import HealthCheck, assume, given, note, reject, settings
 from hypothesis import strategies as st
 
-from chains.model import Failure, Pipeline, plain
+from chains.model import EndlessError, Failure, Pipeline, plain
 from dataset import Dataset, Options
 from dataset.testing import outcomes
 from libraries import Ours
@@ -125,9 +125,13 @@ def test_a_shuffle_loses_and_adds_nothing(pipeline: Pipeline, shuffle):
 @given(pipelines())
 def test_cardinality_is_right_where_it_is_a_number_and_nothing_fails(pipeline: Pipeline):
     prefixes = pipeline.prefixes()
-    assume(not any(map(has_failures, prefixes)))
+    try:
+        assume(not any(map(has_failures, prefixes)))
+    except EndlessError:
+        reject()  # an end that is cut off later
     for prefix, step in zip(prefixes, pipeline.steps[1:], strict=False):
         # As in tf.data, repeat() of an unknown number of elements counts as endless, though there may be none.
         assume(step.name != "repeat()" or prefix.model(1))
-        assume(not step.name.startswith("choose("))  # it counts as endless if an input is, whatever the choices
+        # So does what chooses from endless datasets, whatever the choices, and what skips all of one.
+        assume(not step.name.startswith("choose(") and step.name != "skip(-1)")
     assert pipeline.make(OURS).cardinality() in {len(pipeline.model()), -2}
