@@ -13,6 +13,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from dataset.autotune.autotuner import Autotuner
 from dataset.io.elements.cache_dataset import FileCache
 from dataset.io.elements.load_dataset import load
 from dataset.io.elements.save_dataset import save
@@ -1332,7 +1333,7 @@ class Dataset(Generic[T_co]):
         save(self._optimized.plan, self._optimized.options, path, compression, shard_func, checkpoint_args)
 
     def __iter__(self) -> DatasetIterator[T_co]:
-        return DatasetIterator(self._optimized.plan, self._optimized.options)
+        return DatasetIterator(self._optimized.plan, self._optimized.options, Autotuner)
 
     def __getitem__(self, index: int) -> T_co:
         """Element ``index``, made without those before it; from the end where it is negative.

@@ -50,7 +50,7 @@ def thread_is_at_rest(iterator):
     """Wait until the prefetch thread can go no further: it holds all that it may."""
     operator = iterator._root
     with operator._freed:
-        assert operator._filled.wait_for(lambda: not operator._working and operator._held >= operator.size, WAIT)
+        assert operator._filled.wait_for(lambda: not operator._reserved and operator._held >= operator.knob.value, WAIT)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100, AUTOTUNE])

@@ -51,15 +51,16 @@ class Interleave(FlatMap):
 
     def lower(self, build: Build) -> Operator:
         source, datasets = build(self.source), InnerDatasets(build, self, self.function)
-        calls = build.parallel_calls(self.num_parallel_calls, autotuned=self.cycle_length)  # reading is mostly waiting
         cycle_length, block_length = self.cycle_length, self.block_length
+        # Reading is mostly waiting; beside the datasets of the cycle, as many again are opened ahead.
+        calls = build.parallel_calls(self.num_parallel_calls, autotuned=cycle_length, maximum=2 * cycle_length)
         if calls is None:
             return InterleaveOperator(source, datasets, Cycle(cycle_length, block_length))
         return ParallelInterleaveOperator(
             source,
             datasets,
             Cycle(cycle_length, block_length),
-            build.coordinator,
+            build,
             calls,
             in_order=build.keeps_order(self.deterministic),
         )

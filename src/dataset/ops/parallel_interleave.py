@@ -6,18 +6,18 @@ import contextlib
 from typing import Any
 
 from dataset.runtime.chunk import Chunk, Remainder
-from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.cycle import Cycle, join_rounds
 from dataset.runtime.inner import InnerDatasets
-from dataset.runtime.operator import Operator, State, UnaryOperator
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
-from dataset.runtime.reading import AHEAD_BYTES, Reader, Readers
+from dataset.runtime.reading import AHEAD_BYTES, AHEAD_ELEMENTS_MAX, Reader, Readers
+from dataset.runtime.stages import Knob, Stage
 from dataset.runtime.state import save_chunk
 
 JOINED_ELEMENTS = 1024  # of small ones, put in order at once, however few are asked for
 
 
-class ParallelInterleaveOperator(UnaryOperator):
+class ParallelInterleaveOperator(UnaryOperator, Stage):
     """Goes round the cycle, and takes what was read.
 
     In order, it waits for the dataset whose turn it is, and what comes out is what InterleaveOperator gives. Else it
@@ -29,7 +29,7 @@ class ParallelInterleaveOperator(UnaryOperator):
         source: gives the elements that datasets are made from.
         datasets: makes them.
         cycle: the places, all empty.
-        coordinator: lends the workers.
+        build: lends the workers.
         calls: from how many datasets to read at once.
         in_order: whether the order must not depend on who is quick.
     """
@@ -39,18 +39,20 @@ class ParallelInterleaveOperator(UnaryOperator):
         source: Operator,
         datasets: InnerDatasets,
         cycle: Cycle[Reader],
-        coordinator: Coordinator,
-        calls: int,
+        build: Build,
+        calls: Knob,
         *,
         in_order: bool,
     ) -> None:
         super().__init__(source)
         self.datasets = datasets
         self.cycle = cycle
-        self.coordinator = coordinator
+        self.coordinator = build.coordinator
+        self.counters = build.counters
+        self.knob = calls
         self.in_order = in_order
-        opened_max = min(len(cycle.places), calls)
-        self.readers = Readers(source, datasets, coordinator, calls, opened_max, cycle.block_length)
+        opened_max = min(len(cycle.places), calls.value)
+        self.readers = Readers(source, datasets, build, calls, opened_max, cycle.block_length)
         self.readers.places = len(cycle.places)
         self._joined = Remainder()  # whole rounds in order
         self._pending = Pending()  # an exception behind elements that came first
@@ -61,7 +63,10 @@ class ParallelInterleaveOperator(UnaryOperator):
         self.readers.start()
         if self._pending:
             return self._pending.give(n)
-        return self._pending.collect(self._next, n)
+        chunk = self._pending.collect(self._next, n)
+        if chunk is not None:
+            self.counters.taken += chunk.length
+        return chunk
 
     def _next(self, n: int) -> Chunk | None:
         """1 to ``n`` elements, when they are there; None at the end."""
@@ -209,6 +214,11 @@ class ParallelInterleaveOperator(UnaryOperator):
         self.readers.places = len(self.cycle.places) - self.cycle.filled
         self.readers.load(self.datasets.load_openings(state["next_inputs"]))
         self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
+
+    @property
+    def capacity(self) -> int:
+        """What may be read ahead of all datasets together, at the most."""
+        return len(self.cycle.places) * AHEAD_ELEMENTS_MAX
 
     def buffered(self) -> tuple[int, int]:
         """How many elements are held, and about how many bytes."""

@@ -11,12 +11,15 @@ from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_int
 from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.runtime.chunk import Chunk, Outcome
-from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
+from dataset.runtime.stages import CpuClock, Knob, Stage
 
 AUTOTUNE_BUFFER_SIZE = 2
-"""Elements held where the user leaves it to us: enough to overlap making one batch with using another."""
+"""What AUTOTUNE begins with, and means without tuning: enough to overlap making one batch with using another."""
+
+BUFFER_SIZE_MAX = 128
+"""What AUTOTUNE may become."""
 
 _WORTH_SECONDS = 2e-4  # of time that can be saved per element, beside which the hand-over is cheap
 _TIMES_IN_A_ROW = 3
@@ -49,34 +52,38 @@ class Prefetch(UnaryNode):
         source = build(self.source)
         if not self.buffer_size or not build.background:
             return source
-        size = AUTOTUNE_BUFFER_SIZE if self.buffer_size == AUTOTUNE else self.buffer_size
+        size = build.buffer_size(self.buffer_size, AUTOTUNE_BUFFER_SIZE, BUFFER_SIZE_MAX)
         kind = PatientPrefetchOperator if self.patient else PrefetchOperator
-        return kind(source, self, size, build.coordinator)
+        return kind(source, self, size, build)
 
 
-class PrefetchOperator(UnaryOperator):
+class PrefetchOperator(UnaryOperator, Stage):
     """A bounded queue of chunks and exceptions between a thread that pulls and the consumer.
 
-    The thread starts at the first pull. It never holds more than ``size`` elements, those it is working on included. It
-    asks for one at a time where user code makes them, which may block for long with others ready; else for as many as
-    take about a millisecond to make.
+    The thread starts at the first pull. It never makes more than its knob says may be held, those it is working on
+    included. It asks for one at a time where user code makes them, which may block for long with others ready; else for
+    as many as take about a millisecond to make.
 
     One lock guards all fields. ``_filled`` wakes the consumer: there is something to take, or there never will be.
     ``_freed`` wakes the thread: there is room, or it must stop.
     """
 
-    def __init__(self, source: Operator, node: Prefetch, size: int, coordinator: Coordinator) -> None:
+    relays: ClassVar[bool] = True
+
+    def __init__(self, source: Operator, node: Prefetch, size: Knob, build: Build) -> None:
         super().__init__(source)
         self.node = node
-        self.size = size
-        self.coordinator = coordinator
+        self.knob = size
+        self.counters = build.counters
+        self.coordinator = build.coordinator
+        self._pulse = build.pulse
         self._takes_many = not holds_user_code(node.source)
         lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
         self._filled = threading.Condition(lock)
         self._freed = threading.Condition(lock)
         self._items = Pending()
         self._held = 0  # elements in _items and in the making; an exception counts as one
-        self._working = False  # the thread is inside source.pull
+        self._reserved = 0  # of these, those in the making: the thread is inside source.pull
         self._paused = False
         self._stopped = False
         self._ended = False
@@ -88,13 +95,20 @@ class PrefetchOperator(UnaryOperator):
         elif self.coordinator.forked:  # asked before the lock, which a thread of the parent may have held
             self.coordinator.check_usable()
         with self.coordinator.blocked(), self._filled:  # who waits here may be a worker that the thread needs
-            while not self._items:
-                if self._ended:
-                    return None
+            if not self._items:
+                self._wait()
+            return self._take(n) if self._items else None
+
+    def _wait(self) -> None:
+        """Until there is something to take, or never will be."""
+        started = time.perf_counter()
+        try:
+            while not (self._items or self._ended):
                 if self._stopped:
                     self.coordinator.check_usable()
                 self._filled.wait()
-            return self._take(n)
+        finally:
+            self.counters.add_wait(started, time.perf_counter())
 
     def seek(self, count: int) -> None:
         self.source.seek(count)
@@ -107,29 +121,50 @@ class PrefetchOperator(UnaryOperator):
             return chunk
         finally:
             self._held -= taken
+            self.counters.taken += taken
+            self.counters.least_ready = min(self.counters.least_ready, self._held - self._reserved)
             self._freed.notify()
 
     def _run(self) -> None:
-        count = 1
+        count, clock = 1, CpuClock()
         while count := self._reserve(count):
+            clock.begin()
             started = time.perf_counter()
-            ended = self._deliver(self._make(count), count)
-            if self._takes_many:
-                count = _next_count(count, time.perf_counter() - started)
+            item = self._make(count)
+            ended_at = time.perf_counter()
+            self._count(item, ended_at - started, clock)
+            ended = self._deliver(item)
+            del item  # see _deliver
             if ended:
                 return
+            if self._takes_many:
+                count = _next_count(count, ended_at - started)
+            if ended_at >= self._pulse.due:
+                self._pulse.beat(ended_at)
+
+    def _count(self, item: Outcome | None, seconds: float, clock: CpuClock) -> None:
+        count, nbytes = (item.length, item.nbytes) if isinstance(item, Chunk) else (1, 0)
+        if item is not None:
+            self.counters.inputs += count
+            self.counters.add_task(count, nbytes, seconds, clock.end(seconds), 0.0)
 
     def _reserve(self, wanted: int) -> int:
         """Wait for room, and take it: how many elements to make, 0 to stop."""
         with self._freed:
-            while not self._stopped and (self._paused or self._held >= self.size):
-                self._freed.wait()
+            if self._paused or self._held >= self.knob.value:
+                self._rest()
             if self._stopped:
                 return 0
-            count = min(wanted, self.size - self._held)
-            self._held += count
-            self._working = True
-            return count
+            self._reserved = min(wanted, self.knob.value - self._held)
+            self._held += self._reserved
+            return self._reserved
+
+    def _rest(self) -> None:
+        """Until there is room."""
+        started = time.perf_counter()
+        while not self._stopped and (self._paused or self._held >= self.knob.value):
+            self._freed.wait()
+        self.counters.rest_seconds += time.perf_counter() - started
 
     def _make(self, count: int) -> Outcome | None:
         try:
@@ -137,15 +172,15 @@ class PrefetchOperator(UnaryOperator):
         except BaseException as error:  # noqa: BLE001  # raised by pull, in the consumer's thread
             return error
 
-    def _deliver(self, item: Outcome | None, reserved: int) -> bool:
+    def _deliver(self, item: Outcome | None) -> bool:
         """Put what was made into the queue; True if it was the end.
 
         The thread keeps no reference to it: an exception refers to the frames of the consumer that it is raised in, and
         through them to the iterator, which would then never be dropped.
         """
         with self._filled:
-            self._working = False
-            self._held -= reserved
+            self._held -= self._reserved
+            self._reserved = 0
             if item is None:
                 self._ended = True
             else:
@@ -160,6 +195,11 @@ class PrefetchOperator(UnaryOperator):
             self._freed.notify_all()
             self._filled.notify_all()
 
+    @property
+    def capacity(self) -> int:
+        """What its knob says, less the one that the thread works on."""
+        return max(1, self.knob.value - 1)
+
     def buffered(self) -> tuple[int, int]:
         """How many elements are held, that in the making included, and the bytes of the others."""
         with self._filled:
@@ -172,7 +212,7 @@ class PrefetchOperator(UnaryOperator):
         with self.coordinator.blocked(), self._filled:
             self._paused = True
             try:
-                while self._working:
+                while self._reserved:
                     self._filled.wait()
                 return {**super().state_dict(), "held": self._items.save()}
             finally:
@@ -200,17 +240,17 @@ class PatientPrefetchOperator(PrefetchOperator):
     Until then it makes what it is asked for in the consumer's thread. It looks at the times ever more rarely.
     """
 
-    def __init__(self, source: Operator, node: Prefetch, size: int, coordinator: Coordinator) -> None:
-        super().__init__(source, node, size, coordinator)
-        self._rest = 0  # pulls until it looks again
+    def __init__(self, source: Operator, node: Prefetch, size: Knob, build: Build) -> None:
+        super().__init__(source, node, size, build)
+        self._unlooked = 0  # pulls until it looks again
         self._next_rest = 1
         self._made_seconds = 0.0  # by the pull before
         self._left_at: float | None = None  # when the consumer went away with it
         self._in_a_row = 0  # of times that were long
 
     def pull(self, n: int) -> Chunk | None:
-        if self._rest:
-            self._rest -= 1
+        if self._unlooked:
+            self._unlooked -= 1
             return self.source.pull(n)
         if self._thread is not None or self._pays():
             return super().pull(n)
@@ -223,6 +263,11 @@ class PatientPrefetchOperator(PrefetchOperator):
         self._made_seconds = self._left_at - started
         return chunk
 
+    @property
+    def inline(self) -> bool:
+        """Whether there is no thread yet."""
+        return self._thread is None
+
     def _pays(self) -> bool:
         if self._left_at is None:
             return False
@@ -232,7 +277,7 @@ class PatientPrefetchOperator(PrefetchOperator):
             self._in_a_row += 1
         else:
             self._in_a_row = 0
-            self._rest = self._next_rest
+            self._unlooked = self._next_rest
             self._next_rest = min(2 * self._next_rest, _REST_MAX)
         return self._in_a_row == _TIMES_IN_A_ROW
 

@@ -136,7 +136,7 @@ class InnerDatasets:
         argument_spec: SpecGetter | None = None,
         argument_name: str = "element",
     ) -> None:
-        self.build = build
+        self.build = build.unobserved()
         self.node = node
         self.function = function
         self.argument_spec = argument_spec or (lambda: node.source.element_spec)

@@ -15,8 +15,10 @@ from dataset.plan.fingerprint import fingerprint
 from dataset.plan.node import Node
 from dataset.plan.spec import spec_of
 from dataset.runtime.coordinator import PATIENCE_SECONDS, Coordinator
+from dataset.runtime.observation import Observation, Observer, OpenObserver
 from dataset.runtime.operator import Operator, State, open_plan
 from dataset.runtime.state import digest
+from dataset.runtime.statistics import PipelineStatistics, TuningLog
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -38,38 +40,93 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
     np.int64(0)
     """
 
-    def __init__(self, plan: Node, options: Options | None = None) -> None:
+    def __init__(self, plan: Node, options: Options, open_observer: OpenObserver) -> None:
         self._plan = plan
-        self._options = Options() if options is None else options
+        self._options = options
+        self._open_observer = open_observer
         self._lock = threading.RLock()  # guards the operators: one pull at a time
-
         self._closed = False
         self._exhausted = False
-        self._take_over(*open_plan(plan, self._options))
+        self._open()
 
-    def _take_over(self, coordinator: Coordinator, root: Operator) -> None:
+    def _open(self) -> None:
+        observation = Observation(self._plan)
+        observer = self._open_observer(observation, self._options)
+        observation.observe(observer)
+        coordinator, root = open_plan(self._plan, self._options, observation=observation)
+        self._take_over(coordinator, root, observation, observer)
+
+    def _take_over(
+        self, coordinator: Coordinator, root: Operator, observation: Observation, observer: Observer
+    ) -> None:
         self._coordinator, self._root = coordinator, root
+        self._observation, self._observer = observation, observer
+        self._left = 0  # pulls before it is time to look at the clock, or at the end
+        self._finish = _closing(root, observation)
         # Bound to what must end, not to self, which would then never be dropped.
-        self._finalizer = weakref.finalize(self, coordinator.shut_down, root.close, wait=False)
+        self._finalizer = weakref.finalize(self, coordinator.shut_down, self._finish, wait=False)
         self._finalizer.atexit = False  # the coordinator sees to that, with a bounded wait
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T_co:
-        if self._coordinator.forked or self._closed:
+        if self._coordinator.forked:
             self._coordinator.check_usable()
         with self._lock:
-            if self._exhausted:
-                raise StopIteration
+            if self._left <= 0:
+                self._look()
+            self._left -= 1
             chunk = self._root.pull(1)
             if chunk is None:
                 self._exhausted = True
+                self._stop_counting(1)  # it was asked for one that is not there
                 self._let_go(wait=False)
                 self._coordinator.join(PATIENCE_SECONDS)  # one may be blocked in user code that nobody needed
                 raise StopIteration
         element: T_co = chunk.only()
         return element
+
+    def _look(self) -> None:
+        """What need not be asked before each element."""
+        if self._closed:
+            self._coordinator.check_usable()
+        if self._exhausted:
+            raise StopIteration
+        self._left = self._observation.look(self._left)
+
+    def _stop_counting(self, in_vain: int) -> None:
+        self._observation.count(self._left + in_vain)
+        self._left = 0
+
+    def stats(self) -> PipelineStatistics:
+        """What each operator has done so far, how long it took, and which one holds up the others.
+
+        May be called at any time, also after the end. Measuring takes less than a hundredth of the time: where elements
+        come quickly only some are timed, and the figures stand for all.
+
+        Returns:
+            An object that prints as a table; ``to_dict()`` gives the same as plain data.
+
+        >>> from dataset import Dataset
+        >>> iterator = iter(Dataset.range(1000).shuffle(100).batch(10))
+        >>> batches = list(iterator)
+        >>> stats = iterator.stats()
+        >>> stats.elements, [operator.name for operator in stats.operators]
+        (100, ['batch(10)', 'shuffle(100)', 'range(1000)'])
+        """
+        statistics: PipelineStatistics = self._observer.stats(self._observation.elements_until(self._left))
+        return statistics
+
+    def tuning_log(self) -> TuningLog:
+        """What the autotuner has decided so far, when and why: a list of ``Decision`` that prints as lines of text.
+
+        >>> from dataset import Dataset
+        >>> iter(Dataset.range(10)).tuning_log()
+        TuningLog: nothing was decided
+        """
+        log: TuningLog = self._observer.tuning_log()
+        return log
 
     def state_dict(self) -> State:
         """The place behind the last element that was handed out, as plain data.
@@ -112,7 +169,7 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
             self._coordinator.check_usable()
         self._check_state(state)
         with self._lock:
-            fresh = type(self)(self._plan, self._options)
+            fresh = type(self)(self._plan, self._options, self._open_observer)
             try:
                 if state["operator"] is not None:
                     fresh._root.load_state_dict(state["operator"])  # noqa: SLF001  # its own class
@@ -123,7 +180,7 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
                 raise StateError(f"the pipeline cannot go to the saved place: {error!r}") from error
             self._let_go(wait=True)
             fresh._finalizer.detach()  # noqa: SLF001
-            self._take_over(fresh._coordinator, fresh._root)  # noqa: SLF001
+            self._take_over(fresh._coordinator, fresh._root, fresh._observation, fresh._observer)  # noqa: SLF001
             self._exhausted = state["operator"] is None
             if self._exhausted:
                 self._let_go(wait=True)
@@ -146,11 +203,12 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
     def close(self) -> None:
         """Stop background threads, wait for them, let go of files. May be called twice."""
         self._closed = True
+        self._stop_counting(0)
         self._let_go(wait=True)
 
     def _let_go(self, *, wait: bool) -> None:
         if self._finalizer.detach() is not None:
-            self._coordinator.shut_down(self._root.close, wait=wait)
+            self._coordinator.shut_down(self._finish, wait=wait)
         elif wait:
             self._coordinator.join()
 
@@ -161,6 +219,14 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _closing(root: Operator, observation: Observation) -> Callable[[], None]:
+    def close() -> None:
+        root.close()
+        observation.close()
+
+    return close
 
 
 def probed_spec(node: Node) -> Any:

@@ -11,7 +11,6 @@ would hold each other, and dropping the iterator would end its threads only at t
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
 
@@ -21,9 +20,15 @@ from dataset.plan.node import Node
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.cores import usable_cores
+from dataset.runtime.observation import Line, Observation
+from dataset.runtime.pulse import Pulse
 from dataset.runtime.rng import EpochLedger
+from dataset.runtime.stages import Counters, Knob
 
 State: TypeAlias = dict[str, Any]
+
+CALLS_MAX = 128
+"""What AUTOTUNE may become where it stands for calls at once, for work that waits."""
 
 
 class Operator(ABC):
@@ -69,44 +74,101 @@ class UnaryOperator(Operator):
         self.source.close()
 
 
-class Build:
-    """Opens the operators of one iteration, and holds what these share.
+class Iteration:
+    """What all operators of one iteration share, those of inner datasets included.
 
     Args:
-        coordinator: owns the iteration's threads.
+        coordinator: owns the threads.
         epochs: says which epoch each shuffle is in.
         options: of the whole pipeline.
+        pulse: what is to be done now and then.
     """
 
-    def __init__(self, coordinator: Coordinator, epochs: EpochLedger, options: Options) -> None:
+    def __init__(self, coordinator: Coordinator, epochs: EpochLedger, options: Options, pulse: Pulse) -> None:
         self.coordinator = coordinator
         self.epochs = epochs
         self.options = options
+        self.pulse = pulse
+
+    @lazy_property
+    def cores(self) -> int:
+        """That AUTOTUNE may keep busy. Counted once: it takes reading some files."""
+        return self.options.autotune.cpu_budget or usable_cores()
+
+
+class Build:
+    """Opens the operators of one iteration. Each op is lowered with a Build of its own, which knows the op's line.
+
+    Args:
+        iteration: what they share.
+        line: of the op that is opened with this; None where nobody observes it.
+    """
+
+    def __init__(self, iteration: Iteration, line: Line | None = None) -> None:
+        self.coordinator = iteration.coordinator
+        self.epochs = iteration.epochs
+        self.options = iteration.options
+        self.pulse = iteration.pulse
+        self._iteration = iteration
+        self._line = line
 
     def __call__(self, node: Node) -> Operator:
-        operator: Operator = node.lower(self)
+        if self._line is None:
+            operator: Operator = node.lower(self)
+            return operator
+        line = self._line.input(node)
+        operator = node.lower(Build(self._iteration, line))
+        line.opened(operator)
         return operator
+
+    def unobserved(self) -> Build:
+        """The same, for datasets that are opened by the thousand: no lines, and numbers that stay as they are."""
+        return Build(self._iteration)
 
     @property
     def background(self) -> bool:
         """Whether there may be work in the background. A look at one element must not make others ahead."""
         return not self.epochs.probing
 
-    def parallel_calls(self, requested: int | None, autotuned: int | None = None) -> int | None:
+    @property
+    def counters(self) -> Counters:
+        """Where the op counts what it does in the background."""
+        return Counters() if self._line is None else self._line.counters
+
+    @property
+    def _tunes(self) -> bool:
+        return self._line is not None and self.options.autotune.enabled is not False
+
+    def parallel_calls(
+        self, requested: int | None, autotuned: int | None = None, maximum: int = CALLS_MAX
+    ) -> Knob | None:
         """How many calls an op given ``num_parallel_calls=requested`` may make at once; None for no threads.
 
-        ``autotuned`` is what AUTOTUNE means; default, the number of cores.
+        Args:
+            requested: by the user.
+            autotuned: what AUTOTUNE means, and begins with; default, the number of cores.
+            maximum: what AUTOTUNE may become.
         """
         if requested is None or not self.background:
             return None
         if requested != AUTOTUNE:
-            return requested
-        return min(autotuned or self._cores, self.options.autotune.cpu_budget or sys.maxsize)
+            return self._knob("num_parallel_calls", requested)
+        first = min(autotuned, self.options.autotune.cpu_budget or autotuned) if autotuned else self._iteration.cores
+        return self._knob("num_parallel_calls", first, max(first, maximum))
 
-    @lazy_property
-    def _cores(self) -> int:
-        """Counted once, although inner datasets may be opened by the thousand: it takes reading some files."""
-        return usable_cores()
+    def buffer_size(self, requested: int, autotuned: int, maximum: int) -> Knob:
+        """How many elements an op given ``buffer_size=requested`` may hold; the rest as for ``parallel_calls``."""
+        if requested != AUTOTUNE:
+            return self._knob("buffer_size", requested)
+        return self._knob("buffer_size", autotuned, maximum)
+
+    def _knob(self, name: str, value: int, maximum: int | None = None) -> Knob:
+        knob = Knob(name, value) if maximum is None or not self._tunes else Knob(name, value, min(1, value), maximum)
+        if self._line is None:
+            return knob
+        if self._line.knob is None:  # else it is opened anew, and goes on with what was set
+            self._line.knob = knob
+        return self._line.knob
 
     def keeps_order(self, deterministic: bool | None) -> bool:
         """Whether an op must keep the order that was given ``deterministic``; without it the options tell."""
@@ -115,14 +177,26 @@ class Build:
         return deterministic is not False
 
 
-def open_plan(plan: Node, options: Options | None = None, *, probing: bool = False) -> tuple[Coordinator, Operator]:
+def open_plan(
+    plan: Node,
+    options: Options | None = None,
+    *,
+    probing: bool = False,
+    observation: Observation | None = None,
+) -> tuple[Coordinator, Operator]:
     """The last operator of a plan, open, and who owns its threads: ``shut_down(operator.close, ...)`` ends both.
 
     Args:
         plan: what to run.
         options: of the whole pipeline; default, none set.
         probing: for a look at an element or two, which uses up no random order and makes nothing ahead.
+        observation: of the iteration, if somebody is going to look at it.
     """
     options = Options() if options is None else options
     coordinator = Coordinator(options.threading.private_threadpool_size or None)
-    return coordinator, Build(coordinator, EpochLedger(probing=probing), options)(plan)
+    epochs = EpochLedger(probing=probing)
+    if observation is None:
+        return coordinator, Build(Iteration(coordinator, epochs, options, Pulse()))(plan)
+    iteration = Iteration(coordinator, epochs, options, observation.pulse)
+    observation.iteration = iteration
+    return coordinator, Build(iteration, observation.top)(plan)

@@ -19,6 +19,9 @@ REMOTE_TASK_SECONDS = 5e-3
 SIZE_MAX = 32
 """Elements in a task where the consumer asks for fewer; so much is made ahead although nobody has asked for it."""
 
+CALLS_AT_EASE = 2
+"""With more calls at once than these, tasks are longer, so that workers hand over no more often all together."""
+
 CHEAP_SECONDS = 2.5e-4
 """Where a task of the largest size takes less than this, input included, it is not worth handing over."""
 
@@ -48,6 +51,7 @@ class Pace:
         size: elements in the next task.
         inline: whether the consumer should do the work itself.
         may_inline: whether it ever may.
+        calls: how many tasks are worked on at once, at most.
     """
 
     def __init__(self, task_seconds: float = TASK_SECONDS, *, may_inline: bool = True) -> None:
@@ -55,6 +59,7 @@ class Pace:
         self.size = 1
         self.inline = False
         self.may_inline = may_inline
+        self.calls = 1
         self._work: deque[float] = deque(maxlen=_SAMPLES)  # seconds per element
         self._all: deque[float] = deque(maxlen=_SAMPLES)  # the same, with what it took to read the inputs
         self._tasks = 0  # in the window
@@ -97,7 +102,8 @@ class Pace:
         self._workers_seconds += seconds * workers
 
     def _resize(self, size_max: int) -> None:
-        fitting = int(self._task_seconds / max(_median(self._work), 1e-9))
+        task_seconds = self._task_seconds * max(1, self.calls / CALLS_AT_EASE)
+        fitting = int(task_seconds / max(_median(self._work), 1e-9))
         wanted = max(1, min(size_max, self.size * 4, fitting))
         if wanted > self.size and len(self._work) < _SAMPLES_MIN:
             return  # an element that is done waits for the others of its task, so larger ones need a reason

@@ -26,13 +26,10 @@ from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
 from dataset.runtime.blocks import LARGE_BYTES, Block
 from dataset.runtime.chunk import Chunk, Outcome, Remainder
-from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.operator import Build, Operator, State
-from dataset.runtime.pace import LEASE, REMOTE_TASK_SECONDS, SIZE_MAX, TASK_SECONDS, Pace
+from dataset.runtime.pace import LEASE, REMOTE_TASK_SECONDS, SIZE_MAX, Pace
+from dataset.runtime.stages import CpuClock, Knob, Stage
 from dataset.runtime.tasks import Divisible, Task, Worker
-
-CALLS_AT_EASE = 2
-"""With more calls at once than these, tasks are longer, so that workers hand over no more often all together."""
 
 GRACE_SECONDS = 2e-4
 """How long the consumer waits for the first worker before it calls others: cheap work is done by then."""
@@ -41,34 +38,39 @@ WAITING_BYTES_MAX = 64 << 20
 """Nothing more is begun while finished elements of this size wait for one before them."""
 
 
-class ParallelOperator(Operator):
-    """Has the tasks of a Divisible operator done by up to ``calls`` workers at once.
+class ParallelOperator(Operator, Stage):
+    """Has the tasks of a Divisible operator done by several workers at once, as many as its knob says.
 
     One lock guards all fields, and the queue of finished elements. ``_filled`` wakes the consumer: there is enough to
     take, or nobody works on it. ``_left`` wakes who waits for the workers to leave.
 
     Args:
         inner: whose work it is. Its input is read by one thread at a time.
-        coordinator: gives the workers.
+        build: gives the workers.
         calls: how many tasks are worked on at once, at most.
         pace: says how large they are, and whether the consumer's thread should do the work itself.
         ordered: whether elements come out in the order of the input.
         counted: whether the workers count against the coordinator's bound.
+        in_processes: whether the workers only wait for processes, which do the work.
     """
 
     def __init__(
         self,
         inner: Divisible,
-        coordinator: Coordinator,
-        calls: int,
+        build: Build,
+        calls: Knob,
         pace: Pace,
         *,
         ordered: bool,
         counted: bool = True,
+        in_processes: bool = False,
     ) -> None:
         self.inner = inner
-        self.coordinator = coordinator
-        self.calls = calls
+        self.coordinator = build.coordinator
+        self.counters = build.counters
+        self.knob = calls
+        self.in_processes = in_processes
+        self._pulse = build.pulse
         self.ordered = ordered
         self.counted = counted
         self._ready = inner.ready
@@ -94,7 +96,7 @@ class ParallelOperator(Operator):
         self._paused = False
         self._stopped = False
         self._free: deque[Worker] = deque()
-        coordinator.register(self, self._stop)
+        self.coordinator.register(self, self._stop)
 
     # The consumer's side.
 
@@ -127,6 +129,8 @@ class ParallelOperator(Operator):
             if chunk is None:
                 return None
             self._hand = Remainder(chunk)
+            self.counters.taken += chunk.length
+            self.counters.least_ready = min(self.counters.least_ready, len(self._ready))
             return self._hand.give(n)
         finally:
             if 2 * len(self._ready) <= self._ahead():  # one that comes has something to do for a while
@@ -149,17 +153,27 @@ class ParallelOperator(Operator):
                         self._alone = False
             finally:
                 self._wanted = 0
-            self._pace.waited(time.perf_counter() - started, self._active)
+            self.counters.add_wait(started, time.perf_counter())
+            self._pace.waited(self.counters.waited_until - started, self._active)
 
     def _pull_inline(self, n: int) -> Chunk | None:
         started = time.perf_counter()
         chunk = self.inner.pull(n)
         if chunk is None:
             self._ended = True
-        else:
-            self._pace.add_inline(chunk.length, time.perf_counter() - started)
-            self._lease = LEASE if self._pace.is_settled else 0
+            return None
+        ended = time.perf_counter()
+        self._pace.add_inline(chunk.length, ended - started)
+        self._lease = LEASE if self._pace.is_settled else 0
+        self.counters.taken += chunk.length * (1 + self._lease)  # about: each of the next will be like this one
+        if ended >= self._pulse.due:
+            self._pulse.beat(ended)
         return chunk
+
+    @property
+    def inline(self) -> bool:
+        """Whether the consumer does the work itself now."""
+        return self._pace.inline and not self._active
 
     # How much may be made.
 
@@ -168,15 +182,17 @@ class ParallelOperator(Operator):
 
     def _ahead(self) -> int:
         """How many elements may be ready to be taken before the workers rest."""
-        return self.calls * self._pace.size + (self._demand if self._demand > 1 else 0)
+        return self.knob.value * self._pace.size + (self._demand if self._demand > 1 else 0)
 
     def _room(self) -> int:
         """How many elements the next task may make; 0 for no task now."""
         if self._fetching or self._ended or self._stopped or self._paused or self._pace.inline:
             return 0
+        if self._active > self.knob.value:  # which has been turned down
+            return 0
         if len(self._ready) >= self._ahead() or self._waiting_bytes > WAITING_BYTES_MAX:
             return 0
-        window = max(self.inner.window_per_call * self.calls, 4 * self._demand)
+        window = max(self.inner.window_per_call * self.knob.value, 4 * self._demand)
         size = 1 if self.inner.must_go_singly else min(self._pace.size, self._size_max())
         if self._fills_blocks():
             size = min(size, self._demand if self._block is None else self._block.length - self._row)
@@ -186,7 +202,7 @@ class ParallelOperator(Operator):
 
     def _call_worker(self) -> None:
         """Have another worker come, if there is something for it to do."""
-        if self._active >= (1 if self._alone else self.calls) or not self._room():
+        if self._active >= (1 if self._alone else self.knob.value) or not self._room():
             return
         self._active += 1
         try:
@@ -214,16 +230,26 @@ class ParallelOperator(Operator):
         self._free.append(worker)
 
     def _do_tasks(self, worker: Worker) -> None:
+        clock = CpuClock()
         while (task := self._next_task()) is not None:
+            clock.begin()
             started = time.perf_counter()
             outcomes = worker(task)
             if task.block is not None:
                 outcomes = task.block.write_all(task.row, outcomes)
-            seconds = time.perf_counter() - started
+            ended = time.perf_counter()
+            seconds = ended - started
+            # What a process computes is not seen here. It is taken to compute all the time.
+            cpu_seconds = seconds if self.in_processes else clock.end(seconds)
             with self._lock:
+                if not self.in_processes:
+                    self._pace.calls = self.knob.value
                 self._pace.add(task.count, seconds, task.input_seconds, self._size_max())
+                self.counters.add_task(task.count, 0, seconds, cpu_seconds, task.input_seconds)
                 self._finish(task, outcomes)
             del task, outcomes  # or an exception among them would be kept while the next task runs
+            if ended >= self._pulse.due:
+                self._pulse.beat(ended)
 
     def _next_task(self) -> Task | None:
         """The next task to do; None where the worker is not needed any more, and has left."""
@@ -242,6 +268,7 @@ class ParallelOperator(Operator):
                     self._leave()
                     return None
                 self._in_flight += task.count
+                self.counters.inputs += task.count if task.inputs is None else task.inputs.length
                 if self.ordered:
                     self._tasks.append(task)
                 if task.outcomes is not None:
@@ -315,6 +342,16 @@ class ParallelOperator(Operator):
             self._filled.notify_all()
         self.inner.interrupt_tasks()
 
+    @property
+    def runs(self) -> str:
+        """Where the work is done."""
+        return "in processes" if self.in_processes else super().runs
+
+    @property
+    def capacity(self) -> int:
+        """How many elements may be ready before the workers rest."""
+        return self._ahead()
+
     def buffered(self) -> tuple[int, int]:
         """How many elements are held here, those that are worked on included, and the bytes of the finished ones."""
         with self._lock:
@@ -374,16 +411,13 @@ def in_parallel(
     calls = build.parallel_calls(num_parallel_calls)
     if calls is None:
         return operator
-    calls *= stages
+    if calls.is_fixed:
+        calls = Knob(calls.name, calls.value * stages)
     if in_processes:
-        operator.open_processes(calls)
+        operator.open_processes(calls.maximum)
     ordered = build.keeps_order(deterministic)
-    pace = (
-        Pace(REMOTE_TASK_SECONDS, may_inline=False)
-        if in_processes
-        else Pace(TASK_SECONDS * max(1, calls / CALLS_AT_EASE))
-    )
-    return ParallelOperator(operator, build.coordinator, calls, pace, ordered=ordered, counted=counted)
+    pace = Pace(REMOTE_TASK_SECONDS, may_inline=False) if in_processes else Pace()
+    return ParallelOperator(operator, build, calls, pace, ordered=ordered, counted=counted, in_processes=in_processes)
 
 
 def parallel_detail(num_parallel_calls: int | None, deterministic: bool | None) -> str:

@@ -20,9 +20,9 @@ from functools import partial
 from dataset.errors import ClosedError
 from dataset.plan.node import holds_user_code
 from dataset.runtime.chunk import Chunk
-from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.inner import Inner, InnerDatasets
-from dataset.runtime.operator import Operator
+from dataset.runtime.operator import Build, Operator
+from dataset.runtime.stages import CpuClock, Knob
 
 TARGET_SECONDS = 1e-3
 """From one hand-over to the next, of all workers together: each wakes up a thread, and all take turns in Python."""
@@ -56,6 +56,11 @@ class Reader:
         self._limit = 1  # of what is held; while it is not in the cycle, a first element is enough
         held = inner.ahead.next_chunk()
         self.element_bytes = 1 if held is None else _element_bytes(held)  # of about each, once one was read
+
+    @property
+    def was_read(self) -> int:
+        """Elements that were ever read; an exception counts as one."""
+        return self._read
 
     @property
     def held(self) -> int:
@@ -137,7 +142,7 @@ class Readers:
     Args:
         source: gives the elements that datasets are made from; read by one worker at a time.
         datasets: makes them.
-        coordinator: lends the workers.
+        build: lends the workers.
         calls: from how many datasets to read at once. Opening the next one comes on top.
         opened_max: how many inputs to have opened beside those that have a place in the cycle.
         block_length: elements that are taken from one before the next has its turn.
@@ -147,8 +152,8 @@ class Readers:
         self,
         source: Operator,
         datasets: InnerDatasets,
-        coordinator: Coordinator,
-        calls: int,
+        build: Build,
+        calls: Knob,
         opened_max: int,
         block_length: int,
     ) -> None:
@@ -157,7 +162,9 @@ class Readers:
         self.places = 0  # empty places of the cycle, for which the first of the opened datasets are
         self._source = source
         self._datasets = datasets
-        self._coordinator = coordinator
+        self._coordinator = build.coordinator
+        self._counters = build.counters
+        self._pulse = build.pulse
         self._calls = calls
         self._opened_max = opened_max
         self._block_length = block_length
@@ -261,11 +268,13 @@ class Readers:
             RuntimeError: there is no thread to do it.
         """
         self.call_workers(needed=True)
+        started = time.perf_counter()
         with self._coordinator.blocked(), self.lock:
             while not self._told:
                 if self._stopped:
                     self._coordinator.check_usable()
                 self._news.wait()
+        self._counters.add_wait(started, time.perf_counter())
 
     @contextlib.contextmanager
     def still(self) -> Iterator[None]:
@@ -369,7 +378,7 @@ class Readers:
         return max(0, self._open_tasks() - spare)
 
     def _open_tasks(self) -> int:
-        return self._may_open() + min(len(self._first) + len(self._later), self._calls - self._reading)
+        return self._may_open() + min(len(self._first) + len(self._later), max(0, self._calls.value - self._reading))
 
     def _may_open(self) -> bool:
         return not self._opening and not self.source_ended and len(self._opened) < self.places + self._opened_max
@@ -385,7 +394,7 @@ class Readers:
                 if self._may_open():
                     self._opening = True
                     return self._open
-                if self._reading < self._calls and (self._first or self._later):
+                if self._reading < self._calls.value and (self._first or self._later):
                     return self._reserve((self._first or self._later).popleft())
             self._workers -= 1
             return None
@@ -397,7 +406,21 @@ class Readers:
 
     def _read(self, reader: Reader) -> None:
         """Read on while there is room, and nobody else has waited long enough."""
-        until = time.perf_counter() + TARGET_SECONDS * self._reading
+        had, clock = reader.was_read, CpuClock()
+        clock.begin()
+        started = time.perf_counter()
+        self._read_on(reader, started + TARGET_SECONDS * self._reading)
+        ended = time.perf_counter()
+        count = reader.was_read - had
+        with self.lock:
+            if count:
+                seconds = ended - started
+                self._counters.add_task(count, count * reader.element_bytes, seconds, clock.end(seconds), 0.0)
+        self._let_go(reader)
+        if ended >= self._pulse.due:
+            self._pulse.beat(ended)
+
+    def _read_on(self, reader: Reader, until: float) -> None:
         while reader.read(self._datasets, TARGET_SECONDS * self._reading):
             if self._paused or self._stopped or reader.room() < 1:
                 break
@@ -405,7 +428,6 @@ class Readers:
                 break
             if not self._told and reader in self._awaited:
                 self._tell()
-        self._let_go(reader)
 
     def _let_go(self, reader: Reader) -> None:
         with self.lock:
@@ -418,7 +440,12 @@ class Readers:
             self._stillness.notify_all()
 
     def _open(self) -> None:
-        self._deliver_opened(self._open_next())
+        started = time.perf_counter()
+        opened = self._open_next()
+        self._counters.inputs += opened is not None  # one worker at a time does it, so nobody else counts these
+        self._counters.input_seconds += time.perf_counter() - started
+        self._deliver_opened(opened)
+        del opened  # see runtime/operator.py on exceptions that are kept
 
     def _open_next(self) -> Inner | BaseException | None:
         try:

@@ -7,13 +7,16 @@ the counts without a lock: they only grow, and a count that is a moment old does
 
 from __future__ import annotations
 
-from typing import Protocol
+import time
+from abc import ABC, abstractmethod
+from typing import ClassVar
 
 
 class Counters:
     """What a stage has done since it was opened.
 
     Attributes:
+        inputs: elements that were read from below.
         elements: that were made; an exception counts as one.
         nbytes: of these, as far as they tell.
         tasks: runs of elements that were made in one go.
@@ -25,6 +28,9 @@ class Counters:
         input_seconds: what reading the inputs took, which one worker at a time does.
         taken: elements that were handed to the consumer, which is the op above.
         wait_seconds: how long the consumer waited for them.
+        waits: how often it did.
+        waited_until: when it last did, on the clock of ``time.perf_counter``, and ``taken_before``, how many elements
+            it had taken by then. From one such moment to another the rate is exact, however many come at once.
         rest_seconds: how long a thread of the stage waited for room. Only of stages that have a thread of their own.
         least_ready: the fewest finished elements that a consumer found; whoever reads it may set it back.
         refusals: how often no more was begun for want of memory.
@@ -34,19 +40,25 @@ class Counters:
         "cpu_seconds",
         "elements",
         "input_seconds",
+        "inputs",
         "least_ready",
         "nbytes",
         "refusals",
         "rest_seconds",
         "squares",
         "taken",
+        "taken_before",
         "tasks",
         "wait_seconds",
+        "waited_until",
+        "waits",
         "work_seconds",
     )
 
     def __init__(self) -> None:
-        self.elements = self.nbytes = self.tasks = self.taken = self.refusals = 0
+        self.inputs = self.elements = self.nbytes = self.tasks = self.taken = self.refusals = 0
+        self.waits = self.taken_before = 0
+        self.waited_until = 0.0
         self.work_seconds = self.cpu_seconds = self.squares = 0.0
         self.input_seconds = self.wait_seconds = self.rest_seconds = 0.0
         self.least_ready = NOTHING_SEEN
@@ -60,6 +72,18 @@ class Counters:
         self.cpu_seconds += cpu_seconds
         self.squares += seconds * seconds / count
         self.input_seconds += input_seconds
+
+    def add_wait(self, since: float, until: float) -> None:
+        """The consumer has waited, on the clock of ``time.perf_counter``, and can go on now."""
+        self.waited_until = until
+        self.taken_before = self.taken
+        self.waits += 1
+        self.wait_seconds += until - since
+        self.least_ready = 0
+
+    def reset_least_ready(self) -> None:
+        """From now on, the fewest anew."""
+        self.least_ready = NOTHING_SEEN
 
 
 NOTHING_SEEN = 1 << 62
@@ -93,8 +117,11 @@ class Knob:
         return f"Knob({self.name}={self.value}, {span})"
 
 
-class Stage(Protocol):
+class Stage(ABC):
     """What the autotuner sees of an operator that works in the background."""
+
+    relays: ClassVar[bool] = False
+    """Whether its thread only runs what is below, and does no work of its own."""
 
     counters: Counters
     knob: Knob
@@ -102,6 +129,54 @@ class Stage(Protocol):
     @property
     def inline(self) -> bool:
         """Whether the consumer does the work itself now, because that is quicker than handing it over."""
+        return False
 
+    @property
+    def runs(self) -> str:
+        """Where it does its work now."""
+        return "inline" if self.inline else "in a thread" if self.relays else "in threads"
+
+    @property
+    @abstractmethod
+    def capacity(self) -> int:
+        """How many finished elements it may hold before it rests."""
+
+    @abstractmethod
     def buffered(self) -> tuple[int, int]:
         """How many elements are held here, those that are worked on included, and the bytes of the finished ones."""
+
+
+class CpuClock:
+    """How long the processor is busy for the work of one thread.
+
+    Asking the system takes about as long as a small task, so of short tasks only some are measured; the others count
+    as busy for the same share of their time. One thread uses it at a time.
+    """
+
+    __slots__ = ("_began", "_share", "_skip")
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._share = 1.0
+        self._skip = 0
+
+    def begin(self) -> None:
+        """A task begins."""
+        if self._skip:
+            self._skip -= 1
+            self._began = None
+        else:
+            self._began = time.thread_time()
+
+    def end(self, seconds: float) -> float:
+        """It has ended, after ``seconds``: how long the processor was busy for it, in seconds."""
+        if self._began is None:
+            return seconds * self._share
+        busy = min(seconds, time.thread_time() - self._began)
+        self._share = busy / seconds if seconds > 0 else 1.0
+        self._skip = min(_SKIP_MAX, int(_WORTH_SECONDS / max(seconds, 1e-9)))
+        return busy
+
+
+_WORTH_SECONDS = 3e-4  # of work, beside which the question costs little
+_SKIP_MAX = 15

@@ -1,0 +1,112 @@
+"""The autotuner of one iteration: shows the tuner the stages that run, and keeps the log of what it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
+
+from dataset.autotune.report import report
+from dataset.autotune.tuner import Tuner
+from dataset.autotune.windows import Part
+from dataset.options import Options
+from dataset.plan.node import Node
+from dataset.runtime.observation import Line, Observation
+from dataset.runtime.statistics import Decision, PipelineStatistics, TuningLog
+
+LOG_MAX = 10_000
+"""Decisions that are kept; a pipeline that runs for weeks does not fill the memory with them."""
+
+
+class Autotuner:
+    """Looks at a pipeline now and then, and sets its knobs, unless ``options.autotune.enabled`` is False.
+
+    It is an Observer (runtime/observation.py): whichever thread of the pipeline comes by calls ``look``.
+    """
+
+    def __init__(self, observation: Observation, options: Options) -> None:
+        self._observation = observation
+        self._enabled = options.autotune.enabled is not False
+        self._tuner: Tuner | None = None
+        self._log = TuningLog()
+        self._inline: dict[int, bool] = {}  # by key of a stage, as it was when it was looked at last
+
+    def begin(self, now: float) -> None:
+        """The first element is asked for: begin with what the last iteration ended with."""
+        iteration = self._observation.iteration
+        assert iteration is not None  # the operators are open
+        self._tuner = Tuner(iteration.cores, self._record)
+        for line, _ in self._observation.top.walk():
+            if self._enabled and line.knob is not None and not line.knob.is_fixed:
+                self._remember(now, line)
+
+    def _remember(self, now: float, line: Line) -> None:
+        assert line.knob is not None
+        value = _settled.get(line.node)
+        if value is not None and value != line.knob.value and line.stage is not None:
+            part = Part(_name(line), line.stage)
+            self._record(now, part, "keep", line.knob.value, value, "as in the iteration before")
+            line.knob.value = value
+
+    def look(self, now: float) -> float:
+        """Turn knobs, perhaps; when to look again."""
+        tops = tuple(_parts(self._observation.top))
+        if self._tuner is None or not tops:
+            return now + _IDLE_SECONDS
+        for top in tops:
+            for part in top:
+                self._note_where_it_runs(now, part)
+        if not self._enabled:
+            return now + _IDLE_SECONDS
+        return self._tuner.look(now, tops)
+
+    def _note_where_it_runs(self, now: float, part: Part) -> None:
+        inline, was = part.stage.inline, self._inline.get(part.key)
+        self._inline[part.key] = inline
+        if inline and not was:
+            reason = "the consumer is served sooner by doing the work itself than by waiting for threads"
+            self._record(now, part, "run inline", None, None, reason)
+        elif was and not inline:
+            reason = "elements have become dearer, or it is time to see whether threads help now"
+            self._record(now, part, "run in background", None, None, reason)
+
+    def end(self) -> None:
+        """The iteration is over: the next one of the same dataset begins with these values."""
+        for line, _ in self._observation.top.walk():
+            if self._enabled and line.knob is not None and not line.knob.is_fixed:
+                _settled[line.node] = line.knob.value
+
+    def stats(self, elements: int) -> PipelineStatistics:
+        """What is known so far."""
+        return report(self._observation, elements, {} if self._tuner is None else dict(self._tuner.contention))
+
+    def tuning_log(self) -> TuningLog:
+        """What was decided so far."""
+        return TuningLog(self._log)
+
+    def _record(self, now: float, part: Part, action: str, before: int | None, after: int | None, reason: str) -> None:
+        began = self._observation.began
+        if len(self._log) >= LOG_MAX:
+            del self._log[: LOG_MAX // 2]
+        knob = part.stage.knob.name if before is not None else ""
+        seconds = 0.0 if began is None else now - began
+        self._log.append(Decision(seconds, part.name, action, knob, before, after, reason))
+
+
+_settled: WeakKeyDictionary[Node, int] = WeakKeyDictionary()
+"""What the knobs stood at when the last iteration of a plan ended, by its nodes."""
+
+_IDLE_SECONDS = 0.25
+
+
+def _name(line: Line) -> str:
+    return line.node.name or line.node.described()
+
+
+def _parts(line: Line) -> Iterator[Part]:
+    """The stages from which the thread takes that runs the op of ``line``, with those below them."""
+    for below in line.below():
+        stage = below.stage
+        if stage is None:
+            yield from _parts(below)
+        else:
+            yield Part(_name(below), stage, tuple(_parts(below)))

@@ -1,0 +1,211 @@
+"""What the stages of a pipeline did between two moments, and what follows from it for the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dataset.autotune.model import Section
+from dataset.runtime.stages import Counters, Stage
+
+_VARIATION_MAX = 16.0  # one element that took very long says little about the next
+_RECENT = 0.5  # of the window: a wait before it that is not longer ago marks its beginning
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A stage in its place in the pipeline.
+
+    Attributes:
+        name: of the op.
+        stage: what it counts, and its knob.
+        inputs: the stages that it reads from, through ops that run in its threads.
+    """
+
+    name: str
+    stage: Stage
+    inputs: tuple[Part, ...] = ()
+
+    @property
+    def key(self) -> int:
+        """Names are not unique in a pipeline. This is, and stays when a stage is opened anew."""
+        return id(self.stage.counters)
+
+    def __iter__(self) -> Iterator[Part]:
+        """The part and all below it."""
+        yield self
+        for part in self.inputs:
+            yield from part
+
+
+class Moment:
+    """The counts of a stage at a time."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, counters: Counters) -> None:
+        self.values = {name: getattr(counters, name) for name in Counters.__slots__}
+
+
+@dataclass(frozen=True, eq=False)
+class Activity:
+    """What a stage did in a window.
+
+    Attributes:
+        part: which.
+        seconds: of the window.
+        rate: elements per second that were taken. Exact where the consumer has waited: from one wait to another.
+        taken, elements, tasks, waits, refusals: as counted.
+        work_seconds, cpu_seconds, input_seconds, wait_seconds, rest_seconds: as counted.
+        variation: squared coefficient of variation of the work of an element.
+    """
+
+    part: Part
+    seconds: float
+    rate: float
+    taken: int
+    elements: int
+    tasks: int
+    waits: int
+    refusals: int
+    work_seconds: float
+    cpu_seconds: float
+    input_seconds: float
+    wait_seconds: float
+    rest_seconds: float
+    variation: float
+
+    @classmethod
+    def between(cls, part: Part, since: Moment, began: float, now: float) -> Activity:
+        """What the stage has counted since that moment, which was at ``began``."""
+        before, counters = since.values, part.stage.counters
+        after = Moment(counters).values
+        change = {name: after[name] - before[name] for name in Counters.__slots__}
+        elements, work = change["elements"], change["work_seconds"]
+        seconds = max(now - began, 1e-9)
+        rate = change["taken"] / seconds
+        is_marked = began - before["waited_until"] < _RECENT * seconds and before["waits"]
+        if is_marked and change["waits"] and change["waited_until"] > 0:
+            rate = change["taken_before"] / change["waited_until"]
+        mean_square = (work / elements) ** 2 if elements else 0.0
+        return cls(
+            part=part,
+            seconds=seconds,
+            rate=rate,
+            variation=min(_VARIATION_MAX, max(0.0, change["squares"] / elements / mean_square - 1))
+            if mean_square
+            else 0.0,
+            **{name: change[name] for name in _COUNTED},
+        )
+
+    @property
+    def busy(self) -> float:
+        """How many workers were at work, on average."""
+        return self.work_seconds / self.seconds
+
+    @property
+    def computing(self) -> float:
+        """The share of its work in which the processor was busy; the rest was waiting."""
+        return self.cpu_seconds / self.work_seconds if self.work_seconds > 0 else 1.0
+
+    @property
+    def waited_for(self) -> float:
+        """The share of the window in which its consumer waited for it."""
+        return min(1.0, self.wait_seconds / self.seconds)
+
+
+_COUNTED = (
+    "taken", "elements", "tasks", "waits", "refusals",
+    "work_seconds", "cpu_seconds", "input_seconds", "wait_seconds", "rest_seconds",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """What all stages did between two moments.
+
+    Attributes:
+        tops: the stages from which the consumer's thread takes.
+        seconds: of the window.
+        activities: by the keys of the parts, from the consumer's side down.
+    """
+
+    tops: tuple[Part, ...]
+    seconds: float
+    activities: dict[int, Activity] = field(repr=False)
+
+    def __iter__(self) -> Iterator[Activity]:
+        return iter(self.activities.values())
+
+    @property
+    def waited(self) -> float:
+        """The share of the time in which the consumer waited."""
+        return min(1.0, sum(self.activities[top.key].waited_for for top in self.tops))
+
+    @property
+    def longest_task(self) -> float:
+        """Seconds that a task takes, on average, of the stage whose tasks take longest."""
+        return max((a.work_seconds / a.tasks for a in self if a.tasks and not a.part.stage.relays), default=0.0)
+
+    @property
+    def cores_used(self) -> float:
+        """By the work of the stages, on average."""
+        return sum(a.cpu_seconds for a in self if not a.part.stage.relays) / self.seconds
+
+    def sections(self, contention: dict[int, float]) -> Section | None:
+        """The pipeline as the model sees it, per element of the first top; None where nothing was taken.
+
+        Args:
+            contention: by the keys of the parts: the share of its work under a lock, as far as is known.
+        """
+        first = self.activities[self.tops[0].key]
+        if first.rate <= 0:
+            return None
+        own = max(0.0, 1 - self.waited) / first.rate
+        inputs = tuple(self._section(top, first.rate, contention) for top in self.tops)
+        return Section(CONSUMER, wall_seconds=own, inputs=inputs)
+
+    def _section(self, part: Part, unit: float, contention: dict[int, float]) -> Section:
+        activity, stage = self.activities[part.key], part.stage
+        elements = max(activity.elements, 1)
+        waited = sum(self.activities[below.key].wait_seconds for below in part.inputs)
+        inputs = tuple(self._section(below, unit, contention) for below in part.inputs)
+        reading = max(0.0, activity.input_seconds - waited) / elements
+        work = activity.work_seconds - (waited if stage.relays else 0.0)
+        cpu = min(activity.cpu_seconds, max(work, 0.0)) / elements
+        shared = contention.get(part.key, 0.0)
+        wall = max(work, 0.0) / elements
+        return Section(
+            section_name(part),
+            ratio=activity.rate / unit,
+            wall_seconds=wall if not shared else cpu + (wall - cpu) * (1 - shared),
+            cpu_seconds=cpu,
+            lock_seconds=cpu * shared,
+            serial_seconds=reading,
+            workers=1 if stage.relays else stage.knob.value,
+            variation=activity.variation,
+            buffer=stage.capacity,
+            inputs=inputs,
+        )
+
+
+CONSUMER = "the consumer"
+
+
+def section_name(part: Part) -> str:
+    """What the model calls it."""
+    return f"{part.name}#{part.key:x}"
+
+
+class Watch:
+    """Remembers a moment, and tells what was done since."""
+
+    def __init__(self, tops: Sequence[Part], now: float) -> None:
+        self.began = now
+        self.tops = tuple(tops)
+        self._moments = [(part, Moment(part.stage.counters)) for top in tops for part in top]
+
+    def window(self, now: float) -> Window:
+        """From then until now."""
+        activities = {part.key: Activity.between(part, moment, self.began, now) for part, moment in self._moments}
+        return Window(self.tops, max(now - self.began, 1e-9), activities)
