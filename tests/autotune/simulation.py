@@ -1,0 +1,588 @@
+"""A pipeline in virtual time: a discrete-event simulation that the model and the tuner are tested against.
+
+No thread, no clock and no sleep is real, so a minute of work takes a moment and comes out the same each time. Threads
+are generators: they yield while they sleep, compute, or wait to be woken, and a Machine resumes them in the order of
+time. Their code follows the runtime's, line by line where it matters: who rests when, who wakes whom.
+
+**Physics.** ``cores`` are shared equally: of k parts that compute, each advances at the speed min(1, cores / k). What
+holds the interpreter's lock computes alone; others that want the lock queue for it, first come, first served, and keep
+it to the end of their part. Sleeping costs nobody anything.
+
+Example, a consumer that takes 2 ms per element of a parallel map that computes for 3 ms::
+
+    decode = ParallelMap("decode", Work(compute=3e-3), calls=Knob("num_parallel_calls", 2))
+    simulation = Simulation([decode], Work(wait=2e-3), cores=2)
+    simulation.run(elements=1000)
+    assert simulation.period(since=100) == pytest.approx(2e-3)
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from dataset.runtime.stages import Counters, Knob
+
+Thread: TypeAlias = Generator[None, None, None]
+
+STEAL_STEP = 0.01
+"""Seconds after which, at the latest, the machine looks again what share of its cores others take."""
+
+WINDOW_PER_CALL = 32
+"""Elements that may be on their way in a parallel map for each worker, as in runtime/tasks.py."""
+
+
+class Machine:
+    """Cores, a lock and a clock, and the threads that use them. ``now`` is in seconds.
+
+    The methods that end in -ing are yielded from by a thread, which goes on when what they say is over.
+    """
+
+    def __init__(self, cores: float, steal: Callable[[float], float] | None = None) -> None:
+        self.cores = cores
+        self.steal = steal
+        self.now = 0.0
+        self.cpu_seconds = 0.0
+        self.lock_seconds = 0.0
+        self._current: Thread | None = None
+        self._count = 0  # breaks ties in the heaps: first come, first served
+        self._awake: deque[Thread] = deque()
+        self._asleep: list[tuple[float, int, Thread]] = []
+        # Equal sharing: each computing part has the same progress since it began, so one clock does for all of them.
+        self._progress = 0.0
+        self._computing: list[tuple[float, int, Thread]] = []  # the progress at which they are done
+        self._locked = False
+        self._queue: deque[Thread] = deque()  # for the lock
+
+    def start(self, thread: Thread) -> None:
+        self._awake.append(thread)
+
+    def wake(self, thread: Thread) -> None:
+        """Let a parked thread go on."""
+        self._awake.append(thread)
+
+    def parking(self) -> Thread:
+        """The current thread, which must yield now, until somebody wakes it."""
+        assert self._current is not None
+        return self._current
+
+    def doing(self, wait: float, compute: float, locked: float) -> Thread:
+        """Sleep, then compute, then compute with the lock held, for so many seconds each."""
+        if wait:
+            self._count += 1
+            heapq.heappush(self._asleep, (self.now + wait, self._count, self.parking()))
+            yield
+        if compute:
+            self._compute(compute)
+            yield
+        if locked:
+            if self._locked:
+                self._queue.append(self.parking())
+                yield  # who wakes it hands the lock over
+            self._locked = True
+            self.lock_seconds += locked
+            self._compute(locked)
+            yield
+            self._locked = False
+            if self._queue:
+                self._locked = True
+                self.wake(self._queue.popleft())
+
+    def _compute(self, seconds: float) -> None:
+        self._count += 1
+        self.cpu_seconds += seconds
+        heapq.heappush(self._computing, (self._progress + seconds, self._count, self.parking()))
+
+    def run_until(self, is_over: Callable[[], bool], until: float) -> None:
+        """Let things happen until ``is_over``, or the clock shows ``until``."""
+        while not is_over():
+            if self._awake:
+                self._resume(self._awake.popleft())
+            elif not self._advance(until):
+                return
+
+    def _resume(self, thread: Thread) -> None:
+        self._current = thread
+        next(thread, None)
+
+    def _advance(self, until: float) -> bool:
+        """Go to the next event and wake who waits for it; False where ``until`` comes first."""
+        speed = self._speed()
+        wakes_at = self._asleep[0][0] if self._asleep else math.inf
+        done_at = self.now + (self._computing[0][0] - self._progress) / speed if self._computing and speed else math.inf
+        look_at = self.now + STEAL_STEP if self.steal and self._computing else math.inf
+        at = min(wakes_at, done_at, look_at, until)
+        if at == math.inf:
+            raise AssertionError(f"nothing can happen any more after {self.now} s: every thread waits to be woken")
+        if at == done_at:
+            self._progress = self._computing[0][0]
+            self._awake.append(heapq.heappop(self._computing)[2])
+        else:
+            self._progress += (at - self.now) * speed
+            if at == wakes_at:
+                self._awake.append(heapq.heappop(self._asleep)[2])
+        self.now = max(self.now, at)
+        if not self._computing:
+            self._progress = 0.0  # keeps it exact
+        return bool(self._awake) or at < until
+
+    def _speed(self) -> float:
+        cores = self.cores * (1 - self.steal(self.now)) if self.steal else self.cores
+        return min(1.0, cores / len(self._computing)) if self._computing else 1.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an element costs on average, in seconds. One draw scales all parts of an element's work.
+
+    Attributes:
+        wait: asleep.
+        compute: busy on a core.
+        lock_share: of ``compute``, with the interpreter's lock held.
+        law: of the draws: "constant", "exponential" or "lognormal".
+        cv: coefficient of variation of the lognormal draws.
+    """
+
+    wait: float = 0.0
+    compute: float = 0.0
+    lock_share: float = 0.0
+    law: str = "constant"
+    cv: float = 1.0
+
+    @property
+    def seconds(self) -> float:
+        return self.wait + self.compute
+
+    @property
+    def variation(self) -> float:
+        """The squared coefficient of variation."""
+        return {"constant": 0.0, "exponential": 1.0, "lognormal": self.cv**2}[self.law]
+
+
+Schedule: TypeAlias = Work | Callable[[int], Work]
+"""What each element costs, or a function that tells it by the element's number, for work that changes."""
+
+
+class Draws:
+    """Random factors with a mean of 1, drawn in blocks, which is quick."""
+
+    BLOCK = 1024
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self._blocks: dict[object, list[float]] = {}
+
+    def factor(self, work: Work) -> float:
+        if work.law == "constant":
+            return 1.0
+        key = work.law if work.law == "exponential" else work.cv
+        block = self._blocks.get(key)
+        if not block:
+            block = self._blocks[key] = self._draw(work).tolist()
+        return block.pop()
+
+    def _draw(self, work: Work) -> np.ndarray:
+        if work.law == "exponential":
+            return self.rng.exponential(size=self.BLOCK)
+        variance = math.log1p(work.cv**2)
+        return self.rng.lognormal(-variance / 2, math.sqrt(variance), self.BLOCK)
+
+
+class Source:
+    """Gives whatever is asked for, at once: what is below the last stage."""
+
+    def pull(self, n: int) -> Thread:
+        yield from ()
+
+
+class SimulatedStage:
+    """What the kinds of stages share. It is a Stage, as runtime/stages.py defines it.
+
+    Args:
+        name: for who reads it.
+        work: what an element costs.
+        knob: how many workers, or how many elements are held.
+        takes: elements of the stage below that one of this takes: 32 behind a batch of 32, 0.5 where one gives two.
+        nbytes: of an element, or a function that draws it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        work: Schedule,
+        knob: Knob,
+        *,
+        takes: float = 1.0,
+        nbytes: int | Callable[[np.random.Generator], int] = 0,
+    ) -> None:
+        self.name = name
+        self.knob = knob
+        self.takes = takes
+        self.counters = Counters()
+        self.inline = False
+        self._work = work
+        self._nbytes = nbytes
+        self._ready: deque[int] = deque()  # bytes of each element
+        self._finished_bytes = 0
+        self._begun = 0  # elements, ever
+        self._owed = 0.0  # elements to be taken from below, the fraction that is left
+        self._taker: Thread | None = None  # waits for elements
+
+    def open(self, simulation: Simulation, below: SimulatedStage | Source, rng: np.random.Generator) -> None:
+        self.simulation = simulation
+        self.machine = simulation.machine
+        self.below = below
+        self._draws = Draws(rng)
+
+    def buffered(self) -> tuple[int, int]:
+        raise NotImplementedError
+
+    def pull(self, n: int) -> Thread:
+        """What who takes ``n`` elements goes through."""
+        raise NotImplementedError
+
+    def work_of(self, number: int) -> Work:
+        return self._work(number) if callable(self._work) else self._work
+
+    def _fetching(self) -> Thread:
+        """Take what one element needs from below."""
+        self._owed += self.takes
+        count = int(self._owed)
+        self._owed -= count
+        if count:
+            yield from self.below.pull(count)
+
+    def _working(self, input_seconds: float) -> Generator[None, None, int]:
+        """Do the work of one element; returns its bytes."""
+        work = self.work_of(self._begun)
+        self._begun += 1
+        factor = self._draws.factor(work)
+        compute = work.compute * factor
+        locked = compute * work.lock_share
+        started = self.machine.now
+        yield from self.machine.doing(work.wait * factor, compute - locked, locked)
+        nbytes = self._nbytes(self._draws.rng) if callable(self._nbytes) else self._nbytes
+        self.counters.add_task(1, nbytes, self.machine.now - started, compute, input_seconds)
+        return nbytes
+
+    def _put(self, nbytes: int) -> None:
+        self._ready.append(nbytes)
+
+    def _hold(self, nbytes: int) -> None:
+        """Count the bytes of a finished element; less than 0 when it goes."""
+        self._finished_bytes += nbytes
+        self.simulation.count_bytes(nbytes)
+
+    def _take(self, n: int) -> None:
+        for _ in range(n):
+            self._hold(-self._ready.popleft())
+        self.counters.taken += n
+        self.simulation.freed()
+
+    def _look(self) -> None:
+        self.counters.least_ready = min(self.counters.least_ready, len(self._ready))
+
+    def _wake_taker(self) -> None:
+        if self._taker is not None:
+            taker, self._taker = self._taker, None
+            self.machine.wake(taker)
+
+    def _is_admitted(self, is_needed: bool) -> bool:
+        """Whether one more may be begun. What somebody waits for always may, or nothing would ever be freed."""
+        if self.simulation.admit is None or is_needed or self.simulation.admit(self):
+            return True
+        self.counters.refusals += 1
+        self.simulation.refused.append(self)
+        return False
+
+    def go_on(self) -> None:
+        """Look again whether there is something to do."""
+        raise NotImplementedError
+
+
+class ParallelMap(SimulatedStage):
+    """Up to ``calls.value`` workers, as in runtime/parallel.py, with tasks of one element.
+
+    Args:
+        input_work: what reading an input costs, which one worker does at a time; besides, it waits for those below.
+        ordered: whether finished elements wait for those before them.
+    """
+
+    def __init__(self, name: str, work: Schedule, calls: Knob | int = 1, *, input_work: Work = Work(),
+                 ordered: bool = True, inline: bool = False, takes: float = 1.0,
+                 nbytes: int | Callable[[np.random.Generator], int] = 0) -> None:  # fmt: skip
+        knob = calls if isinstance(calls, Knob) else Knob("num_parallel_calls", calls)
+        super().__init__(name, work, knob, takes=takes, nbytes=nbytes)
+        self.input_work = input_work
+        self.ordered = ordered
+        self.inline = inline
+        self._active = 0
+        self._reads = False  # a worker reads the input
+        self._tasks: deque[list[int | None]] = deque()  # the bytes of each element on its way, None until it is done
+        self._demand = 1
+        self._wanted = 0
+
+    def buffered(self) -> tuple[int, int]:
+        return len(self._tasks) + len(self._ready), self._finished_bytes
+
+    def pull(self, n: int) -> Thread:
+        self._demand = max(n, self._demand * 7 // 8)
+        if not self.inline:
+            self._look()
+        started = self.machine.now
+        self._wanted = n
+        while len(self._ready) < n and not self._is_idle_inline():
+            self._call_worker()
+            self._taker = self.machine.parking()
+            yield
+        self._wanted = 0
+        self.counters.wait_seconds += self.machine.now - started
+        ready = min(n, len(self._ready))
+        self._take(ready)
+        for _ in range(n - ready):
+            yield from self._inline()
+        if 2 * len(self._ready) <= self._ahead():
+            self._call_worker()
+
+    def _is_idle_inline(self) -> bool:
+        return self.inline and not self._active
+
+    def _inline(self) -> Thread:
+        started = self.machine.now
+        yield from self._reading()
+        yield from self._working(self.machine.now - started)
+        self.counters.taken += 1
+        self.simulation.tick()
+
+    def _ahead(self) -> int:
+        return self.knob.value + (self._demand if self._demand > 1 else 0)
+
+    def _has_room(self) -> bool:
+        if self._reads or self.inline or len(self._ready) >= self._ahead():
+            return False
+        window = max(WINDOW_PER_CALL * self.knob.value, 4 * self._demand)
+        is_needed = not self._tasks and len(self._ready) < self._wanted
+        return len(self._tasks) + len(self._ready) < window and self._is_admitted(is_needed)
+
+    def go_on(self) -> None:
+        self._call_worker()
+
+    def _call_worker(self) -> None:
+        if self._active < self.knob.value and self._has_room():
+            self._active += 1
+            self._reads = True
+            self.machine.start(self._run())
+
+    def _run(self) -> Thread:
+        while True:
+            started = self.machine.now
+            yield from self._reading()
+            self._reads = False
+            task: list[int | None] = [None]
+            self._tasks.append(task)
+            self._call_worker()
+            task[0] = yield from self._working(self.machine.now - started)
+            self._finish(task)
+            self.simulation.tick()
+            if self._active > self.knob.value or not self._has_room():
+                self._active -= 1
+                if self._is_idle_inline():
+                    self._wake_taker()
+                return
+            self._reads = True
+
+    def _reading(self) -> Thread:
+        yield from self._fetching()
+        factor = self._draws.factor(self.input_work)
+        compute = self.input_work.compute * factor
+        locked = compute * self.input_work.lock_share
+        yield from self.machine.doing(self.input_work.wait * factor, compute - locked, locked)
+
+    def _finish(self, task: list[int | None]) -> None:
+        self._hold(task[0] or 0)
+        if not self.ordered:
+            self._tasks.remove(task)
+            self._put(task[0] or 0)
+        while self.ordered and self._tasks and self._tasks[0][0] is not None:
+            self._put(self._tasks.popleft()[0] or 0)
+        if len(self._ready) >= self._wanted:
+            self._wake_taker()
+
+
+class Prefetch(SimulatedStage):
+    """One thread that pulls from below, as in ops/prefetch.py: it holds up to ``size.value`` elements.
+
+    ``work`` is what the ops cost that stand between it and the stage below, in its thread.
+    """
+
+    def __init__(self, name: str, work: Schedule = Work(), size: Knob | int = 2, *, takes: float = 1.0,
+                 nbytes: int | Callable[[np.random.Generator], int] = 0) -> None:  # fmt: skip
+        knob = size if isinstance(size, Knob) else Knob("buffer_size", size)
+        super().__init__(name, work, knob, takes=takes, nbytes=nbytes)
+        self._held = 0  # elements that are ready, and the one in the making
+        self._is_open = False
+        self._resting: Thread | None = None
+
+    def buffered(self) -> tuple[int, int]:
+        return self._held, self._finished_bytes
+
+    def pull(self, n: int) -> Thread:
+        if not self._is_open:
+            self._is_open = True
+            self.machine.start(self._run())
+        self._look()
+        while n:
+            started = self.machine.now
+            while not self._ready:
+                self._taker = self.machine.parking()
+                yield
+            self.counters.wait_seconds += self.machine.now - started
+            count = min(n, len(self._ready))
+            n -= count
+            self._take(count)
+            self._held -= count
+            self.go_on()
+
+    def go_on(self) -> None:
+        if self._resting is not None:
+            resting, self._resting = self._resting, None
+            self.machine.wake(resting)
+
+    def _run(self) -> Thread:
+        while True:
+            started = self.machine.now
+            while self._held >= self.knob.value or not self._is_admitted(not self._held):
+                self._resting = self.machine.parking()
+                yield
+            self.counters.rest_seconds += self.machine.now - started
+            self._held += 1
+            started = self.machine.now
+            yield from self._fetching()
+            nbytes = yield from self._working(self.machine.now - started)
+            self._hold(nbytes)
+            self._put(nbytes)
+            self._wake_taker()
+            self.simulation.tick()
+
+
+class Simulation:
+    """A pipeline that works in virtual time.
+
+    Args:
+        stages: from the consumer's side down.
+        consumer: what it does with each element, and the ops in its thread.
+        takes: elements of the first stage that make one for the consumer.
+        cores: that the machine has.
+        steal: tells for a time, in seconds, what share of the cores others use.
+        admit: asked before a stage begins an element that nobody waits for; where it says no, the stage rests until
+            something is taken somewhere.
+        seed: of all that is random.
+
+    Attributes:
+        now: virtual seconds since the beginning.
+        times: when the consumer was done with each element.
+        cpu_seconds: how long cores were busy, the consumer's included.
+        lock_seconds: of these, with the interpreter's lock held.
+        held_bytes: of finished elements in all stages.
+        peak_bytes: the most of these that ever were.
+    """
+
+    def __init__(
+        self,
+        stages: list[SimulatedStage],
+        consumer: Schedule = Work(),
+        *,
+        takes: float = 1.0,
+        cores: float = 2,
+        steal: Callable[[float], float] | None = None,
+        admit: Callable[[SimulatedStage], bool] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.machine = Machine(cores, steal)
+        self.stages = stages
+        self.admit = admit
+        self.refused: list[SimulatedStage] = []
+        self.times: list[float] = []
+        self.held_bytes = self.peak_bytes = 0
+        self._on_time: Callable[[float], None] | None = None
+        self._consumer = consumer
+        rngs = [np.random.default_rng([seed, number]) for number in range(len(stages) + 1)]
+        belows = [*stages[1:], Source()]
+        for stage, below, rng in zip(stages, belows, rngs, strict=False):
+            stage.open(self, below, rng)
+        self._draws = Draws(rngs[-1])
+        self.machine.start(self._consume(stages[0] if stages else Source(), takes))
+
+    @property
+    def now(self) -> float:
+        return self.machine.now
+
+    @property
+    def cpu_seconds(self) -> float:
+        return self.machine.cpu_seconds
+
+    @property
+    def lock_seconds(self) -> float:
+        return self.machine.lock_seconds
+
+    def run(
+        self,
+        elements: float = math.inf,
+        until: float = math.inf,
+        on_time: Callable[[float], None] | None = None,
+    ) -> None:
+        """Let the consumer take so many more elements, or the clock come to ``until``, whichever is first.
+
+        ``on_time`` is called with the time whenever a task has ended or the consumer was done with an element.
+        """
+        if not math.isfinite(elements) and not math.isfinite(until):
+            raise ValueError("run: say for how many elements, or until when")
+        self._on_time = on_time
+        wanted = len(self.times) + elements
+        self.machine.run_until(lambda: len(self.times) >= wanted, until)
+
+    def period(self, since: int = 0, until: int | None = None) -> float:
+        """Seconds per element of the consumer, between the ends of the elements ``since`` and ``until``."""
+        times = self.times[since:until]
+        return (times[-1] - times[0]) / (len(times) - 1)
+
+    def tick(self) -> None:
+        """Something has been done."""
+        if self._on_time is not None:
+            self._on_time(self.machine.now)
+
+    def count_bytes(self, nbytes: int) -> None:
+        """Finished elements of so many bytes are held more."""
+        self.held_bytes += nbytes
+        self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+
+    def freed(self) -> None:
+        """Elements were taken, so that stages which were refused may look again."""
+        refused, self.refused = self.refused, []
+        for stage in dict.fromkeys(refused):
+            stage.go_on()
+
+    def _consume(self, first: SimulatedStage | Source, takes: float) -> Thread:
+        owed = 0.0
+        while True:
+            owed += takes
+            count = int(owed)
+            owed -= count
+            if count:
+                yield from first.pull(count)
+            number = len(self.times)
+            work = self._consumer(number) if callable(self._consumer) else self._consumer
+            factor = self._draws.factor(work)
+            compute = work.compute * factor
+            locked = compute * work.lock_share
+            yield from self.machine.doing(work.wait * factor, compute - locked, locked)
+            self.times.append(self.machine.now)
+            self.tick()
+            self.machine.wake(self.machine.parking())  # so that the simulation may end here
+            yield
