@@ -455,7 +455,8 @@ class Dataset(Generic[T_co]):
         Args:
             map_func: takes an element, returns an element; the same structure each time.
             num_parallel_calls: the most calls at once. Default, one at a time, when an element is asked for. AUTOTUNE
-                is the number of cores that this process may use.
+                begins with the number of cores that this process may use; the autotuner then sets it, up to 128 for
+                functions that wait more than they compute.
             deterministic: whether to keep the order of the elements; default, as the options say, and they say yes. If
                 not, what is ready first comes first.
             synchronous: True says that calls must never be made ahead or at once, whatever the options allow; so it
@@ -633,7 +634,8 @@ class Dataset(Generic[T_co]):
             num_parallel_calls: from how many datasets to read at once, in background threads, each into a bounded
                 buffer. ``map_func`` is called, and the first elements are read, ahead for the next
                 ``min(cycle_length, num_parallel_calls)`` datasets beside those of the cycle. Default: nothing is read
-                before it is asked for. AUTOTUNE is ``cycle_length``: reading is mostly waiting.
+                before it is asked for. AUTOTUNE begins with ``cycle_length``, as reading is mostly waiting; the
+                autotuner then sets it.
             deterministic: whether the order is the one that reading one dataset at a time gives. Default: as
                 ``Options().deterministic`` says, which is yes. False gives what is ready first.
             name: a label.
@@ -869,8 +871,8 @@ class Dataset(Generic[T_co]):
             batch_size: elements in a batch.
             drop_remainder: whether to leave out a last batch that is not full.
             num_parallel_calls: the most batches stacked at once, in the background, ahead of whoever iterates, by as
-                many batches. Default, one at a time, when it is asked for. AUTOTUNE is the number of cores that this
-                process may use. It pays for large elements.
+                many batches. Default, one at a time, when it is asked for. AUTOTUNE begins with the number of cores
+                that this process may use. It pays for large elements.
             deterministic: whether to keep the order of the batches, as for ``map``.
             name: a label.
 
@@ -1204,7 +1206,8 @@ class Dataset(Generic[T_co]):
 
         Args:
             buffer_size: elements to hold at most, of whatever kind they are: behind ``batch``, batches. AUTOTUNE, or
-                None, is 2.
+                None, begins with 2; the autotuner sets it, up to 128. While memory is short
+                (``options.autotune.ram_budget``) it holds fewer, whatever the size.
             name: a label.
 
         Raises:
@@ -1468,7 +1471,7 @@ class TFRecordDataset(Dataset[bytes]):
         compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``.
         buffer_size: bytes to read at once. Default 256 KiB.
         num_parallel_reads: from how many files to read at once, in background threads; a record from each in turn.
-            Default: one file after the other. AUTOTUNE is 4 files at once.
+            Default: one file after the other. AUTOTUNE is a cycle of 4 files.
         name: a label.
 
     Raises:
