@@ -60,6 +60,7 @@ class Interleave(FlatMap):
             datasets,
             Cycle(cycle_length, block_length),
             build.coordinator,
+            build.ledger,
             calls,
             in_order=build.keeps_order(self.deterministic),
         )

@@ -9,6 +9,7 @@ from dataset.runtime.chunk import Chunk, Remainder
 from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.cycle import Cycle, join_rounds
 from dataset.runtime.inner import InnerDatasets
+from dataset.runtime.ledger import Ledger
 from dataset.runtime.operator import Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
 from dataset.runtime.reading import AHEAD_BYTES, Reader, Readers
@@ -30,6 +31,7 @@ class ParallelInterleaveOperator(UnaryOperator):
         datasets: makes them.
         cycle: the places, all empty.
         coordinator: lends the workers.
+        ledger: says how much may be read ahead.
         calls: from how many datasets to read at once.
         in_order: whether the order must not depend on who is quick.
     """
@@ -40,6 +42,7 @@ class ParallelInterleaveOperator(UnaryOperator):
         datasets: InnerDatasets,
         cycle: Cycle[Reader],
         coordinator: Coordinator,
+        ledger: Ledger,
         calls: int,
         *,
         in_order: bool,
@@ -50,7 +53,7 @@ class ParallelInterleaveOperator(UnaryOperator):
         self.coordinator = coordinator
         self.in_order = in_order
         opened_max = min(len(cycle.places), calls)
-        self.readers = Readers(source, datasets, coordinator, calls, opened_max, cycle.block_length)
+        self.readers = Readers(source, datasets, coordinator, ledger, calls, opened_max, cycle.block_length)
         self.readers.places = len(cycle.places)
         self._joined = Remainder()  # whole rounds in order
         self._pending = Pending()  # an exception behind elements that came first

@@ -12,6 +12,7 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.runtime.chunk import Chunk, Outcome
 from dataset.runtime.coordinator import Coordinator
+from dataset.runtime.ledger import Ledger
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
 
@@ -51,25 +52,27 @@ class Prefetch(UnaryNode):
             return source
         size = AUTOTUNE_BUFFER_SIZE if self.buffer_size == AUTOTUNE else self.buffer_size
         kind = PatientPrefetchOperator if self.patient else PrefetchOperator
-        return kind(source, self, size, build.coordinator)
+        return kind(source, self, size, build.coordinator, build.ledger)
 
 
 class PrefetchOperator(UnaryOperator):
     """A bounded queue of chunks and exceptions between a thread that pulls and the consumer.
 
-    The thread starts at the first pull. It never holds more than ``size`` elements, those it is working on included. It
-    asks for one at a time where user code makes them, which may block for long with others ready; else for as many as
-    take about a millisecond to make.
+    The thread starts at the first pull. It never holds more than ``size`` elements, those it is working on included,
+    and fewer where memory is short. It asks for one at a time where user code makes them, which may block for long with
+    others ready; else for as many as take about a millisecond to make.
 
     One lock guards all fields. ``_filled`` wakes the consumer: there is something to take, or there never will be.
-    ``_freed`` wakes the thread: there is room, or it must stop.
+    ``_freed`` wakes the thread: there is room, or it must stop. Nobody wakes it when memory gets free elsewhere: a
+    thread that was refused holds something, or it would not have been, and is woken when that is taken.
     """
 
-    def __init__(self, source: Operator, node: Prefetch, size: int, coordinator: Coordinator) -> None:
+    def __init__(self, source: Operator, node: Prefetch, size: int, coordinator: Coordinator, ledger: Ledger) -> None:
         super().__init__(source)
         self.node = node
         self.size = size
         self.coordinator = coordinator
+        self._account = ledger.account()
         self._takes_many = not holds_user_code(node.source)
         lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
         self._filled = threading.Condition(lock)
@@ -101,12 +104,14 @@ class PrefetchOperator(UnaryOperator):
 
     def _take(self, n: int) -> Chunk | None:
         taken = 1  # of an exception, which stands in the place of an element
+        counted_bytes = self._items.counted_bytes
         try:
             chunk = self._items.give(n)
             taken = chunk.length if chunk else 0
             return chunk
         finally:
             self._held -= taken
+            self._account.release(counted_bytes - self._items.counted_bytes)
             self._freed.notify()
 
     def _run(self) -> None:
@@ -122,14 +127,19 @@ class PrefetchOperator(UnaryOperator):
     def _reserve(self, wanted: int) -> int:
         """Wait for room, and take it: how many elements to make, 0 to stop."""
         with self._freed:
-            while not self._stopped and (self._paused or self._held >= self.size):
+            while not self._stopped and not (count := self._room(wanted)):
                 self._freed.wait()
             if self._stopped:
                 return 0
-            count = min(wanted, self.size - self._held)
             self._held += count
             self._working = True
             return count
+
+    def _room(self, wanted: int) -> int:
+        """For how many elements there is room, the memory of which is then reserved."""
+        if self._paused or self._held >= self.size:
+            return 0
+        return self._account.reserve(min(wanted, self.size - self._held))
 
     def _make(self, count: int) -> Outcome | None:
         try:
@@ -143,14 +153,16 @@ class PrefetchOperator(UnaryOperator):
         The thread keeps no reference to it: an exception refers to the frames of the consumer that it is raised in, and
         through them to the iterator, which would then never be dropped.
         """
+        made, nbytes = (item.length, item.nbytes) if isinstance(item, Chunk) else (0, 0)
         with self._filled:
             self._working = False
             self._held -= reserved
+            self._account.settle(reserved, made, nbytes)
             if item is None:
                 self._ended = True
             else:
-                self._held += item.length if isinstance(item, Chunk) else 1
-                self._items.put(item)
+                self._held += made or 1
+                self._items.put(item, nbytes)
             self._filled.notify_all()
             return self._ended
 
@@ -183,6 +195,7 @@ class PrefetchOperator(UnaryOperator):
         super().load_state_dict(state)
         self._items.load(state["held"], lambda: self.node.element_spec)
         self._held = len(self._items)
+        self._account.hold(self._items.counted_bytes)
 
     def close(self) -> None:
         if self.coordinator.forked:
@@ -191,6 +204,7 @@ class PrefetchOperator(UnaryOperator):
         if self._thread is not None and self._thread is not threading.current_thread():
             with self.coordinator.blocked():
                 self._thread.join()
+        self._account.close()
         super().close()
 
 
@@ -200,8 +214,8 @@ class PatientPrefetchOperator(PrefetchOperator):
     Until then it makes what it is asked for in the consumer's thread. It looks at the times ever more rarely.
     """
 
-    def __init__(self, source: Operator, node: Prefetch, size: int, coordinator: Coordinator) -> None:
-        super().__init__(source, node, size, coordinator)
+    def __init__(self, source: Operator, node: Prefetch, size: int, coordinator: Coordinator, ledger: Ledger) -> None:
+        super().__init__(source, node, size, coordinator, ledger)
         self._rest = 0  # pulls until it looks again
         self._next_rest = 1
         self._made_seconds = 0.0  # by the pull before

@@ -118,11 +118,12 @@ class Account:
         """For how many more elements there is room."""
         if not self._expected:
             return 1
-        held, ledger = self.held, self._ledger
+        expected, ledger = self._expected, self._ledger
+        held = self._bytes + self._begun * expected
         others = ledger.charged - self._charge
-        most = (ledger.budget - others) // 2 - self._spare * self._expected  # half is what equals the free rest
-        if held + self._expected <= most:
-            return (most - held) // self._expected
+        most = (ledger.budget - others) // 2 - self._spare * expected  # half of it, where it equals the free rest
+        if held + expected <= most:
+            return (most - held) // expected
         return 0 if held else 1
 
     def settle(self, begun: int, made: int, nbytes: int, input_nbytes: int = 0) -> None:

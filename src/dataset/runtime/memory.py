@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 
 from dataset.runtime.control_groups import GROUPS, OWN_GROUPS, group_readings
@@ -30,9 +31,9 @@ def default_budget() -> int:
     return available_memory() // 2
 
 
-def _group_memory(own: Path, root: Path) -> float:
+def _group_memory(own: Path, root: Path) -> int:
     """What the control group of this process and those around it leave."""
-    return min(group_readings("memory", _read_v2, _read_v1, own, root), default=float("inf"))
+    return min(group_readings("memory", _read_v2, _read_v1, own, root), default=sys.maxsize)
 
 
 def _read_v2(folder: Path) -> int:

@@ -21,6 +21,8 @@ from dataset.plan.node import Node
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.cores import usable_cores
+from dataset.runtime.ledger import UNBOUNDED, Ledger
+from dataset.runtime.memory import default_budget
 from dataset.runtime.rng import EpochLedger
 
 State: TypeAlias = dict[str, Any]
@@ -107,6 +109,12 @@ class Build:
     def _cores(self) -> int:
         """Counted once, although inner datasets may be opened by the thousand: it takes reading some files."""
         return usable_cores()
+
+    @lazy_property
+    def ledger(self) -> Ledger:
+        """Who holds how much of the memory budget, inner datasets included."""
+        settings = self.options.autotune
+        return Ledger(UNBOUNDED if settings.enabled is False else settings.ram_budget or default_budget)
 
     def keeps_order(self, deterministic: bool | None) -> bool:
         """Whether an op must keep the order that was given ``deterministic``; without it the options tell."""

@@ -25,8 +25,9 @@ from collections import deque
 from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
 from dataset.runtime.blocks import LARGE_BYTES, Block
-from dataset.runtime.chunk import Chunk, Outcome, Remainder
+from dataset.runtime.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.coordinator import Coordinator
+from dataset.runtime.ledger import Ledger
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.pace import LEASE, REMOTE_TASK_SECONDS, SIZE_MAX, TASK_SECONDS, Pace
 from dataset.runtime.tasks import Divisible, Task, Worker
@@ -50,6 +51,7 @@ class ParallelOperator(Operator):
     Args:
         inner: whose work it is. Its input is read by one thread at a time.
         coordinator: gives the workers.
+        ledger: says how much may be made ahead, and be worked on, for the memory that it takes.
         calls: how many tasks are worked on at once, at most.
         pace: says how large they are, and whether the consumer's thread should do the work itself.
         ordered: whether elements come out in the order of the input.
@@ -60,6 +62,7 @@ class ParallelOperator(Operator):
         self,
         inner: Divisible,
         coordinator: Coordinator,
+        ledger: Ledger,
         calls: int,
         pace: Pace,
         *,
@@ -68,6 +71,7 @@ class ParallelOperator(Operator):
     ) -> None:
         self.inner = inner
         self.coordinator = coordinator
+        self._account = ledger.account()
         self.calls = calls
         self.ordered = ordered
         self.counted = counted
@@ -77,6 +81,8 @@ class ParallelOperator(Operator):
         self._left = threading.Condition(self._lock)
         self._pace = pace
         self._hand = Remainder()  # what the consumer has taken out, and not yet asked for
+        self._hand_bytes = 0  # counted for it, until it has been asked for whole
+        self._is_refused = False  # the last worker has begun nothing, for want of memory
         self._lease = 0  # how often it may do the work itself before it looks at the pace
         self._demand = 1  # how many elements the consumer asks for at a time
         self._wanted = 0  # for how many it waits; 0 while it does not
@@ -108,6 +114,8 @@ class ParallelOperator(Operator):
             self.coordinator.check_usable()
         while True:
             with self._lock:
+                self._account.release(self._hand_bytes)
+                self._hand_bytes = 0
                 self._demand = max(n, self._demand * 7 // 8)  # a batch that is asked for in parts is still a batch
                 inline = self._pace.inline and not self._active
                 if self._is_enough(n) or (inline and self._ready):
@@ -118,17 +126,25 @@ class ParallelOperator(Operator):
 
     def _is_enough(self, n: int) -> bool:
         """Whether there is no use in waiting for more."""
-        return len(self._ready) >= n or self._ready.holds_failure or (self._ended and not self._in_flight)
+        ready = len(self._ready)
+        if ready >= n or self._ready.holds_failure or (self._ended and not self._in_flight):
+            return True
+        return self._is_refused and ready > 0 and not self._active  # taking these makes room for others
 
     def _take(self, n: int) -> Chunk | None:
         """Up to ``n`` elements; what is behind them in one piece waits in ``_hand``, out of the workers' reach."""
+        counted_bytes = self._ready.counted_bytes
         try:
             chunk = self._ready.give_joined(max(n, self._pace.size))
             if chunk is None:
                 return None
             self._hand = Remainder(chunk)
-            return self._hand.give(n)
+            given = self._hand.give(n)
+            if self._hand:
+                self._hand_bytes = counted_bytes - self._ready.counted_bytes
+            return given
         finally:
+            self._account.release(counted_bytes - self._ready.counted_bytes - self._hand_bytes)
             if 2 * len(self._ready) <= self._ahead():  # one that comes has something to do for a while
                 with contextlib.suppress(RuntimeError):  # who finds nothing to take will be told
                     self._call_worker()
@@ -220,7 +236,11 @@ class ParallelOperator(Operator):
             if task.block is not None:
                 outcomes = task.block.write_all(task.row, outcomes)
             seconds = time.perf_counter() - started
+            task.nbytes = sum(map(nbytes_of, outcomes))
+            input_nbytes = 0 if task.inputs is None else task.inputs.nbytes
+            task.inputs = None
             with self._lock:
+                self._account.settle(task.count, task.count, task.nbytes, input_nbytes)
                 self._pace.add(task.count, seconds, task.input_seconds, self._size_max())
                 self._finish(task, outcomes)
             del task, outcomes  # or an exception among them would be kept while the next task runs
@@ -229,7 +249,7 @@ class ParallelOperator(Operator):
         """The next task to do; None where the worker is not needed any more, and has left."""
         while True:
             with self._lock:
-                size = self._room()
+                size = self._reserve()
                 if not size:
                     self._leave()
                     return None
@@ -237,6 +257,9 @@ class ParallelOperator(Operator):
             task = self._fetch(size)
             with self._lock:
                 self._fetching = False
+                unused = size if task is None else size - task.count
+                if unused:
+                    self._account.settle(unused, 0, 0)
                 if task is None:
                     self._ended = True
                     self._leave()
@@ -245,12 +268,22 @@ class ParallelOperator(Operator):
                 if self.ordered:
                     self._tasks.append(task)
                 if task.outcomes is not None:
+                    task.nbytes = sum(map(nbytes_of, task.outcomes))
+                    self._account.settle(task.count, 0, task.nbytes)
                     self._finish(task, task.outcomes)
                     continue
                 if self._fills_blocks():
                     self._assign_rows(task)
                 self._call_worker()
                 return task
+
+    def _reserve(self) -> int:
+        """How many elements the next task may make, the memory of which is then reserved; 0 for no task now."""
+        size = self._room()
+        if size:
+            size = self._account.reserve(size)
+            self._is_refused = not size
+        return size
 
     def _fills_blocks(self) -> bool:
         return self._stacks and (self._block is not None or self._demand > 1)
@@ -277,12 +310,10 @@ class ParallelOperator(Operator):
     def _finish(self, task: Task, outcomes: list[Outcome]) -> None:
         """Put the outcomes of a task where the consumer finds them when those before have come."""
         task.outcomes = outcomes
+        self._waiting_bytes += task.nbytes
         if not self.ordered:
             self._accept(task)
-        elif self._tasks[0] is not task:
-            task.nbytes = sum(outcome.nbytes for outcome in outcomes if isinstance(outcome, Chunk))
-            self._waiting_bytes += task.nbytes
-        else:
+        elif self._tasks[0] is task:
             while self._tasks and self._tasks[0].outcomes is not None:
                 self._accept(self._tasks.popleft())
         if self._wanted and self._is_enough(self._wanted):
@@ -291,14 +322,18 @@ class ParallelOperator(Operator):
     def _accept(self, task: Task) -> None:
         self._in_flight -= task.count
         self._waiting_bytes -= task.nbytes
-        for outcome in self.inner.accept(task):
-            self._ready.put(outcome)
+        outcomes = list(self.inner.accept(task))
+        if not outcomes:
+            self._account.release(task.nbytes)
+        for left, outcome in zip(reversed(range(len(outcomes))), outcomes, strict=True):
+            self._ready.put(outcome, 0 if left else task.nbytes)  # all are counted until the last of them is taken
             if not self._knows_size and isinstance(outcome, Chunk):
                 self._knows_size = True
                 self._stacks = outcome.nbytes >= LARGE_BYTES * outcome.length
         # The frames of an exception hold the task. Through it one that waits would hold another, which has been raised,
         # and with that the iterator.
         task.outcomes = None
+        del outcomes
 
     def _leave(self) -> None:
         self._active -= 1
@@ -337,11 +372,12 @@ class ParallelOperator(Operator):
     def _put_back(self) -> None:
         rest = self._hand.rest()
         if rest is not None:
-            self._ready.put_first(rest)
-            self._hand = Remainder()
+            self._ready.put_first(rest, self._hand_bytes)
+            self._hand, self._hand_bytes = Remainder(), 0
 
     def load_state_dict(self, state: State) -> None:
         self.inner.load_state_dict(state)
+        self._account.hold(self._ready.counted_bytes)
 
     def close(self) -> None:
         if self.coordinator.forked:
@@ -353,6 +389,7 @@ class ParallelOperator(Operator):
             self._ready.clear()
             self._tasks.clear()
             self._hand = Remainder()
+            self._account.close()
         self.coordinator.unregister(self)
         self.inner.close()
 
@@ -383,7 +420,7 @@ def in_parallel(
         if in_processes
         else Pace(TASK_SECONDS * max(1, calls / CALLS_AT_EASE))
     )
-    return ParallelOperator(operator, build.coordinator, calls, pace, ordered=ordered, counted=counted)
+    return ParallelOperator(operator, build.coordinator, build.ledger, calls, pace, ordered=ordered, counted=counted)
 
 
 def parallel_detail(num_parallel_calls: int | None, deterministic: bool | None) -> str:
