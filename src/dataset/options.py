@@ -129,17 +129,23 @@ class AutotuneOptions(_Settings):
             numbers; the docstrings of the methods say which.
         cpu_budget: the most calls that an op whose parallelism is ``AUTOTUNE`` makes at once; None for as many as there
             are cores that this process may use.
+        ram_budget: the most bytes that the buffers of a pipeline hold, all of an iteration together: those of
+            ``prefetch``, parallel ``map``, ``batch`` and ``interleave``, elements that are being made included, and of
+            ``shuffle``, which holds what it was told to, so that less is left for the others. It bounds buffers whose
+            size is a number, too: they hold fewer elements then. One element of each may always be held, however large.
+            None, or 0, for half of the memory that the process's control group and the machine have available when an
+            iteration begins to work in the background. With ``enabled=False`` there is no bound.
     """
 
-    _types: ClassVar[dict[str, Any]] = {"enabled": bool, "cpu_budget": int}
+    _types: ClassVar[dict[str, Any]] = {"enabled": bool, "cpu_budget": int, "ram_budget": int}
     _refused: ClassVar[dict[str, str]] = {
-        "ram_budget": "buffers have the sizes that were given, and prefetch(AUTOTUNE) holds 2 elements",
         "autotune_algorithm": "there is one way of tuning; leave it out",
         "initial_parallelism": "leave it out, or give num_parallel_calls a number",
         "min_parallelism": "leave it out, or give num_parallel_calls a number",
     }
     enabled: bool | None
     cpu_budget: int | None
+    ram_budget: int | None
 
 
 class ThreadingOptions(_Settings):

@@ -418,8 +418,8 @@ class _Line:
             locked = held * (1 + queue - station.queueing / section.workers)
             total = section.wall_seconds + section.serial_seconds
             stretch = (total - section.cpu_seconds + free + locked) / total if total else 1.0
-            station.seconds = stretch * section.ratio * _own_seconds(
-                section.wall_seconds, section.serial_seconds, section.workers
+            station.seconds = (
+                stretch * section.ratio * _own_seconds(section.wall_seconds, section.serial_seconds, section.workers)
             )
             rate = section.ratio / period if period else 0.0
             station.computing, off = _toward(station.computing, rate * free, section.workers, off)
@@ -449,7 +449,10 @@ class _Crowd:
             awake = other.awake
             if other is station:  # with it, its fellows are awake
                 workers -= 1
-                computing, awake = computing / max(awake, computing / (workers + 1), 1e-9) * workers / (workers + 1), 1.0
+                computing, awake = (
+                    computing / max(awake, computing / (workers + 1), 1e-9) * workers / (workers + 1),
+                    1.0,
+                )
             computing *= _overlap(station, other)
             if computing > 0 and workers:
                 states = _combined(states, _states(computing, workers, awake))
@@ -483,9 +486,7 @@ def _states(computing: float, workers: int, awake: float) -> list[tuple[float, f
     return [*states, (1 - awake, 0.0)] if awake < 1 else states
 
 
-def _combined(
-    states: list[tuple[float, float]], others: list[tuple[float, float]]
-) -> list[tuple[float, float]]:
+def _combined(states: list[tuple[float, float]], others: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return [(share * more, count + extra) for share, count in states for more, extra in others]
 
 
@@ -502,4 +503,3 @@ def _wait_between(source: _Station, taker: _Station) -> float:
     variation = (making_spread + source.taking_spread) / 2 * events
     n = section.buffer * events / section.ratio
     return events * wait_seconds(source.taking / events, source.making / events, n, variation)
-

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dataset.autotune.model import Section, predict
 from dataset.autotune.windows import CONSUMER
+from dataset.runtime.ledger import UNBOUNDED
 from dataset.runtime.observation import Line, Observation
 from dataset.runtime.statistics import Bottleneck, OperatorStatistics, PipelineStatistics
 
@@ -98,6 +99,7 @@ class _Report:
         """All of it."""
         wait = self._wait_seconds()
         iteration = self.observation.iteration
+        assert iteration is not None  # it is open
         operators = tuple(self._operator(own) for own in self.owns.values())
         return PipelineStatistics(
             elements=self.elements,
@@ -106,9 +108,9 @@ class _Report:
             wait_seconds=wait,
             operators=operators,
             bottleneck=self._bottleneck(self.seconds - wait),
-            buffered_bytes=sum(operator.buffered_bytes for operator in operators),
-            ram_budget=None,
-            cpu_budget=1 if iteration is None else iteration.cores,
+            buffered_bytes=iteration.ledger.held,
+            ram_budget=None if iteration.ledger.budget == UNBOUNDED else iteration.ledger.budget,
+            cpu_budget=iteration.cores,
         )
 
     def _wait_seconds(self) -> float:

@@ -61,11 +61,12 @@ class PrefetchOperator(UnaryOperator, Stage):
     """A bounded queue of chunks and exceptions between a thread that pulls and the consumer.
 
     The thread starts at the first pull. It never makes more than its knob says may be held, those it is working on
-    included. It asks for one at a time where user code makes them, which may block for long with others ready; else for
-    as many as take about a millisecond to make.
+    included, and fewer where memory is short. It asks for one at a time where user code makes them, which may block for
+    long with others ready; else for as many as take about a millisecond to make.
 
     One lock guards all fields. ``_filled`` wakes the consumer: there is something to take, or there never will be.
-    ``_freed`` wakes the thread: there is room, or it must stop.
+    ``_freed`` wakes the thread: there is room, or it must stop. Nobody wakes it when memory gets free elsewhere: a
+    thread that was refused holds something, or it would not have been, and is woken when that is taken.
     """
 
     relays: ClassVar[bool] = True
@@ -76,6 +77,7 @@ class PrefetchOperator(UnaryOperator, Stage):
         self.knob = size
         self.counters = build.counters
         self.coordinator = build.coordinator
+        self._account = build.ledger.account()
         self._pulse = build.pulse
         self._takes_many = not holds_user_code(node.source)
         lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
@@ -115,6 +117,7 @@ class PrefetchOperator(UnaryOperator, Stage):
 
     def _take(self, n: int) -> Chunk | None:
         taken = 1  # of an exception, which stands in the place of an element
+        counted_bytes = self._items.counted_bytes
         try:
             chunk = self._items.give(n)
             taken = chunk.length if chunk else 0
@@ -123,6 +126,7 @@ class PrefetchOperator(UnaryOperator, Stage):
             self._held -= taken
             self.counters.taken += taken
             self.counters.least_ready = min(self.counters.least_ready, self._held - self._reserved)
+            self._account.release(counted_bytes - self._items.counted_bytes)
             self._freed.notify()
 
     def _run(self) -> None:
@@ -132,8 +136,7 @@ class PrefetchOperator(UnaryOperator, Stage):
             started = time.perf_counter()
             item = self._make(count)
             ended_at = time.perf_counter()
-            self._count(item, ended_at - started, clock)
-            ended = self._deliver(item)
+            ended = self._deliver(item, ended_at - started, clock)
             del item  # see _deliver
             if ended:
                 return
@@ -142,29 +145,29 @@ class PrefetchOperator(UnaryOperator, Stage):
             if ended_at >= self._pulse.due:
                 self._pulse.beat(ended_at)
 
-    def _count(self, item: Outcome | None, seconds: float, clock: CpuClock) -> None:
-        count, nbytes = (item.length, item.nbytes) if isinstance(item, Chunk) else (1, 0)
-        if item is not None:
-            self.counters.inputs += count
-            self.counters.add_task(count, nbytes, seconds, clock.end(seconds), 0.0)
-
     def _reserve(self, wanted: int) -> int:
         """Wait for room, and take it: how many elements to make, 0 to stop."""
         with self._freed:
-            if self._paused or self._held >= self.knob.value:
-                self._rest()
-            if self._stopped:
-                return 0
-            self._reserved = min(wanted, self.knob.value - self._held)
-            self._held += self._reserved
-            return self._reserved
+            count = self._room(wanted) or self._rest(wanted)
+            self._reserved = count
+            self._held += count
+            return count
 
-    def _rest(self) -> None:
-        """Until there is room."""
+    def _rest(self, wanted: int) -> int:
+        """Wait for room, and take it; 0 to stop."""
         started = time.perf_counter()
-        while not self._stopped and (self._paused or self._held >= self.knob.value):
+        while not self._stopped and not (count := self._room(wanted)):
             self._freed.wait()
         self.counters.rest_seconds += time.perf_counter() - started
+        return 0 if self._stopped else count
+
+    def _room(self, wanted: int) -> int:
+        """For how many elements there is room, the memory of which is then reserved."""
+        if self._paused or self._held >= self.knob.value:
+            return 0
+        count = self._account.reserve(min(wanted, self.knob.value - self._held))
+        self.counters.refusals += not count
+        return count
 
     def _make(self, count: int) -> Outcome | None:
         try:
@@ -172,20 +175,26 @@ class PrefetchOperator(UnaryOperator, Stage):
         except BaseException as error:  # noqa: BLE001  # raised by pull, in the consumer's thread
             return error
 
-    def _deliver(self, item: Outcome | None) -> bool:
+    def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock) -> bool:
         """Put what was made into the queue; True if it was the end.
 
         The thread keeps no reference to it: an exception refers to the frames of the consumer that it is raised in, and
         through them to the iterator, which would then never be dropped.
         """
+        made, nbytes = (item.length, item.nbytes) if isinstance(item, Chunk) else (0, 0)
+        cpu_seconds = clock.end(seconds)
         with self._filled:
             self._held -= self._reserved
+            self._account.settle(self._reserved, made, nbytes)
             self._reserved = 0
             if item is None:
                 self._ended = True
             else:
-                self._held += item.length if isinstance(item, Chunk) else 1
-                self._items.put(item)
+                count = made or 1
+                self._held += count
+                self._items.put(item, nbytes)
+                self.counters.inputs += count
+                self.counters.add_task(count, nbytes, seconds, cpu_seconds, 0.0)
             self._filled.notify_all()
             return self._ended
 
@@ -203,7 +212,7 @@ class PrefetchOperator(UnaryOperator, Stage):
     def buffered(self) -> tuple[int, int]:
         """How many elements are held, that in the making included, and the bytes of the others."""
         with self._filled:
-            return self._held, self._items.nbytes
+            return self._held, self._items.counted_bytes
 
     def state_dict(self) -> State:
         """Waits for the element in the making, then saves what is held by value."""
@@ -223,6 +232,7 @@ class PrefetchOperator(UnaryOperator, Stage):
         super().load_state_dict(state)
         self._items.load(state["held"], lambda: self.node.element_spec)
         self._held = len(self._items)
+        self._account.hold(self._items.counted_bytes)
 
     def close(self) -> None:
         if self.coordinator.forked:
@@ -231,6 +241,7 @@ class PrefetchOperator(UnaryOperator, Stage):
         if self._thread is not None and self._thread is not threading.current_thread():
             with self.coordinator.blocked():
                 self._thread.join()
+        self._account.close()
         super().close()
 
 

@@ -93,6 +93,7 @@ class ShuffleOperator(UnaryOperator):
         self._ahead = Remainder()  # shuffled, and not asked for yet
         self._pending = Pending()  # an exception behind elements that came first
         self._step = 1  # elements to shuffle at once, at least
+        self._account = build.ledger.account()  # it counts, and is never refused
 
     @property
     def input_ended(self) -> bool:
@@ -116,7 +117,13 @@ class ShuffleOperator(UnaryOperator):
             chunk = self._exchange(n)
             if chunk is not None:
                 return chunk
-        return None if self._rest is None else self._rest.give(n)
+        return self._give_rest(n)
+
+    def _give_rest(self, n: int) -> Chunk | None:
+        chunk = None if self._rest is None else self._rest.give(n)
+        if not self._rest:
+            self._account.release_all()
+        return chunk
 
     def _fill(self) -> None:
         """Fill the buffer. An exception leaves what has been read; filling goes on from there."""
@@ -128,6 +135,7 @@ class ShuffleOperator(UnaryOperator):
                 return
             self._check_structure(chunk)
             self._filling.append(chunk)
+            self._account.hold(chunk.nbytes)
             have += chunk.length
         self._start_giving(Chunk.concatenate(self._filling))
         self._filling = []
@@ -160,7 +168,10 @@ class ShuffleOperator(UnaryOperator):
         slots = self._draw(new.length)
         written = np.concatenate([[self._hole], slots])
         self._hole = int(slots[-1])
-        return self._buffer.exchange(new, written)
+        given = self._buffer.exchange(new, written)
+        if self._buffer.is_uneven:
+            self._account.hold(new.nbytes - given.nbytes)
+        return given
 
     def _draw(self, count: int) -> npt.NDArray[np.int64]:
         return (self.stream.random(count) * self.size).astype(np.int64)
@@ -197,6 +208,7 @@ class ShuffleOperator(UnaryOperator):
         self.stream.seek(int(state["drawn"]))
         self._hole = int(state["hole"])
         held = load_chunk(state["held"], lambda: self.node.source.element_spec)
+        self._account.hold(0 if held is None else held.nbytes)
         self._ahead = Remainder(load_chunk(state["ahead"], lambda: self.node.source.element_spec))
         self._pending.load(state["pending"], lambda: self.node.source.element_spec)
         stage = state["stage"]
@@ -209,6 +221,10 @@ class ShuffleOperator(UnaryOperator):
         else:
             raise StateError(f"shuffle: the saved buffer does not fit a buffer of {self.size} elements")
 
+    def close(self) -> None:
+        self._account.close()
+        super().close()
+
 
 class _Buffer:
     """Elements by slot. Owns its arrays; a column of values without a common shape is an array of objects."""
@@ -220,6 +236,11 @@ class _Buffer:
         self.columns = [
             object_column(column) if isinstance(column, list) else column.copy() for column in elements.columns()
         ]
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether elements may have different sizes."""
+        return any(self.are_lists)
 
     def _chunk(self, columns: list[Array]) -> Chunk:
         given = [c.tolist() if listed else c for c, listed in zip(columns, self.are_lists, strict=True)]

@@ -97,7 +97,10 @@ class Chunk:
     @property
     def nbytes(self) -> int:
         """Bytes held by the components, as far as they tell."""
-        return sum(_column_bytes(column) for column in self.columns())
+        if self._columns is None:
+            assert self._rows is not None
+            return sum(map(_column_bytes, self.structure.columns(self._rows)))  # not packed for that
+        return sum(map(_column_bytes, self._columns))
 
     @staticmethod
     def concatenate(chunks: Sequence[Chunk]) -> Chunk:
@@ -117,6 +120,11 @@ class Chunk:
 
 Outcome: TypeAlias = Chunk | BaseException
 """Elements, or an exception in the place of one."""
+
+
+def nbytes_of(outcome: Outcome) -> int:
+    """Bytes held by elements, as far as they tell; none by an exception."""
+    return outcome.nbytes if isinstance(outcome, Chunk) else 0
 
 
 class Remainder:
@@ -235,7 +243,25 @@ def read_only_component(value: Any) -> Any:
     return value.read_only() if isinstance(value, RaggedTensor | SparseTensor) else value
 
 
-def _column_bytes(column: Column) -> int:
+def _column_bytes(column: Sequence[Any] | Array) -> int:
     if is_packed(column) or (isinstance(column, np.ndarray) and column.dtype != object):
         return column.nbytes
-    return sum(len(value) if isinstance(value, bytes) else getattr(value, "nbytes", 8) for value in column)
+    values = column.ravel().tolist() if isinstance(column, np.ndarray) else column
+    kinds = set(map(type, values))
+    if kinds == {bytes}:
+        return sum(map(len, values))
+    first = values[0] if len(kinds) == 1 else None
+    if isinstance(first, np.number | np.bool_):
+        return first.nbytes * len(values)
+    return sum(map(_value_bytes, values))
+
+
+def _value_bytes(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return _column_bytes(value) if value.dtype == object else value.nbytes
+    if isinstance(value, bytes):
+        return len(value)
+    try:
+        return int(getattr(value, "nbytes", 8))
+    except Exception:  # noqa: BLE001  # an object of the user's own, which means something else by it
+        return 8

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
-from collections.abc import Callable
 from pathlib import Path
 
-_CGROUPS = Path("/sys/fs/cgroup")
-_OWN_CGROUP = Path("/proc/self/cgroup")
+from dataset.runtime.control_groups import GROUPS, OWN_GROUPS, group_readings
 
 
 def usable_cores() -> int:
@@ -20,33 +17,13 @@ def usable_cores() -> int:
     """
     has_affinity = hasattr(os, "sched_getaffinity")  # not on macOS and Windows
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    quota = _cgroup_quota(_OWN_CGROUP, _CGROUPS)
+    quota = _cgroup_quota(OWN_GROUPS, GROUPS)
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))
 
 
 def _cgroup_quota(own: Path, root: Path) -> float | None:
     """The smallest quota, in cores, of the control group of this process and those around it; None for none."""
-    quotas: list[float] = []
-    with contextlib.suppress(OSError):  # no control groups, or no Linux
-        for line in own.read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if not controllers:
-                quotas += _quotas(root, path, _read_v2)
-            elif "cpu" in controllers.split(","):
-                quotas += _quotas(root / "cpu", path, _read_v1)
-    return min(quotas, default=None)
-
-
-def _quotas(root: Path, path: str, read: Callable[[Path], float]) -> list[float]:
-    """What the group at ``path`` and each one around it say. In a container the path may lie outside of the mount."""
-    group = root / path.lstrip("/")
-    found = []
-    for folder in (group, *group.parents):
-        with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
-            found.append(read(folder))
-        if folder == root:
-            break
-    return found
+    return min(group_readings("cpu", _read_v2, _read_v1, own, root), default=None)
 
 
 def _read_v2(folder: Path) -> float:

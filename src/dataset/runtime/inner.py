@@ -16,7 +16,7 @@ from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.structure import Structure
 from dataset.runtime.calls import arguments, raise_placed
-from dataset.runtime.chunk import Chunk, Outcome
+from dataset.runtime.chunk import Chunk, Outcome, nbytes_of
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.state import (
     SpecGetter,
@@ -34,24 +34,29 @@ class ReadAhead:
     """What was read from an inner dataset before its turn came: elements, and exceptions in the places of elements.
 
     Unlike Pending it keeps no count, so that one thread may put while another one takes, without a lock.
+
+    Attributes:
+        bytes_given: of all that has left, as far as it was said when it was put here. A chunk that is handed out in
+            pieces has left with the last of them.
     """
 
-    __slots__ = ("_given", "_items")
+    __slots__ = ("_given", "_items", "bytes_given")
 
     def __init__(self) -> None:
-        self._items: deque[Outcome] = deque()
+        self._items: deque[tuple[Outcome, int]] = deque()  # with their counted bytes
         self._given = 0  # elements of the first chunk
+        self.bytes_given = 0
 
     def __bool__(self) -> bool:
         return bool(self._items)
 
-    def put(self, item: Outcome) -> None:
-        """Add an item behind all others."""
-        self._items.append(item)
+    def put(self, item: Outcome, nbytes: int = 0) -> None:
+        """Add an item behind all others; ``nbytes`` of it count."""
+        self._items.append((item, nbytes))
 
     def next_chunk(self) -> Chunk | None:
         """The chunk that the next element is in; None where an exception is next, or nothing."""
-        first = self._items[0] if self._items else None
+        first = self._items[0][0] if self._items else None
         return first if isinstance(first, Chunk) else None
 
     def waiting(self) -> int:
@@ -68,14 +73,15 @@ class ReadAhead:
         start, stop = self._given, min(self._given + n, first.length)
         self._given = stop
         if stop == first.length:
-            self._items.popleft()
+            self.bytes_given += self._items.popleft()[1]
             self._given = 0
         return first.slice(start, stop)
 
     def _fail_if_next(self) -> None:
         if not self._items:
             return
-        error = self._items.popleft()
+        error, nbytes = self._items.popleft()
+        self.bytes_given += nbytes
         assert isinstance(error, BaseException)  # asked before
         try:
             raise error
@@ -84,18 +90,24 @@ class ReadAhead:
 
     def save(self) -> list[Any]:
         """All of it as plain data."""
-        items = list(self._items)
+        items = [item for item, _ in self._items]
         if self._given and isinstance(items[0], Chunk):
             items[0] = items[0].slice(self._given, items[0].length)
         return save_pending(items)
 
     def load(self, data: Any, spec: SpecGetter) -> None:
         """Put what was saved behind what is here; ``spec`` as for load_chunk."""
-        self._items.extend(load_pending(data, spec))
+        for item in load_pending(data, spec):
+            self.put(item, nbytes_of(item))
+
+    @property
+    def counted_bytes(self) -> int:
+        """Of what is held, while nobody else puts or takes."""
+        return sum(nbytes for _, nbytes in self._items)
 
     def __len__(self) -> int:
         """How many elements there are, each exception counting as one."""
-        return sum(item.length if isinstance(item, Chunk) else 1 for item in self._items) - self._given
+        return sum(item.length if isinstance(item, Chunk) else 1 for item, _ in self._items) - self._given
 
 
 class Inner:

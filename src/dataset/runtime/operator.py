@@ -20,6 +20,8 @@ from dataset.plan.node import Node
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.cores import usable_cores
+from dataset.runtime.ledger import UNBOUNDED, Ledger
+from dataset.runtime.memory import default_budget
 from dataset.runtime.observation import Line, Observation
 from dataset.runtime.pulse import Pulse
 from dataset.runtime.rng import EpochLedger
@@ -95,6 +97,12 @@ class Iteration:
         """That AUTOTUNE may keep busy. Counted once: it takes reading some files."""
         return self.options.autotune.cpu_budget or usable_cores()
 
+    @lazy_property
+    def ledger(self) -> Ledger:
+        """Who holds how much of the memory budget."""
+        settings = self.options.autotune
+        return Ledger(UNBOUNDED if settings.enabled is False else settings.ram_budget or default_budget)
+
 
 class Build:
     """Opens the operators of one iteration. Each op is lowered with a Build of its own, which knows the op's line.
@@ -169,6 +177,11 @@ class Build:
         if self._line.knob is None:  # else it is opened anew, and goes on with what was set
             self._line.knob = knob
         return self._line.knob
+
+    @property
+    def ledger(self) -> Ledger:
+        """Who holds how much of the memory budget."""
+        return self._iteration.ledger
 
     def keeps_order(self, deterministic: bool | None) -> bool:
         """Whether an op must keep the order that was given ``deterministic``; without it the options tell."""

@@ -25,7 +25,7 @@ from collections import deque
 from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
 from dataset.runtime.blocks import LARGE_BYTES, Block
-from dataset.runtime.chunk import Chunk, Outcome, Remainder
+from dataset.runtime.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.pace import LEASE, REMOTE_TASK_SECONDS, SIZE_MAX, Pace
 from dataset.runtime.stages import CpuClock, Knob, Stage
@@ -67,6 +67,7 @@ class ParallelOperator(Operator, Stage):
     ) -> None:
         self.inner = inner
         self.coordinator = build.coordinator
+        self._account = build.ledger.account()
         self.counters = build.counters
         self.knob = calls
         self.in_processes = in_processes
@@ -79,6 +80,8 @@ class ParallelOperator(Operator, Stage):
         self._left = threading.Condition(self._lock)
         self._pace = pace
         self._hand = Remainder()  # what the consumer has taken out, and not yet asked for
+        self._hand_bytes = 0  # counted for it, until it has been asked for whole
+        self._is_refused = False  # the last worker has begun nothing, for want of memory
         self._lease = 0  # how often it may do the work itself before it looks at the pace
         self._demand = 1  # how many elements the consumer asks for at a time
         self._wanted = 0  # for how many it waits; 0 while it does not
@@ -110,6 +113,8 @@ class ParallelOperator(Operator, Stage):
             self.coordinator.check_usable()
         while True:
             with self._lock:
+                self._account.release(self._hand_bytes)
+                self._hand_bytes = 0
                 self._demand = max(n, self._demand * 7 // 8)  # a batch that is asked for in parts is still a batch
                 inline = self._pace.inline and not self._active
                 if self._is_enough(n) or (inline and self._ready):
@@ -120,10 +125,14 @@ class ParallelOperator(Operator, Stage):
 
     def _is_enough(self, n: int) -> bool:
         """Whether there is no use in waiting for more."""
-        return len(self._ready) >= n or self._ready.holds_failure or (self._ended and not self._in_flight)
+        ready = len(self._ready)
+        if ready >= n or self._ready.holds_failure or (self._ended and not self._in_flight):
+            return True
+        return self._is_refused and ready > 0 and not self._active  # taking these makes room for others
 
     def _take(self, n: int) -> Chunk | None:
         """Up to ``n`` elements; what is behind them in one piece waits in ``_hand``, out of the workers' reach."""
+        counted_bytes = self._ready.counted_bytes
         try:
             chunk = self._ready.give_joined(max(n, self._pace.size))
             if chunk is None:
@@ -131,8 +140,12 @@ class ParallelOperator(Operator, Stage):
             self._hand = Remainder(chunk)
             self.counters.taken += chunk.length
             self.counters.least_ready = min(self.counters.least_ready, len(self._ready))
-            return self._hand.give(n)
+            given = self._hand.give(n)
+            if self._hand:
+                self._hand_bytes = counted_bytes - self._ready.counted_bytes
+            return given
         finally:
+            self._account.release(counted_bytes - self._ready.counted_bytes - self._hand_bytes)
             if 2 * len(self._ready) <= self._ahead():  # one that comes has something to do for a while
                 with contextlib.suppress(RuntimeError):  # who finds nothing to take will be told
                     self._call_worker()
@@ -241,11 +254,15 @@ class ParallelOperator(Operator, Stage):
             seconds = ended - started
             # What a process computes is not seen here. It is taken to compute all the time.
             cpu_seconds = seconds if self.in_processes else clock.end(seconds)
+            task.nbytes = sum(map(nbytes_of, outcomes))
+            input_nbytes = 0 if task.inputs is None else task.inputs.nbytes
+            task.inputs = None
             with self._lock:
+                self._account.settle(task.count, task.count, task.nbytes, input_nbytes)
                 if not self.in_processes:
                     self._pace.calls = self.knob.value
                 self._pace.add(task.count, seconds, task.input_seconds, self._size_max())
-                self.counters.add_task(task.count, 0, seconds, cpu_seconds, task.input_seconds)
+                self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds)
                 self._finish(task, outcomes)
             del task, outcomes  # or an exception among them would be kept while the next task runs
             if ended >= self._pulse.due:
@@ -255,7 +272,7 @@ class ParallelOperator(Operator, Stage):
         """The next task to do; None where the worker is not needed any more, and has left."""
         while True:
             with self._lock:
-                size = self._room()
+                size = self._reserve()
                 if not size:
                     self._leave()
                     return None
@@ -263,6 +280,9 @@ class ParallelOperator(Operator, Stage):
             task = self._fetch(size)
             with self._lock:
                 self._fetching = False
+                unused = size if task is None else size - task.count
+                if unused:
+                    self._account.settle(unused, 0, 0)
                 if task is None:
                     self._ended = True
                     self._leave()
@@ -272,12 +292,23 @@ class ParallelOperator(Operator, Stage):
                 if self.ordered:
                     self._tasks.append(task)
                 if task.outcomes is not None:
+                    task.nbytes = sum(map(nbytes_of, task.outcomes))
+                    self._account.settle(task.count, 0, task.nbytes)
                     self._finish(task, task.outcomes)
                     continue
                 if self._fills_blocks():
                     self._assign_rows(task)
                 self._call_worker()
                 return task
+
+    def _reserve(self) -> int:
+        """How many elements the next task may make, the memory of which is then reserved; 0 for no task now."""
+        size = self._room()
+        if size:
+            size = self._account.reserve(size)
+            self._is_refused = not size
+            self.counters.refusals += not size
+        return size
 
     def _fills_blocks(self) -> bool:
         return self._stacks and (self._block is not None or self._demand > 1)
@@ -304,12 +335,10 @@ class ParallelOperator(Operator, Stage):
     def _finish(self, task: Task, outcomes: list[Outcome]) -> None:
         """Put the outcomes of a task where the consumer finds them when those before have come."""
         task.outcomes = outcomes
+        self._waiting_bytes += task.nbytes
         if not self.ordered:
             self._accept(task)
-        elif self._tasks[0] is not task:
-            task.nbytes = sum(outcome.nbytes for outcome in outcomes if isinstance(outcome, Chunk))
-            self._waiting_bytes += task.nbytes
-        else:
+        elif self._tasks[0] is task:
             while self._tasks and self._tasks[0].outcomes is not None:
                 self._accept(self._tasks.popleft())
         if self._wanted and self._is_enough(self._wanted):
@@ -318,14 +347,18 @@ class ParallelOperator(Operator, Stage):
     def _accept(self, task: Task) -> None:
         self._in_flight -= task.count
         self._waiting_bytes -= task.nbytes
-        for outcome in self.inner.accept(task):
-            self._ready.put(outcome)
+        outcomes = list(self.inner.accept(task))
+        if not outcomes:
+            self._account.release(task.nbytes)
+        for left, outcome in zip(reversed(range(len(outcomes))), outcomes, strict=True):
+            self._ready.put(outcome, 0 if left else task.nbytes)  # all are counted until the last of them is taken
             if not self._knows_size and isinstance(outcome, Chunk):
                 self._knows_size = True
                 self._stacks = outcome.nbytes >= LARGE_BYTES * outcome.length
         # The frames of an exception hold the task. Through it one that waits would hold another, which has been raised,
         # and with that the iterator.
         task.outcomes = None
+        del outcomes
 
     def _leave(self) -> None:
         self._active -= 1
@@ -374,11 +407,12 @@ class ParallelOperator(Operator, Stage):
     def _put_back(self) -> None:
         rest = self._hand.rest()
         if rest is not None:
-            self._ready.put_first(rest)
-            self._hand = Remainder()
+            self._ready.put_first(rest, self._hand_bytes)
+            self._hand, self._hand_bytes = Remainder(), 0
 
     def load_state_dict(self, state: State) -> None:
         self.inner.load_state_dict(state)
+        self._account.hold(self._ready.counted_bytes)
 
     def close(self) -> None:
         if self.coordinator.forked:
@@ -390,6 +424,7 @@ class ParallelOperator(Operator, Stage):
             self._ready.clear()
             self._tasks.clear()
             self._hand = Remainder()
+            self._account.close()
         self.coordinator.unregister(self)
         self.inner.close()
 

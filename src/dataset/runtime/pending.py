@@ -11,18 +11,25 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dataset.plan.structure import Structure
-from dataset.runtime.chunk import Chunk, Outcome, Remainder
+from dataset.runtime.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.state import SpecGetter, load_pending, save_pending
 
 
 class Pending:
-    """A queue of chunks and exceptions. Its length is in elements; an exception counts as one."""
+    """A queue of chunks and exceptions. Its length is in elements; an exception counts as one.
 
-    __slots__ = ("_failures", "_front", "_items", "_length")
+    Attributes:
+        counted_bytes: of what is held, as far as it was said when it was put here. A chunk that is handed out in pieces
+            is held until the last of them.
+    """
+
+    __slots__ = ("_failures", "_front", "_front_bytes", "_items", "_length", "counted_bytes")
 
     def __init__(self) -> None:
+        self.counted_bytes = 0
         self._front = Remainder()
-        self._items: deque[Outcome] = deque()
+        self._front_bytes = 0
+        self._items: deque[tuple[Outcome, int]] = deque()  # with their counted bytes
         self._length = 0
         self._failures = 0
 
@@ -34,18 +41,20 @@ class Pending:
         """Whether there is an exception somewhere."""
         return self._failures > 0
 
-    def put(self, item: Outcome) -> None:
-        """Add an item behind all others."""
-        self._items.append(item)
+    def put(self, item: Outcome, nbytes: int = 0) -> None:
+        """Add an item behind all others; ``nbytes`` of it count."""
+        self._items.append((item, nbytes))
+        self.counted_bytes += nbytes
         self._count(item, 1)
 
-    def put_first(self, item: Outcome) -> None:
+    def put_first(self, item: Outcome, nbytes: int = 0) -> None:
         """Add an item before all others."""
         rest = self._front.rest()
         if rest is not None:
-            self._items.appendleft(rest)
+            self._items.appendleft((rest, self._front_bytes))
             self._front = Remainder()
-        self._items.appendleft(item)
+        self._items.appendleft((item, nbytes))
+        self.counted_bytes += nbytes
         self._count(item, 1)
 
     def _count(self, item: Outcome, sign: int) -> None:
@@ -60,17 +69,20 @@ class Pending:
         if not self._front:
             if not self._items:
                 return None
-            item = self._items.popleft()
+            item, nbytes = self._items.popleft()
             if isinstance(item, BaseException):
+                self.counted_bytes -= nbytes
                 self._count(item, -1)
                 try:
                     raise item
                 finally:
                     del item  # see runtime/operator.py on exceptions that are kept
-            self._front = Remainder(item)
+            self._front, self._front_bytes = Remainder(item), nbytes
         chunk = self._front.give(n)
         assert chunk is not None  # it is not empty
         self._length -= chunk.length
+        if not self._front:
+            self.counted_bytes -= self._front_bytes
         return chunk
 
     def give_joined(self, n: int) -> Chunk | None:
@@ -88,12 +100,12 @@ class Pending:
 
     def _continues(self, structure: Structure) -> bool:
         """Whether a chunk of this structure is next; the front one has been given whole."""
-        item = self._items[0] if self._items else None
+        item = self._items[0][0] if self._items else None
         return isinstance(item, Chunk) and (item.structure is structure or item.structure == structure)
 
     def give_chunk(self) -> Chunk | None:
         """The first item, if it is a chunk of which nothing has been given."""
-        if self._items and isinstance(self._items[0], Chunk) and not self._front:
+        if self._items and isinstance(self._items[0][0], Chunk) and not self._front:
             return self.give(1 << 62)
         return None
 
@@ -124,7 +136,7 @@ class Pending:
         """Forget everything."""
         self._front = Remainder()
         self._items.clear()
-        self._length = self._failures = 0
+        self._length = self._failures = self.counted_bytes = 0
 
     @property
     def nbytes(self) -> int:
@@ -133,15 +145,17 @@ class Pending:
 
     def _all(self) -> list[Outcome]:
         rest = self._front.rest()
-        return [*self._items] if rest is None else [rest, *self._items]
+        items = [item for item, _ in self._items]
+        return items if rest is None else [rest, *items]
 
     def save(self) -> list[Any]:
         """The queue as plain data."""
         return save_pending(self._all())
 
     def load(self, data: Any, spec: SpecGetter) -> None:
-        """Put a saved queue behind what is here; ``spec`` as for load_chunk."""
-        self.extend(load_pending(data, spec))
+        """Put a saved queue behind what is here; ``spec`` as for load_chunk. All its bytes count."""
+        for item in load_pending(data, spec):
+            self.put(item, nbytes_of(item))
 
     def extend(self, items: Iterable[Outcome]) -> None:
         """Add several items."""

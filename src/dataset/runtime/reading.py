@@ -21,6 +21,7 @@ from dataset.errors import ClosedError
 from dataset.plan.node import holds_user_code
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.inner import Inner, InnerDatasets
+from dataset.runtime.ledger import Account
 from dataset.runtime.operator import Build, Operator
 from dataset.runtime.stages import CpuClock, Knob
 
@@ -92,26 +93,36 @@ class Reader:
         limit = min(max(blocks, 2 * self._run, AHEAD_ELEMENTS_MIN), max(blocks, AHEAD_ELEMENTS_MAX))
         self._limit = min(limit, max(1, AHEAD_BYTES // self.element_bytes))
 
-    def read(self, datasets: InnerDatasets, seconds: float) -> bool:
+    def wanted(self) -> int:
+        """How many elements to read next."""
+        return min(self._run, self.room())
+
+    def read(self, datasets: InnerDatasets, count: int, account: Account, seconds: float) -> bool:
         """Read a run of elements; False where the dataset failed, or has ended, and is closed then.
 
         Args:
             datasets: reads.
+            count: how many, at most; they have been reserved.
+            account: of the memory.
             seconds: that a run may take.
         """
         started = time.perf_counter()
         try:
-            chunk = datasets.read(self.inner, min(self._run, self.room()))
+            chunk = datasets.read(self.inner, count)
             if chunk is None:
                 self.inner.close()
+                account.settle(count, 0, 0)
                 return False
         except BaseException as error:  # noqa: BLE001  # raised in the consumer's thread, at its place
+            account.settle(count, 0, 0)
             self._read += 1
             self.inner.ahead.put(error)
             return False
         self._measure(chunk, (time.perf_counter() - started) / seconds)
         self._read += chunk.length
-        self.inner.ahead.put(chunk)  # from here on the consumer sees it
+        nbytes = chunk.nbytes
+        account.settle(count, chunk.length, nbytes)
+        self.inner.ahead.put(chunk, nbytes)  # from here on the consumer sees it
         return True
 
     def _measure(self, chunk: Chunk, share: float) -> None:
@@ -163,6 +174,9 @@ class Readers:
         self._source = source
         self._datasets = datasets
         self._coordinator = build.coordinator
+        self._account = build.ledger.account(
+            spare=1
+        )  # for the dataset that the consumer waits for, whatever others hold
         self._counters = build.counters
         self._pulse = build.pulse
         self._calls = calls
@@ -178,6 +192,7 @@ class Readers:
         self._opening = False  # a worker is inside the source or the function
         self._awaited: frozenset[Reader] = frozenset()  # those that the consumer waits for
         self._awaits_input = False
+        self._is_refused = False  # the first in line was not read from, for want of memory
         self._told = True  # nothing is awaited, or it has come
         self._started = False
         self._paused = False
@@ -212,12 +227,21 @@ class Readers:
         chunk = ahead.next_chunk()
         fits = chunk is not None and self._datasets.fits(chunk)
         try:
-            taken = reader.take(min(n, ahead.waiting()) if fits else 1)
+            taken = self._take(reader, min(n, ahead.waiting()) if fits else 1)
         finally:
             self._line_up(reader)
         if taken is not None:
             self._datasets.check(taken)
         return taken
+
+    def _take(self, reader: Reader, n: int) -> Chunk | None:
+        ahead = reader.inner.ahead
+        bytes_given = ahead.bytes_given
+        try:
+            return reader.take(n)
+        finally:
+            self._account.release(ahead.bytes_given - bytes_given)
+            self._is_refused = False
 
     def waiting(self, reader: Reader) -> int:
         """How many elements of the right structure can be had in one piece."""
@@ -226,7 +250,7 @@ class Readers:
 
     def take_waiting(self, readers: list[Reader], n: int) -> list[Chunk]:
         """``n`` elements of each of them, which are known to be waiting."""
-        taken = [chunk for reader in readers if (chunk := reader.take(n)) is not None]
+        taken = [chunk for reader in readers if (chunk := self._take(reader, n)) is not None]
         for reader in readers:
             self._line_up(reader)
         return taken
@@ -240,7 +264,7 @@ class Readers:
         """Say that the next ``wait`` is for elements of one of these, or also for another input to be opened."""
         self._awaited = frozenset(readers)
         self._awaits_input = an_input
-        self._told = False
+        self._told = self._is_refused = False
         if any(reader.inner.ahead for reader in readers):  # since it was looked for: elements come without the lock
             self._told = True
         elif len(readers) == 1 and readers[0].queued:
@@ -302,6 +326,7 @@ class Readers:
         """Stop, and wait for the reads in progress. The datasets are then the caller's to close."""
         self.wake()
         self._wait_for_stillness()
+        self._account.close()
         self._coordinator.unregister(self)
 
     def opened(self) -> list[Reader | BaseException]:
@@ -312,6 +337,7 @@ class Readers:
     def adopt(self, inner: Inner) -> Reader:
         """A dataset out of a saved state, for a place of the cycle."""
         reader = Reader(inner, self._block_length)
+        self._account.hold(inner.ahead.counted_bytes)
         reader.join_cycle()
         self._line_up(reader)
         return reader
@@ -319,6 +345,8 @@ class Readers:
     def load(self, opened: list[Inner | BaseException]) -> None:
         """The next inputs, out of a saved state."""
         for item in opened:
+            if isinstance(item, Inner):
+                self._account.hold(item.ahead.counted_bytes)
             self._arrive(item)
 
     # The two lines
@@ -378,7 +406,8 @@ class Readers:
         return max(0, self._open_tasks() - spare)
 
     def _open_tasks(self) -> int:
-        return self._may_open() + min(len(self._first) + len(self._later), max(0, self._calls.value - self._reading))
+        readable = 0 if self._is_refused else len(self._first) + len(self._later)
+        return self._may_open() + min(readable, max(0, self._calls.value - self._reading))
 
     def _may_open(self) -> bool:
         return not self._opening and not self.source_ended and len(self._opened) < self.places + self._opened_max
@@ -394,22 +423,34 @@ class Readers:
                 if self._may_open():
                     self._opening = True
                     return self._open
-                if self._reading < self._calls.value and (self._first or self._later):
-                    return self._reserve((self._first or self._later).popleft())
+                line = self._first or self._later
+                if self._reading < self._calls.value and line and (count := self._reserve(line[0])):
+                    return self._begin(line.popleft(), count)
             self._workers -= 1
             return None
 
-    def _reserve(self, reader: Reader) -> Callable[[], None]:
+    def _reserve(self, reader: Reader) -> int:
+        """How many elements may be read from the first in line. Where memory is short, it stays the first."""
+        count = self._account.reserve(reader.wanted(), urgent=self._is_urgent(reader))
+        self._is_refused = not count
+        self._counters.refusals += not count
+        return count
+
+    def _is_urgent(self, reader: Reader) -> bool:
+        """Whether the consumer waits for it, and for nobody who is being read from."""
+        return not self._told and reader in self._awaited and not any(other.busy for other in self._awaited)
+
+    def _begin(self, reader: Reader, count: int) -> Callable[[], None]:
         reader.queued, reader.busy = False, True
         self._reading += 1
-        return partial(self._read, reader)
+        return partial(self._read, reader, count)
 
-    def _read(self, reader: Reader) -> None:
+    def _read(self, reader: Reader, count: int) -> None:
         """Read on while there is room, and nobody else has waited long enough."""
         had, clock = reader.was_read, CpuClock()
         clock.begin()
         started = time.perf_counter()
-        self._read_on(reader, started + TARGET_SECONDS * self._reading)
+        self._read_on(reader, count, started + TARGET_SECONDS * self._reading)
         ended = time.perf_counter()
         count = reader.was_read - had
         with self.lock:
@@ -420,14 +461,15 @@ class Readers:
         if ended >= self._pulse.due:
             self._pulse.beat(ended)
 
-    def _read_on(self, reader: Reader, until: float) -> None:
-        while reader.read(self._datasets, TARGET_SECONDS * self._reading):
+    def _read_on(self, reader: Reader, count: int, until: float) -> None:
+        while count and reader.read(self._datasets, count, self._account, TARGET_SECONDS * self._reading):
             if self._paused or self._stopped or reader.room() < 1:
                 break
             if self._first and time.perf_counter() > until:
                 break
             if not self._told and reader in self._awaited:
                 self._tell()
+            count = self._account.reserve(reader.wanted())
 
     def _let_go(self, reader: Reader) -> None:
         with self.lock:

@@ -25,7 +25,7 @@ class Task:
         count: how many elements will come out at most, an exception counting as one.
         outcomes: those, once they are there.
         input_seconds: what it took to read the inputs.
-        nbytes: of the outcomes, while they wait for those before them.
+        nbytes: of the outcomes.
         block: what they are written into, if they are, from ``row`` on.
         learned: what a FusedOperator's stages have found out about their results.
     """

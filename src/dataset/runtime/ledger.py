@@ -1,0 +1,186 @@
+"""The memory budget: one ledger for all background buffers of an iteration, with an account for each.
+
+A stage *reserves* memory before it begins elements, *settles* once they are there, with what they really take, and
+*releases* what is taken out. How much each may hold is the rule of dynamic thresholds (A. K. Choudhury and E. L. Hahne,
+Dynamic queue length thresholds for shared-memory packet switches, IEEE/ACM Transactions on Networking 6, 1998): an
+account may grow while it holds no more than what is free. So n busy accounts get budget / (n + 1) each, one that comes
+later finds room, and nobody has to divide the memory.
+
+**Nobody waits here.** Who is refused asks again when something was taken from his buffer. That is enough, because an
+account that holds nothing is never refused one element: whatever the others hold, a consumer that waits for an empty
+buffer gets its element, even one that is larger than the budget.
+
+**The bound.** So that such an element finds room, one of the size that an account expects is set aside for it, and no
+other may use that room. As long as no element is larger than expected, and the budget has room for one of each account,
+what is held and what is being made stay within the budget. What an account expects is known once its first elements are
+there; until then, each worker makes one at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+UNBOUNDED = 1 << 62
+"""The budget where there is none: more bytes than any machine has."""
+
+_DECAY_BITS = 8
+"""After each settling, the largest size is remembered as a 256th less: half of it is forgotten after 177."""
+
+
+class Ledger:
+    """Who holds how much of the budget.
+
+    One lock guards all fields, and those of the accounts. It is held for a few steps only.
+
+    Args:
+        budget: bytes that all accounts together may hold; a function is called for it when it is first needed.
+    """
+
+    def __init__(self, budget: int | Callable[[], int] = UNBOUNDED) -> None:
+        self.lock = threading.RLock()  # reentrant: the garbage collector may close an operator in a thread that has it
+        self.charged = 0  # bytes held, being made and set aside
+        self.accounts: set[Account] = set()  # those that are open
+        self._budget = budget
+
+    @property
+    def budget(self) -> int:
+        """Bytes that all accounts together may hold."""
+        if not isinstance(self._budget, int):
+            self._budget = self._budget()
+        return self._budget
+
+    @property
+    def held(self) -> int:
+        """Bytes that are held or expected of what is being made, all accounts together."""
+        with self.lock:
+            return sum(account.held for account in self.accounts)
+
+    def account(self, *, spare: int = 0) -> Account:
+        """A new one, for one buffer.
+
+        Args:
+            spare: elements to set aside beside what it holds, for urgent reservations.
+        """
+        account = Account(self, spare)
+        with self.lock:
+            self.accounts.add(account)
+        return account
+
+
+class Account:
+    """What one buffer holds.
+
+    Attributes:
+        refusals: how often no more was begun for want of memory.
+    """
+
+    __slots__ = ("_begun", "_bytes", "_charge", "_expected", "_largest", "_ledger", "_measured", "_spare", "refusals")
+
+    def __init__(self, ledger: Ledger, spare: int = 0) -> None:
+        self._ledger = ledger
+        self._spare = spare
+        self._bytes = 0  # of the elements that are there
+        self._begun = 0  # elements in the making
+        self._largest = 0  # bytes of an element, lately
+        self._measured = 0  # elements ever
+        self._expected = 0  # bytes that one in the making is counted with; 0 while nothing is known
+        self._charge = 0  # our part of the ledger's sum
+        self.refusals = 0
+
+    @property
+    def held(self) -> int:
+        """Bytes of the elements that are there, and expected of those in the making."""
+        return self._bytes + self._begun * self._expected
+
+    @property
+    def expected(self) -> int:
+        """Bytes that an element is expected to take; 0 while nothing is known."""
+        return self._expected
+
+    def reserve(self, count: int, *, urgent: bool = False) -> int:
+        """How many of ``count`` elements may be begun now; 0 for none, but never where nothing is held.
+
+        Args:
+            count: how many are wanted, at least 1.
+            urgent: whether one must be given in any case. Of the accounts with a spare element, for that one.
+        """
+        with self._ledger.lock:
+            granted = min(count, self._room()) or (1 if urgent else 0)
+            if granted:
+                self._begun += granted
+                self._recharge()
+            else:
+                self.refusals += 1
+            return granted
+
+    def _room(self) -> int:
+        """For how many more elements there is room."""
+        if not self._expected:
+            return 1
+        expected, ledger = self._expected, self._ledger
+        held = self._bytes + self._begun * expected
+        others = ledger.charged - self._charge
+        most = (ledger.budget - others) // 2 - self._spare * expected  # half of it, where it equals the free rest
+        if held + expected <= most:
+            return (most - held) // expected
+        return 0 if held else 1
+
+    def settle(self, begun: int, made: int, nbytes: int, input_nbytes: int = 0) -> None:
+        """Of the elements that were reserved, ``begun`` are not in the making any more.
+
+        Args:
+            begun: how many; some may not have come to be, at the end or where one failed.
+            made: how many of them say what one takes.
+            nbytes: of what is held now because of them.
+            input_nbytes: of what was held while they were made, and is not any more.
+        """
+        with self._ledger.lock:
+            self._begun -= begun
+            self._bytes += nbytes
+            if made:
+                self._learn(made, nbytes + input_nbytes)
+            self._recharge()
+
+    def _learn(self, made: int, nbytes: int) -> None:
+        """Expect the largest of the last ones, and more while few are known.
+
+        Of m numbers drawn evenly from 0 to an unknown bound, the largest is on average too small for the bound by an
+        m-th of itself (the German tank problem).
+        """
+        remembered = self._largest - (self._largest >> _DECAY_BITS)
+        self._largest = max(1, remembered, -(-nbytes // made))
+        self._measured += made
+        self._expected = self._largest + self._largest // self._measured
+
+    def hold(self, nbytes: int) -> None:
+        """Count ``nbytes`` that are held without having been reserved."""
+        self.release(-nbytes)
+
+    def release(self, nbytes: int) -> None:
+        """``nbytes`` are not held any more."""
+        if nbytes:
+            with self._ledger.lock:
+                self._bytes -= nbytes
+                self._recharge()
+
+    def release_all(self) -> None:
+        """Nothing that was there is held any more."""
+        with self._ledger.lock:
+            self.release(self._bytes)
+
+    def close(self) -> None:
+        """The buffer is gone. May be called twice; nothing is reserved afterwards."""
+        with self._ledger.lock:
+            self._bytes = self._begun = self._spare = self._expected = 0
+            self._recharge()
+            self._ledger.accounts.discard(self)
+
+    def _recharge(self) -> None:
+        expected = self._expected
+        charge = max(self._bytes + (self._begun + self._spare) * expected, expected)
+        self._ledger.charged += charge - self._charge
+        self._charge = charge
+
+    def __repr__(self) -> str:
+        return f"Account({self._bytes:,} bytes, and {self._begun} elements of about {self._expected:,} in the making)"
