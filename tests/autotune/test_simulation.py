@@ -88,9 +88,11 @@ def test_cores_are_shared_equally():
     assert ends_of([(0, 1, 0)], cores=0.5) == pytest.approx([2])
 
 
-def test_the_lock_is_held_by_one_after_the_other_in_the_order_in_which_they_come():
-    assert ends_of([(0, 0, 1), (0.2, 0, 1), (0.1, 0, 1)], cores=8) == pytest.approx([1, 3, 2])
-    assert ends_of([(0, 0, 1), (0, 2, 0)], cores=1) == pytest.approx([2, 3])  # who waits for a core keeps the lock
+def test_who_needs_the_lock_gets_it_in_turns():
+    assert ends_of([(0, 0, 1), (0, 0, 1)], cores=8) == pytest.approx([2, 2])
+    assert ends_of([(0, 0, 3), (1, 0, 1)], cores=8) == pytest.approx([4, 3])
+    assert ends_of([(0, 0, 1), (0, 2, 0)], cores=1) == pytest.approx([2, 3])
+    assert ends_of([(0, 0, 1), (0, 0, 1), (0, 1, 0)], cores=1) == pytest.approx([3, 3, 2])  # one core for both
 
 
 def test_sleeping_takes_no_core():
@@ -110,7 +112,7 @@ def test_all_cores_are_used_where_there_is_enough_to_compute():
 
 def test_threads_gain_nothing_from_each_other_under_the_lock():
     simulation = simulate([ParallelMap("parse", Work(compute=1.0, lock_share=1.0), 8)], cores=16)
-    assert simulation.period(since=200) == pytest.approx(1.0, rel=1e-3)
+    assert simulation.period(since=200) == pytest.approx(1.0, rel=1e-2)
     assert simulation.lock_seconds == simulation.cpu_seconds
 
 

@@ -297,6 +297,7 @@ class _Station:
         hungry: what it waits for its inputs, if there is always room.
         awake: the share of the time in which it does not wait for room.
         overtaking: the share of its workers' time in which one may get ahead of another: not at the lock.
+        held: how long a worker holds the lock for an element, on cores that others use, too.
         computing: how many of its workers compute, on average, the one with the lock left out.
         holding: how many hold the lock, and compute.
         queueing: how many hold it, or wait for it.
@@ -314,6 +315,7 @@ class _Station:
     hungry: float = 0.0
     awake: float = 1.0
     overtaking: float = 1.0
+    held: float = 0.0
     computing: float = 0.0
     holding: float = 0.0
     queueing: float = 0.0
@@ -413,20 +415,28 @@ class _Line:
         """How long each takes with the others on the same cores and behind the same lock; returns by how much it changed."""
         crowd = _Crowd(self.stations, cores)
         queue = sum(station.queueing for station in self.stations)
+        all_cpu = sum(s.section.ratio * s.section.cpu_seconds for s in self.stations)
+        all_held = sum(s.section.ratio * s.held for s in self.stations)
         off = 0.0
         for station in self.stations:
             section = station.section
             free, held = section.cpu_seconds - section.lock_seconds, section.lock_seconds
+            # While a worker makes an element, so many elements of the pipeline are made. It never waits longer for the
+            # cores, or for the lock, than what all others do there in that time takes.
+            elements = section.workers / section.ratio if section.ratio else 0.0
+            longer = max(0.0, all_cpu * elements - section.cpu_seconds) / cores
             if free:
-                free *= crowd.slower(station, with_lock=True)
+                free = min(free * crowd.slower(station, with_lock=True), free + longer)
             if held:
-                held *= crowd.slower(station, with_lock=False)
+                held = min(held * crowd.slower(station, with_lock=False), held + longer)
             locked = held * (1 + queue - station.queueing / section.workers)
+            locked = min(locked, held + max(0.0, all_held * elements - held))
             total = section.wall_seconds + section.serial_seconds
             stretch = (total - section.cpu_seconds + free + locked) / total if total else 1.0
             station.seconds = (
                 stretch * section.ratio * _own_seconds(section.wall_seconds, section.serial_seconds, section.workers)
             )
+            station.held = held
             station.overtaking = 1 - locked / (total * stretch) if total else 1.0
             station.awake = min(1.0, (station.seconds + station.hungry) / period) if period else 1.0
             rate = section.ratio / period if period else 0.0
