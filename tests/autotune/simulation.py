@@ -5,8 +5,8 @@ are generators: they yield while they sleep, compute, or wait to be woken, and a
 time. Their code follows the runtime's, line by line where it matters: who rests when, who wakes whom.
 
 **Physics.** ``cores`` are shared equally: of k parts that compute, each advances at the speed min(1, cores / k). What
-holds the interpreter's lock computes alone; others that want the lock queue for it, first come, first served, and keep
-it to the end of their part. Sleeping costs nobody anything.
+needs the interpreter's lock gets it in turns, as in CPython, which takes it away every 5 ms: of m such parts, which have
+one core between them, each advances at 1 / m of its speed. Sleeping costs nobody anything.
 
 Example, a consumer that takes 2 ms per element of a parallel map that computes for 3 ms::
 
@@ -38,11 +38,33 @@ WINDOW_PER_CALL = 32
 """Elements that may be on their way in a parallel map for each worker, as in runtime/tasks.py."""
 
 
-class Machine:
-    """Cores, a lock and a clock, and the threads that use them. ``now`` is in seconds.
+class Sharing:
+    """Threads that compute at the same speed. Each has the same progress since it began, so one clock does for all."""
 
-    The methods that end in -ing are yielded from by a thread, which goes on when what they say is over.
-    """
+    def __init__(self) -> None:
+        self.progress = 0.0
+        self.ends: list[tuple[float, int, Thread]] = []  # the progress at which each is done, in a heap
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def add(self, seconds: float, count: int, thread: Thread) -> None:
+        heapq.heappush(self.ends, (self.progress + seconds, count, thread))
+
+    def seconds_left(self, speed: float) -> float:
+        """Until the first of them is done."""
+        return (self.ends[0][0] - self.progress) / speed if self.ends and speed else math.inf
+
+    def advance(self, progress: float) -> None:
+        self.progress = self.progress + progress if self.ends else 0.0  # beginning anew keeps it exact
+
+    def pop(self) -> Thread:
+        self.progress, _, thread = heapq.heappop(self.ends)
+        return thread
+
+
+class Machine:
+    """Cores, a lock and a clock, and the threads that use them. ``now`` is in seconds."""
 
     def __init__(self, cores: float, steal: Callable[[float], float] | None = None) -> None:
         self.cores = cores
@@ -54,11 +76,8 @@ class Machine:
         self._count = 0  # breaks ties in the heaps: first come, first served
         self._awake: deque[Thread] = deque()
         self._asleep: list[tuple[float, int, Thread]] = []
-        # Equal sharing: each computing part has the same progress since it began, so one clock does for all of them.
-        self._progress = 0.0
-        self._computing: list[tuple[float, int, Thread]] = []  # the progress at which they are done
-        self._locked = False
-        self._queue: deque[Thread] = deque()  # for the lock
+        self._computing = Sharing()
+        self._locked = Sharing()  # those that compute with the lock, or want to
 
     def start(self, thread: Thread) -> None:
         self._awake.append(thread)
@@ -73,31 +92,21 @@ class Machine:
         return self._current
 
     def doing(self, wait: float, compute: float, locked: float) -> Thread:
-        """Sleep, then compute, then compute with the lock held, for so many seconds each."""
+        """Sleep, then compute, then compute with the lock held, for so many seconds each. To be yielded from."""
+        self._count += 1
+        count = self._count
         if wait:
-            self._count += 1
-            heapq.heappush(self._asleep, (self.now + wait, self._count, self.parking()))
+            heapq.heappush(self._asleep, (self.now + wait, count, self.parking()))
             yield
         if compute:
-            self._compute(compute)
+            self.cpu_seconds += compute
+            self._computing.add(compute, count, self.parking())
             yield
         if locked:
-            if self._locked:
-                self._queue.append(self.parking())
-                yield  # who wakes it hands the lock over
-            self._locked = True
+            self.cpu_seconds += locked
             self.lock_seconds += locked
-            self._compute(locked)
+            self._locked.add(locked, count, self.parking())
             yield
-            self._locked = False
-            if self._queue:
-                self._locked = True
-                self.wake(self._queue.popleft())
-
-    def _compute(self, seconds: float) -> None:
-        self._count += 1
-        self.cpu_seconds += seconds
-        heapq.heappush(self._computing, (self._progress + seconds, self._count, self.parking()))
 
     def run_until(self, is_over: Callable[[], bool], until: float) -> None:
         """Let things happen until ``is_over``, or the clock shows ``until``."""
@@ -114,27 +123,31 @@ class Machine:
     def _advance(self, until: float) -> bool:
         """Go to the next event and wake who waits for it; False where ``until`` comes first."""
         speed = self._speed()
-        wakes_at = self._asleep[0][0] if self._asleep else math.inf
-        done_at = self.now + (self._computing[0][0] - self._progress) / speed if self._computing and speed else math.inf
-        look_at = self.now + STEAL_STEP if self.steal and self._computing else math.inf
-        at = min(wakes_at, done_at, look_at, until)
-        if at == math.inf:
+        turns = speed / max(1, len(self._locked))
+        computing, locked = self._computing.seconds_left(speed), self._locked.seconds_left(turns)
+        asleep = self._asleep[0][0] - self.now if self._asleep else math.inf
+        look = STEAL_STEP if self.steal else math.inf
+        seconds = max(0.0, min(computing, locked, asleep, look, until - self.now))
+        if seconds == math.inf or (seconds == look and until == math.inf and not self._is_busy()):
             raise AssertionError(f"nothing can happen any more after {self.now} s: every thread waits to be woken")
-        if at == done_at:
-            self._progress = self._computing[0][0]
-            self._awake.append(heapq.heappop(self._computing)[2])
-        else:
-            self._progress += (at - self.now) * speed
-            if at == wakes_at:
-                self._awake.append(heapq.heappop(self._asleep)[2])
-        self.now = max(self.now, at)
-        if not self._computing:
-            self._progress = 0.0  # keeps it exact
-        return bool(self._awake) or at < until
+        self._computing.advance(seconds * speed)
+        self._locked.advance(seconds * turns)
+        self.now += seconds
+        if seconds == computing:
+            self._awake.append(self._computing.pop())
+        elif seconds == locked:
+            self._awake.append(self._locked.pop())
+        elif self._asleep and seconds >= asleep:
+            self.now, _, thread = heapq.heappop(self._asleep)
+            self._awake.append(thread)
+        return bool(self._awake) or self.now < until
+
+    def _is_busy(self) -> bool:
+        return bool(self._computing or self._locked or self._asleep)
 
     def _speed(self) -> float:
         cores = self.cores * (1 - self.steal(self.now)) if self.steal else self.cores
-        return min(1.0, cores / len(self._computing)) if self._computing else 1.0
+        return min(1.0, cores / max(1, len(self._computing) + bool(self._locked)))
 
 
 @dataclass(frozen=True)

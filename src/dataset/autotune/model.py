@@ -34,7 +34,9 @@ BUFFER_MAX = 1 << 16
 """No more is ever said to be needed."""
 
 _ROUNDS = 100
+_SHARING_ROUNDS = 25  # they go on from where those for the period before have come to
 _CLOSE = 1e-4  # the relative change below which rates count as equal
+_CLOSE_COUNT = 1e-3  # of threads, likewise
 _DAMPING = 0.5
 _TEMPER = 0.6  # heavy tails do less harm than their variance says; fitted to lognormal times
 _BURST = 1.3  # more variance by each worker whose elements wait for another's; fitted, for a window of 32 per worker
@@ -114,10 +116,10 @@ def predict(root: Section, cores: float) -> Prediction:
 
         >>> load = Section("load", wall_seconds=10e-3, buffer=1)
         >>> predict(Section("train", wall_seconds=10e-3, inputs=(load,)), cores=2).seconds
-        0.01...
+        0.01
         >>> load = replace(load, variation=1)
-        >>> predict(Section("train", wall_seconds=10e-3, variation=1, inputs=(load,)), cores=2).seconds
-        0.015...
+        >>> round(predict(Section("train", wall_seconds=10e-3, variation=1, inputs=(load,)), cores=2).seconds, 4)
+        0.015
     """
     bounds = _bounds(root, cores)
     binding = max(bounds, key=lambda name: bounds[name])
@@ -178,9 +180,9 @@ def wait_seconds(x: float, y: float, n: float, variation: float = 1.0) -> float:
     Example:
         Exponential times (the published formula), and constant ones.
 
-        >>> wait_seconds(1, 1, 4)
+        >>> wait_seconds(1.0, 1.0, 4)
         0.2
-        >>> wait_seconds(2, 3, 1, variation=0)
+        >>> wait_seconds(2.0, 3.0, 1, variation=0)
         1.0
     """
     if y <= 0:
@@ -241,7 +243,7 @@ def buffer_needed(x: float, y: float, variation_x: float, variation_y: float, sh
         >>> buffer_needed(x=1, y=0.5, variation_x=1, variation_y=1, share=0.01)
         5
         >>> buffer_needed(x=1, y=0.9, variation_x=1, variation_y=4, share=0.01)
-        58
+        36
     """
     variation = (_tempered(variation_x) + _tempered(variation_y)) / 2
     bound = max(0.0, y - x) + share * max(x, y)
@@ -292,6 +294,10 @@ class _Station:
         taking: what who takes from it does beside waiting for it, and ``taking_spread`` how much that varies.
         starving: what who takes from it waits for it.
         blocked: what it waits for room.
+        hungry: what it waits for its inputs, if there is always room.
+        awake: the share of the time in which it does not wait for room.
+        overtaking: the share of its workers' time in which one may get ahead of another: not at the lock.
+        held: how long a worker holds the lock for an element, on cores that others use, too.
         computing: how many of its workers compute, on average, the one with the lock left out.
         holding: how many hold the lock, and compute.
         queueing: how many hold it, or wait for it.
@@ -306,6 +312,10 @@ class _Station:
     taking_spread: float = 0.0
     starving: float = 0.0
     blocked: float = 0.0
+    hungry: float = 0.0
+    awake: float = 1.0
+    overtaking: float = 1.0
+    held: float = 0.0
     computing: float = 0.0
     holding: float = 0.0
     queueing: float = 0.0
@@ -316,14 +326,9 @@ class _Station:
         return _tempered(self.section.variation) / self.section.ratio if self.section.ratio else 0.0
 
     @property
-    def awake(self) -> float:
-        """The share of the time in which it does not wait for room."""
-        return self.making / (self.making + self.blocked) if self.making else 1.0
-
-    @property
     def burst(self) -> float:
         """By how much the variance of what comes out in order is larger."""
-        return 1 + _BURST * (self.section.workers - 1) if self.section.ordered else 1.0
+        return 1 + _BURST * self.overtaking * (self.section.workers - 1) if self.section.ordered else 1.0
 
 
 @dataclass(eq=False)
@@ -367,17 +372,14 @@ class _Line:
 
     def seconds_at(self, period: float, cores: float) -> float:
         """How long an element takes with the cores and the lock as busy as if one came each ``period``."""
-        for _ in range(_ROUNDS):
-            if self._share(cores, period) <= _CLOSE:
+        for _ in range(_SHARING_ROUNDS):
+            if self._share(cores, period) <= _CLOSE_COUNT:
                 break
-        seconds = 0.0
         for _ in range(_ROUNDS):
             self._make()
-            self._take()
-            before, seconds = seconds, self.stations[-1].making
-            if abs(seconds - before) <= _CLOSE * seconds / 10:
+            if self._take() <= _CLOSE / 10 * self.stations[-1].making:
                 break
-        return seconds
+        return self.stations[-1].making
 
     def _make(self) -> None:
         """From the sources to the consumer: how long each takes if there is always room."""
@@ -390,11 +392,13 @@ class _Line:
         for source in station.inputs:
             starving += source.starving
             spread += source.starving * source.making_spread
+        station.hungry = starving
         station.making = station.seconds + starving
         station.making_spread = spread / station.making if station.making else 0.0
 
-    def _take(self) -> None:
-        """From the consumer to the sources: how long each takes if there are always inputs."""
+    def _take(self) -> float:
+        """From the consumer to the sources: how long each takes if there are always inputs. Returns how much changed."""
+        change = 0.0
         for station in reversed(self.stations):
             for source in station.inputs:
                 others = sum(other.starving for other in station.inputs if other is not source)
@@ -403,24 +407,38 @@ class _Line:
                 source.taking_spread = spread / source.taking if source.taking else 0.0
                 wait = _wait_between(source, station)
                 source.starving += _DAMPING * (wait - source.starving)
+                change = max(change, abs(wait - source.starving))
                 source.blocked = max(0.0, source.taking + source.starving - source.making)
+        return change
 
     def _share(self, cores: float, period: float) -> float:
-        """How long each takes with the others on the same cores and behind the same lock; returns how far this was off."""
+        """How long each takes with the others on the same cores and behind the same lock; returns by how much it changed."""
         crowd = _Crowd(self.stations, cores)
         queue = sum(station.queueing for station in self.stations)
+        all_cpu = sum(s.section.ratio * s.section.cpu_seconds for s in self.stations)
+        all_held = sum(s.section.ratio * s.held for s in self.stations)
         off = 0.0
         for station in self.stations:
             section = station.section
-            slower = crowd.slower(station, with_lock=True)
-            free = (section.cpu_seconds - section.lock_seconds) * slower
-            held = section.lock_seconds * crowd.slower(station, with_lock=False)
+            free, held = section.cpu_seconds - section.lock_seconds, section.lock_seconds
+            # While a worker makes an element, so many elements of the pipeline are made. It never waits longer for the
+            # cores, or for the lock, than what all others do there in that time takes.
+            elements = section.workers / section.ratio if section.ratio else 0.0
+            longer = max(0.0, all_cpu * elements - section.cpu_seconds) / cores
+            if free:
+                free = min(free * crowd.slower(station, with_lock=True), free + longer)
+            if held:
+                held = min(held * crowd.slower(station, with_lock=False), held + longer)
             locked = held * (1 + queue - station.queueing / section.workers)
+            locked = min(locked, held + max(0.0, all_held * elements - held))
             total = section.wall_seconds + section.serial_seconds
             stretch = (total - section.cpu_seconds + free + locked) / total if total else 1.0
             station.seconds = (
                 stretch * section.ratio * _own_seconds(section.wall_seconds, section.serial_seconds, section.workers)
             )
+            station.held = held
+            station.overtaking = 1 - locked / (total * stretch) if total else 1.0
+            station.awake = min(1.0, (station.seconds + station.hungry) / period) if period else 1.0
             rate = section.ratio / period if period else 0.0
             station.computing, off = _toward(station.computing, rate * free, section.workers, off)
             station.holding, off = _toward(station.holding, rate * held, 1, off)
