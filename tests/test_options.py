@@ -13,6 +13,7 @@ FIELDS = [
     ("", "dataset_name", "train"),
     ("autotune", "enabled", False),
     ("autotune", "cpu_budget", 3),
+    ("autotune", "ram_budget", 200_000_000),
     ("threading", "private_threadpool_size", 4),
     ("threading", "max_intra_op_parallelism", 0),
     ("optimization", "enabled", True),
@@ -57,6 +58,7 @@ def test_merging_takes_the_later_of_two_and_what_only_one_sets(group, name, valu
         ("", "autotune", None, "Options.autotune must be AutotuneOptions, got None"),
         ("", "threading", AutotuneOptions(), r"Options.threading must be ThreadingOptions, got AutotuneOptions\(\)"),
         ("autotune", "cpu_budget", 2.0, "AutotuneOptions.cpu_budget must be an int or None, got 2.0"),
+        ("autotune", "ram_budget", 2e9, "AutotuneOptions.ram_budget must be an int or None, got 2000000000.0"),
         ("autotune", "cpu_budget", True, "AutotuneOptions.cpu_budget must be an int or None, got True"),
         ("threading", "private_threadpool_size", "2", "must be an int or None, got '2'"),
         ("optimization", "enabled", "no", "OptimizationOptions.enabled must be True, False or None, got 'no'"),
@@ -92,8 +94,8 @@ def test_an_unknown_name_is_refused_with_a_suggestion():
 def test_what_only_tf_data_has_is_refused_with_the_reason():
     with pytest.raises(AttributeError, match=r"experimental_distribute is an option of tf.data .* use shard\(\)"):
         _ = Options().experimental_distribute.auto_shard_policy
-    with pytest.raises(AttributeError, match=r"ram_budget is an option of tf.data"):
-        Options().autotune.ram_budget = 1
+    with pytest.raises(AttributeError, match=r"autotune_algorithm is an option of tf.data"):
+        Options().autotune.autotune_algorithm = 1
 
 
 def test_the_older_names_are_the_same_fields():

@@ -9,6 +9,7 @@ SETTINGS = {
     "deterministic": lambda o, first: setattr(o, "deterministic", first),
     "dataset_name": lambda o, first: setattr(o, "dataset_name", "a" if first else "b"),
     "cpu_budget": lambda o, first: setattr(o.autotune, "cpu_budget", 1 if first else 2),
+    "ram_budget": lambda o, first: setattr(o.autotune, "ram_budget", 10**6 if first else 10**9),
     "enabled": lambda o, first: setattr(o.autotune, "enabled", first),
     "private_threadpool_size": lambda o, first: setattr(o.threading, "private_threadpool_size", 1 if first else 2),
     "max_intra_op_parallelism": lambda o, first: setattr(o.threading, "max_intra_op_parallelism", 1 if first else 2),
@@ -35,6 +36,7 @@ def shown(options):
         "deterministic": options.deterministic,
         "dataset_name": options.dataset_name or None,
         "cpu_budget": options.autotune.cpu_budget,
+        "ram_budget": options.autotune.ram_budget,
         "enabled": options.autotune.enabled,
         "private_threadpool_size": options.threading.private_threadpool_size,
         "max_intra_op_parallelism": options.threading.max_intra_op_parallelism,
@@ -62,6 +64,7 @@ WRONG = {
     "unknown": lambda o: setattr(o, "nonsense", 1),
     "dataset_name": lambda o: setattr(o, "dataset_name", 1),
     "cpu_budget": lambda o: setattr(o.autotune, "cpu_budget", 1.5),
+    "ram_budget": lambda o: setattr(o.autotune, "ram_budget", 1e9),
     "threading": lambda o: setattr(o, "threading", 3),
     "merge": lambda o: o.merge(3),
 }

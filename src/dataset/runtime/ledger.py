@@ -11,9 +11,9 @@ account that holds nothing is never refused one element: whatever the others hol
 buffer gets its element, even one that is larger than the budget.
 
 **The bound.** So that such an element finds room, one of the size that an account expects is set aside for it, and no
-other may use that room. As long as no element is larger than expected, and the budget has room for one of each account,
-what is held and what is being made stay within the budget. What an account expects is known once its first elements are
-there; until then, each worker makes one at a time.
+other may use that room. As long as the budget has room for these, and no element is larger than the largest before it
+in its account, what is held and what is being made never exceed the budget. Larger ones that come now and then find the
+free rest. Until the first element of an account is there, each of its workers makes one at a time.
 """
 
 from __future__ import annotations
@@ -72,10 +72,22 @@ class Account:
     """What one buffer holds.
 
     Attributes:
+        is_refused: whether the last reservation was.
         refusals: how often no more was begun for want of memory.
     """
 
-    __slots__ = ("_begun", "_bytes", "_charge", "_expected", "_largest", "_ledger", "_measured", "_spare", "refusals")
+    __slots__ = (
+        "_begun",
+        "_bytes",
+        "_charge",
+        "_expected",
+        "_largest",
+        "_ledger",
+        "_measured",
+        "_spare",
+        "is_refused",
+        "refusals",
+    )
 
     def __init__(self, ledger: Ledger, spare: int = 0) -> None:
         self._ledger = ledger
@@ -86,6 +98,7 @@ class Account:
         self._measured = 0  # elements ever
         self._expected = 0  # bytes that one in the making is counted with; 0 while nothing is known
         self._charge = 0  # our part of the ledger's sum
+        self.is_refused = False
         self.refusals = 0
 
     @property
@@ -103,15 +116,15 @@ class Account:
 
         Args:
             count: how many are wanted, at least 1.
-            urgent: whether one must be given in any case. Of the accounts with a spare element, for that one.
+            urgent: whether one must be given in any case: the spare one. It must be taken before another reservation is
+                urgent.
         """
         with self._ledger.lock:
             granted = min(count, self._room()) or (1 if urgent else 0)
-            if granted:
-                self._begun += granted
-                self._recharge()
-            else:
-                self.refusals += 1
+            self.is_refused = not granted
+            self.refusals += self.is_refused
+            self._begun += granted
+            self._recharge()
             return granted
 
     def _room(self) -> int:
@@ -178,7 +191,7 @@ class Account:
 
     def _recharge(self) -> None:
         expected = self._expected
-        charge = max(self._bytes + (self._begun + self._spare) * expected, expected)
+        charge = max(self._bytes + self._begun * expected, expected) + self._spare * expected
         self._ledger.charged += charge - self._charge
         self._charge = charge
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -54,10 +55,8 @@ def _number(path: Path) -> int:
 
 def _field(path: Path, name: str) -> int:
     """A number of a file of lines of a name and a number each; 0 where it has none of this name."""
-    for line in path.read_text().splitlines():
-        if line.split(None, 1)[0].rstrip(":") == name:
-            return int(line.split()[1])
-    return 0
+    found = re.search(rf"^{name}:?\s+(\d+)", path.read_text(), re.MULTILINE)
+    return 0 if found is None else int(found[1])
 
 
 def _machine_memory(path: Path) -> int | None:

@@ -81,7 +81,6 @@ class ParallelOperator(Operator, Stage):
         self._pace = pace
         self._hand = Remainder()  # what the consumer has taken out, and not yet asked for
         self._hand_bytes = 0  # counted for it, until it has been asked for whole
-        self._is_refused = False  # the last worker has begun nothing, for want of memory
         self._lease = 0  # how often it may do the work itself before it looks at the pace
         self._demand = 1  # how many elements the consumer asks for at a time
         self._wanted = 0  # for how many it waits; 0 while it does not
@@ -128,7 +127,7 @@ class ParallelOperator(Operator, Stage):
         ready = len(self._ready)
         if ready >= n or self._ready.holds_failure or (self._ended and not self._in_flight):
             return True
-        return self._is_refused and ready > 0 and not self._active  # taking these makes room for others
+        return self._account.is_refused and ready > 0 and not self._active  # taking these makes room for others
 
     def _take(self, n: int) -> Chunk | None:
         """Up to ``n`` elements; what is behind them in one piece waits in ``_hand``, out of the workers' reach."""
@@ -272,7 +271,8 @@ class ParallelOperator(Operator, Stage):
         """The next task to do; None where the worker is not needed any more, and has left."""
         while True:
             with self._lock:
-                size = self._reserve()
+                size = self._room()
+                size = size and self._reserve(size)
                 if not size:
                     self._leave()
                     return None
@@ -301,13 +301,10 @@ class ParallelOperator(Operator, Stage):
                 self._call_worker()
                 return task
 
-    def _reserve(self) -> int:
-        """How many elements the next task may make, the memory of which is then reserved; 0 for no task now."""
-        size = self._room()
-        if size:
-            size = self._account.reserve(size)
-            self._is_refused = not size
-            self.counters.refusals += not size
+    def _reserve(self, wanted: int) -> int:
+        """How many of the elements that are wanted may be begun, for the memory that they take."""
+        size = self._account.reserve(wanted)
+        self.counters.refusals += not size
         return size
 
     def _fills_blocks(self) -> bool:

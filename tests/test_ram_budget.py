@@ -1,0 +1,350 @@
+"""options.autotune.ram_budget: what all buffers of a pipeline hold stays below it, and nothing else changes.
+
+Held bytes are not what the library says of itself: the functions of these tests make arrays, and are told when the last
+reference to one is gone.
+"""
+
+import itertools
+import threading
+import weakref
+from functools import partial
+
+import numpy as np
+import pytest
+
+from dataset import AUTOTUNE, Dataset, Options
+from dataset.ops.parallel_interleave import ParallelInterleaveOperator
+from dataset.ops.prefetch import PrefetchOperator
+from dataset.runtime import operator as opening
+from dataset.runtime.parallel import ParallelOperator
+from dataset.testing import no_leaks
+
+pytestmark = pytest.mark.usefixtures("switch_interval")
+
+WAIT = 60  # seconds, for what must come
+KB = 1000
+BUDGET = 20 * 64 * KB  # 20 of the usual elements
+SIZE = 64 * KB
+
+
+class Arrays:
+    """Makes arrays, and knows how many bytes of them are alive, and ever were at once."""
+
+    def __init__(self, sizes=(SIZE,)):
+        self.sizes = sizes
+        self.alive = self.most = 0
+        self.made = 0
+        self._lock = threading.RLock()  # arrays may die while one is made
+
+    def __call__(self, number):
+        array = np.full(self.sizes[int(number) % len(self.sizes)], number, np.uint8)
+        weakref.finalize(array, self._die, array.nbytes).atexit = False
+        with self._lock:
+            self.made += 1
+            self.alive += array.nbytes
+            self.most = max(self.most, self.alive)
+        return array
+
+    def _die(self, nbytes):
+        with self._lock:
+            self.alive -= nbytes
+
+
+def random_sizes(seed):
+    return tuple(np.random.default_rng(seed).integers(SIZE // 4, SIZE, 97).tolist())
+
+
+def within(dataset, budget=BUDGET):
+    options = Options()
+    options.autotune.ram_budget = budget
+    return dataset.with_options(options)
+
+
+def operators(operator):
+    """An operator, and those that it reads from, as far as they stand in one line."""
+    while operator is not None:
+        yield operator
+        operator = getattr(operator, "inner", None) or getattr(operator, "source", None)
+
+
+def wait_until_at_rest(iterator):
+    """Wait until nobody works in the background any more, from the consumer on, as each waits for the one above."""
+    for operator in operators(iterator._root):
+        if isinstance(operator, PrefetchOperator) and operator._thread is not None:
+            with operator._filled:
+                assert operator._filled.wait_for(partial(_prefetch_rests, operator), WAIT)
+        elif isinstance(operator, ParallelOperator):
+            with operator._left:
+                assert operator._left.wait_for(partial(_has_no_workers, operator), WAIT)
+        elif isinstance(operator, ParallelInterleaveOperator):
+            with operator.readers._stillness:
+                assert operator.readers._stillness.wait_for(partial(_is_still, operator.readers), WAIT)
+
+
+def _prefetch_rests(operator):
+    """Whether its thread will wait, or does: there is no room, or no memory."""
+    full = operator._held >= operator.size or operator._ended
+    return not operator._working and (full or operator._account.is_refused)
+
+
+def _has_no_workers(operator):
+    return not operator._active
+
+
+def _is_still(readers):
+    return not (readers._reading or readers._opening)
+
+
+PIPELINES = {
+    "map": lambda make: Dataset.range(300).map(make, num_parallel_calls=8),
+    "map, prefetch": lambda make: Dataset.range(300).map(make, num_parallel_calls=8).prefetch(100),
+    "map in any order": lambda make: Dataset.range(300).map(make, num_parallel_calls=8, deterministic=False),
+    "prefetch alone": lambda make: Dataset.range(300).map(make).prefetch(100),
+    "two maps": lambda make: (
+        Dataset.range(300).map(make, num_parallel_calls=4).prefetch(50).map(lambda x: x, num_parallel_calls=4)
+    ),
+    "two prefetches, shuffle between": lambda make: (
+        Dataset.range(300).map(make, num_parallel_calls=4).prefetch(100).shuffle(5, seed=1).prefetch(100)
+    ),
+    "AUTOTUNE": lambda make: Dataset.range(300).map(make, num_parallel_calls=AUTOTUNE).prefetch(AUTOTUNE),
+    "interleave": lambda make: Dataset.range(30).interleave(
+        lambda x: Dataset.range(10 * x, 10 * x + 10).map(make), cycle_length=16, num_parallel_calls=4
+    ),
+    "interleave in any order": lambda make: Dataset.range(30).interleave(
+        lambda x: Dataset.range(10 * x, 10 * x + 10).map(make), 16, num_parallel_calls=4, deterministic=False
+    ),
+    "interleave, prefetch": lambda make: (
+        Dataset.range(30)
+        .interleave(lambda x: Dataset.range(10 * x, 10 * x + 10).map(make), 8, 2, num_parallel_calls=4)
+        .prefetch(100)
+    ),
+    "interleave of prefetches": lambda make: Dataset.range(30).interleave(
+        lambda x: Dataset.range(10 * x, 10 * x + 10).map(make).prefetch(10), 4, num_parallel_calls=2
+    ),
+    "interleave of parallel maps": lambda make: Dataset.range(30).interleave(
+        lambda x: Dataset.range(10 * x, 10 * x + 10).map(make, num_parallel_calls=2), 2, num_parallel_calls=2
+    ),
+}
+each_pipeline = pytest.mark.parametrize("make", list(PIPELINES.values()), ids=list(PIPELINES))
+each_size = pytest.mark.parametrize("sizes", [(SIZE,), random_sizes(0)], ids=["equal sizes", "random sizes"])
+IN_ANY_ORDER = {"map in any order", "interleave in any order"}
+
+
+# The bound
+
+
+@each_pipeline
+@each_size
+def test_the_buffers_stay_below_the_budget_while_the_consumer_sleeps(make, sizes):
+    arrays = Arrays(sizes)
+    with no_leaks(), iter(within(make(arrays))) as iterator:
+        next(iterator)
+        wait_until_at_rest(iterator)
+        assert arrays.most <= BUDGET
+        assert arrays.alive <= ledger_held(iterator)
+        assert arrays.made > 1
+
+
+def ledger_held(iterator):
+    for operator in operators(iterator._root):
+        account = getattr(operator, "_account", None) or getattr(getattr(operator, "readers", None), "_account", None)
+        if account is not None:
+            return account._ledger.held
+    raise AssertionError("nobody has an account")
+
+
+@each_pipeline
+@each_size
+def test_they_stay_below_it_all_the_time(make, sizes):
+    arrays = Arrays(sizes)
+    largest = max(sizes)
+    for count, element in enumerate(within(make(arrays))):
+        del element
+        if count == 150:
+            arrays.most = arrays.alive  # from the middle on, where sizes are known
+    assert arrays.made == 300
+    assert arrays.most <= BUDGET + largest  # and the one that the consumer has
+
+
+@pytest.mark.parametrize("calls", [1, 8])
+def test_a_large_part_of_the_budget_is_used(calls):
+    """One buffer alone may have half of it, and two have a third each."""
+    arrays = Arrays()
+    with iter(within(Dataset.range(300).map(arrays, num_parallel_calls=calls).prefetch(100))) as iterator:
+        for _ in range(100):
+            next(iterator)
+        wait_until_at_rest(iterator)
+        assert BUDGET / 4 <= arrays.alive <= BUDGET
+
+
+def test_without_a_budget_the_sizes_are_those_that_were_given():
+    arrays = Arrays()
+    options = Options()
+    options.autotune.enabled = False
+    options.autotune.ram_budget = 1
+    dataset = Dataset.range(300).map(arrays).prefetch(100).with_options(options)
+    with iter(dataset) as iterator:
+        next(iterator)
+        wait_until_at_rest(iterator)
+        assert arrays.made == 101
+
+
+def test_by_default_half_of_the_available_memory_is_the_budget(monkeypatch):
+    calls = []
+    monkeypatch.setattr(opening, "default_budget", lambda: calls.append(1) or BUDGET)
+    arrays = Arrays()
+    list(Dataset.range(3).map(arrays).shuffle(3).batch(2))
+    assert not calls  # nothing works in the background
+    with iter(Dataset.range(300).map(arrays).prefetch(100)) as iterator:
+        next(iterator)
+        wait_until_at_rest(iterator)
+        assert arrays.most <= BUDGET
+    assert calls == [1]
+
+
+def test_what_a_shuffle_holds_is_not_there_for_others():
+    arrays = Arrays()
+    dataset = Dataset.range(300).map(arrays).shuffle(14, seed=1).prefetch(100)
+    with iter(within(dataset)) as iterator:
+        next(iterator)
+        wait_until_at_rest(iterator)
+        assert arrays.alive <= BUDGET
+        assert arrays.alive >= 13 * SIZE
+        assert iterator._root._account.refusals
+
+
+def test_text_in_batches_counts_with_its_length():
+    """Arrays of bytes are arrays of objects, whose own size says nothing."""
+    made = itertools.count()
+    dataset = Dataset.range(300).map(lambda x: (b"x" * SIZE, next(made))[0]).batch(2).prefetch(100)
+    with iter(within(dataset)) as iterator:
+        next(iterator)
+        wait_until_at_rest(iterator)
+        assert next(made) <= 20
+
+
+# Nothing else changes
+
+
+def numbers(dataset):
+    return [int(element[0]) for element in dataset]
+
+
+@pytest.mark.parametrize("budget", [1, SIZE // 2, 3 * SIZE, BUDGET])
+@pytest.mark.parametrize("name", PIPELINES)
+def test_everything_comes_out_however_small_the_budget(name, budget):
+    found = numbers(within(PIPELINES[name](lambda x: np.full(SIZE, x % 251, np.uint8)), budget))
+    expected = numbers(PIPELINES[name](lambda x: np.full(5, x % 251, np.uint8)))
+    if name in IN_ANY_ORDER:
+        found, expected = sorted(found), sorted(expected)
+    assert found == expected
+
+
+@pytest.mark.parametrize("budget", [1, 4 * SIZE, BUDGET])
+@pytest.mark.parametrize("calls", [1, 4])
+def test_batches_larger_than_the_budget_are_put_together(budget, calls):
+    dataset = Dataset.range(100).map(Arrays(), num_parallel_calls=calls).batch(30, num_parallel_calls=calls).prefetch(3)
+    found = [batch[:, 0].tolist() for batch in within(dataset, budget)]
+    assert list(itertools.chain(*found)) == list(range(100))
+    assert [len(batch) for batch in found] == [30, 30, 30, 10]
+
+
+@pytest.mark.parametrize("budget", [1, BUDGET])
+def test_exceptions_stand_where_they_stood(budget):
+    def make(x):
+        if x % 5 == 2:
+            raise ValueError(f"bad {x}")
+        return np.full(SIZE, x, np.uint8)
+
+    dataset = Dataset.range(60).map(make, num_parallel_calls=4).prefetch(9).ignore_errors()
+    assert numbers(within(dataset, budget)) == [x for x in range(60) if x % 5 != 2]
+
+
+@pytest.mark.parametrize("budget", [1, 8 * SIZE])
+def test_a_filter_that_drops_nearly_all_goes_on(budget):
+    dataset = Dataset.range(500).map(Arrays(), num_parallel_calls=4).filter(lambda x: bool(x[0] == 77)).prefetch(3)
+    assert numbers(within(dataset, budget)) == [77, 77]
+
+
+@pytest.mark.parametrize("budget", [1, 8 * SIZE])
+def test_worker_processes(budget):
+    dataset = Dataset.range(40).map(large_array, num_parallel_calls=2, executor="process").prefetch(20)
+    assert numbers(within(dataset, budget)) == list(range(40))
+
+
+def large_array(x):
+    return np.full(SIZE, x, np.uint8)
+
+
+@pytest.mark.parametrize("budget", [1, BUDGET])
+@pytest.mark.parametrize("name", [name for name in PIPELINES if name not in IN_ANY_ORDER])
+def test_a_state_goes_from_one_budget_to_another(name, budget):
+    def make(x):
+        return np.full(3000, x % 251, np.uint8)
+
+    dataset = within(PIPELINES[name](make), budget)
+    expected = numbers(PIPELINES[name](make))
+    with iter(dataset) as iterator:
+        first = numbers(itertools.islice(iterator, 57))
+        state = iterator.state_dict()
+    with iter(within(PIPELINES[name](make), 100 * KB)) as resumed:
+        resumed.load_state_dict(state)
+        assert first + numbers(resumed) == expected
+
+
+# The accounts
+
+
+@pytest.fixture
+def ledgers(monkeypatch):
+    """All that are opened."""
+    opened = []
+
+    class Remembered(opening.Ledger):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            opened.append(self)
+
+    monkeypatch.setattr(opening, "Ledger", Remembered)
+    return opened
+
+
+@each_pipeline
+def test_at_the_end_every_account_is_empty_and_closed(make, ledgers):
+    list(within(make(Arrays())))
+    assert all(ledger.charged == ledger.held == len(ledger.accounts) == 0 for ledger in ledgers)
+    assert ledgers
+
+
+@each_pipeline
+def test_just_before_the_end_nothing_is_held(make, ledgers):
+    with iter(within(make(Arrays()))) as iterator:
+        for _ in range(300):
+            next(iterator)
+        assert iterator._root.pull(1) is None
+        assert [ledger.held for ledger in ledgers] == [0]
+
+
+@each_pipeline
+def test_after_close_in_the_middle_every_account_is_closed(make, ledgers):
+    with iter(within(make(Arrays()))) as iterator:
+        for _ in range(33):
+            next(iterator)
+        iterator.state_dict()
+        next(iterator)
+    assert all(ledger.charged == ledger.held == len(ledger.accounts) == 0 for ledger in ledgers)
+
+
+@each_pipeline
+def test_what_comes_out_of_a_state_counts_as_what_it_is(make, ledgers):
+    with iter(within(make(Arrays()))) as iterator:
+        for _ in range(33):
+            next(iterator)
+        wait_until_at_rest(iterator)
+        state = iterator.state_dict()
+    with iter(within(make(Arrays()))) as resumed:
+        resumed.load_state_dict(state)
+        for _ in range(300 - 33):
+            next(resumed)
+        assert resumed._root.pull(1) is None
+        assert ledgers[-1].held == 0
