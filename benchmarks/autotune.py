@@ -291,15 +291,14 @@ def take(
     batches: Iterator[Any], use: Callable[[Any], Any], duration: float, at_most: int = ENDLESS
 ) -> tuple[int, float]:
     """How many were taken, and the processor time of their use."""
-    ends, own = time.perf_counter() + duration, 0.0
-    for count in itertools.count(1):
+    count, own, ends = 0, 0.0, time.perf_counter() + duration
+    while not count or (count < at_most and time.perf_counter() < ends):
         batch = next(batches)
         before = time.thread_time()
         use(batch)
         own += time.thread_time() - before
-        if count == at_most or time.perf_counter() >= ends:
-            return count, own
-    raise AssertionError
+        count += 1
+    return count, own
 
 
 def busy_seconds() -> float:
