@@ -33,6 +33,7 @@ bench: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/run.py
 	.venv-bench/bin/python benchmarks/rules.py
 	.venv-bench/bin/python benchmarks/parallel.py
+	.venv-bench/bin/python benchmarks/autotune.py
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
