@@ -243,16 +243,20 @@ def read_only_component(value: Any) -> Any:
     return value.read_only() if isinstance(value, RaggedTensor | SparseTensor) else value
 
 
+_NUMBERS = (np.number, np.bool_)
+
+
 def _column_bytes(column: Sequence[Any] | Array) -> int:
     if is_packed(column) or (isinstance(column, np.ndarray) and column.dtype != object):
         return column.nbytes
     values = column.ravel().tolist() if isinstance(column, np.ndarray) else column
     kinds = set(map(type, values))
-    if kinds == {bytes}:
-        return sum(map(len, values))
-    first = values[0] if len(kinds) == 1 else None
-    if isinstance(first, np.number | np.bool_):
-        return first.nbytes * len(values)
+    if len(kinds) == 1:
+        kind = kinds.pop()
+        if kind is bytes:
+            return sum(map(len, values))
+        if issubclass(kind, _NUMBERS):
+            return int(values[0].itemsize) * len(values)
     return sum(map(_value_bytes, values))
 
 

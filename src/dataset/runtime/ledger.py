@@ -83,6 +83,7 @@ class Account:
         "_expected",
         "_largest",
         "_ledger",
+        "_lock",
         "_measured",
         "_spare",
         "is_refused",
@@ -91,6 +92,7 @@ class Account:
 
     def __init__(self, ledger: Ledger, spare: int = 0) -> None:
         self._ledger = ledger
+        self._lock = ledger.lock
         self._spare = spare
         self._bytes = 0  # of the elements that are there
         self._begun = 0  # elements in the making
@@ -119,19 +121,26 @@ class Account:
             urgent: whether one must be given in any case: the spare one. It must be taken before another reservation is
                 urgent.
         """
-        with self._ledger.lock:
-            granted = min(count, self._room()) or (1 if urgent else 0)
-            self.is_refused = not granted
-            self.refusals += self.is_refused
-            self._begun += granted
-            self._recharge()
+        with self._lock:
+            granted = self._room()
+            if granted > count:
+                granted = count
+            elif not granted and urgent:
+                granted = 1
+            if granted:
+                self.is_refused = False
+                self._begun += granted
+                self._recharge()
+            else:
+                self.is_refused = True
+                self.refusals += 1
             return granted
 
     def _room(self) -> int:
         """For how many more elements there is room."""
-        if not self._expected:
-            return 1
         expected, ledger = self._expected, self._ledger
+        if not expected:
+            return 1
         held = self._bytes + self._begun * expected
         others = ledger.charged - self._charge
         most = (ledger.budget - others) // 2 - self._spare * expected  # half of it, where it equals the free rest
@@ -148,7 +157,7 @@ class Account:
             nbytes: of what is held now because of them.
             input_nbytes: of what was held while they were made, and is not any more.
         """
-        with self._ledger.lock:
+        with self._lock:
             self._begun -= begun
             self._bytes += nbytes
             if made:
@@ -162,9 +171,9 @@ class Account:
         m-th of itself (the German tank problem).
         """
         remembered = self._largest - (self._largest >> _DECAY_BITS)
-        self._largest = max(1, remembered, -(-nbytes // made))
+        self._largest = largest = max(1, remembered, -(-nbytes // made))
         self._measured += made
-        self._expected = self._largest + self._largest // self._measured
+        self._expected = largest + largest // self._measured
 
     def hold(self, nbytes: int) -> None:
         """Count ``nbytes`` that are held without having been reserved."""
@@ -173,25 +182,26 @@ class Account:
     def release(self, nbytes: int) -> None:
         """``nbytes`` are not held any more."""
         if nbytes:
-            with self._ledger.lock:
+            with self._lock:
                 self._bytes -= nbytes
                 self._recharge()
 
     def release_all(self) -> None:
         """Nothing that was there is held any more."""
-        with self._ledger.lock:
+        with self._lock:
             self.release(self._bytes)
 
     def close(self) -> None:
         """The buffer is gone. May be called twice; nothing is reserved afterwards."""
-        with self._ledger.lock:
+        with self._lock:
             self._bytes = self._begun = self._spare = self._expected = 0
             self._recharge()
             self._ledger.accounts.discard(self)
 
     def _recharge(self) -> None:
         expected = self._expected
-        charge = max(self._bytes + self._begun * expected, expected) + self._spare * expected
+        held = self._bytes + self._begun * expected
+        charge = max(held, expected) + self._spare * expected
         self._ledger.charged += charge - self._charge
         self._charge = charge
 
