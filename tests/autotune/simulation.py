@@ -225,6 +225,8 @@ class SimulatedStage:
         nbytes: of an element, or a function that draws it.
     """
 
+    relays = False
+
     def __init__(
         self,
         name: str,
@@ -236,6 +238,7 @@ class SimulatedStage:
     ) -> None:
         self.name = name
         self.knob = knob
+        self.runs = "in threads"
         self.takes = takes
         self.counters = Counters()
         self.inline = False
@@ -268,6 +271,7 @@ class SimulatedStage:
         self._owed += self.takes
         count = int(self._owed)
         self._owed -= count
+        self.counters.inputs += count
         if count:
             yield from self.below.pull(count)
 
@@ -297,6 +301,10 @@ class SimulatedStage:
             self._hold(-self._ready.popleft())
         self.counters.taken += n
         self.simulation.freed()
+
+    def _count_wait(self, since: float) -> None:
+        if self.machine.now > since:
+            self.counters.add_wait(since, self.machine.now)
 
     def _look(self) -> None:
         self.counters.least_ready = min(self.counters.least_ready, len(self._ready))
@@ -344,6 +352,10 @@ class ParallelMap(SimulatedStage):
     def buffered(self) -> tuple[int, int]:
         return len(self._tasks) + len(self._ready), self._finished_bytes
 
+    @property
+    def capacity(self) -> int:
+        return self._ahead()
+
     def pull(self, n: int) -> Thread:
         self._demand = max(n, self._demand * 7 // 8)
         if not self.inline:
@@ -355,7 +367,7 @@ class ParallelMap(SimulatedStage):
             self._taker = self.machine.parking()
             yield
         self._wanted = 0
-        self.counters.wait_seconds += self.machine.now - started
+        self._count_wait(started)
         ready = min(n, len(self._ready))
         self._take(ready)
         for _ in range(n - ready):
@@ -442,8 +454,14 @@ class Prefetch(SimulatedStage):
         self._is_open = False
         self._resting: Thread | None = None
 
+    relays = True
+
     def buffered(self) -> tuple[int, int]:
         return self._held, self._finished_bytes
+
+    @property
+    def capacity(self) -> int:
+        return max(1, self.knob.value - 1)
 
     def pull(self, n: int) -> Thread:
         if not self._is_open:
@@ -455,7 +473,7 @@ class Prefetch(SimulatedStage):
             while not self._ready:
                 self._taker = self.machine.parking()
                 yield
-            self.counters.wait_seconds += self.machine.now - started
+            self._count_wait(started)
             count = min(n, len(self._ready))
             n -= count
             self._take(count)
