@@ -5,8 +5,8 @@ are generators: they yield while they sleep, compute, or wait to be woken, and a
 time. Their code follows the runtime's, line by line where it matters: who rests when, who wakes whom.
 
 **Physics.** ``cores`` are shared equally: of k parts that compute, each advances at the speed min(1, cores / k). What
-needs the interpreter's lock gets it in turns, as in CPython, which takes it away every 5 ms: of m such parts, which have
-one core between them, each advances at 1 / m of its speed. Sleeping costs nobody anything.
+needs the interpreter's lock gets it in turns, as in CPython, which takes it away every 5 ms: of m such parts, which
+have one core between them, each advances at 1 / m of its speed. Sleeping costs nobody anything.
 
 Example, a consumer that takes 2 ms per element of a parallel map that computes for 3 ms::
 

@@ -22,6 +22,8 @@ from dataset.autotune.model import (
     wait_seconds,
 )
 
+NOTHING = Work()
+
 # What the model sees of a simulated pipeline
 
 
@@ -50,7 +52,7 @@ def section_of(stage, ratio, taken, inputs):
     )
 
 
-def costs(work, serial=Work()):
+def costs(work, serial=NOTHING):
     return {
         "wall_seconds": work.seconds,
         "cpu_seconds": work.compute + serial.compute,
@@ -352,6 +354,17 @@ def test_another_worker_that_only_waits_never_makes_a_steady_pipeline_slower(wor
 def test_a_pipeline_without_stages_takes_what_its_consumer_takes():
     assert predict(Section("consumer", wall_seconds=0.5), 2).seconds == 0.5
     assert predict(Section("consumer", wall_seconds=0.5), 2).binding == "consumer"
+
+
+def test_many_sections_are_predicted_as_well():
+    root = None
+    for number in range(12):
+        section = Section(f"s{number}", wall_seconds=4.0, cpu_seconds=1.0, lock_seconds=0.1, workers=4, buffer=4)
+        root = replace(section, inputs=(root,) if root else ())
+    root = Section("consumer", wall_seconds=0.5, inputs=(root,))
+    prediction = predict(root, cores=4)
+    assert prediction.binding == CORES
+    assert 3.0 <= prediction.seconds < 4.0
 
 
 def test_a_pipeline_that_costs_nothing_takes_no_time():

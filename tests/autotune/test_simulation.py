@@ -6,14 +6,16 @@ from simulation import Machine, ParallelMap, Prefetch, Simulation, Work
 
 from dataset.runtime.stages import Counters, Knob, Stage
 
+NOTHING = Work()
 
-def simulate(stages, consumer=Work(), elements=2000, **arguments):
+
+def simulate(stages, consumer=NOTHING, elements=2000, **arguments):
     simulation = Simulation(stages, consumer, **arguments)
     simulation.run(elements=elements)
     return simulation
 
 
-def period(stages, consumer=Work(), elements=2000, **arguments):
+def period(stages, consumer=NOTHING, elements=2000, **arguments):
     return simulate(stages, consumer, elements, **arguments).period(since=elements // 10)
 
 

@@ -38,6 +38,7 @@ _SHARING_ROUNDS = 25  # they go on from where those for the period before have c
 _CLOSE = 1e-4  # the relative change below which rates count as equal
 _CLOSE_COUNT = 1e-3  # of threads, likewise
 _DAMPING = 0.5
+_STATES_MAX = 81  # of four sections with several workers; of further ones, the mean has to do
 _TEMPER = 0.6  # heavy tails do less harm than their variance says; fitted to lognormal times
 _BURST = 1.3  # more variance by each worker whose elements wait for another's; fitted, for a window of 32 per worker
 
@@ -397,7 +398,7 @@ class _Line:
         station.making_spread = spread / station.making if station.making else 0.0
 
     def _take(self) -> float:
-        """From the consumer to the sources: how long each takes if there are always inputs. Returns how much changed."""
+        """From the consumer to the sources: how long each takes if there are always inputs. Returns the change."""
         change = 0.0
         for station in reversed(self.stations):
             for source in station.inputs:
@@ -412,43 +413,34 @@ class _Line:
         return change
 
     def _share(self, cores: float, period: float) -> float:
-        """How long each takes with the others on the same cores and behind the same lock; returns by how much it changed."""
+        """How long each takes with the others on the same cores and behind the same lock. Returns the change."""
         crowd = _Crowd(self.stations, cores)
-        queue = sum(station.queueing for station in self.stations)
-        all_cpu = sum(s.section.ratio * s.section.cpu_seconds for s in self.stations)
-        all_held = sum(s.section.ratio * s.held for s in self.stations)
-        off = 0.0
-        for station in self.stations:
-            section = station.section
-            free, held = section.cpu_seconds - section.lock_seconds, section.lock_seconds
-            # While a worker makes an element, so many elements of the pipeline are made. It never waits longer for the
-            # cores, or for the lock, than what all others do there in that time takes.
-            elements = section.workers / section.ratio if section.ratio else 0.0
-            longer = max(0.0, all_cpu * elements - section.cpu_seconds) / cores
-            if free:
-                free = min(free * crowd.slower(station, with_lock=True), free + longer)
-            if held:
-                held = min(held * crowd.slower(station, with_lock=False), held + longer)
-            locked = held * (1 + queue - station.queueing / section.workers)
-            locked = min(locked, held + max(0.0, all_held * elements - held))
-            total = section.wall_seconds + section.serial_seconds
-            stretch = (total - section.cpu_seconds + free + locked) / total if total else 1.0
-            station.seconds = (
-                stretch * section.ratio * _own_seconds(section.wall_seconds, section.serial_seconds, section.workers)
-            )
-            station.held = held
-            station.overtaking = 1 - locked / (total * stretch) if total else 1.0
-            station.awake = min(1.0, (station.seconds + station.hungry) / period) if period else 1.0
-            rate = section.ratio / period if period else 0.0
-            station.computing, off = _toward(station.computing, rate * free, section.workers, off)
-            station.holding, off = _toward(station.holding, rate * held, 1, off)
-            station.queueing, off = _toward(station.queueing, rate * locked, section.workers, off)
-        return off
+        return max(_slow_down(station, crowd, period) for station in self.stations)
 
 
-def _toward(value: float, wanted: float, most: float, off: float) -> tuple[float, float]:
+def _slow_down(station: _Station, crowd: _Crowd, period: float) -> float:
+    """Let a station's times, and how many of its workers compute, be what the crowd makes of them."""
+    section = station.section
+    free, held, locked = crowd.times(station)
+    station.held = held
+    total = section.wall_seconds + section.serial_seconds
+    stretched = total - section.cpu_seconds + free + locked
+    stretch = stretched / total if total else 1.0
+    own = _own_seconds(section.wall_seconds, section.serial_seconds, section.workers)
+    station.seconds = stretch * section.ratio * own
+    station.overtaking = 1 - locked / stretched if stretched else 1.0
+    station.awake = min(1.0, (station.seconds + station.hungry) / period) if period else 1.0
+    rate = section.ratio / period if period else 0.0
+    station.computing, a = _toward(station.computing, rate * free, section.workers)
+    station.holding, b = _toward(station.holding, rate * held, 1)
+    station.queueing, c = _toward(station.queueing, rate * locked, section.workers)
+    return max(a, b, c)
+
+
+def _toward(value: float, wanted: float, most: float) -> tuple[float, float]:
+    """The value, brought nearer to what is wanted, and how far it was from there."""
     step = min(wanted, most) - value
-    return value + _DAMPING * step, max(off, abs(step))
+    return value + _DAMPING * step, abs(step)
 
 
 class _Crowd:
@@ -457,6 +449,26 @@ class _Crowd:
     def __init__(self, stations: list[_Station], cores: float) -> None:
         self.stations = stations
         self.cores = cores
+        self.queue = sum(station.queueing for station in stations)
+        self.cpu_seconds = sum(s.section.ratio * s.section.cpu_seconds for s in stations)
+        self.held_seconds = sum(s.section.ratio * s.held for s in stations)
+
+    def times(self, station: _Station) -> tuple[float, float, float]:
+        """What a worker's element takes: computing without the lock, with it, and the latter with the wait for it.
+
+        In the time in which a worker makes an element, so many elements of the pipeline are made. It never waits
+        longer for a core, or for the lock, than what all others do there for these takes.
+        """
+        section = station.section
+        free, held = section.cpu_seconds - section.lock_seconds, section.lock_seconds
+        elements = section.workers / section.ratio if section.ratio else 0.0
+        longest = max(0.0, self.cpu_seconds * elements - section.cpu_seconds) / self.cores
+        if free:
+            free = min(free * self.slower(station, with_lock=True), free + longest)
+        if held:
+            held = min(held * self.slower(station, with_lock=False), held + longest)
+        queue = max(0.0, self.queue - station.queueing / section.workers)
+        return free, held, min(held * (1 + queue), max(held, self.held_seconds * elements))
 
     def slower(self, station: _Station, *, with_lock: bool) -> float:
         """How much longer computing takes a worker of ``station`` than with a core of its own."""
@@ -465,14 +477,14 @@ class _Crowd:
             computing = other.computing + (other.holding if with_lock else 0.0)
             workers = other.section.workers
             awake = other.awake
-            if other is station:  # with it, its fellows are awake
+            if other is station:  # its fellows, who are awake when it is
                 workers -= 1
-                computing, awake = (
-                    computing / max(awake, computing / (workers + 1), 1e-9) * workers / (workers + 1),
-                    1.0,
-                )
+                computing *= (1 - 1 / other.section.workers) / max(awake, computing / other.section.workers, 1e-9)
+                awake = 1.0
             computing *= _overlap(station, other)
-            if computing > 0 and workers:
+            if len(states) > _STATES_MAX:
+                states = [(share, count + computing) for share, count in states]
+            elif computing > 0 and workers:
                 states = _combined(states, _states(computing, workers, awake))
         speed = sum(share * min(1.0, self.cores / count) for share, count in states)
         return 1 / speed
