@@ -495,7 +495,8 @@ class Prefetch(SimulatedStage):
             self._held += 1
             started = self.machine.now
             yield from self._fetching()
-            nbytes = yield from self._working(self.machine.now - started)
+            self.counters.work_seconds += self.machine.now - started  # its thread cannot tell one from the other
+            nbytes = yield from self._working(0.0)
             self._hold(nbytes)
             self._put(nbytes)
             self._wake_taker()

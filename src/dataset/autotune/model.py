@@ -85,6 +85,11 @@ class Section:
     buffer: float = 0.0
     inputs: tuple[Section, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Measured times may be off by a little; a part is never longer than the whole."""
+        object.__setattr__(self, "cpu_seconds", min(self.cpu_seconds, self.wall_seconds + self.serial_seconds))
+        object.__setattr__(self, "lock_seconds", min(self.lock_seconds, self.cpu_seconds))
+
     def __iter__(self) -> Iterator[Section]:
         """The section and all below it."""
         yield self
@@ -122,7 +127,7 @@ def predict(root: Section, cores: float) -> Prediction:
         >>> round(predict(Section("train", wall_seconds=10e-3, variation=1, inputs=(load,)), cores=2).seconds, 4)
         0.015
     """
-    bounds = _bounds(root, cores)
+    bounds = lower_bounds(root, cores)
     binding = max(bounds, key=lambda name: bounds[name])
     return Prediction(_Line(root).settle(cores, bounds[binding]), binding)
 
@@ -262,8 +267,14 @@ def buffer_needed(x: float, y: float, variation_x: float, variation_y: float, sh
     return high
 
 
-def _bounds(root: Section, cores: float) -> dict[str, float]:
-    """The seconds per element of the pipeline below which it never gets, for each reason."""
+def lower_bounds(root: Section, cores: float) -> dict[str, float]:
+    """The seconds per element of the pipeline below which it never gets, by what bounds it. Quick to tell.
+
+    Example:
+        >>> decode = Section("decode", ratio=32, wall_seconds=4e-3, cpu_seconds=4e-3, workers=4, buffer=36)
+        >>> lower_bounds(Section("train", wall_seconds=50e-3, inputs=(decode,)), cores=2)
+        {'train': 0.05, 'decode': 0.032, 'cores': 0.064, 'interpreter lock': 0.0}
+    """
     bounds = {section.name: 0.0 for section in root}
     _bound_of(root, bounds)
     bounds[CORES] = sum(section.ratio * section.cpu_seconds for section in root) / cores

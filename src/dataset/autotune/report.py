@@ -212,7 +212,7 @@ class _Report:
             cpu_seconds=cpu,
             lock_seconds=cpu * shared,
             workers=1 if stage.relays else stage.knob.value,
-            buffer=stage.capacity,
+            buffer=stage.knob.value if stage.relays else stage.capacity,
         )
         for source in line.below():
             section = self._into(section, source, ratio, halved, serial=not stage.relays)

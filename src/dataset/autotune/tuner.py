@@ -14,12 +14,14 @@ Only counts go in and only knobs come out: no clock, no thread, no lock. Who cal
 from __future__ import annotations
 
 import math
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dataset.autotune.model import Section, predict
+from dataset.autotune.model import Section, buffer_needed, lower_bounds, parallelism_needed, predict
 from dataset.autotune.windows import Activity, Part, Watch, Window, section_name
+from dataset.runtime.stages import Knob
 
 WAITED = 0.03
 """The share of the time that the consumer may wait without anything being added."""
@@ -37,7 +39,9 @@ _OVERLONG_SECONDS = 4.0
 _GAIN_PREDICTED = 0.05  # below, a change is not tried
 _GAIN_KEPT = 0.05  # below, it is taken back
 _LOSS_KEPT = 0.03  # for which workers may be given back
-_FACTORS = (1.5, 2.0, 3.0, 4.0)  # by which a number of calls may grow at once
+_FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0)  # by which the rate may be wanted to grow at once
+_APART = 1.2  # by what factor values differ that are worth telling apart
+_FACTOR_MAX = 8  # by which a buffer may
 _ENOUGH = 0.95  # of the gain of the largest step: a smaller one that gets as much is taken
 _PATIENCE_SECONDS = 4.0  # until a change that was taken back may be tried again, doubled each time
 _PATIENCE_SECONDS_MAX = 300.0
@@ -45,31 +49,41 @@ _CHANGED = 1.4  # by what factor work has to differ in two windows in a row to c
 _BUSY_MIN = 0.5  # of its workers: a stage below does not hold up anything
 _SPARE = 1.25  # as many workers as this above those that were busy are kept
 _SETTLED_WINDOWS = 3
+_WORTH_SAVING = 4  # of so many workers, some may be given back
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A knob and what it is to be set to."""
+
+    part: Part
+    value: int
+    reason: str
+
+    @property
+    def knob(self) -> Knob:
+        return self.part.stage.knob
 
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A knob that is to be set.
+    """Knobs that are to be set together.
 
     Attributes:
-        part: whose.
-        value: to what.
+        settings: which, and to what; at least one.
         gain: what the model predicts: 0.5 for one and a half times the throughput.
-        reason: why.
         adds: whether it takes more threads or memory, and so has to pay.
     """
 
-    part: Part
-    value: int
+    settings: tuple[Setting, ...]
     gain: float
-    reason: str
     adds: bool
 
 
 @dataclass(eq=False)
 class _Trial:
     change: Change
-    before: int
+    before: tuple[int, ...]  # the values of the knobs
     gauge: int  # the key of the stage whose rate is compared
     rate: float  # of that before
     waited: float
@@ -85,6 +99,11 @@ class _Experience:
     floor: float = 0.0  # one that was worse
     patience: float = _PATIENCE_SECONDS
     retry_at: float = 0.0
+
+    @property
+    def highest(self) -> int:
+        """What may be tried before it is time to try the ceiling again: the middle, in effect."""
+        return sys.maxsize if self.ceiling == math.inf else int(self.ceiling / _APART)
 
 
 Record = Callable[[float, Part, str, int | None, int | None, str], None]
@@ -103,6 +122,7 @@ class Tuner:
         self.cores = cores
         self.contention: dict[int, float] = {}  # by key of a stage: the share of its work that does not go side by side
         self._record = record
+        self._now = 0.0
         self._watch: Watch | None = None
         self._watched: list[tuple[int, bool]] = []
         self._trial: _Trial | None = None
@@ -121,6 +141,7 @@ class Tuner:
             now: seconds, on the clock of the counters.
             tops: the stages from which the consumer's thread takes, as they are now.
         """
+        self._now = now
         if self._watch is None or not self._is_same(tops):
             return self._begin(now, tops)
         window = self._watch.window(now)
@@ -153,21 +174,30 @@ class Tuner:
 
     def _give_up(self, now: float, trial: _Trial) -> None:
         """What has been tried cannot be compared any more."""
-        knob = trial.change.part.stage.knob
-        self._record(
-            now, trial.change.part, "take back", knob.value, trial.before, "other things have changed meanwhile"
-        )
-        knob.value = trial.before
+        self._take_back(now, trial, "other things have changed meanwhile")
         self._trial = None
+
+    def _take_back(self, now: float, trial: _Trial, reason: str) -> None:
+        for setting, before in zip(trial.change.settings, trial.before, strict=True):
+            self._record(now, setting.part, "take back", setting.value, before, reason)
+            setting.knob.value = before
 
     # Whether a window says enough
 
     def _has_passed(self, window: Window, trial: _Trial) -> bool:
-        activity = window.activities[trial.change.part.key]
-        passed = 2 * max(trial.before, trial.change.value) if not activity.part.stage.relays else trial.change.value
-        return (
-            activity.elements >= passed and activity.waits >= 1 and window.seconds >= WINDOW_SECONDS / 2
-        ) or window.seconds > max(_LONG_SECONDS, trial.seconds)
+        if window.seconds > max(_LONG_SECONDS, trial.seconds):
+            return True
+        if window.seconds < WINDOW_SECONDS / 2:
+            return False
+        return all(
+            self._has_passed_through(window.activities[setting.part.key], max(setting.value, before))
+            for setting, before in zip(trial.change.settings, trial.before, strict=True)
+        )
+
+    @staticmethod
+    def _has_passed_through(activity: Activity, value: int) -> bool:
+        under_way = value if activity.part.stage.relays else 2 * value
+        return activity.elements >= under_way and activity.waits >= 1
 
     def _is_enough(self, window: Window, trial: _Trial | None) -> bool:
         shortest = self._window_seconds if trial is None else max(WINDOW_SECONDS, trial.seconds / 2)
@@ -179,6 +209,8 @@ class Tuner:
             return True
         taken = max(activity.taken for activity in activities)
         if window.seconds >= _LONG_SECONDS and (waits >= _WAITS_MIN or (not waits and taken)):
+            return True
+        if window.seconds >= 2 * _LONG_SECONDS and taken >= 2 * _WAITS:
             return True
         return window.seconds >= _OVERLONG_SECONDS and taken > 0
 
@@ -211,50 +243,80 @@ class Tuner:
         return next((change for change in self._savings(window) if self._may_try(now, change)), None)
 
     def _may_try(self, now: float, change: Change) -> bool:
-        experience = self._experience.get(change.part.key)
+        return all(self._may_set(now, setting, adds=change.adds) for setting in change.settings)
+
+    def _may_set(self, now: float, setting: Setting, *, adds: bool) -> bool:
+        experience = self._experience.get(setting.part.key)
         if experience is None or now >= experience.retry_at:
             return True
-        if change.adds:
-            return change.value * 1.2 <= experience.ceiling
-        return change.value > experience.floor
+        return setting.value * _APART <= experience.ceiling if adds else setting.value > experience.floor
 
     def _additions(self, window: Window) -> Iterator[Change]:
-        root = window.sections(self.contention)
+        root = window.sections(self.contention, self.cores)
         if root is None:
             return
-        for activity in window:
-            knob = activity.part.stage.knob
-            if knob.value >= knob.maximum or activity.refusals or activity.part.stage.inline:
-                continue
-            change = self._more_room(activity) if activity.part.stage.relays else self._more_calls(activity, root)
-            if change is not None:
-                yield change
+        growing = [activity for activity in window if self._may_grow(activity)]
+        calls = self._more_calls([activity for activity in growing if not activity.part.stage.relays], root)
+        if calls is not None:
+            yield calls
+        for activity in growing:
+            room = self._more_room(activity) if activity.part.stage.relays else None
+            if room is not None:
+                yield room
 
-    def _more_calls(self, activity: Activity, root: Section) -> Change | None:
-        part, knob = activity.part, activity.part.stage.knob
-        if activity.busy < _BUSY_MIN * knob.value:
-            return None
-        ceiling = self._ceiling(part)
-        values = sorted({min(knob.maximum, max(knob.value + 1, round(knob.value * f))) for f in _FACTORS})
-        values = [value for value in values if value * 1.2 <= ceiling] or values[:1]
-        now_seconds = predict(root, self.cores).seconds
-        gains = [now_seconds / predict(_with_workers(root, part, value), self.cores).seconds - 1 for value in values]
-        best = max(gains)
-        if best < _GAIN_PREDICTED:
-            return None
-        value, gain = next(pair for pair in zip(values, gains, strict=True) if pair[1] >= _ENOUGH * best)
-        reason = (
-            f"{activity.busy:.1f} of its {knob.value} workers are busy and compute {activity.computing:.0%} of that "
-            f"time; {1 + gain:.2f} times the throughput is predicted"
-        )
-        return Change(part, value, gain, reason, adds=True)
+    @staticmethod
+    def _may_grow(activity: Activity) -> bool:
+        stage = activity.part.stage
+        return stage.knob.value < stage.knob.maximum and not activity.refusals and not stage.inline
 
-    def _ceiling(self, part: Part) -> float:
+    def _more_calls(self, activities: list[Activity], root: Section) -> Change | None:
+        """As many workers as a higher rate needs, of all stages at once: more in one alone may gain nothing."""
+        now_bound = self._bound(root)
+        changes = [self._workers_for(activities, root, now_bound / factor) for factor in _FACTORS]
+        bounds = [self._bound(_with_workers(root, settings)) for settings in changes]
+        least = min(bounds)
+        if now_bound < (1 + _GAIN_PREDICTED) * least:
+            return None
+        settings = next(one for one, bound in zip(changes, bounds, strict=True) if _ENOUGH * bound <= least)
+        gain = self._seconds(root) / self._seconds(_with_workers(root, settings)) - 1
+        if gain < _GAIN_PREDICTED:
+            return None
+        predicted = f"; {1 + gain:.2f} times the throughput is predicted"
+        return Change(tuple(replace(one, reason=one.reason + predicted) for one in settings), gain, adds=True)
+
+    def _workers_for(self, activities: list[Activity], root: Section, period: float) -> list[Setting]:
+        """Those stages that need more workers to make what is one element of the pipeline in each ``period``."""
+        sections = {section.name: section for section in root}
+        settings = []
+        for activity in activities:
+            part, knob = activity.part, activity.part.stage.knob
+            section = sections[section_name(part)]
+            wanted = parallelism_needed(section.ratio * (section.wall_seconds + section.serial_seconds), period)
+            value = min(knob.maximum, wanted, self._below_ceiling(part))
+            if value > knob.value:
+                reason = (
+                    f"{activity.busy:.1f} of its {knob.value} workers are busy and compute "
+                    f"{activity.computing:.0%} of that time"
+                )
+                settings.append(Setting(part, value, reason))
+        return settings
+
+    def _below_ceiling(self, part: Part) -> int:
         experience = self._experience.get(part.key)
-        return math.inf if experience is None else experience.ceiling
+        return sys.maxsize if experience is None or self._now >= experience.retry_at else experience.highest
+
+    def _bound(self, root: Section) -> float:
+        """What a look tells: the seconds per element below which the pipeline never gets."""
+        return max(lower_bounds(root, self.cores).values())
+
+    def _seconds(self, root: Section) -> float:
+        return predict(root, self.cores).seconds
 
     def _more_room(self, activity: Activity) -> Change | None:
-        """A buffer that was both empty and full is too small for how much the times vary."""
+        """A buffer that was both empty and full is too small for how much the times vary.
+
+        How much those of the consumer vary is not known; it is taken to be as much as those of the elements.
+        """
         knob = activity.part.stage.knob
         if activity.waited_for < WAITED or activity.rest_seconds < WAITED * activity.seconds:
             return None
@@ -263,78 +325,86 @@ class Tuner:
             f"{min(1.0, activity.rest_seconds / activity.seconds):.0%}: times vary more than it evens out"
         )
         gain = min(activity.waited_for, activity.rest_seconds / activity.seconds)
-        return Change(activity.part, min(knob.maximum, 2 * knob.value), gain, reason, adds=True)
+        makes = activity.work_seconds / max(1, activity.elements)
+        takes = (activity.seconds - activity.wait_seconds) / max(1, activity.taken)
+        needed = buffer_needed(takes, makes, activity.variation, activity.variation, _GAIN_PREDICTED / 2)
+        value = min(knob.maximum, max(2 * knob.value, min(needed, _FACTOR_MAX * knob.value)))
+        return Change((Setting(activity.part, value, reason),), gain, adds=True)
 
     def _savings(self, window: Window) -> Iterator[Change]:
         for activity in window:
             knob = activity.part.stage.knob
-            if knob.value <= knob.minimum or activity.part.stage.inline:
+            if knob.value <= knob.minimum or activity.part.stage.inline or not activity.elements:
                 continue
-            change = self._less_room(activity) if activity.part.stage.relays else self._fewer_calls(activity)
-            if change is not None:
-                yield change
+            setting = self._less_room(activity) if activity.part.stage.relays else self._fewer_calls(activity)
+            if setting is not None and setting.value < knob.value:
+                yield Change((setting,), 0.0, adds=False)
 
-    def _fewer_calls(self, activity: Activity) -> Change | None:
+    def _fewer_calls(self, activity: Activity) -> Setting | None:
         part, knob = activity.part, activity.part.stage.knob
-        if not activity.elements:
-            return None
+        if knob.value < _WORTH_SAVING:
+            return None  # a thread that rests costs next to nothing
         needed = max(1, math.ceil(_SPARE * activity.busy))
-        if needed <= knob.value / _SPARE and needed < knob.value:
-            return Change(part, needed, 0.0, f"{activity.busy:.1f} of its {knob.value} workers are busy", adds=False)
-        if self.contention.get(part.key, 0.0) >= _HALF and knob.value > 1:
-            return Change(part, math.ceil(knob.value / 2), 0.0, "more calls at once have gained nothing", adds=False)
+        if needed <= knob.value / 2:
+            return Setting(part, needed, f"{activity.busy:.1f} of its {knob.value} workers are busy")
+        if self.contention.get(part.key, 0.0) >= _HALF:
+            return Setting(part, math.ceil(knob.value / 2), "more calls at once have gained nothing")
         return None
 
-    def _less_room(self, activity: Activity) -> Change | None:
+    @staticmethod
+    def _less_room(activity: Activity) -> Setting | None:
         part, knob = activity.part, activity.part.stage.knob
         unused = part.stage.counters.least_ready
-        if activity.seconds < _LONG_SECONDS or unused < 2 or activity.taken < 4 * knob.value or knob.value <= 2:
+        if activity.seconds < _LONG_SECONDS or activity.taken < 16 * knob.value or unused <= knob.value / 2:
             return None
-        value = max(2, knob.value - unused + 1)
-        return Change(part, value, 0.0, f"never fewer than {unused} elements were ready", adds=False)
+        return Setting(part, max(2, knob.value - unused + 1), f"never fewer than {unused} elements were ready")
 
     # Trying it
 
     def _try(self, now: float, window: Window, change: Change) -> None:
-        knob = change.part.stage.knob
-        mine = window.activities[change.part.key]
-        gauge = mine.part.key if mine.waits else window.tops[0].key
-        rate = window.activities[gauge].rate
-        self._trial = _Trial(change, knob.value, gauge, rate, window.waited, window.seconds)
-        self._record(now, change.part, "try", knob.value, change.value, change.reason)
-        knob.value = change.value
+        first = window.activities[change.settings[0].part.key]
+        is_gauge = change.adds and len(change.settings) == 1 and first.waited_for > _HALF
+        gauge = first.part.key if is_gauge else window.tops[0].key
+        before = tuple(setting.knob.value for setting in change.settings)
+        self._trial = _Trial(change, before, gauge, window.activities[gauge].rate, window.waited, window.seconds)
+        for setting in change.settings:
+            self._record(now, setting.part, "try", setting.knob.value, setting.value, setting.reason)
+            setting.knob.value = setting.value
 
     def _judge(self, now: float, window: Window, trial: _Trial) -> None:
-        change, knob = trial.change, trial.change.part.stage.knob
+        change = trial.change
         self._trial = None
         rate = window.activities[trial.gauge].rate
         gain = rate / trial.rate - 1 if trial.rate > 0 else math.inf
         worth = max(_GAIN_KEPT, self._noise()) if change.adds else -_LOSS_KEPT
-        is_kept = gain >= worth and (change.adds or window.waited <= trial.waited + _LOSS_KEPT)
         measured = f"{1 + gain:.2f} times the throughput was measured"
-        if is_kept:
-            self._has_changed = True
-            self._usual = {}  # how long work takes depends on what else goes on
-            if change.adds:
-                self._experience.pop(change.part.key, None)
-                self.contention.pop(change.part.key, None)
-            self._record(now, change.part, "keep", trial.before, change.value, measured)
+        if gain >= worth and (change.adds or window.waited <= trial.waited + _LOSS_KEPT):
+            self._keep(now, trial, measured)
         else:
-            knob.value = trial.before
-            self._learn_from_failure(now, trial, gain)
-            self._record(now, change.part, "take back", change.value, trial.before, measured)
+            self._take_back(now, trial, measured)
+            for setting in change.settings:
+                self._learn_from_failure(now, setting, change, gain)
 
-    def _learn_from_failure(self, now: float, trial: _Trial, gain: float) -> None:
-        change = trial.change
-        experience = self._experience.setdefault(change.part.key, _Experience())
+    def _keep(self, now: float, trial: _Trial, measured: str) -> None:
+        self._has_changed = True
+        self._usual = {}  # how long work takes depends on what else goes on
+        self._rates.clear()
+        for setting, before in zip(trial.change.settings, trial.before, strict=True):
+            if trial.change.adds:
+                self._experience.pop(setting.part.key, None)
+                self.contention.pop(setting.part.key, None)
+            self._record(now, setting.part, "keep", before, setting.value, measured)
+
+    def _learn_from_failure(self, now: float, setting: Setting, change: Change, gain: float) -> None:
+        experience = self._experience.setdefault(setting.part.key, _Experience())
         experience.retry_at = now + experience.patience
         experience.patience = min(_PATIENCE_SECONDS_MAX, 2 * experience.patience)
         if not change.adds:
-            experience.floor = change.value
+            experience.floor = setting.value
             return
-        experience.ceiling = change.value
-        if not change.part.stage.relays and change.gain > 0:
-            self.contention[change.part.key] = min(1.0, max(0.0, 1 - max(0.0, gain) / change.gain))
+        experience.ceiling = setting.value
+        if not setting.part.stage.relays and len(change.settings) == 1 and change.gain > 0:
+            self.contention[setting.part.key] = min(1.0, max(0.0, 1 - max(0.0, gain) / change.gain))
 
     def _noise(self) -> float:
         """By how much windows differ in which nothing was changed, relative to their mean."""
@@ -389,9 +459,12 @@ def _character(window: Window) -> dict[tuple[int, str], float]:
     return found
 
 
-def _with_workers(root: Section, part: Part, workers: int) -> Section:
-    """The pipeline in which a stage has so many workers."""
-    inputs = tuple(_with_workers(section, part, workers) for section in root.inputs)
-    if root.name != section_name(part):
-        return replace(root, inputs=inputs)
-    return replace(root, workers=workers, buffer=root.buffer + workers - root.workers, inputs=inputs)
+def _with_workers(root: Section, settings: Sequence[Setting]) -> Section:
+    """The pipeline in which stages have so many workers."""
+    return _replaced(root, {section_name(setting.part): setting.value for setting in settings})
+
+
+def _replaced(root: Section, workers: dict[str, int]) -> Section:
+    inputs = tuple(_replaced(section, workers) for section in root.inputs)
+    value = workers.get(root.name, root.workers)
+    return replace(root, workers=value, buffer=root.buffer + value - root.workers, inputs=inputs)

@@ -9,7 +9,9 @@ from dataset.autotune.model import Section
 from dataset.runtime.stages import Counters, Stage
 
 _VARIATION_MAX = 16.0  # one element that took very long says little about the next
-_RECENT = 0.5  # of the window: a wait before it that is not longer ago marks its beginning
+_CROWDED = 0.8  # of the cores: above, who computes waits for one now and then
+_COMPUTES = 0.3  # of its time: who does less has something else to wait for
+_RECENT = 0.5  # of the window: a wait that is no farther from its beginning, or its end, stands for that
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +86,9 @@ class Activity:
         elements, work = change["elements"], change["work_seconds"]
         seconds = max(now - began, 1e-9)
         rate = change["taken"] / seconds
-        is_marked = began - before["waited_until"] < _RECENT * seconds and before["waits"]
-        if is_marked and change["waits"] and change["waited_until"] > 0:
+        begins_marked = before["waits"] and began - before["waited_until"] < _RECENT * seconds
+        ends_marked = change["waits"] and now - after["waited_until"] < _RECENT * seconds
+        if begins_marked and ends_marked and change["waited_until"] > 0:
             rate = change["taken_before"] / change["waited_until"]
         mean_square = (work / elements) ** 2 if elements else 0.0
         return cls(
@@ -152,24 +155,29 @@ class Window:
         """By the work of the stages, on average."""
         return sum(a.cpu_seconds for a in self if not a.part.stage.relays) / self.seconds
 
-    def sections(self, contention: dict[int, float]) -> Section | None:
+    def sections(self, contention: dict[int, float], cores: float) -> Section | None:
         """The pipeline as the model sees it, per element of the first top; None where nothing was taken.
+
+        The model wants times as they are with nothing else going on. What stages have waited for is not known: where
+        all cores are busy, it is taken to be cores.
 
         Args:
             contention: by the keys of the parts: the share of its work under a lock, as far as is known.
+            cores: that there are.
         """
         first = self.activities[self.tops[0].key]
         if first.rate <= 0:
             return None
         own = max(0.0, 1 - self.waited) / first.rate
-        inputs = tuple(self._section(top, first.rate, contention) for top in self.tops)
+        is_crowded = self.cores_used >= _CROWDED * cores
+        inputs = tuple(self._section(top, first.rate, contention, is_crowded=is_crowded) for top in self.tops)
         return Section(CONSUMER, wall_seconds=own, inputs=inputs)
 
-    def _section(self, part: Part, unit: float, contention: dict[int, float]) -> Section:
+    def _section(self, part: Part, unit: float, contention: dict[int, float], *, is_crowded: bool) -> Section:
         activity, stage = self.activities[part.key], part.stage
         elements = max(activity.elements, 1)
         waited = sum(self.activities[below.key].wait_seconds for below in part.inputs)
-        inputs = tuple(self._section(below, unit, contention) for below in part.inputs)
+        inputs = tuple(self._section(below, unit, contention, is_crowded=is_crowded) for below in part.inputs)
         reading = max(0.0, activity.input_seconds - waited) / elements
         work = activity.work_seconds - (waited if stage.relays else 0.0)
         cpu = min(activity.cpu_seconds, max(work, 0.0)) / elements
@@ -178,13 +186,13 @@ class Window:
         return Section(
             section_name(part),
             ratio=activity.rate / unit,
-            wall_seconds=wall if not shared else cpu + (wall - cpu) * (1 - shared),
+            wall_seconds=cpu + (wall - cpu) * (1 - shared) * (not is_crowded or activity.computing < _COMPUTES),
             cpu_seconds=cpu,
             lock_seconds=cpu * shared,
             serial_seconds=reading,
             workers=1 if stage.relays else stage.knob.value,
             variation=activity.variation,
-            buffer=stage.capacity,
+            buffer=stage.knob.value if stage.relays else stage.capacity,
             inputs=inputs,
         )
 
