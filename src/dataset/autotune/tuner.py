@@ -41,6 +41,7 @@ _GAIN_KEPT = 0.05  # below, it is taken back
 _LOSS_KEPT = 0.03  # for which workers may be given back
 _FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0)  # by which the rate may be wanted to grow at once
 _APART = 1.2  # by what factor values differ that are worth telling apart
+_RESTED = 0.1  # of the time: a producer that is less often without room would not make much more with it
 _FACTOR_MAX = 8  # by which a buffer may
 _ENOUGH = 0.95  # of the gain of the largest step: a smaller one that gets as much is taken
 _PATIENCE_SECONDS = 4.0  # until a change that was taken back may be tried again, doubled each time
@@ -318,7 +319,7 @@ class Tuner:
         How much those of the consumer vary is not known; it is taken to be as much as those of the elements.
         """
         knob = activity.part.stage.knob
-        if activity.waited_for < WAITED or activity.rest_seconds < WAITED * activity.seconds:
+        if activity.waited_for < WAITED or activity.rest_seconds < _RESTED * activity.seconds:
             return None
         reason = (
             f"it was empty for {activity.waited_for:.0%} of the time and full for "
