@@ -111,7 +111,8 @@ class PrefetchOperator(UnaryOperator):
             return chunk
         finally:
             self._held -= taken
-            self._account.release(counted_bytes - self._items.counted_bytes)
+            if counted_bytes != self._items.counted_bytes:
+                self._account.release(counted_bytes - self._items.counted_bytes)
             self._freed.notify()
 
     def _run(self) -> None:
