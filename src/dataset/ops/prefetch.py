@@ -126,7 +126,8 @@ class PrefetchOperator(UnaryOperator, Stage):
             self._held -= taken
             self.counters.taken += taken
             self.counters.least_ready = min(self.counters.least_ready, self._held - self._reserved)
-            self._account.release(counted_bytes - self._items.counted_bytes)
+            if counted_bytes != self._items.counted_bytes:
+                self._account.release(counted_bytes - self._items.counted_bytes)
             self._freed.notify()
 
     def _run(self) -> None:

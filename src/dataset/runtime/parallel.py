@@ -112,8 +112,9 @@ class ParallelOperator(Operator, Stage):
             self.coordinator.check_usable()
         while True:
             with self._lock:
-                self._account.release(self._hand_bytes)
-                self._hand_bytes = 0
+                if self._hand_bytes:
+                    self._account.release(self._hand_bytes)
+                    self._hand_bytes = 0
                 self._demand = max(n, self._demand * 7 // 8)  # a batch that is asked for in parts is still a batch
                 inline = self._pace.inline and not self._active
                 if self._is_enough(n) or (inline and self._ready):
