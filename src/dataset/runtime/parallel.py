@@ -28,11 +28,18 @@ from dataset.runtime.blocks import LARGE_BYTES, Block
 from dataset.runtime.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.pace import LEASE, REMOTE_TASK_SECONDS, SIZE_MAX, Pace
-from dataset.runtime.stages import CpuClock, Knob, Stage
+from dataset.runtime.stages import CpuClock, Knob, Stage, Variation
 from dataset.runtime.tasks import Divisible, Task, Worker
 
 GRACE_SECONDS = 2e-4
 """How long the consumer waits for the first worker before it calls others: cheap work is done by then."""
+
+AHEAD_PER_VARIATION = 7
+"""How many more rounds are made ahead of work that varies exponentially. In order, one slow element sets free many at
+once that waited for it, and with room for one round only, the workers rest until these are taken: 8 workers that are as
+quick as their consumer then took 1.7 times as long as ideal, and 1.2 times with room for eight rounds."""
+
+VARIATION_MAX = 2.0
 
 WAITING_BYTES_MAX = 64 << 20
 """Nothing more is begun while finished elements of this size wait for one before them."""
@@ -98,6 +105,7 @@ class ParallelOperator(Operator, Stage):
         self._paused = False
         self._stopped = False
         self._free: deque[Worker] = deque()
+        self._variation = Variation()  # of the time that an element takes
         self.coordinator.register(self, self._stop)
 
     # The consumer's side.
@@ -195,7 +203,8 @@ class ParallelOperator(Operator, Stage):
 
     def _ahead(self) -> int:
         """How many elements may be ready to be taken before the workers rest."""
-        return self.knob.value * self._pace.size + (self._demand if self._demand > 1 else 0)
+        evening_out = 1 + AHEAD_PER_VARIATION * min(self._variation.squared, VARIATION_MAX) if self.ordered else 1.0
+        return int(self.knob.value * self._pace.size * evening_out) + (self._demand if self._demand > 1 else 0)
 
     def _room(self) -> int:
         """How many elements the next task may make; 0 for no task now."""
@@ -261,6 +270,7 @@ class ParallelOperator(Operator, Stage):
                 self._account.settle(task.count, task.count, task.nbytes, input_nbytes)
                 if not self.in_processes:
                     self._pace.calls = self.knob.value
+                self._variation.add(seconds / task.count)
                 self._pace.add(task.count, seconds, task.input_seconds, self._size_max())
                 self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds)
                 self._finish(task, outcomes)

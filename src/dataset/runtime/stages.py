@@ -146,6 +146,30 @@ class Stage(ABC):
         """How many elements are held here, those that are worked on included, and the bytes of the finished ones."""
 
 
+class Variation:
+    """How much times vary, the last hundred or so counting most.
+
+    Attributes:
+        squared: variance over squared mean: 0 for equal times, 1 for exponentially distributed ones.
+    """
+
+    __slots__ = ("_count", "_mean", "_square", "squared")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._mean = self._square = self.squared = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more time."""
+        self._count = min(self._count + 1, _REMEMBERED)
+        self._mean += (seconds - self._mean) / self._count
+        self._square += (seconds * seconds - self._square) / self._count
+        self.squared = max(0.0, self._square / (self._mean * self._mean) - 1) if self._mean > 0 else 0.0
+
+
+_REMEMBERED = 64
+
+
 class CpuClock:
     """How long the processor is busy for the work of one thread.
 
