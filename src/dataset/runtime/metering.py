@@ -9,6 +9,7 @@ between a stage and the consumer.
 
 from __future__ import annotations
 
+import functools
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,13 +20,11 @@ if TYPE_CHECKING:
     from dataset.runtime.observation import Line
     from dataset.runtime.operator import Operator
 
-COST_SECONDS = 2.5e-6
-"""Of a pull that is measured, about, mostly for asking how long the thread has computed."""
-
 SHARE = 0.005
 """Of the time that measuring may take."""
 
-_PULLS_MIN = 32  # of each meter, before they are switched off: fewer say too little
+_PULLS_MIN = 8  # of each meter, before they are switched off: fewer say too little
+_STRETCH_SECONDS = 2e-4  # after which they may have seen enough
 _SIZED = 8  # of so many pulls, the bytes of one are counted
 
 
@@ -94,6 +93,19 @@ class Meter:
         return chunk.length
 
 
+@functools.cache
+def cost_seconds() -> float:
+    """What it costs to measure a pull: mostly asking how long the thread has computed, which differs by system."""
+    started = time.perf_counter()
+    for _ in range(_TRIALS):
+        time.thread_time()
+        time.perf_counter()
+    return 3 * (time.perf_counter() - started) / _TRIALS  # each is asked twice, and as much again is calls and sums
+
+
+_TRIALS = 10
+
+
 class Metering:
     """Switches the meters of an iteration on and off, so that they take no more than their share of the time.
 
@@ -110,16 +122,24 @@ class Metering:
         self._since, self._pulls = now, 0  # when they were, and what they had counted by then
         self._switch_on(now)
 
-    def look(self, now: float) -> None:
-        """Switch them, if it is time to."""
-        if self._measured:
-            pulls = self._all_pulls() - self._pulls
-            spent = pulls * COST_SECONDS
-            if spent > SHARE * (now - self._since) and pulls >= _PULLS_MIN * len(self._meters):
-                self._until = now + spent / SHARE
-                self.stop()
-        elif now >= self._until:
+    def look(self, now: float) -> float:
+        """Switch them, if it is time to; when to look again."""
+        if not self._measured:
+            if now < self._until:
+                return self._until
             self._switch_on(now)
+        pulls = self._all_pulls() - self._pulls
+        spent = pulls * cost_seconds()
+        if spent > SHARE * (now - self._since) and pulls >= _PULLS_MIN * len(self._meters):
+            self._until = now + spent / SHARE
+            self.stop()
+            return self._until
+        return now + max(_STRETCH_SECONDS, now - self._since)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether they measure now."""
+        return bool(self._measured)
 
     def _switch_on(self, now: float) -> None:
         """While an op is measured, its operator refers to the line and the line to it."""
@@ -131,7 +151,8 @@ class Metering:
             sections[id(line)] = section
             operator = line.operator
             assert operator is not None  # or it would not be among these
-            vars(operator)["pull"] = partial(line.meter.pull, line, operator, section, is_last)
+            # As an attribute, not through vars(): an object whose dict somebody has asked for is slower from then on.
+            operator.pull = partial(line.meter.pull, line, operator, section, is_last)  # type: ignore[method-assign]
             self._measured.append(operator)
             self._meters.append(line.meter)
         self._since, self._pulls = now, self._all_pulls()
@@ -139,7 +160,7 @@ class Metering:
     def stop(self) -> None:
         """Switch them off."""
         while self._measured:
-            vars(self._measured.pop()).pop("pull", None)
+            del self._measured.pop().pull
 
     def _all_pulls(self) -> int:
         return sum(meter.pulls for meter in self._meters)

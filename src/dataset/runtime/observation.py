@@ -28,11 +28,10 @@ class Line:
         inputs: the lines of what it reads from, in the order in which they were opened first.
         operator: the one that is open now, or was last; None where the op is nothing of its own, such as prefetch(0).
         meter: measures its pulls, now and then.
-        counters: of its work in the background, if it does any.
         knob: of that; None where it has none.
     """
 
-    __slots__ = ("_by_node", "counters", "inputs", "knob", "meter", "node", "operator")
+    __slots__ = ("_by_node", "_counters", "inputs", "knob", "meter", "node", "operator")
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -40,8 +39,15 @@ class Line:
         self._by_node: dict[int, Line] = {}
         self.operator: Operator | None = None
         self.meter = Meter()
-        self.counters = Counters()
         self.knob: Knob | None = None
+        self._counters: Counters | None = None
+
+    @property
+    def counters(self) -> Counters:
+        """Made when they are asked for: most ops have nothing to count."""
+        if self._counters is None:
+            self._counters = Counters()
+        return self._counters
 
     def input(self, node: Node) -> Line:
         """The line of an input, the same each time that it is opened."""
@@ -172,14 +178,14 @@ class Observation:
         if not elements:
             return 1
         fitting = int(elements * _LOOK_SECONDS / max(seconds, 1e-9))
-        return max(1, min(fitting, 2 * self._last_step, _STEP_MAX))
+        most = _MEASURED_STEP_MAX if self._metering is not None and self._metering.is_on else _STEP_MAX
+        return max(1, min(fitting, 2 * self._last_step, most))
 
     def _beat(self, now: float) -> float:
+        due = now + _LOOKS_AGAIN_SECONDS
         if self._metering is not None:
-            self._metering.look(now)
-        if self._observer is None:
-            return now + _LOOK_SECONDS
-        return min(self._observer.look(now), now + _LOOKS_AGAIN_SECONDS)
+            due = min(due, self._metering.look(now))
+        return due if self._observer is None else min(due, self._observer.look(now))
 
     def close(self) -> None:
         """The operators are closed."""
@@ -196,3 +202,4 @@ class Observation:
 _LOOK_SECONDS = 5e-3
 _LOOKS_AGAIN_SECONDS = 0.05
 _STEP_MAX = 1 << 16
+_MEASURED_STEP_MAX = 16  # while pulls are measured, which has to stop soon

@@ -112,13 +112,31 @@ class Build:
         line: of the op that is opened with this; None where nobody observes it.
     """
 
+    __slots__ = ("_iteration", "_line")
+
     def __init__(self, iteration: Iteration, line: Line | None = None) -> None:
-        self.coordinator = iteration.coordinator
-        self.epochs = iteration.epochs
-        self.options = iteration.options
-        self.pulse = iteration.pulse
         self._iteration = iteration
         self._line = line
+
+    @property
+    def coordinator(self) -> Coordinator:
+        """Owns the threads."""
+        return self._iteration.coordinator
+
+    @property
+    def epochs(self) -> EpochLedger:
+        """Says which epoch each shuffle is in."""
+        return self._iteration.epochs
+
+    @property
+    def options(self) -> Options:
+        """Of the whole pipeline."""
+        return self._iteration.options
+
+    @property
+    def pulse(self) -> Pulse:
+        """What is to be done now and then."""
+        return self._iteration.pulse
 
     def __call__(self, node: Node) -> Operator:
         if self._line is None:
