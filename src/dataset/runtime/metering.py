@@ -9,7 +9,9 @@ between a stage and the consumer.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -118,6 +120,7 @@ class Metering:
         self._root = root
         self._measured: list[Operator] = []
         self._meters: list[Meter] = []
+        self._ended = False
         self._until = now  # when they are switched on again
         self._since, self._pulls = now, 0  # when they were, and what they had counted by then
         self._switch_on(now)
@@ -125,6 +128,8 @@ class Metering:
     def look(self, now: float) -> float:
         """Switch them, if it is time to; when to look again."""
         if not self._measured:
+            if self._ended:
+                return math.inf
             if now < self._until:
                 return self._until
             self._switch_on(now)
@@ -132,7 +137,7 @@ class Metering:
         spent = pulls * cost_seconds()
         if spent > SHARE * (now - self._since) and pulls >= _PULLS_MIN * len(self._meters):
             self._until = now + spent / SHARE
-            self.stop()
+            self._switch_off()
             return self._until
         return now + max(_STRETCH_SECONDS, now - self._since)
 
@@ -156,11 +161,18 @@ class Metering:
             self._measured.append(operator)
             self._meters.append(line.meter)
         self._since, self._pulls = now, self._all_pulls()
+        if self._ended:  # meanwhile, by another thread
+            self._switch_off()
 
-    def stop(self) -> None:
-        """Switch them off."""
+    def end(self) -> None:
+        """Switch them off for good. From any thread, also while another one looks."""
+        self._ended = True
+        self._switch_off()
+
+    def _switch_off(self) -> None:
         while self._measured:
-            del self._measured.pop().pull
+            with contextlib.suppress(AttributeError, IndexError):  # another thread was quicker
+                del self._measured.pop().pull
 
     def _all_pulls(self) -> int:
         return sum(meter.pulls for meter in self._meters)

@@ -194,7 +194,7 @@ class Observation:
         self.ended = time.perf_counter()
         self.pulse.stop()
         if self._metering is not None:
-            self._metering.stop()
+            self._metering.end()
         if self._observer is not None:
             self._observer.end()
 
