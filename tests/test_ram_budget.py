@@ -7,7 +7,6 @@ reference to one is gone.
 import itertools
 import threading
 import weakref
-from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from dataset.ops.parallel_interleave import ParallelInterleaveOperator
 from dataset.ops.prefetch import PrefetchOperator
 from dataset.runtime import operator as opening
 from dataset.runtime.parallel import ParallelOperator
+from dataset.runtime.reading import Readers
 from dataset.testing import no_leaks
 
 pytestmark = pytest.mark.usefixtures("switch_interval")
@@ -67,32 +67,42 @@ def operators(operator):
         operator = getattr(operator, "inner", None) or getattr(operator, "source", None)
 
 
+@pytest.fixture(autouse=True)
+def who_rests_says_so(monkeypatch):
+    """Have threads that find nothing to begin tell those who wait for it."""
+    prefetch_room, next_task = PrefetchOperator._room, Readers._next_task
+
+    def room(self, wanted):
+        found = prefetch_room(self, wanted)
+        self.rests = not found
+        self._filled.notify_all()
+        return found
+
+    def next_task_or_rest(self):
+        task = next_task(self)
+        with self.lock:
+            self._stillness.notify_all()
+        return task
+
+    monkeypatch.setattr(PrefetchOperator, "_room", room)
+    monkeypatch.setattr(Readers, "_next_task", next_task_or_rest)
+
+
 def wait_until_at_rest(iterator):
     """Wait until nobody works in the background any more, from the consumer on, as each waits for the one above."""
     for operator in operators(iterator._root):
         if isinstance(operator, PrefetchOperator) and operator._thread is not None:
             with operator._filled:
-                assert operator._filled.wait_for(partial(_prefetch_rests, operator), WAIT)
+                operator.rests = False
+                operator._freed.notify()  # look again
+                assert operator._filled.wait_for(lambda op=operator: op.rests or op._ended, WAIT)
         elif isinstance(operator, ParallelOperator):
             with operator._left:
-                assert operator._left.wait_for(partial(_has_no_workers, operator), WAIT)
+                assert operator._left.wait_for(lambda op=operator: not op._active, WAIT)
         elif isinstance(operator, ParallelInterleaveOperator):
-            with operator.readers._stillness:
-                assert operator.readers._stillness.wait_for(partial(_is_still, operator.readers), WAIT)
-
-
-def _prefetch_rests(operator):
-    """Whether its thread will wait, or does: there is no room, or no memory."""
-    full = operator._held >= operator.size or operator._ended
-    return not operator._working and (full or operator._account.is_refused)
-
-
-def _has_no_workers(operator):
-    return not operator._active
-
-
-def _is_still(readers):
-    return not (readers._reading or readers._opening)
+            with operator.readers.lock:
+                stillness = operator.readers._stillness
+                assert stillness.wait_for(lambda op=operator: not op.readers._workers, WAIT)
 
 
 PIPELINES = {

@@ -36,8 +36,23 @@ def v1(folder, limit, used, inactive):
 
 def test_there_is_some_and_half_of_it_is_the_budget(monkeypatch):
     assert available_memory() > 0
+    memory._budget_in_second.cache_clear()
     monkeypatch.setattr(memory, "available_memory", lambda: 1001)
     assert default_budget() == 500
+
+
+def test_the_budget_is_looked_up_once_in_a_second(monkeypatch):
+    now, calls = [5.0], []
+    memory._budget_in_second.cache_clear()
+    monkeypatch.setattr(memory.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(memory, "available_memory", lambda: calls.append(now[0]) or 1000)
+    default_budget()
+    now[0] = 5.9
+    default_budget()
+    now[0] = 6.1
+    default_budget()
+    assert calls == [5.0, 6.1]
+    memory._budget_in_second.cache_clear()
 
 
 def test_files_that_are_only_kept_in_memory_count_as_available(tmp_path):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 from dataset.runtime.control_groups import GROUPS, OWN_GROUPS, group_readings
 
 GUESSED_BYTES = 4 << 30
 """Where the system does not tell: what a small machine of today leaves to one program."""
+
+_NO_LIMIT = 1 << 60
+"""What version 1 of control groups says where there is none, or more."""
 
 _MACHINE = Path("/proc/meminfo")
 
@@ -28,7 +33,15 @@ def available_memory() -> int:
 
 
 def default_budget() -> int:
-    """Half of the available memory: the other half is for what users do with the elements."""
+    """Half of the available memory: the other half is for what users do with the elements.
+
+    Looked up at most once in a second, for that takes reading some files, and short iterations may follow each other.
+    """
+    return _budget_in_second(int(time.monotonic()))
+
+
+@functools.lru_cache(maxsize=1)
+def _budget_in_second(second: int) -> int:  # noqa: ARG001  # the key
     return available_memory() // 2
 
 
@@ -44,9 +57,11 @@ def _read_v2(folder: Path) -> int:
 
 
 def _read_v1(folder: Path) -> int:
-    """No limit is a number larger than any memory. The totals include the groups inside, as the usage does."""
-    limit, used = _number(folder / "memory.limit_in_bytes"), _number(folder / "memory.usage_in_bytes")
-    return limit - used + _field(folder / "memory.stat", "total_inactive_file")
+    """The totals include the groups inside, as the usage does."""
+    limit = _number(folder / "memory.limit_in_bytes")
+    if limit >= _NO_LIMIT:
+        raise ValueError("no limit")  # the rest need not be read, which takes the kernel some time
+    return limit - _number(folder / "memory.usage_in_bytes") + _field(folder / "memory.stat", "total_inactive_file")
 
 
 def _number(path: Path) -> int:
