@@ -273,6 +273,8 @@ class Tuner:
     def _more_calls(self, activities: list[Activity], root: Section) -> Change | None:
         """As many workers as a higher rate needs, of all stages at once: more in one alone may gain nothing."""
         now_bound = self._bound(root)
+        if not now_bound:
+            return None  # all that was done took no time: no task has ended, and the consumer has only waited
         changes = [self._workers_for(activities, root, now_bound / factor) for factor in _FACTORS]
         bounds = [self._bound(_with_workers(root, settings)) for settings in changes]
         least = min(bounds)
@@ -345,7 +347,8 @@ class Tuner:
         part, knob = activity.part, activity.part.stage.knob
         if knob.value < _WORTH_SAVING:
             return None  # a thread that rests costs next to nothing
-        needed = max(1, math.ceil(_SPARE * activity.busy))
+        reading = min(1.0, activity.input_seconds / activity.seconds)  # by one worker at a time
+        needed = max(1, math.ceil(_SPARE * (activity.busy + reading)))
         if needed <= knob.value / 2:
             return Setting(part, needed, f"{activity.busy:.1f} of its {knob.value} workers are busy")
         if self.contention.get(part.key, 0.0) >= _HALF:
