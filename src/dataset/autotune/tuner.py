@@ -36,6 +36,10 @@ _WAITS_MIN = 3  # in one that has lasted long
 _ROUNDS = 5  # of the longest task: workers that began together end together for a while
 _LONG_SECONDS = 0.5
 _OVERLONG_SECONDS = 4.0
+_CERTAIN = 0.05  # the standard error of a rate from which a change is tried; more is not waited for very long
+_CLEAR = 2.0  # standard errors: a trial whose outcome is so far off what is asked for is decided at once
+_TRIAL_SECONDS = 1.0  # after which one is decided as well as may be
+_PAUSE = 4.0  # times later than usual somebody comes by: the consumer did something else
 _GAIN_PREDICTED = 0.05  # below, a change is not tried
 _GAIN_KEPT = 0.05  # below, it is taken back
 _LOSS_KEPT = 0.03  # for which workers may be given back
@@ -50,6 +54,7 @@ _CHANGED = 1.4  # by what factor work has to differ in two windows in a row to c
 _BUSY_MIN = 0.5  # of its workers: a stage below does not hold up anything
 _SPARE = 1.25  # as many workers as this above those that were busy are kept
 _SETTLED_WINDOWS = 3
+_OVER_BUDGET = 1.1  # times the cores that may be busy: above, workers are given back untried
 _WORTH_SAVING = 4  # of so many workers, some may be given back
 
 
@@ -88,7 +93,8 @@ class _Trial:
     gauge: int  # the key of the stage whose rate is compared
     rate: float  # of that before
     waited: float
-    seconds: float  # of the window before
+    uncertainty: float  # of that rate
+    seconds: float  # of the window before, within bounds
     is_clear: bool = False  # what was under way before the change has passed
 
 
@@ -126,6 +132,8 @@ class Tuner:
         self._now = 0.0
         self._watch: Watch | None = None
         self._watched: list[tuple[int, bool]] = []
+        self._due = 0.0
+        self._lateness = 0.0  # that is usual, in seconds
         self._trial: _Trial | None = None
         self._experience: dict[int, _Experience] = {}
         self._window_seconds = WINDOW_SECONDS
@@ -142,10 +150,16 @@ class Tuner:
             now: seconds, on the clock of the counters.
             tops: the stages from which the consumer's thread takes, as they are now.
         """
+        self._due = self._look(now, tops)
+        return self._due
+
+    def _look(self, now: float, tops: Sequence[Part]) -> float:
         self._now = now
         if self._watch is None or not self._is_same(tops):
             return self._begin(now, tops)
         window = self._watch.window(now)
+        if self._was_a_pause(now, window):
+            return self._begin(now, tops)
         trial = self._trial
         if trial is not None and not trial.is_clear:
             if self._has_passed(window, trial):
@@ -154,10 +168,20 @@ class Tuner:
         elif self._is_enough(window, trial):
             if trial is None:
                 self._propose(now, window)
-            else:
-                self._judge(now, window, trial)
-            return self._begin(now, tops)
+                return self._begin(now, tops)
+            if self._judge(now, window, trial):
+                return self._begin(now, tops)
         return now + self._window_seconds / 4
+
+    def _was_a_pause(self, now: float, window: Window) -> bool:
+        """Whether nobody came by for most of the window, which is unusual: it says nothing about steady work.
+
+        A consumer that always takes its time makes this True once, and then it is usual.
+        """
+        lateness = now - self._due
+        is_pause = lateness > _PAUSE * self._lateness and lateness > max(window.seconds / 2, WINDOW_SECONDS)
+        self._lateness = max(lateness, 0.9 * self._lateness)
+        return is_pause
 
     def _is_same(self, tops: Sequence[Part]) -> bool:
         assert self._watch is not None  # asked before
@@ -205,6 +229,9 @@ class Tuner:
         if window.seconds < max(shortest, _ROUNDS * window.longest_task):
             return False
         activities = list(window) if trial is None else [window.activities[trial.gauge]]
+        is_clear = window.uncertainty <= _CERTAIN and not self._is_over_budget(window)
+        if trial is None and not is_clear and window.seconds < _LONG_SECONDS:
+            return False
         waits = max(activity.waits for activity in activities)
         if waits >= _WAITS:
             return True
@@ -217,9 +244,37 @@ class Tuner:
 
     # What to change
 
+    def _is_over_budget(self, window: Window) -> bool:
+        return window.cores_used > _OVER_BUDGET * self.cores
+
+    def _hold_back(self, now: float, window: Window) -> bool:
+        """The stage that computes most gets so few workers that the cores suffice; False where each has but one."""
+        able = [a for a in window if a.cpu_seconds and a.part.stage.knob.value > self._least(a.part)]
+        if not able:
+            return False
+        largest = max(able, key=lambda activity: activity.cpu_seconds)
+        part, knob, used = largest.part, largest.part.stage.knob, largest.cpu_seconds / window.seconds
+        share = max(0.0, 1 - (window.cores_used - self.cores) / used)
+        value = max(self._least(part), min(knob.value - 1, math.ceil(share * largest.busy)))
+        reason = f"{window.cores_used:.1f} cores were busy, of {self.cores:g} that may be"
+        self._record(now, part, "hold back", knob.value, value, reason)
+        knob.value = value
+        self._has_changed = True
+        self._rates.clear()
+        self._window_seconds = WINDOW_SECONDS
+        return True
+
+    @staticmethod
+    def _least(part: Part) -> int:
+        """How few workers it may be given: of those that have none, the value that it has."""
+        stage = part.stage
+        return stage.knob.value if stage.relays or stage.inline else max(1, stage.knob.minimum)
+
     def _propose(self, now: float, window: Window) -> None:
         self._notice_other_work(now, window)
         self._rates.append(window.activities[window.tops[0].key].rate)
+        if self._is_over_budget(window) and self._hold_back(now, window):
+            return
         change = self._best(now, window)
         if change is None:
             self._rest(now, window)
@@ -241,6 +296,8 @@ class Tuner:
             adding = [change for change in self._additions(window) if self._may_try(now, change)]
             if adding:
                 return max(adding, key=lambda change: change.gain)
+        if window.uncertainty > _LOSS_KEPT / 2 and window.seconds < WINDOW_SECONDS_MAX:
+            return None  # what is compared with must be known well, where little may be lost; there is no hurry
         return next((change for change in self._savings(window) if self._may_try(now, change)), None)
 
     def _may_try(self, now: float, change: Change) -> bool:
@@ -273,12 +330,29 @@ class Tuner:
     def _more_calls(self, activities: list[Activity], root: Section) -> Change | None:
         """As many workers as a higher rate needs, of all stages at once: more in one alone may gain nothing."""
         now_bound = self._bound(root)
+        if not now_bound:
+            return None  # all that was done took no time: no task has ended, and the consumer has only waited
         changes = [self._workers_for(activities, root, now_bound / factor) for factor in _FACTORS]
         bounds = [self._bound(_with_workers(root, settings)) for settings in changes]
         least = min(bounds)
         if now_bound < (1 + _GAIN_PREDICTED) * least:
-            return None
+            return self._more_against_variation(activities, root)
         settings = next(one for one, bound in zip(changes, bounds, strict=True) if _ENOUGH * bound <= least)
+        return self._promising(root, settings)
+
+    def _more_against_variation(self, activities: list[Activity], root: Section) -> Change | None:
+        """Workers are enough on average, but elements wait for one that takes long: more of them even that out."""
+        changes = []
+        for activity in activities:
+            knob = activity.part.stage.knob
+            value = min(knob.maximum, 2 * knob.value, self._below_ceiling(activity.part))
+            if activity.waited_for >= WAITED and activity.variation > 0 and value > knob.value:
+                reason = f"it was waited for {activity.waited_for:.0%} of the time, and its times vary"
+                changes.append(self._promising(root, [Setting(activity.part, value, reason)]))
+        return max((change for change in changes if change is not None), key=lambda change: change.gain, default=None)
+
+    def _promising(self, root: Section, settings: Sequence[Setting]) -> Change | None:
+        """The change, if the model says that it gains enough."""
         gain = self._seconds(root) / self._seconds(_with_workers(root, settings)) - 1
         if gain < _GAIN_PREDICTED:
             return None
@@ -345,7 +419,8 @@ class Tuner:
         part, knob = activity.part, activity.part.stage.knob
         if knob.value < _WORTH_SAVING:
             return None  # a thread that rests costs next to nothing
-        needed = max(1, math.ceil(_SPARE * activity.busy))
+        reading = min(1.0, activity.input_seconds / activity.seconds)  # by one worker at a time
+        needed = max(1, math.ceil(_SPARE * (activity.busy + reading)))
         if needed <= knob.value / 2:
             return Setting(part, needed, f"{activity.busy:.1f} of its {knob.value} workers are busy")
         if self.contention.get(part.key, 0.0) >= _HALF:
@@ -367,24 +442,40 @@ class Tuner:
         is_gauge = change.adds and len(change.settings) == 1 and first.waited_for > _HALF
         gauge = first.part.key if is_gauge else window.tops[0].key
         before = tuple(setting.knob.value for setting in change.settings)
-        self._trial = _Trial(change, before, gauge, window.activities[gauge].rate, window.waited, window.seconds)
+        rate, seconds = window.activities[gauge].rate, min(window.seconds, WINDOW_SECONDS_MAX)
+        self._trial = _Trial(change, before, gauge, rate, window.waited, window.uncertainty, seconds)
         for setting in change.settings:
             self._record(now, setting.part, "try", setting.knob.value, setting.value, setting.reason)
             setting.knob.value = setting.value
 
-    def _judge(self, now: float, window: Window, trial: _Trial) -> None:
+    def _judge(self, now: float, window: Window, trial: _Trial) -> bool:
+        """Keep what is tried, or take it back; False where it has to be seen for longer."""
         change = trial.change
-        self._trial = None
         rate = window.activities[trial.gauge].rate
         gain = rate / trial.rate - 1 if trial.rate > 0 else math.inf
+        error = math.hypot(trial.uncertainty, window.uncertainty) * (1 + gain)
         worth = max(_GAIN_KEPT, self._noise()) if change.adds else -_LOSS_KEPT
+        if window.seconds < _TRIAL_SECONDS and abs(gain - worth) < _CLEAR * error:
+            return False
+        worth = max(worth, error) if change.adds else max(worth, error - 2 * _LOSS_KEPT)
+        self._trial = None
         measured = f"{1 + gain:.2f} times the throughput was measured"
-        if gain >= worth and (change.adds or window.waited <= trial.waited + _LOSS_KEPT):
-            self._keep(now, trial, measured)
+        if gain < worth:
+            self._fail(now, trial, measured, gain, error)
+        elif change.adds and self._is_over_budget(window):
+            budget = f", but {window.cores_used:.1f} cores were busy, of {self.cores:g} that may be"
+            self._fail(now, trial, measured + budget, gain, error)
+        elif not change.adds and window.waited > trial.waited + _LOSS_KEPT:
+            waited = f"; the consumer waits {window.waited:.0%} of the time instead of {trial.waited:.0%}"
+            self._fail(now, trial, measured + waited, gain, error)
         else:
-            self._take_back(now, trial, measured)
-            for setting in change.settings:
-                self._learn_from_failure(now, setting, change, gain)
+            self._keep(now, trial, measured)
+        return True
+
+    def _fail(self, now: float, trial: _Trial, measured: str, gain: float, error: float) -> None:
+        self._take_back(now, trial, measured)
+        for setting in trial.change.settings:
+            self._learn_from_failure(now, setting, trial.change, gain + error)
 
     def _keep(self, now: float, trial: _Trial, measured: str) -> None:
         self._has_changed = True
@@ -402,6 +493,7 @@ class Tuner:
         experience.patience = min(_PATIENCE_SECONDS_MAX, 2 * experience.patience)
         if not change.adds:
             experience.floor = setting.value
+            self.contention.pop(setting.part.key, None)  # calls do go side by side: fewer were worse
             return
         experience.ceiling = setting.value
         if not setting.part.stage.relays and len(change.settings) == 1 and change.gain > 0:
@@ -440,6 +532,8 @@ class Tuner:
 
 
 _HALF = 0.5
+_KNOWN = 0.1  # the standard error of a time that may be compared with another
+_SMALL = 0.2  # of the whole
 
 
 def _identities(tops: Sequence[Part]) -> list[tuple[int, bool]]:
@@ -448,15 +542,19 @@ def _identities(tops: Sequence[Part]) -> list[tuple[int, bool]]:
 
 
 def _character(window: Window) -> dict[tuple[int, str], float]:
-    """What tells one kind of work from another: CPU time of an element, and how long the consumer is busy with one."""
+    """What tells one kind of work from another: what an element takes, and how long the consumer is busy with one.
+
+    Times of which only a small share is measured are bounded below, or a little more of them would seem much.
+    """
     found = {}
     for activity in window:
-        if activity.elements and activity.cpu_seconds > 0:
-            found[activity.part.key, "cpu"] = activity.cpu_seconds / activity.elements
-            found[activity.part.key, "wall"] = activity.work_seconds / activity.elements
+        if activity.elements and activity.work_seconds > 0 and activity.uncertainty <= _KNOWN:
+            each = activity.work_seconds / activity.elements
+            found[activity.part.key, "wall"] = each
+            found[activity.part.key, "cpu"] = max(activity.cpu_seconds / activity.elements, _SMALL * each)
     first = window.activities[window.tops[0].key]
-    if first.rate > 0 and window.waited < 1 - WAITED:
-        found[0, "consumer"] = (1 - window.waited) / first.rate
+    if first.rate > 0 and window.uncertainty <= _KNOWN:
+        found[0, "consumer"] = max(1 - window.waited, _SMALL) / first.rate
     return found
 
 

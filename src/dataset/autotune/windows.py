@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -112,6 +113,11 @@ class Activity:
         return self.cpu_seconds / self.work_seconds if self.work_seconds > 0 else 1.0
 
     @property
+    def uncertainty(self) -> float:
+        """The relative standard error of a rate that its work decides: of few tasks that vary, it says little."""
+        return math.sqrt(self.variation / max(1, self.tasks))
+
+    @property
     def waited_for(self) -> float:
         """The share of the window in which its consumer waited for it."""
         return min(1.0, self.wait_seconds / self.seconds)
@@ -143,7 +149,17 @@ class Window:
     @property
     def waited(self) -> float:
         """The share of the time in which the consumer waited."""
-        return min(1.0, sum(self.activities[top.key].waited_for for top in self.tops))
+        return min(1.0, sum(self._wait_seconds(top) for top in self.tops) / self.seconds)
+
+    def _wait_seconds(self, part: Part) -> float:
+        """What the thread waited that takes from the part: where that works inline, for those below it."""
+        seconds = self.activities[part.key].wait_seconds
+        return seconds + (sum(map(self._wait_seconds, part.inputs)) if part.stage.inline else 0.0)
+
+    @property
+    def uncertainty(self) -> float:
+        """How well rates are known: the relative standard error, by the stage whose tasks say least."""
+        return max((activity.uncertainty for activity in self), default=0.0)
 
     @property
     def longest_task(self) -> float:
@@ -176,8 +192,10 @@ class Window:
     def _section(self, part: Part, unit: float, contention: dict[int, float], *, is_crowded: bool) -> Section:
         activity, stage = self.activities[part.key], part.stage
         elements = max(activity.elements, 1)
-        waited = sum(self.activities[below.key].wait_seconds for below in part.inputs)
+        waited = sum(map(self._wait_seconds, part.inputs))
         inputs = tuple(self._section(below, unit, contention, is_crowded=is_crowded) for below in part.inputs)
+        if stage.inline:  # what it does is counted where it is done: with who takes from it
+            return Section(section_name(part), ratio=activity.rate / unit, inputs=inputs)
         reading = max(0.0, activity.input_seconds - waited) / elements
         work = activity.work_seconds - (waited if stage.relays else 0.0)
         cpu = min(activity.cpu_seconds, max(work, 0.0)) / elements
