@@ -11,6 +11,7 @@ from dataset.autotune.windows import Part
 from dataset.options import Options
 from dataset.plan.node import Node
 from dataset.runtime.observation import Line, Observation
+from dataset.runtime.stages import Knob, Stage
 from dataset.runtime.statistics import Decision, PipelineStatistics, TuningLog
 
 LOG_MAX = 10_000
@@ -27,37 +28,50 @@ class Autotuner:
         self._observation = observation
         self._enabled = options.autotune.enabled is not False
         self._tuner: Tuner | None = None
+        self._contention: dict[int, float] = {}  # as the tuner saw it last
         self._log = TuningLog()
         self._inline: dict[int, bool] = {}  # by key of a stage, as it was when it was looked at last
+        self._begun: set[int] = set()  # lines whose knob has been set to what it was at the end of the last iteration
+        self._tried: dict[int, int] = {}  # by identity of a knob that is being tried: what it was before
 
     def begin(self, now: float) -> None:
         """The first element is asked for: begin with what the last iteration ended with."""
         iteration = self._observation.iteration
         assert iteration is not None  # the operators are open
         self._tuner = Tuner(iteration.cores, self._record)
-        for line, _ in self._observation.top.walk():
-            if self._enabled and line.knob is not None and not line.knob.is_fixed:
-                self._remember(now, line)
+        self._contention = self._tuner.contention
+        self._remember(now)
 
-    def _remember(self, now: float, line: Line) -> None:
-        assert line.knob is not None
-        value = _settled.get(line.node)
-        if value is not None and value != line.knob.value and line.stage is not None:
-            part = Part(_name(line), line.stage)
-            self._record(now, part, "keep", line.knob.value, value, "as in the iteration before")
-            line.knob.value = value
+    def _tunable(self) -> Iterator[tuple[Line, Knob, Stage]]:
+        """What may be set, as far as it is open: some operators are only opened when those before have ended."""
+        for line, _ in self._observation.top.walk():
+            if line.knob is not None and not line.knob.is_fixed and line.stage is not None:
+                yield line, line.knob, line.stage
+
+    def _remember(self, now: float) -> None:
+        for line, knob, stage in self._tunable():
+            if id(line) in self._begun:
+                continue
+            self._begun.add(id(line))
+            value = _settled.get(line.node)
+            if value is not None and value != knob.value:
+                part = Part(line.name, stage)
+                self._record(now, part, "keep", knob.value, value, "as in the iteration before")
+                knob.value = value
 
     def look(self, now: float) -> float:
         """Turn knobs, perhaps; when to look again."""
         tops = tuple(_parts(self._observation.top))
-        if self._tuner is None or not tops:
+        tuner = self._tuner
+        if tuner is None or not tops:
             return now + _IDLE_SECONDS
         for top in tops:
             for part in top:
                 self._note_where_it_runs(now, part)
         if not self._enabled:
             return now + _IDLE_SECONDS
-        return self._tuner.look(now, tops)
+        self._remember(now)
+        return tuner.look(now, tops)
 
     def _note_where_it_runs(self, now: float, part: Part) -> None:
         inline, was = part.stage.inline, self._inline.get(part.key)
@@ -70,20 +84,29 @@ class Autotuner:
             self._record(now, part, "run in background", None, None, reason)
 
     def end(self) -> None:
-        """The iteration is over: the next one of the same dataset begins with these values."""
-        for line, _ in self._observation.top.walk():
-            if self._enabled and line.knob is not None and not line.knob.is_fixed:
-                _settled[line.node] = line.knob.value
+        """The iteration is over: the next one of the same dataset begins with these values.
+
+        What was only being tried is not kept: else short iterations would hand on one untried value after the other.
+        """
+        if self._tuner is None:  # nothing was asked for
+            return
+        for line, knob, _ in self._tunable():
+            _settled[line.node] = self._tried.get(id(knob), knob.value)
+        self._tuner = None  # refers to this, and through the stages to all that is open
 
     def stats(self, elements: int) -> PipelineStatistics:
         """What is known so far."""
-        return report(self._observation, elements, {} if self._tuner is None else dict(self._tuner.contention))
+        return report(self._observation, elements, dict(self._contention))
 
     def tuning_log(self) -> TuningLog:
         """What was decided so far."""
         return TuningLog(self._log)
 
     def _record(self, now: float, part: Part, action: str, before: int | None, after: int | None, reason: str) -> None:
+        if action == "try" and before is not None:
+            self._tried[id(part.stage.knob)] = before
+        elif action in ("keep", "take back"):
+            self._tried.pop(id(part.stage.knob), None)
         began = self._observation.began
         if len(self._log) >= LOG_MAX:
             del self._log[: LOG_MAX // 2]
@@ -98,10 +121,6 @@ _settled: WeakKeyDictionary[Node, int] = WeakKeyDictionary()
 _IDLE_SECONDS = 0.25
 
 
-def _name(line: Line) -> str:
-    return line.node.name or line.node.described()
-
-
 def _parts(line: Line) -> Iterator[Part]:
     """The stages from which the thread takes that runs the op of ``line``, with those below them."""
     for below in line.below():
@@ -109,4 +128,4 @@ def _parts(line: Line) -> Iterator[Part]:
         if stage is None:
             yield from _parts(below)
         else:
-            yield Part(_name(below), stage, tuple(_parts(below)))
+            yield Part(below.name, stage, tuple(_parts(below)))

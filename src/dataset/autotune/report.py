@@ -36,13 +36,23 @@ class _Own:
     input_wait_seconds: float
 
 
+@dataclass
+class _Took:
+    """What all pulls of an op took, those of its inputs included."""
+
+    elements: float
+    seconds: float
+    cpu_seconds: float
+    waited_seconds: float
+
+
 class _Report:
     def __init__(self, observation: Observation, elements: int, contention: dict[int, float]) -> None:
         self.observation = observation
         self.elements = elements
         self.contention = contention
-        until = time.perf_counter() if observation.ended is None else observation.ended
-        self.seconds = 0.0 if observation.began is None else until - observation.began
+        self.until = time.perf_counter() if observation.ended is None else observation.ended
+        self.seconds = 0.0 if observation.began is None else self.until - observation.began
         self.owns: dict[int, _Own] = {}
         for line in observation.top.below():
             self._measure(line, 0, elements, None, "in the consumer's thread")
@@ -59,29 +69,50 @@ class _Report:
             scale: by what the figures of the meters must be multiplied; None where it is the last of a section.
             runs: in whose thread.
         """
-        meter = line.meter
         if scale is None:
-            scale = asked / meter.elements if meter.elements else 0.0
+            scale = _scale(line, asked)
+        took = self._took(line, scale)
         below = tuple(line.below())
-        stage = line.stage
-        works_apart = stage is not None and bool(line.counters.elements)
-        own = _Own(line, runs if stage is None else stage.runs, depth, meter.elements * scale, 0.0, 0.0, 0.0)
+        from_below = [self._took(source, scale) for source in below]
+        stage, counters = line.stage, line.counters
+        works_apart = stage is not None and bool(counters.elements)
+        own = _Own(line, runs if stage is None else stage.runs, depth, took.elements, 0.0, 0.0, 0.0)
         self.owns[id(line)] = own
-        own.input_wait_seconds = sum(source.counters.wait_seconds for source in below)
+        own.input_wait_seconds = sum(map(self._waited_for, below))
         if works_apart:
-            own.elements = max(own.elements, line.counters.taken)
-        inline_seconds = meter.seconds - meter.waited_seconds
+            own.elements = max(own.elements, counters.taken)
+        inline_seconds = took.seconds - took.waited_seconds
         if stage is None or inline_seconds > 0:
-            own.seconds = scale * max(0.0, inline_seconds - sum(source.meter.seconds for source in below))
-            own.cpu_seconds = scale * max(0.0, meter.cpu_seconds - sum(source.meter.cpu_seconds for source in below))
+            own.seconds = max(0.0, inline_seconds - sum(source.seconds for source in from_below))
+            own.cpu_seconds = max(0.0, took.cpu_seconds - sum(source.cpu_seconds for source in from_below))
         if works_apart and stage is not None and not stage.relays:
-            own.seconds += line.counters.work_seconds
-            own.cpu_seconds += line.counters.cpu_seconds
+            own.seconds += counters.work_seconds
+            own.cpu_seconds += counters.cpu_seconds
         for source in below:
             if stage is None:
                 self._measure(source, depth + 1, 0, scale, runs)
             else:
-                self._measure(source, depth + 1, self._inputs(line, source), None, _threads_of(line))
+                self._measure(source, depth + 1, self._inputs(line, source), None, _threads_of(line, runs))
+
+    def _took(self, line: Line, scale: float) -> _Took:
+        """All pulls of an op: the first, the others as far as they were measured, scaled, and the one going on."""
+        first, rest = line.meter.first, line.meter.rest
+        running = self._running(line)
+        return _Took(
+            elements=first.elements + rest.elements * scale,
+            seconds=first.seconds + rest.seconds * scale + running,
+            cpu_seconds=first.cpu_seconds + rest.cpu_seconds * scale,
+            waited_seconds=first.waited_seconds + rest.waited_seconds * scale + running * line.is_a_stage_now,
+        )
+
+    def _running(self, line: Line) -> float:
+        """For how long the pull that goes on now has done so."""
+        since = line.meter.since
+        return max(0.0, self.until - since) if since and self.observation.ended is None else 0.0
+
+    def _waited_for(self, line: Line) -> float:
+        """How long who takes its elements has waited for a stage; none is waited for that is no stage."""
+        return line.counters.wait_seconds + (self._running(line) if line.is_a_stage_now else 0.0)
 
     def _inputs(self, line: Line, source: Line) -> float:
         """Elements that a stage has read, by its workers or, measured now and then, inline."""
@@ -90,7 +121,8 @@ class _Report:
         inline = max(0, line.counters.taken - made)
         if not inline:
             return counted
-        each = source.meter.elements / line.meter.elements if line.meter.elements else counted / max(made, 1)
+        measured = _measured(line)
+        each = _measured(source) / measured if measured else counted / max(made, 1)
         return counted + inline * (each or 1.0)
 
     # The parts of the report
@@ -115,28 +147,25 @@ class _Report:
 
     def _wait_seconds(self) -> float:
         """How long the consumer was inside ``next``."""
-        seconds = 0.0
-        for line in self.observation.top.below():
-            meter = line.meter
-            seconds += meter.seconds / meter.elements * self.elements if meter.elements else 0.0
+        seconds = sum(self._took(line, _scale(line, self.elements)).seconds for line in self.observation.top.below())
         return min(seconds, self.seconds)
 
     def _operator(self, own: _Own) -> OperatorStatistics:
         line, stage = own.line, own.line.stage
-        counters, node = line.counters, line.node
-        buffered, nbytes = (0, 0) if stage is None or self.observation.ended is not None else stage.buffered()
+        counters = line.counters
+        buffered, nbytes = (0, 0) if stage is None else stage.buffered()
         calls = stage is not None and stage.knob.name == "num_parallel_calls"
         room = stage is not None and not calls
         return OperatorStatistics(
-            name=node.name or node.described(),
-            location=str(node.origin),
+            name=line.name,
+            location=str(line.node.origin),
             depth=own.depth,
             elements=round(own.elements),
             nbytes=round(own.elements * line.meter.element_bytes),
             seconds=own.seconds,
             cpu_seconds=min(own.cpu_seconds, own.seconds),
             input_wait_seconds=own.input_wait_seconds,
-            consumer_wait_seconds=counters.wait_seconds,
+            consumer_wait_seconds=self._waited_for(line),
             runs=own.runs,
             parallelism=stage.knob.value if stage is not None and calls else None,
             mean_parallelism=counters.work_seconds / self.seconds if calls and self.seconds else None,
@@ -166,8 +195,7 @@ class _Report:
     def _name(self, key: int) -> str:
         if key == _CONSUMER_KEY:
             return CONSUMER
-        node = self.owns[key].line.node
-        return node.name or node.described()
+        return self.owns[key].line.name
 
     def _bound(self, binding: str) -> str:
         key = binding.removeprefix("#")
@@ -219,9 +247,22 @@ class _Report:
         return section
 
 
-def _threads_of(line: Line) -> str:
-    """Where the ops run from which a stage reads."""
-    if line.stage is not None and line.stage.relays:
+def _measured(line: Line) -> int:
+    return line.meter.first.elements + line.meter.rest.elements
+
+
+def _scale(line: Line, asked: float) -> float:
+    """What the measured pulls, but for the first, stand for, where ``asked`` elements came out of a section's last."""
+    first, rest = line.meter.first, line.meter.rest
+    return max(0.0, asked - first.elements) / rest.elements if rest.elements else 1.0
+
+
+def _threads_of(line: Line, runs: str) -> str:
+    """Where the ops run from which a stage reads that is itself called by a thread that ``runs`` names."""
+    stage = line.stage
+    if stage is None or stage.inline:
+        return runs
+    if stage.relays:
         return f"in the thread of {line.node.op}"
     return f"in the threads of {line.node.op}, one at a time"
 

@@ -7,7 +7,7 @@ element goes through both functions while it is in the processor's cache.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,10 +75,12 @@ class Elementwise(UnaryNode):
 
     def lower(self, build: Build) -> Operator:
         if build.background and self.is_unseen:
+            build.joins(*self._unseen_below())
             return AheadOperator(self.unseen_operator(build))
         nodes = [self]
         while nodes[-1].joined and isinstance(nodes[-1].source, Elementwise):
             nodes.append(nodes[-1].source)
+        build.joins(*nodes[1:])
         stages = [nodes[-1].operator(build(nodes[-1].source))]
         for node in reversed(nodes[:-1]):
             stages.append(node.operator(stages[-1]))
@@ -96,6 +98,13 @@ class Elementwise(UnaryNode):
         if self.num_parallel_calls is not None or not self.only_computes:
             return False
         return self.source.is_unseen if isinstance(self.source, Elementwise) else not holds_user_code(self.source)
+
+    def _unseen_below(self) -> Iterator[Elementwise]:
+        """The ops that ``unseen_operator`` takes in."""
+        node = self.source
+        while isinstance(node, Elementwise) and node.is_unseen:
+            yield node
+            node = node.source
 
     def unseen_operator(self, build: Build) -> ElementwiseOperator:
         """The operator of this op over those of all below that are unseen, too, with nothing between them."""

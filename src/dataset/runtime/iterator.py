@@ -115,8 +115,18 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
         >>> stats.elements, [operator.name for operator in stats.operators]
         (100, ['batch(10)', 'shuffle(100)', 'range(1000)'])
         """
-        statistics: PipelineStatistics = self._observer.stats(self._observation.elements_until(self._left))
+        if self._coordinator.forked:
+            self._coordinator.check_usable()
+        asked = self._observation.elements_until(self._left)
+        statistics: PipelineStatistics = self._observer.stats(asked - self._is_waited_for())
         return statistics
+
+    def _is_waited_for(self) -> bool:
+        """Whether another thread is inside ``next``."""
+        if self._lock.acquire(blocking=False):
+            self._lock.release()
+            return False
+        return True
 
     def tuning_log(self) -> TuningLog:
         """What the autotuner has decided so far, when and why: a list of ``Decision`` that prints as lines of text.

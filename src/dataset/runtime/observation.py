@@ -6,14 +6,15 @@ operator: what is opened anew for each epoch goes on counting, with the knob as 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataset.plan.node import Node
-from dataset.runtime.metering import Meter, Metering
+from dataset.runtime.metering import Meter, Metering, Section
 from dataset.runtime.pulse import Pulse
-from dataset.runtime.stages import Counters, Knob, Stage
+from dataset.runtime.stages import Counters, EndedStage, Knob, Stage
 
 if TYPE_CHECKING:
     from dataset.options import Options
@@ -26,28 +27,54 @@ class Line:
     Attributes:
         node: of the plan.
         inputs: the lines of what it reads from, in the order in which they were opened first.
-        operator: the one that is open now, or was last; None where the op is nothing of its own, such as prefetch(0).
+        joined: nodes below it whose work its operator does, too; they have no lines.
+        has_operator: False where the op is nothing of its own, such as prefetch(0), and while it was never opened.
+        operator: the one that is open now, or was last; None also when the iteration is over.
         meter: measures its pulls, now and then.
+        section: in which it does so now; None while it is off.
         knob: of that; None where it has none.
     """
 
-    __slots__ = ("_by_node", "_counters", "inputs", "knob", "meter", "node", "operator")
+    __slots__ = (
+        "_by_node",
+        "_counters",
+        "_ended",
+        "_is_last",
+        "has_operator",
+        "inputs",
+        "joined",
+        "knob",
+        "meter",
+        "node",
+        "operator",
+        "section",
+    )
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.inputs: list[Line] = []
+        self.joined: tuple[Node, ...] = ()
         self._by_node: dict[int, Line] = {}
+        self.has_operator = False
         self.operator: Operator | None = None
+        self._ended: Stage | None = None
         self.meter = Meter()
+        self.section: Section | None = None
+        self._is_last = False  # of the section: its pulls begin here
         self.knob: Knob | None = None
         self._counters: Counters | None = None
 
     @property
     def counters(self) -> Counters:
-        """Made when they are asked for: most ops have nothing to count."""
+        """Of its work in the background, if it does any; most ops have nothing to count."""
         if self._counters is None:
             self._counters = Counters()
         return self._counters
+
+    @property
+    def name(self) -> str:
+        """Of the op, and of those whose work it does; the user's labels where there are any."""
+        return " + ".join(node.name or node.described() for node in (self.node, *self.joined))
 
     def input(self, node: Node) -> Line:
         """The line of an input, the same each time that it is opened."""
@@ -60,7 +87,7 @@ class Line:
     @property
     def stage(self) -> Stage | None:
         """The operator, where it works in the background."""
-        return self.operator if isinstance(self.operator, Stage) else None
+        return self.operator if isinstance(self.operator, Stage) else self._ended
 
     @property
     def is_a_stage_now(self) -> bool:
@@ -68,22 +95,60 @@ class Line:
         stage = self.stage
         return stage is not None and not stage.inline
 
-    def opened(self, operator: Operator) -> None:
-        """This is what the node was lowered to."""
-        passes_on = any(operator is line.operator for line in self.inputs)
-        self.operator = None if passes_on else operator
+    def input_opened(self, line: Line, operator: Operator) -> None:
+        """The node of this input was lowered to ``operator``."""
+        line.has_operator = all(operator is not below.operator for below in line.inputs)
+        line.replace(operator if line.has_operator else None)
+        if self.section is not None:
+            self._switch_on_below(line)
+
+    def replace(self, operator: Operator | None) -> None:
+        """This is the operator now. That before it is let go."""
+        if self.operator is not None and self.section is not None:
+            self.meter.switch_off(self.operator)
+        self.operator = operator
+
+    def switch_on(self, section: Section, *, is_last: bool) -> None:
+        """Measure the pulls of this op, and of those below."""
+        self.section, self._is_last = section, is_last
+        if self.operator is not None:
+            self.meter.switch_on(self, self.operator, section, is_last=is_last)
+        for line in tuple(self.inputs):
+            self._switch_on_below(line)
+
+    def _switch_on_below(self, line: Line) -> None:
+        if self.stage is not None:
+            line.switch_on(Section(), is_last=True)
+        elif self.section is not None:
+            line.switch_on(self.section, is_last=self._is_last and not self.has_operator)
+
+    def switch_off(self) -> None:
+        """Measure no more."""
+        if self.operator is not None and self.section is not None:
+            self.meter.switch_off(self.operator)
+        self.section = None
+        for line in tuple(self.inputs):
+            line.switch_off()
+
+    def end(self) -> None:
+        """The iteration is over: remember how it ran, and let go of the operators."""
+        if isinstance(self.operator, Stage):
+            self._ended = EndedStage(self.operator)
+        self.replace(None)
+        for line in self.inputs:
+            line.end()
 
     def below(self) -> Iterator[Line]:
         """Those of the inputs that have an operator of their own, or what stands for them."""
         for line in tuple(self.inputs):
-            if line.operator is None:
-                yield from line.below()
-            else:
+            if line.has_operator:
                 yield line
+            else:
+                yield from line.below()
 
     def walk(self) -> Iterator[tuple[Line, Line | None]]:
         """This line and all below it, each with the one that reads from it; the consumer's side first."""
-        first = [self] if self.operator else self.below()
+        first = [self] if self.has_operator else self.below()
         waiting: list[tuple[Line, Line | None]] = [(line, None) for line in first]
         while waiting:
             line, reader = waiting.pop()
@@ -137,6 +202,7 @@ class Observation:
         self.ended: float | None = None
         self._metering: Metering | None = None
         self._observer: Observer | None = None
+        self._observer_due = 0.0
         self._looked = 0.0
         self._step = self._last_step = 0
 
@@ -178,14 +244,17 @@ class Observation:
         if not elements:
             return 1
         fitting = int(elements * _LOOK_SECONDS / max(seconds, 1e-9))
-        most = _MEASURED_STEP_MAX if self._metering is not None and self._metering.is_on else _STEP_MAX
+        most = _STEP_MAX if self.top.section is None else _MEASURED_STEP_MAX
         return max(1, min(fitting, 2 * self._last_step, most))
 
     def _beat(self, now: float) -> float:
-        due = now + _LOOKS_AGAIN_SECONDS
-        if self._metering is not None:
-            due = min(due, self._metering.look(now))
-        return due if self._observer is None else min(due, self._observer.look(now))
+        due = math.inf if self._metering is None else self._metering.look(now)
+        observer = self._observer
+        if observer is None:
+            return due
+        if now >= self._observer_due:
+            self._observer_due = observer.look(now)
+        return min(due, self._observer_due)
 
     def close(self) -> None:
         """The operators are closed."""
@@ -193,13 +262,13 @@ class Observation:
             return
         self.ended = time.perf_counter()
         self.pulse.stop()
-        if self._metering is not None:
-            self._metering.end()
         if self._observer is not None:
             self._observer.end()
+        # Nothing refers back to this any more: all goes when the iterator does, without the garbage collector.
+        self._observer = None
+        self.top.end()
 
 
 _LOOK_SECONDS = 5e-3
-_LOOKS_AGAIN_SECONDS = 0.05
 _STEP_MAX = 1 << 16
 _MEASURED_STEP_MAX = 16  # while pulls are measured, which has to stop soon

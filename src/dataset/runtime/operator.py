@@ -144,8 +144,13 @@ class Build:
             return operator
         line = self._line.input(node)
         operator = node.lower(Build(self._iteration, line))
-        line.opened(operator)
+        self._line.input_opened(line, operator)
         return operator
+
+    def joins(self, *nodes: Node) -> None:
+        """Say that the operator does the work of these nodes below its own, too."""
+        if self._line is not None:
+            self._line.joined = nodes
 
     def unobserved(self) -> Build:
         """The same, for datasets that are opened by the thousand: no lines, and numbers that stay as they are."""

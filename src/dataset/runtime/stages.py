@@ -146,6 +146,37 @@ class Stage(ABC):
         """How many elements are held here, those that are worked on included, and the bytes of the finished ones."""
 
 
+class EndedStage(Stage):
+    """How a stage ran last. It holds nothing any more."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.counters = stage.counters
+        self.knob = stage.knob
+        self._inline = stage.inline
+        self._runs = stage.runs
+        self._capacity = stage.capacity
+        vars(self)["relays"] = stage.relays  # of the class otherwise, which this one stands for
+
+    @property
+    def inline(self) -> bool:
+        """As it was."""
+        return self._inline
+
+    @property
+    def runs(self) -> str:
+        """As it was."""
+        return self._runs
+
+    @property
+    def capacity(self) -> int:
+        """As it was."""
+        return self._capacity
+
+    def buffered(self) -> tuple[int, int]:
+        """Nothing."""
+        return 0, 0
+
+
 class Variation:
     """How much times vary, the last hundred or so counting most.
 
