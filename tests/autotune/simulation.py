@@ -303,6 +303,7 @@ class SimulatedStage:
         self.simulation.freed()
 
     def _count_wait(self, since: float) -> None:
+        self.counters.waiting_since = 0.0
         if self.machine.now > since:
             self.counters.add_wait(since, self.machine.now)
 
@@ -364,6 +365,7 @@ class ParallelMap(SimulatedStage):
         self._wanted = n
         while len(self._ready) < n and not self._is_idle_inline():
             self._call_worker()
+            self.counters.waiting_since = started
             self._taker = self.machine.parking()
             yield
         self._wanted = 0
@@ -471,6 +473,7 @@ class Prefetch(SimulatedStage):
         while n:
             started = self.machine.now
             while not self._ready:
+                self.counters.waiting_since = started
                 self._taker = self.machine.parking()
                 yield
             self._count_wait(started)

@@ -12,6 +12,8 @@ from dataset.runtime.stages import Counters, Stage
 _VARIATION_MAX = 16.0  # one element that took very long says little about the next
 _CROWDED = 0.8  # of the cores: above, who computes waits for one now and then
 _COMPUTES = 0.3  # of its time: who does less has something else to wait for
+_WAITS_FEW = 3
+_TASKS_MANY = 8
 _RECENT = 0.5  # of the window: a wait that is no farther from its beginning, or its end, stands for that
 
 
@@ -42,12 +44,15 @@ class Part:
 
 
 class Moment:
-    """The counts of a stage at a time."""
+    """The counts of a stage at a time, with the wait that goes on as far as it has gone."""
 
     __slots__ = ("values",)
 
-    def __init__(self, counters: Counters) -> None:
+    def __init__(self, counters: Counters, now: float) -> None:
         self.values = {name: getattr(counters, name) for name in Counters.__slots__}
+        since = self.values["waiting_since"]
+        if since:
+            self.values["wait_seconds"] += max(0.0, now - since)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +62,8 @@ class Activity:
     Attributes:
         part: which.
         seconds: of the window.
-        rate: elements per second that were taken. Exact where the consumer has waited: from one wait to another.
+        rate: elements per second that were taken. Exact where the consumer has waited: from one wait to another. Where
+            it takes so many at once that it hardly ever comes, those that were made.
         taken, elements, tasks, waits, refusals: as counted.
         work_seconds, cpu_seconds, input_seconds, wait_seconds, rest_seconds: as counted.
         variation: squared coefficient of variation of the work of an element.
@@ -82,7 +88,7 @@ class Activity:
     def between(cls, part: Part, since: Moment, began: float, now: float) -> Activity:
         """What the stage has counted since that moment, which was at ``began``."""
         before, counters = since.values, part.stage.counters
-        after = Moment(counters).values
+        after = Moment(counters, now).values
         change = {name: after[name] - before[name] for name in Counters.__slots__}
         elements, work = change["elements"], change["work_seconds"]
         seconds = max(now - began, 1e-9)
@@ -91,6 +97,8 @@ class Activity:
         ends_marked = change["waits"] and now - after["waited_until"] < _RECENT * seconds
         if begins_marked and ends_marked and change["waited_until"] > 0:
             rate = change["taken_before"] / change["waited_until"]
+        elif change["waits"] < _WAITS_FEW and change["tasks"] >= _TASKS_MANY:
+            rate = elements / seconds
         mean_square = (work / elements) ** 2 if elements else 0.0
         return cls(
             part=part,
@@ -181,11 +189,15 @@ class Window:
             contention: by the keys of the parts: the share of its work under a lock, as far as is known.
             cores: that there are.
         """
-        first = self.activities[self.tops[0].key]
-        if first.rate <= 0:
-            return None
-        own = max(0.0, 1 - self.waited) / first.rate
         is_crowded = self.cores_used >= _CROWDED * cores
+        first = self.activities[self.tops[0].key]
+        if first.rate <= 0:  # something between, such as a shuffle, takes in a lot before it gives anything
+            first = next((activity for activity in self if activity.rate > 0), first)
+            if first.rate <= 0:
+                return None
+            below = self._section(first.part, first.rate, contention, is_crowded=is_crowded)
+            return Section(CONSUMER, inputs=(below,))
+        own = max(0.0, 1 - self.waited) / first.rate
         inputs = tuple(self._section(top, first.rate, contention, is_crowded=is_crowded) for top in self.tops)
         return Section(CONSUMER, wall_seconds=own, inputs=inputs)
 
@@ -229,7 +241,7 @@ class Watch:
     def __init__(self, tops: Sequence[Part], now: float) -> None:
         self.began = now
         self.tops = tuple(tops)
-        self._moments = [(part, Moment(part.stage.counters)) for top in tops for part in top]
+        self._moments = [(part, Moment(part.stage.counters, now)) for top in tops for part in top]
 
     def window(self, now: float) -> Window:
         """From then until now."""

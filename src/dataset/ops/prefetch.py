@@ -103,7 +103,7 @@ class PrefetchOperator(UnaryOperator, Stage):
 
     def _wait(self) -> None:
         """Until there is something to take, or never will be."""
-        started = time.perf_counter()
+        started = self.counters.waiting_since = time.perf_counter()
         try:
             while not (self._items or self._ended):
                 if self._stopped:

@@ -159,7 +159,7 @@ class ParallelOperator(Operator, Stage):
                     self._call_worker()
 
     def _wait(self, n: int) -> None:
-        started = time.perf_counter()
+        started = self.counters.waiting_since = time.perf_counter()
         with self.coordinator.blocked(), self._lock:
             self._wanted = n
             try:

@@ -292,7 +292,7 @@ class Readers:
             RuntimeError: there is no thread to do it.
         """
         self.call_workers(needed=True)
-        started = time.perf_counter()
+        started = self._counters.waiting_since = time.perf_counter()
         with self._coordinator.blocked(), self.lock:
             while not self._told:
                 if self._stopped:

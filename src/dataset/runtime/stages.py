@@ -31,6 +31,7 @@ class Counters:
         waits: how often it did.
         waited_until: when it last did, on the clock of ``time.perf_counter``, and ``taken_before``, how many elements
             it had taken by then. From one such moment to another the rate is exact, however many come at once.
+        waiting_since: when the wait began that goes on now, on the same clock; 0 while there is none.
         rest_seconds: how long a thread of the stage waited for room. Only of stages that have a thread of their own.
         least_ready: the fewest finished elements that a consumer found; whoever reads it may set it back.
         refusals: how often no more was begun for want of memory.
@@ -51,6 +52,7 @@ class Counters:
         "tasks",
         "wait_seconds",
         "waited_until",
+        "waiting_since",
         "waits",
         "work_seconds",
     )
@@ -58,7 +60,7 @@ class Counters:
     def __init__(self) -> None:
         self.inputs = self.elements = self.nbytes = self.tasks = self.taken = self.refusals = 0
         self.waits = self.taken_before = 0
-        self.waited_until = 0.0
+        self.waited_until = self.waiting_since = 0.0
         self.work_seconds = self.cpu_seconds = self.squares = 0.0
         self.input_seconds = self.wait_seconds = self.rest_seconds = 0.0
         self.least_ready = NOTHING_SEEN
@@ -75,7 +77,7 @@ class Counters:
 
     def add_wait(self, since: float, until: float) -> None:
         """The consumer has waited, on the clock of ``time.perf_counter``, and can go on now."""
-        self.waited_until = until
+        self.waited_until, self.waiting_since = until, 0.0
         self.taken_before = self.taken
         self.waits += 1
         self.wait_seconds += until - since
