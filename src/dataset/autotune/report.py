@@ -147,8 +147,15 @@ class _Report:
 
     def _wait_seconds(self) -> float:
         """How long the consumer was inside ``next``."""
-        seconds = sum(self._took(line, _scale(line, self.elements)).seconds for line in self.observation.top.below())
-        return min(seconds, self.seconds)
+        return min(sum(map(self._seconds_inside, self.observation.top.below())), self.seconds)
+
+    def _seconds_inside(self, line: Line) -> float:
+        """How long pulls of an op took. Waits are counted, the rest is measured now and then and scaled up."""
+        own = self.owns[id(line)]
+        if line.stage is None:
+            return own.seconds + sum(map(self._seconds_inside, line.below()))
+        took = self._took(line, _scale(line, own.elements))
+        return self._waited_for(line) + max(0.0, took.seconds - took.waited_seconds)
 
     def _operator(self, own: _Own) -> OperatorStatistics:
         line, stage = own.line, own.line.stage

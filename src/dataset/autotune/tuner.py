@@ -365,7 +365,9 @@ class Tuner:
         settings = []
         for activity in activities:
             part, knob = activity.part, activity.part.stage.knob
-            section = sections[section_name(part)]
+            section = sections.get(section_name(part))
+            if section is None:  # it is above one that has not given anything yet
+                continue
             wanted = parallelism_needed(section.ratio * (section.wall_seconds + section.serial_seconds), period)
             value = min(knob.maximum, wanted, self._below_ceiling(part))
             if value > knob.value:

@@ -73,8 +73,8 @@ class Line:
 
     @property
     def name(self) -> str:
-        """Of the op, and of those whose work it does; the user's labels where there are any."""
-        return " + ".join(node.name or node.described() for node in (self.node, *self.joined))
+        """Of the op, behind those whose work it does, too; the user's labels where there are any."""
+        return " + ".join(node.name or node.described() for node in (*reversed(self.joined), self.node))
 
     def input(self, node: Node) -> Line:
         """The line of an input, the same each time that it is opened."""
