@@ -125,10 +125,11 @@ class AutotuneOptions(_Settings):
     """What ``AUTOTUNE`` may use. None means the default.
 
     Attributes:
-        enabled: whether numbers given as ``AUTOTUNE`` may change while a pipeline runs. Today they stand for fixed
-            numbers; the docstrings of the methods say which.
-        cpu_budget: the most calls that an op whose parallelism is ``AUTOTUNE`` makes at once; None for as many as there
-            are cores that this process may use.
+        enabled: whether the autotuner sets numbers given as ``AUTOTUNE`` while a pipeline runs. If not, they stay what
+            they begin with; the docstrings of the methods say what that is.
+        cpu_budget: how many cores the calls of ops whose parallelism is ``AUTOTUNE`` may keep busy, all ops of a
+            pipeline together; each has at least one worker. Calls that wait count for what they compute. Without
+            tuning, the most calls that such an op makes at once. None, or 0, for the cores that this process may use.
         ram_budget: the most bytes that the buffers of a pipeline hold, all of an iteration together: those of
             ``prefetch``, parallel ``map``, ``batch`` and ``interleave``, elements that are being made included, and of
             ``shuffle``, which holds what it was told to, so that less is left for the others. It bounds buffers whose
