@@ -79,7 +79,7 @@ class _Report:
         own = _Own(line, runs if stage is None else stage.runs, depth, took.elements, 0.0, 0.0, 0.0)
         self.owns[id(line)] = own
         own.input_wait_seconds = sum(map(self._waited_for, below))
-        if works_apart:
+        if works_apart and scale != 1.0:  # else all were measured, which is exact
             own.elements = max(own.elements, counters.taken)
         inline_seconds = took.seconds - took.waited_seconds
         if stage is None or inline_seconds > 0:
