@@ -99,7 +99,7 @@ class _Report:
         first, rest = line.meter.first, line.meter.rest
         running = self._running(line)
         return _Took(
-            elements=first.elements + rest.elements * scale,
+            elements=_possible(line, first.elements + rest.elements * scale),
             seconds=first.seconds + rest.seconds * scale + running,
             cpu_seconds=first.cpu_seconds + rest.cpu_seconds * scale,
             waited_seconds=first.waited_seconds + rest.waited_seconds * scale + running * line.is_a_stage_now,
@@ -255,6 +255,12 @@ def _scale(line: Line, asked: float) -> float:
     """What the measured pulls, but for the first, stand for, where ``asked`` elements came out of a section's last."""
     first, rest = line.meter.first, line.meter.rest
     return max(0.0, asked - first.elements) / rest.elements if rest.elements else 1.0
+
+
+def _possible(line: Line, elements: float) -> float:
+    """No more than there are: a buffer that was measured while full, and not while it got empty, says too much."""
+    available = line.node.cardinality()
+    return min(elements, available * line.opened) if available >= 0 else elements
 
 
 def _threads_of(line: Line, runs: str) -> str:
