@@ -190,7 +190,10 @@ class _Report:
                  for key in [None, *self.owns] if key is not None and self.owns[key].seconds > 0}  # fmt: skip
         gains[_CONSUMER_KEY] = now.seconds / predict(self._root(consumer_seconds / 2, None), cores).seconds
         best = max(gains, key=lambda key: gains[key])
-        return Bottleneck(self._name(best), gains[best], self._bound(now.binding))
+        bound = self._bound(now.binding)
+        if bound == CONSUMER and best != _CONSUMER_KEY:
+            bound = "the consumer's thread"
+        return Bottleneck(self._name(best), gains[best], bound)
 
     def _name(self, key: int) -> str:
         if key == _CONSUMER_KEY:
