@@ -79,7 +79,7 @@ class _Report:
         own = _Own(line, runs if stage is None else stage.runs, depth, took.elements, 0.0, 0.0, 0.0)
         self.owns[id(line)] = own
         own.input_wait_seconds = sum(map(self._waited_for, below))
-        if works_apart:
+        if works_apart and scale != 1.0:  # else all were measured, which is exact
             own.elements = max(own.elements, counters.taken)
         inline_seconds = took.seconds - took.waited_seconds
         if stage is None or inline_seconds > 0:
@@ -99,7 +99,7 @@ class _Report:
         first, rest = line.meter.first, line.meter.rest
         running = self._running(line)
         return _Took(
-            elements=first.elements + rest.elements * scale,
+            elements=_possible(line, first.elements + rest.elements * scale),
             seconds=first.seconds + rest.seconds * scale + running,
             cpu_seconds=first.cpu_seconds + rest.cpu_seconds * scale,
             waited_seconds=first.waited_seconds + rest.waited_seconds * scale + running * line.is_a_stage_now,
@@ -197,7 +197,10 @@ class _Report:
                  for key in [None, *self.owns] if key is not None and self.owns[key].seconds > 0}  # fmt: skip
         gains[_CONSUMER_KEY] = now.seconds / predict(self._root(consumer_seconds / 2, None), cores).seconds
         best = max(gains, key=lambda key: gains[key])
-        return Bottleneck(self._name(best), gains[best], self._bound(now.binding))
+        bound = self._bound(now.binding)
+        if bound == CONSUMER and best != _CONSUMER_KEY:
+            bound = "the consumer's thread"
+        return Bottleneck(self._name(best), gains[best], bound)
 
     def _name(self, key: int) -> str:
         if key == _CONSUMER_KEY:
@@ -262,6 +265,12 @@ def _scale(line: Line, asked: float) -> float:
     """What the measured pulls, but for the first, stand for, where ``asked`` elements came out of a section's last."""
     first, rest = line.meter.first, line.meter.rest
     return max(0.0, asked - first.elements) / rest.elements if rest.elements else 1.0
+
+
+def _possible(line: Line, elements: float) -> float:
+    """No more than there are: a buffer that was measured while full, and not while it got empty, says too much."""
+    available = line.node.cardinality()
+    return min(elements, available * line.opened) if available >= 0 else elements
 
 
 def _threads_of(line: Line, runs: str) -> str:

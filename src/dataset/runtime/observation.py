@@ -28,6 +28,7 @@ class Line:
         node: of the plan.
         inputs: the lines of what it reads from, in the order in which they were opened first.
         joined: nodes below it whose work its operator does, too; they have no lines.
+        opened: how often it was.
         has_operator: False where the op is nothing of its own, such as prefetch(0), and while it was never opened.
         operator: the one that is open now, or was last; None also when the iteration is over.
         meter: measures its pulls, now and then.
@@ -46,6 +47,7 @@ class Line:
         "knob",
         "meter",
         "node",
+        "opened",
         "operator",
         "section",
     )
@@ -55,6 +57,7 @@ class Line:
         self.inputs: list[Line] = []
         self.joined: tuple[Node, ...] = ()
         self._by_node: dict[int, Line] = {}
+        self.opened = 0
         self.has_operator = False
         self.operator: Operator | None = None
         self._ended: Stage | None = None
@@ -98,6 +101,7 @@ class Line:
     def input_opened(self, line: Line, operator: Operator) -> None:
         """The node of this input was lowered to ``operator``."""
         line.has_operator = all(operator is not below.operator for below in line.inputs)
+        line.opened += 1
         line.replace(operator if line.has_operator else None)
         if self.section is not None:
             self._switch_on_below(line)

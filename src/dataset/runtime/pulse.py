@@ -44,8 +44,11 @@ class Pulse:
             return
         try:
             function = self._function
-            if function is not None and now >= self.due:
-                self.due = function(now)
+            if function is None:
+                self.due = math.inf  # stopped by another thread while one was here
+            elif now >= self.due:
+                due = function(now)
+                self.due = due if self._function is function else math.inf
         except Exception:
             # Elements matter more than knobs: what has been set stays.
             self.due = math.inf

@@ -463,7 +463,7 @@ class Readers:
 
     def _read_on(self, reader: Reader, count: int, until: float) -> None:
         while count and reader.read(self._datasets, count, self._account, TARGET_SECONDS * self._reading):
-            if self._paused or self._stopped or reader.room() < 1:
+            if self._paused or self._stopped or reader.room() < 1 or self._reading > self._calls.value:
                 break
             if self._first and time.perf_counter() > until:
                 break

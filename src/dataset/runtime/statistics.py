@@ -65,7 +65,8 @@ class Bottleneck:
     Attributes:
         name: of the operator which, made twice as fast, would raise throughput most; or "the consumer".
         gain: by that, the throughput would be so many times as high, as the model predicts.
-        bound: what limits the pipeline now: "the consumer", "cores", "interpreter lock", or the name of an operator.
+        bound: what limits the pipeline now: "the consumer", "the consumer's thread" with the operators that run in it,
+            "cores", "interpreter lock", or the name of the operator whose threads do.
     """
 
     name: str
@@ -119,11 +120,11 @@ class PipelineStatistics:
     def _last_lines(self) -> list[str]:
         lines = []
         if self.bottleneck is not None:
-            gain = f"were it twice as fast, {self.bottleneck.gain:.2f} times the throughput"
-            lines.append(f"bottleneck: {self.bottleneck.name} ({gain})")
-        if self.buffered_bytes or self.ram_budget is not None:
-            budget = "" if self.ram_budget is None else f" of a budget of {_bytes(self.ram_budget)}"
-            lines.append(f"memory: {_bytes(self.buffered_bytes)} in buffers{budget}")
+            name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
+            limit = f"; what limits it: {bound}" if bound in _SHARED else ""
+            lines.append(f"bottleneck: {name} (were it twice as fast, {gain:.2f} times the throughput{limit})")
+        budget = "" if self.ram_budget is None else f" of a budget of {_bytes(self.ram_budget)}"
+        lines.append(f"memory: {_bytes(self.buffered_bytes)} in buffers{budget}; cores: {self.cpu_budget}")
         return lines
 
 
@@ -164,6 +165,7 @@ class TuningLog(list[Decision]):
         return list(map(dataclasses.asdict, self))
 
 
+_SHARED = ("cores", "interpreter lock")  # what is no operator, and no thread
 _HEADER = ("operator", "elements", "each", "busy", "waits for input", "is waited for", "holds", "runs")
 
 
