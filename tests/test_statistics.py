@@ -140,7 +140,7 @@ def test_ops_that_were_joined_into_one_are_all_named():
     iterator = run(Dataset.range(10).map(plus).filter(lambda x: x > 5, name="large").map(plus))
     assert table(iterator) == [(0, "map(plus) + large + map(plus)", 5), (1, "range(10)", 10)]
     iterator = run(Dataset.range(10).map(lambda x: x * 2, name="twice").map(lambda x: x + 3, name="plus 3"))
-    assert [name for _, name, _ in table(iterator)] == ["plus 3 + twice", "range(10)"]
+    assert [name for _, name, _ in table(iterator)] == ["twice + plus 3", "range(10)"]
 
 
 def test_a_cache_that_is_read_takes_nothing_of_its_input():
