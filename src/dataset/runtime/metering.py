@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHARE = 0.005
 """Of the time that measuring may take."""
 
-_PULLS_MIN = 16  # of each meter, before they are switched off: fewer say too little
+_PULLS_MIN = 32  # of each meter, before they are switched off: fewer say too little
 _LOOK_SECONDS = 2e-4  # while they are on: of quick elements, no more are measured than that takes
 _SIZED = 8  # of so many pulls, the bytes of one are counted
 
