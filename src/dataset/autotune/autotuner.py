@@ -61,6 +61,8 @@ class Autotuner:
 
     def look(self, now: float) -> float:
         """Turn knobs, perhaps; when to look again."""
+        if self._enabled:
+            self._remember(now)
         tops = tuple(_parts(self._observation.top))
         tuner = self._tuner
         if tuner is None or not tops:
@@ -70,7 +72,6 @@ class Autotuner:
                 self._note_where_it_runs(now, part)
         if not self._enabled:
             return now + _IDLE_SECONDS
-        self._remember(now)
         return tuner.look(now, tops)
 
     def _note_where_it_runs(self, now: float, part: Part) -> None:

@@ -1,0 +1,400 @@
+"""AUTOTUNE as its user sees it: the same elements whatever is tuned, a log, and values that go on in the next epoch."""
+
+import copy
+import itertools
+import json
+import os
+import pickle
+import random
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dataset import AUTOTUNE, Dataset, Options
+from dataset.autotune.tuner import Tuner
+from dataset.runtime.cores import usable_cores
+from dataset.runtime.stages import Stage
+
+SEVERAL = 8  # calls at once, or elements in a buffer, that tests set knobs to
+
+
+def plus(x):
+    return x + 1
+
+
+def times_two(x):
+    return x * 2
+
+
+def tuned(dataset, **values):
+    options = Options()
+    for name, value in values.items():
+        setattr(options.autotune, name, value)
+    return dataset.with_options(options)
+
+
+def knobs(iterator):
+    """By the name of the op."""
+    return {line.name: line.knob for line, _ in iterator._observation.top.walk() if line.knob is not None}
+
+
+def values(iterator):
+    return {name: knob.value for name, knob in knobs(iterator).items()}
+
+
+def everywhere(size=500):
+    """AUTOTUNE in all places."""
+    return (
+        Dataset.range(size)
+        .map(plus, num_parallel_calls=AUTOTUNE, name="map")
+        .interleave(lambda x: Dataset.range(x, x + 2), 3, num_parallel_calls=AUTOTUNE, name="interleave")
+        .batch(4, num_parallel_calls=AUTOTUNE, name="batch")
+        .prefetch(AUTOTUNE, name="prefetch")
+    )
+
+
+def listed(dataset):
+    return [element.tolist() for element in dataset]
+
+
+# A tuner that is known
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Has the tuner do what the test says, each time that the pipeline is looked at: ``script.append(function)``."""
+    todo = []
+
+    def look(self, now, tops):
+        if todo:
+            todo.pop(0)(self, now, [part for top in tops for part in top])
+        return now
+
+    monkeypatch.setattr(Tuner, "look", look)
+    return todo
+
+
+def setting(name, value, action="keep"):
+    def do(tuner, now, parts):
+        for part in parts:
+            if part.name == name:
+                tuner._record(now, part, action, part.stage.knob.value, value, "the test says so")
+                part.stage.knob.value = value
+
+    return do
+
+
+def test_a_log_tells_what_was_done(script):
+    script += [setting("prefetch", 5, "try"), setting("prefetch", 5), setting("prefetch", 2, "take back")]
+    iterator = iter(Dataset.range(500).map(plus).prefetch(AUTOTUNE, name="prefetch"))
+    list(iterator)
+    log = iterator.tuning_log()
+    assert [(one.operator, one.action, one.knob, one.before, one.after) for one in log] == [
+        ("prefetch", "try", "buffer_size", 2, 5),
+        ("prefetch", "keep", "buffer_size", 5, 5),
+        ("prefetch", "take back", "buffer_size", 5, 2),
+    ]
+    assert all(0 <= one.seconds <= iterator.stats().seconds for one in log)
+    assert repr(log).splitlines()[0].endswith("prefetch: try buffer_size 2 -> 5: the test says so")
+    assert json.loads(json.dumps(log.to_dicts())) == log.to_dicts()
+    assert len(log.to_dicts()) == 3
+
+
+def test_the_log_is_a_copy(script):
+    iterator = iter(everywhere())
+    log = iterator.tuning_log()
+    script.append(setting("prefetch", 5))
+    list(iterator)
+    assert not log
+    assert iterator.tuning_log()
+    iterator.tuning_log().clear()
+    assert iterator.tuning_log()
+
+
+def test_a_log_is_bounded(script, monkeypatch):
+    monkeypatch.setattr("dataset.autotune.autotuner.LOG_MAX", 10)
+    script += [setting("prefetch", 2 + number % 5) for number in range(100)]
+    iterator = iter(Dataset.range(2000).map(plus).prefetch(AUTOTUNE, name="prefetch"))
+    list(iterator)
+    assert 5 <= len(iterator.tuning_log()) <= 10
+
+
+def test_the_next_iteration_begins_with_the_values_that_the_last_one_ended_with(script):
+    dataset, other = everywhere(), everywhere()
+    script += [setting("prefetch", 7), setting("map", 3)]
+    list(dataset)
+    iterator = iter(dataset)
+    next(iterator)
+    assert values(iterator)["prefetch"] == 7
+    assert values(iterator)["map"] == 3
+    said = [(one.operator, one.action, one.after, one.reason) for one in iterator.tuning_log() if one.after]
+    assert ("prefetch", "keep", 7, "as in the iteration before") in said
+    iterator.close()
+    iterator = iter(other)
+    next(iterator)
+    assert values(iterator)["prefetch"] == 2
+    assert not [one for one in iterator.tuning_log() if one.after]
+    iterator.close()
+
+
+def test_so_does_one_after_an_iteration_that_was_never_begun(script):
+    dataset = Dataset.range(500).map(plus).prefetch(AUTOTUNE, name="prefetch")
+    script.append(setting("prefetch", 7))
+    list(dataset)
+    iter(dataset).close()
+    with iter(dataset) as iterator:
+        next(iterator)
+        assert values(iterator) == {"prefetch": 7}
+
+
+def test_what_was_only_being_tried_is_not_handed_on(script):
+    """Else short epochs would hand on larger and larger values that nobody has seen to help."""
+    dataset = Dataset.range(500).map(plus).prefetch(AUTOTUNE, name="prefetch")
+    script += [setting("prefetch", 4, "try"), setting("prefetch", 4), setting("prefetch", 100, "try")]
+    list(dataset)
+    assert not script
+    with iter(dataset) as iterator:
+        next(iterator)
+        assert values(iterator) == {"prefetch": 4}
+
+
+def test_operators_that_are_opened_later_begin_with_the_last_values_too(script):
+    dataset = Dataset.range(300).map(plus).prefetch(AUTOTUNE, name="later").cache().batch(1)
+    first = iter(dataset)
+    next(first)
+    knobs(first)["later"].value = 6
+    first.close()
+    second = iter(dataset)
+    for _ in range(3):
+        next(second)
+    second._observer.look(time.perf_counter())  # as whoever comes by next does
+    assert values(second) == {"later": 6}
+    second.close()
+
+
+def test_operators_that_are_opened_anew_keep_their_values():
+    iterator = iter(Dataset.range(20).map(plus).prefetch(AUTOTUNE, name="prefetch").repeat())
+    next(iterator)
+    knobs(iterator)["prefetch"].value = 9
+    list(itertools.islice(iterator, 50))
+    assert values(iterator) == {"prefetch": 9}
+    assert iterator._root.source.knob.value == 9
+    iterator.close()
+
+
+# What is not touched
+
+
+def test_without_autotune_nothing_is_decided():
+    iterator = iter(Dataset.range(300).map(plus).shuffle(10).batch(3).prefetch(2))
+    list(iterator)
+    assert iterator.tuning_log() == []
+    assert not any(operator.is_tuned for operator in iterator.stats().operators)
+
+
+def test_a_number_that_was_given_is_never_changed():
+    dataset = (
+        Dataset.range(40)
+        .map(lambda x: time.sleep(2e-3) or x, num_parallel_calls=2, name="map")
+        .interleave(lambda x: Dataset.range(x, x + 2), 3, num_parallel_calls=2, name="interleave")
+        .batch(4, num_parallel_calls=3, name="batch")
+        .prefetch(5, name="prefetch")
+    )
+    iterator = iter(dataset)
+    for _ in iterator:
+        assert values(iterator) == {"map": 2, "interleave": 2, "batch": 3, "prefetch": 5}
+    assert all(knob.is_fixed for knob in knobs(iterator).values())
+    assert {one.action for one in iterator.tuning_log()} <= {"run inline", "run in background"}
+
+
+def test_without_tuning_the_documented_defaults_hold():
+    iterator = iter(tuned(everywhere(), enabled=False))
+    for _ in iterator:
+        assert values(iterator) == {
+            "map": usable_cores(), "interleave": 3, "batch": usable_cores(), "prefetch": 2,
+        }  # fmt: skip
+    assert all(knob.is_fixed for knob in knobs(iterator).values())
+    assert not any(operator.is_tuned for operator in iterator.stats().operators)
+    assert {one.action for one in iterator.tuning_log()} <= {"run inline", "run in background"}
+    assert len(iterator.stats().operators) == 5
+
+
+def test_the_defaults_are_what_tuning_begins_with():
+    iterator = iter(everywhere())
+    expected = {"map": usable_cores(), "interleave": 3, "batch": usable_cores(), "prefetch": 2}
+    assert values(iterator) == expected
+    assert {name: (knob.minimum, knob.maximum) for name, knob in knobs(iterator).items()} == {
+        "map": (1, 128), "interleave": (1, 6), "batch": (1, 128), "prefetch": (1, 128),
+    }  # fmt: skip
+    iterator.close()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_budget_of_cores_is_what_calls_begin_with(enabled):
+    iterator = iter(tuned(everywhere(), enabled=enabled, cpu_budget=1))
+    assert values(iterator) == {"map": 1, "interleave": 1, "batch": 1, "prefetch": 2}
+    assert iterator.stats().cpu_budget == 1
+    iterator.close()
+
+
+def test_values_stay_within_their_bounds():
+    iterator = iter(tuned(everywhere(3000), cpu_budget=2))
+    for _ in iterator:
+        assert all(knob.minimum <= knob.value <= knob.maximum for knob in knobs(iterator).values())
+
+
+def test_a_copy_of_a_dataset_that_was_tuned_is_one_that_was_not():
+    dataset = Dataset.range(50).map(plus, num_parallel_calls=AUTOTUNE, name="map").prefetch(AUTOTUNE, name="prefetch")
+    expected = values(iter(dataset))
+    with iter(dataset) as iterator:
+        next(iterator)
+        for knob in knobs(iterator).values():
+            knob.value = 5
+        copies = [copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))]
+    copies += [copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))]
+    for one in copies:
+        with iter(one) as iterator:
+            assert next(iterator) == 1
+            assert values(iterator) == expected
+            assert len(list(iterator)) == 49
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_iterates_over_a_dataset_that_is_being_tuned_in_the_parent():
+    dataset = everywhere(60)
+    expected = listed(everywhere(60))
+    with iter(dataset) as iterator:
+        first = next(iterator).tolist()
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                code = 0 if listed(dataset) == expected else 2
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert [first, *listed(iterator)] == expected
+
+
+# The elements are the same
+
+
+def parts(calls, size):
+    """Steps of a pipeline of numbers, with numbers that are given, or left to the library."""
+    return {
+        "map": lambda numbers: numbers.map(plus, num_parallel_calls=calls),
+        "two maps": lambda numbers: numbers.map(plus, num_parallel_calls=calls).map(
+            lambda x: x.item() * 3, num_parallel_calls=calls
+        ),
+        "interleave": lambda numbers: numbers.interleave(
+            lambda x: Dataset.range(x, x + 3), 4, num_parallel_calls=calls
+        ),
+        "interleave of maps": lambda numbers: numbers.interleave(
+            lambda x: Dataset.range(x, x + 2).map(times_two), 2, 2, num_parallel_calls=calls
+        ),
+        "prefetch": lambda numbers: numbers.prefetch(size),
+        "batch": lambda numbers: numbers.batch(5, num_parallel_calls=calls).map(times_two).unbatch(),
+        "shuffle": lambda numbers: numbers.shuffle(7, seed=3, reshuffle_each_iteration=False),
+        "repeat": lambda numbers: numbers.repeat(2),
+        "filter": lambda numbers: numbers.filter(lambda x: bool(x % 3)),
+        "failing": lambda numbers: numbers.map(fail_at_some, num_parallel_calls=calls).ignore_errors(),
+    }
+
+
+def fail_at_some(x):
+    if x % 11 == 5:
+        raise ValueError("bad")
+    return x
+
+
+def build(names, calls, size):
+    numbers = Dataset.range(30)
+    for name in names:
+        numbers = parts(calls, size)[name](numbers)
+    return numbers
+
+
+names = st.lists(st.sampled_from(sorted(parts(1, 1))), min_size=1, max_size=5)
+
+
+@given(names)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_tuning_changes_neither_elements_nor_order(names):
+    expected = [int(x) for x in build(names, None, 0)]
+    dataset = build(names, AUTOTUNE, AUTOTUNE)
+    assert [int(x) for x in dataset] == expected
+    assert [int(x) for x in dataset] == expected  # with what was tuned
+    assert [int(x) for x in tuned(dataset, enabled=False)] == expected
+
+
+def turning(iterator, seed):
+    """The elements, with all knobs turned at random between them."""
+    chance = random.Random(seed)
+    for element in iterator:
+        yield int(element)
+        for line, _ in iterator._observation.top.walk():
+            if line.knob is not None and chance.random() < 0.3:
+                line.knob.value = chance.randint(1, SEVERAL)
+
+
+@given(names, st.integers(0, 1000))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_knobs_that_are_turned_at_random_change_neither_elements_nor_order(names, seed):
+    expected = [int(x) for x in build(names, None, 0)]
+    with iter(tuned(build(names, AUTOTUNE, AUTOTUNE), enabled=False)) as iterator:
+        assert list(turning(iterator, seed)) == expected
+    with iter(build(names, AUTOTUNE, AUTOTUNE)) as iterator:  # and somebody else turns them, too
+        assert list(turning(iterator, seed)) == expected
+
+
+def yielding(x):
+    """Lets other threads run, so that the order in which calls end is any."""
+    if x % 3 == 0:
+        time.sleep(0)
+    return x + 1
+
+
+RUNNING = {
+    "map": lambda order: Dataset.range(400).map(yielding, num_parallel_calls=AUTOTUNE, deterministic=order),
+    "interleave": lambda order: Dataset.range(40).interleave(
+        lambda x: Dataset.range(10 * x, 10 * x + 10).map(yielding), 8, num_parallel_calls=AUTOTUNE, deterministic=order
+    ),
+    "prefetch": lambda order: Dataset.range(400).map(yielding).prefetch(AUTOTUNE),
+    "batch": lambda order: (
+        Dataset.range(400).map(yielding).batch(3, num_parallel_calls=AUTOTUNE, deterministic=order).unbatch()
+    ),
+}
+
+
+@pytest.mark.usefixtures("switch_interval")
+@pytest.mark.parametrize("order", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", RUNNING)
+def test_knobs_that_are_turned_while_threads_work_lose_nothing(name, order, seed):
+    with iter(RUNNING[name](order)) as iterator:
+        assert any(isinstance(line.stage, Stage) for line, _ in iterator._observation.top.walk())
+        found = list(turning(iterator, seed))
+    assert sorted(found) == list(range(1, 401))
+    if order and name != "interleave":
+        assert found == list(range(1, 401))
+
+
+@pytest.mark.usefixtures("switch_interval")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_state_that_is_saved_while_knobs_are_turned_goes_on_at_its_place(seed):
+    expected = listed(everywhere(100))
+    chance = random.Random(seed)
+    iterator, found = iter(everywhere(100)), []
+    while len(found) < len(expected):
+        found.append(next(iterator).tolist())
+        for knob in knobs(iterator).values():
+            knob.value = chance.randint(1, SEVERAL)
+        if chance.random() < 0.1:
+            state = iterator.state_dict()
+            iterator.close()
+            iterator = iter(everywhere(100))
+            iterator.load_state_dict(state)
+    iterator.close()
+    assert found == expected
