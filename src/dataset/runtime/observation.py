@@ -115,8 +115,11 @@ class Line:
     def switch_on(self, section: Section, *, is_last: bool) -> None:
         """Measure the pulls of this op, and of those below."""
         self.section, self._is_last = section, is_last
-        if self.operator is not None:
-            self.meter.switch_on(self, self.operator, section, is_last=is_last)
+        operator = self.operator
+        if operator is not None:
+            self.meter.switch_on(self, operator, section, is_last=is_last)
+            if self.operator is not operator:  # another thread has let go of it meanwhile
+                self.meter.switch_off(operator)
         for line in tuple(self.inputs):
             self._switch_on_below(line)
 
@@ -219,6 +222,8 @@ class Observation:
         now = time.perf_counter()
         if self.began is None:
             self._begin(now)
+        if self.top.section is not None:  # the meters may have seen enough, however little time has passed
+            self.pulse.due = min(self.pulse.due, now)
         if now >= self.pulse.due:
             self.pulse.beat(now)
         asked = self.count(left)
