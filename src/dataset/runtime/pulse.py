@@ -50,8 +50,7 @@ class Pulse:
                 due = function(now)
                 self.due = due if self._function is function else math.inf
         except Exception:
-            # Elements matter more than knobs: what has been set stays.
-            self.due = math.inf
+            self.stop()  # elements matter more than knobs: what has been set stays
             _logger.exception("the autotuner has stopped after an error in it; please report this")
         finally:
             self._lock.release()
