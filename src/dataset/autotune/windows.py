@@ -162,6 +162,13 @@ class Window:
         return max((activity.uncertainty for activity in self), default=0.0)
 
     @property
+    def coarseness(self) -> float:
+        """What workers that end together may add to a rate, or take from it, relatively."""
+        return max(
+            (a.part.stage.knob.value / a.elements for a in self if a.elements and not a.part.stage.relays), default=0.0
+        )
+
+    @property
     def longest_task(self) -> float:
         """Seconds that a task takes, on average, of the stage whose tasks take longest."""
         return max((a.work_seconds / a.tasks for a in self if a.tasks and not a.part.stage.relays), default=0.0)
