@@ -34,7 +34,7 @@ def size(value=2):
 class Driven:
     """A simulated pipeline that runs, and a tuner that looks at it."""
 
-    def __init__(self, stages, consumer=Work(), *, cores=2.0, budget=None, is_tuned=True, **arguments):
+    def __init__(self, stages, consumer, *, cores=2.0, budget=None, is_tuned=True, **arguments):
         self.stages = stages
         self.simulation = Simulation(stages, consumer, cores=cores, **arguments)
         for schedule in [consumer, *(stage._work for stage in stages)]:
