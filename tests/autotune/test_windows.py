@@ -5,7 +5,7 @@ import math
 import pytest
 from simulation import ParallelMap, Prefetch, Simulation, Work
 
-from dataset.autotune.windows import CONSUMER, Activity, Moment, Part, Watch, section_name
+from dataset.autotune.windows import CONSUMER, Part, Watch, section_name
 from dataset.runtime.stages import Counters, Knob
 
 MS = 1e-3
@@ -201,16 +201,6 @@ def test_elements_without_work_do_no_harm():
     stage.gives(3)
     (section,) = watch.window(11.0).sections({}, cores=2).inputs
     assert (section.wall_seconds, section.variation, section.ratio) == (0, 0, 1)
-
-
-def test_a_moment_keeps_what_was():
-    counters = Counters()
-    moment = Moment(counters)
-    counters.taken += 5
-    stage = Stage()
-    stage.counters = counters
-    assert moment.values["taken"] == 0
-    assert Activity.between(part(stage), moment, 0.0, 1.0).taken == 5
 
 
 # For the model
