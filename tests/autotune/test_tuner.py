@@ -141,9 +141,9 @@ def test_a_batch_in_the_background_gets_enough_from_the_map_below_it():
 
 @pytest.mark.parametrize("value", [2, 64])
 def test_no_more_workers_are_used_than_the_consumer_needs(value):
-    driven = check(one_map(Work(wait=10 * MS), Work(wait=2 * MS), value), WORKERS, seconds=10)
+    driven = check(one_map(Work(wait=10 * MS), Work(wait=2 * MS), value), WORKERS, seconds=16)
     assert 5 <= driven.values[0] <= 8
-    assert driven.actions(since=7) == {}
+    assert driven.actions(since=11) == {}
 
 
 @pytest.mark.parametrize("consumer", [Work(wait=20 * MS), Work(compute=20 * MS)])
@@ -164,7 +164,7 @@ def test_a_map_that_computes_keeps_the_cores_busy_and_no_more(cores, value):
 @pytest.mark.parametrize("value", [2, 16])
 def test_a_map_that_holds_the_lock_is_left_with_few_workers(value):
     work = Work(compute=0.05 * MS, lock_share=1)
-    driven = check(one_map(work, Work(wait=0.001 * MS), value), WORKERS[:5], seconds=3)
+    driven = check(one_map(work, Work(wait=0.001 * MS), value), WORKERS[:5], seconds=1.5)
     assert driven.values[0] <= 4
 
 
