@@ -275,8 +275,8 @@ class SimulatedStage:
         if count:
             yield from self.below.pull(count)
 
-    def _working(self, input_seconds: float) -> Generator[None, None, int]:
-        """Do the work of one element; returns its bytes."""
+    def _working(self, input_seconds: float, fetched_seconds: float = 0.0) -> Generator[None, None, int]:
+        """Do the work of one element, of which a thread that cannot tell counts the fetching; returns its bytes."""
         work = self.work_of(self._begun)
         self._begun += 1
         factor = self._draws.factor(work)
@@ -285,7 +285,8 @@ class SimulatedStage:
         started = self.machine.now
         yield from self.machine.doing(work.wait * factor, compute - locked, locked)
         nbytes = self._nbytes(self._draws.rng) if callable(self._nbytes) else self._nbytes
-        self.counters.add_task(1, nbytes, self.machine.now - started, compute, input_seconds)
+        seconds = self.machine.now - started + fetched_seconds
+        self.counters.add_task(1, nbytes, seconds, compute, input_seconds)
         return nbytes
 
     def _put(self, nbytes: int) -> None:
@@ -498,8 +499,7 @@ class Prefetch(SimulatedStage):
             self._held += 1
             started = self.machine.now
             yield from self._fetching()
-            self.counters.work_seconds += self.machine.now - started  # its thread cannot tell one from the other
-            nbytes = yield from self._working(0.0)
+            nbytes = yield from self._working(0.0, fetched_seconds=self.machine.now - started)
             self._hold(nbytes)
             self._put(nbytes)
             self._wake_taker()

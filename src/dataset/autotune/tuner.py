@@ -36,6 +36,7 @@ _WAITS_MIN = 3  # in one that has lasted long
 _ROUNDS = 5  # of the longest task: workers that began together end together for a while
 _LONG_SECONDS = 0.5
 _OVERLONG_SECONDS = 4.0
+_VARIES = 0.01  # squared coefficient of variation: below, times are as good as constant
 _CERTAIN = 0.05  # the standard error of a rate from which a change is tried; more is not waited for very long
 _CLEAR = 2.0  # standard errors: a trial whose outcome is so far off what is asked for is decided at once
 _TRIAL_SECONDS = 1.0  # after which one is decided as well as may be
@@ -260,6 +261,7 @@ class Tuner:
         self._record(now, part, "hold back", knob.value, value, reason)
         knob.value = value
         self._has_changed = True
+        self._usual = {}
         self._rates.clear()
         self._window_seconds = WINDOW_SECONDS
         return True
@@ -296,7 +298,8 @@ class Tuner:
             adding = [change for change in self._additions(window) if self._may_try(now, change)]
             if adding:
                 return max(adding, key=lambda change: change.gain)
-        if window.uncertainty > _LOSS_KEPT / 2 and window.seconds < WINDOW_SECONDS_MAX:
+        is_rough = max(window.uncertainty, window.coarseness) > _LOSS_KEPT / 2
+        if is_rough and window.seconds < WINDOW_SECONDS_MAX:
             return None  # what is compared with must be known well, where little may be lost; there is no hurry
         return next((change for change in self._savings(window) if self._may_try(now, change)), None)
 
@@ -328,6 +331,11 @@ class Tuner:
         return stage.knob.value < stage.knob.maximum and not activity.refusals and not stage.inline
 
     def _more_calls(self, activities: list[Activity], root: Section) -> Change | None:
+        """More workers: as many as a higher rate needs on average, or more against variation, if that gains more."""
+        changes = (self._more_on_average(activities, root), self._more_against_variation(activities, root))
+        return max((change for change in changes if change is not None), key=lambda change: change.gain, default=None)
+
+    def _more_on_average(self, activities: list[Activity], root: Section) -> Change | None:
         """As many workers as a higher rate needs, of all stages at once: more in one alone may gain nothing."""
         now_bound = self._bound(root)
         if not now_bound:
@@ -336,24 +344,33 @@ class Tuner:
         bounds = [self._bound(_with_workers(root, settings)) for settings in changes]
         least = min(bounds)
         if now_bound < (1 + _GAIN_PREDICTED) * least:
-            return self._more_against_variation(activities, root)
+            return None
         settings = next(one for one, bound in zip(changes, bounds, strict=True) if _ENOUGH * bound <= least)
         return self._promising(root, settings)
 
     def _more_against_variation(self, activities: list[Activity], root: Section) -> Change | None:
-        """Workers are enough on average, but elements wait for one that takes long: more of them even that out."""
-        changes = []
+        """Elements wait for one that takes long: more workers than are busy on average even that out."""
+        settings = []
         for activity in activities:
             knob = activity.part.stage.knob
             value = min(knob.maximum, 2 * knob.value, self._below_ceiling(activity.part))
-            if activity.waited_for >= WAITED and activity.variation > 0 and value > knob.value:
+            if activity.waited_for >= WAITED and activity.variation > _VARIES and value > knob.value:
                 reason = f"it was waited for {activity.waited_for:.0%} of the time, and its times vary"
-                changes.append(self._promising(root, [Setting(activity.part, value, reason)]))
-        return max((change for change in changes if change is not None), key=lambda change: change.gain, default=None)
+                settings.append(Setting(activity.part, value, reason))
+        together = self._promising(root, settings) if settings else None
+        if together is None or len(settings) == 1:
+            return together
+        alone = max(
+            (change for one in settings if (change := self._promising(root, [one]))),
+            key=lambda change: change.gain,
+            default=None,
+        )
+        return alone if alone is not None and 1 + alone.gain >= _ENOUGH * (1 + together.gain) else together
 
     def _promising(self, root: Section, settings: Sequence[Setting]) -> Change | None:
         """The change, if the model says that it gains enough."""
-        gain = self._seconds(root) / self._seconds(_with_workers(root, settings)) - 1
+        seconds = self._seconds(_with_workers(root, settings))
+        gain = self._seconds(root) / seconds - 1 if seconds else 0.0
         if gain < _GAIN_PREDICTED:
             return None
         predicted = f"; {1 + gain:.2f} times the throughput is predicted"
@@ -455,7 +472,8 @@ class Tuner:
         change = trial.change
         rate = window.activities[trial.gauge].rate
         gain = rate / trial.rate - 1 if trial.rate > 0 else math.inf
-        error = math.hypot(trial.uncertainty, window.uncertainty) * (1 + gain)
+        coarseness = 0.0 if change.adds else window.coarseness
+        error = math.hypot(trial.uncertainty, window.uncertainty, coarseness) * (1 + gain)
         worth = max(_GAIN_KEPT, self._noise()) if change.adds else -_LOSS_KEPT
         if window.seconds < _TRIAL_SECONDS and abs(gain - worth) < _CLEAR * error:
             return False
@@ -496,6 +514,7 @@ class Tuner:
         if not change.adds:
             experience.floor = setting.value
             self.contention.pop(setting.part.key, None)  # calls do go side by side: fewer were worse
+            experience.ceiling = math.inf
             return
         experience.ceiling = setting.value
         if not setting.part.stage.relays and len(change.settings) == 1 and change.gain > 0:

@@ -166,8 +166,19 @@ class Window:
 
     @property
     def uncertainty(self) -> float:
-        """How well rates are known: the relative standard error, by the stage whose tasks say least."""
-        return max((activity.uncertainty for activity in self), default=0.0)
+        """How well rates are known: the relative standard error, by the stage whose tasks say least.
+
+        What a relay takes varies with what it waits for below, which is not chance; those below say what is.
+        """
+        known = (a.uncertainty for a in self if not (a.part.stage.relays and a.part.inputs))
+        return max(known, default=0.0)
+
+    @property
+    def coarseness(self) -> float:
+        """What workers that end together may add to a rate, or take from it, relatively."""
+        return max(
+            (a.part.stage.knob.value / a.elements for a in self if a.elements and not a.part.stage.relays), default=0.0
+        )
 
     @property
     def longest_task(self) -> float:

@@ -1,0 +1,468 @@
+"""The tuner on simulated pipelines: it reaches what a search over all settings finds, and stays there.
+
+Time is virtual, so each outcome is the same in every run. What is best is searched on the same simulation, with knobs
+that stay as they are.
+"""
+
+import bisect
+import itertools
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulation import ParallelMap, Prefetch, Simulation, Work
+
+from dataset.autotune.tuner import Tuner
+from dataset.autotune.windows import Part
+from dataset.runtime.stages import Knob
+
+MS = 1e-3
+WORKERS = [(n,) for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)]
+SIZES = [(n,) for n in (1, 2, 4, 8, 16, 32, 64, 128)]
+
+
+def calls(value=2):
+    return Knob("num_parallel_calls", value, 1, 128)
+
+
+def size(value=2):
+    return Knob("buffer_size", value, 1, 128)
+
+
+class Driven:
+    """A simulated pipeline that runs, and a tuner that looks at it."""
+
+    def __init__(self, stages, consumer, *, cores=2.0, budget=None, is_tuned=True, **arguments):
+        self.stages = stages
+        self.simulation = Simulation(stages, consumer, cores=cores, **arguments)
+        for schedule in [consumer, *(stage._work for stage in stages)]:
+            if isinstance(schedule, Changing):
+                schedule.simulation = self.simulation
+        self.tuner = Tuner(budget or cores, self._record)
+        self.log = []  # (seconds, name, action, before, after, reason)
+        self.tops = ()
+        for stage in reversed(stages):
+            self.tops = (Part(stage.name, stage, self.tops),)
+        self._due = 0.0 if is_tuned else math.inf
+
+    def _record(self, now, part, *decision):
+        self.log.append((now, part.name, *decision))
+
+    def _tick(self, now):
+        if now >= self._due:
+            self._due = self.tuner.look(now, self.tops)
+
+    def until(self, seconds):
+        self.simulation.run(until=seconds, on_time=self._tick)
+        return self
+
+    def rate(self, since):
+        """Elements per second, from that moment until now."""
+        times = self.simulation.times
+        first = bisect.bisect_left(times, since)
+        return (len(times) - 1 - first) / (times[-1] - times[first])
+
+    @property
+    def values(self):
+        return [stage.knob.value for stage in self.stages]
+
+    def actions(self, since=0.0):
+        return Counter(action for now, _, action, *_ in self.log if now >= since)
+
+    def elements_until_settled(self):
+        """That the consumer got until the last change that was kept."""
+        kept = max((now for now, _, action, *_ in self.log if action in {"keep", "hold back"}), default=0.0)
+        return bisect.bisect_left(self.simulation.times, kept)
+
+    def explained(self):
+        return "\n".join(f"{now:8.2f} {' '.join(map(str, rest))}" for now, *rest in self.log)
+
+
+class Changing:
+    """Work that is another from some moment on."""
+
+    def __init__(self, before, after, at):
+        self.before, self.after, self.at = before, after, at
+        self.simulation = None
+
+    def __call__(self, number):
+        is_over = self.simulation is not None and self.simulation.now >= self.at
+        return self.after if is_over else self.before
+
+
+def best_rate(make, grid, seconds, **arguments):
+    """Of the settings, that of the best; the first half of the time, in which buffers fill, is left out."""
+    rates = []
+    for values in grid:
+        stages, consumer = make()
+        for stage, value in zip(stages, values, strict=True):
+            stage.knob.value = value
+        rates.append(Driven(stages, consumer, is_tuned=False, **arguments).until(seconds).rate(seconds / 2))
+    return max(rates)
+
+
+def check(make, grid, seconds=6.0, share=0.9, **arguments):
+    """What is reached in the second half is near the best; returns the pipeline."""
+    driven = Driven(*make(), **arguments).until(seconds)
+    best = best_rate(make, grid, seconds / 2, **arguments)
+    assert driven.rate(seconds / 2) >= share * best, driven.explained()
+    return driven
+
+
+def one_map(work, consumer, value=2, **arguments):
+    return lambda: ([ParallelMap("map", work, calls(value), **arguments)], consumer)
+
+
+# Work that stays as it is
+
+
+def test_a_map_that_waits_gets_as_many_workers_as_it_takes():
+    driven = check(one_map(Work(wait=10 * MS), Work(wait=0.5 * MS)), WORKERS)
+    assert 20 <= driven.values[0] <= 32
+    assert driven.actions(since=3) == {}
+
+
+def test_batches_of_32_are_tuned_within_200_of_them():
+    driven = check(one_map(Work(wait=10 * MS), Work(wait=5 * MS)), WORKERS, takes=32)
+    assert driven.elements_until_settled() < 200
+    assert driven.actions(since=4) == {}
+
+
+def test_a_batch_in_the_background_gets_enough_from_the_map_below_it():
+    def make():
+        batch = Prefetch("batch", Work(compute=0.1 * MS), size(), takes=32)
+        return [batch, ParallelMap("read", Work(wait=10 * MS), calls())], Work(wait=5 * MS)
+
+    driven = check(make, itertools.product((2, 8), (32, 64, 96, 128)), seconds=8)
+    assert driven.elements_until_settled() < 200
+
+
+@pytest.mark.parametrize("value", [2, 64])
+def test_no_more_workers_are_used_than_the_consumer_needs(value):
+    driven = check(one_map(Work(wait=10 * MS), Work(wait=2 * MS), value), WORKERS, seconds=16)
+    assert 5 <= driven.values[0] <= 8
+    assert driven.actions(since=11) == {}
+
+
+@pytest.mark.parametrize("consumer", [Work(wait=20 * MS), Work(compute=20 * MS)])
+def test_nothing_is_added_where_the_consumer_is_the_bottleneck(consumer):
+    driven = check(one_map(Work(wait=10 * MS), consumer), WORKERS[:6])
+    assert driven.log == []
+
+
+@pytest.mark.parametrize("cores", [2, 8])
+@pytest.mark.parametrize("value", [1, 2, 8])
+def test_a_map_that_computes_keeps_the_cores_busy_and_no_more(cores, value):
+    work = Work(compute=4 * MS)
+    driven = check(one_map(work, Work(wait=0.1 * MS), value), WORKERS[:8], cores=cores)
+    assert driven.values[0] <= max(value, cores + 1)
+    assert driven.actions(since=2)["keep"] == 0
+
+
+@pytest.mark.parametrize("value", [2, 16])
+def test_a_map_that_holds_the_lock_is_left_with_few_workers(value):
+    work = Work(compute=0.05 * MS, lock_share=1)
+    driven = check(one_map(work, Work(wait=0.001 * MS), value), WORKERS[:5], seconds=1.5)
+    assert driven.values[0] <= 4
+
+
+KINDS = {
+    "waiting": (Work(wait=10 * MS), Work(wait=MS), Work(wait=0.1 * MS)),
+    "computing": (Work(compute=10 * MS), Work(compute=MS), Work(compute=0.1 * MS)),
+    "mixed": (Work(wait=10 * MS), Work(compute=MS), Work(wait=0.1 * MS)),
+    "mixed otherwise": (Work(compute=10 * MS), Work(wait=MS), Work(compute=0.1 * MS)),
+}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_chain_of_three_maps_is_tuned_at_once(kind, order):
+    def make():
+        return [ParallelMap(f"map {n}", KINDS[kind][n], calls()) for n in order], Work(wait=0.5 * MS)
+
+    def setting(values):
+        return tuple(values[n] for n in order)
+
+    grid = [setting(values) for values in itertools.product((2, 4, 24), (1, 3, 6), (1, 2))]
+    driven = check(make, grid, seconds=10 if "wait" not in kind and kind != "mixed" else 4)
+    assert driven.elements_until_settled() < 3000
+
+
+def test_reading_below_computing_gets_its_workers():
+    def make():
+        read = ParallelMap("read", Work(wait=20 * MS), calls())
+        return [ParallelMap("decode", Work(compute=2 * MS), calls()), read], Work(wait=0.1 * MS)
+
+    driven = check(make, itertools.product((2, 3, 4), (16, 24, 32, 64)))
+    assert driven.actions(since=4) == {}
+
+
+@pytest.mark.parametrize("law", ["exponential", "lognormal"])
+@pytest.mark.parametrize("consumer", [1.0, 1.3])
+def test_a_prefetch_holds_as_much_as_the_variation_needs(law, consumer):
+    def make():
+        return [Prefetch("load", Work(wait=MS, law=law), size())], Work(wait=consumer * MS, law=law)
+
+    driven = check(make, SIZES, seconds=20)
+    assert driven.values[0] >= 8
+    assert driven.actions(since=10)["keep"] <= 1
+
+
+def test_a_prefetch_of_constant_times_stays_small():
+    driven = check(lambda: ([Prefetch("load", Work(wait=MS), size())], Work(wait=1.1 * MS)), SIZES)
+    assert driven.log == []
+
+
+def test_a_map_whose_times_vary_gets_more_workers_than_are_busy_on_average():
+    work = Work(wait=10 * MS, law="exponential")
+    driven = check(one_map(work, Work(wait=0.5 * MS, law="exponential")), WORKERS, seconds=15)
+    assert driven.values[0] > 1.5 * 10 / 0.5
+
+
+@pytest.mark.parametrize("value", [2, 8])
+@pytest.mark.parametrize("wait", [1, 10])
+def test_workers_gain_nothing_where_reading_the_input_bounds(wait, value):
+    make = one_map(Work(wait=wait * MS), Work(wait=0.1 * MS), value, input_work=Work(wait=5 * MS))
+    driven = check(make, WORKERS[:6], seconds=10)
+    assert driven.values[0] <= value + 1
+    assert driven.actions(since=7) == {}
+
+
+# Work that changes
+
+WAIT, QUICK, SLOW = Work(wait=10 * MS), Work(wait=MS), Work(wait=5 * MS)
+
+
+@pytest.mark.parametrize(
+    ("work", "consumer"),
+    [
+        (WAIT, Changing(SLOW, QUICK, at=8)),
+        (WAIT, Changing(QUICK, SLOW, at=8)),
+        (Changing(Work(wait=2 * MS), Work(wait=20 * MS), at=8), QUICK),
+        (Changing(Work(wait=20 * MS), Work(wait=2 * MS), at=8), QUICK),
+        (Changing(Work(compute=4 * MS), Work(wait=40 * MS), at=8), QUICK),
+        (Changing(Work(wait=40 * MS), Work(compute=4 * MS), at=8), QUICK),
+    ],
+    ids=["quicker consumer", "slower consumer", "slower", "quicker", "now waits", "now computes"],
+)
+def test_within_5_seconds_of_a_change_it_is_tuned_to_what_is_now(work, consumer):
+    make = one_map(work, consumer)
+    driven = Driven(*make()).until(15)
+
+    def afterwards():
+        return [part.after if isinstance(part, Changing) else part for part in (work, consumer)]
+
+    best = best_rate(one_map(*afterwards()), WORKERS, 3)
+    assert driven.rate(13) >= 0.9 * best, driven.explained()
+
+
+def test_workers_that_a_slower_consumer_does_not_need_are_given_back():
+    driven = Driven(*one_map(WAIT, Changing(QUICK, SLOW, at=8))()).until(7)
+    assert driven.values[0] >= 10
+    assert driven.until(16).values[0] <= 4
+
+
+@pytest.mark.parametrize("seconds", [1, 10])
+def test_a_pause_of_the_consumer_changes_nothing(seconds):
+    paused = []
+
+    def consumer(number):
+        if number == 5000:
+            paused.append(number)
+            return Work(wait=seconds)
+        return QUICK
+
+    driven = Driven(*one_map(WAIT, consumer)()).until(4)
+    before = driven.values, len(driven.log)
+    driven.until(15 + seconds)
+    assert paused
+    assert (driven.values, len(driven.log)) == before, driven.explained()
+
+
+def test_a_consumer_that_is_always_late_is_tuned_all_the_same():
+    driven = Driven(*one_map(Work(wait=2.0), Work(wait=0.5))()).until(90)
+    assert driven.rate(60) >= 0.9 * 2, driven.explained()
+
+
+# Noise
+
+
+def steal(now):
+    """Others take a third of the cores, most of the time."""
+    return 0.3 if int(now * 10) % 3 else 0.1
+
+
+@pytest.mark.parametrize("law", ["exponential", "lognormal"])
+@pytest.mark.parametrize(
+    ("cores", "wait", "compute", "consumer"),
+    [(4, 0, 4, 0.1), (2, 10, 0, 0.5), (4, 4, 2, 0.1), (4, 4, 2, 1)],
+)
+def test_noise_and_stolen_cores_do_not_make_it_wander(law, cores, wait, compute, consumer):
+    work = Work(wait=wait * MS, compute=compute * MS, law=law)
+    make = one_map(work, Work(wait=consumer * MS, law=law), cores)
+    driven = check(make, WORKERS[2::2], seconds=30, share=0.88, cores=cores, steal=steal)
+    assert driven.actions(since=15)["keep"] <= 4, driven.explained()
+    assert driven.actions(since=15)["try"] <= 10, driven.explained()
+
+
+# Budgets
+
+
+def test_no_knob_grows_while_memory_is_refused():
+    def make():
+        return [Prefetch("ahead", Work(), size()), ParallelMap("read", WAIT, calls(), nbytes=10)], QUICK
+
+    driven = Driven(*make(), admit=lambda stage: False).until(5)
+    assert all(stage.counters.refusals for stage in driven.stages)
+    assert driven.values == [2, 2]
+
+
+@pytest.mark.parametrize(("value", "cores"), [(8, 1), (8, 2), (64, 1)])
+def test_the_budget_of_cores_holds_on_a_larger_machine(value, cores):
+    driven = Driven(*one_map(Work(compute=4 * MS), QUICK, value)(), cores=8, budget=cores).until(4)
+    before = driven.simulation.cpu_seconds
+    driven.until(10)
+    assert driven.actions()["hold back"] >= 1
+    assert driven.actions(since=4)["keep"] == 0
+    assert driven.values[0] == cores
+    assert (driven.simulation.cpu_seconds - before) / 6 <= 1.15 * cores
+
+
+def test_held_back_is_what_computes_most():
+    stages = [ParallelMap("large", Work(compute=4 * MS), calls(8)), ParallelMap("small", Work(compute=MS), calls(8))]
+    driven = Driven(stages, Work(wait=0.1 * MS), cores=8, budget=3).until(10)
+    assert {name for _, name, action, *_ in driven.log if action == "hold back"} == {"large"}
+    assert driven.values[0] in {2, 3}
+
+
+def test_a_budget_that_each_stage_exceeds_with_one_worker_leaves_it_that_one():
+    stages = [ParallelMap(f"map {n}", Work(compute=MS), calls(4)) for n in range(3)]
+    driven = Driven(stages, Work(), cores=8, budget=1).until(6)
+    assert driven.values == [1, 1, 1]
+    assert driven.actions(since=4)["hold back"] == 0
+
+
+def test_all_cores_busy_is_within_the_budget():
+    driven = Driven(*one_map(Work(compute=2 * MS, law="exponential"), QUICK, 8)(), cores=8).until(10)
+    assert driven.actions()["hold back"] == 0
+
+
+# Inline
+
+
+def test_stages_that_work_inline_are_left_alone_and_do_not_hide_those_below():
+    stages = [ParallelMap("cheap", Work(compute=0.05 * MS), calls(), inline=True), ParallelMap("read", WAIT, calls())]
+    driven = Driven(stages, QUICK).until(4)
+    assert {name for _, name, *_, reason in driven.log if "settle" not in reason and reason} <= {"cheap", "read"}
+    assert {name for _, name, action, *_ in driven.log if action == "try"} == {"read"}
+    assert driven.values[0] == 2
+    assert driven.rate(2) >= 0.9 * 1 / (1.05 * MS)
+
+
+def test_what_is_on_trial_when_a_stage_becomes_inline_is_taken_back():
+    driven = Driven([ParallelMap("map", Work(wait=10 * MS), calls())], QUICK)
+    seconds = 0.0
+    while not driven.log:
+        seconds += 5 * MS
+        driven.until(seconds)
+    assert driven.actions() == {"try": 1}
+    driven.stages[0].inline = True
+    driven.until(seconds + 1)
+    assert driven.values == [2]
+    _, name, action, before, after, reason = driven.log[1]
+    assert (name, action, after) == ("map", "take back", 2)
+    assert before == driven.log[0][4]
+    assert "meanwhile" in reason
+    assert len(driven.log) == 2
+
+
+def test_without_stages_there_is_nothing_to_do():
+    tuner = Tuner(2, lambda *decision: pytest.fail("nothing can be decided"))
+    assert tuner.look(1.0, ()) > 1.0
+    assert tuner.look(2.0, ()) > 2.0
+
+
+# Whatever the pipeline
+
+times = st.floats(0.3, 20).map(lambda ms: ms * MS)
+
+
+@st.composite
+def works(draw):
+    seconds, share = draw(times), draw(st.sampled_from([0, 0, 0.5, 1]))
+    law = draw(st.sampled_from(["constant", "exponential", "lognormal"]))
+    lock = draw(st.sampled_from([0, 0, 1]))
+    return Work(wait=seconds * (1 - share), compute=seconds * share, lock_share=lock, law=law, cv=0.5)
+
+
+@st.composite
+def pipelines(draw):
+    """A function that makes one and the same pipeline, and the arguments of its simulation."""
+    kinds = [
+        (draw(st.booleans()), draw(works()), draw(st.integers(1, 16)), draw(st.sampled_from([1, 1, 4])))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    consumer, cores = draw(works()), draw(st.sampled_from([1, 2, 8]))
+    nbytes = draw(st.integers(1, 1000))
+
+    def make():
+        return [
+            ParallelMap(f"map {n}", work, calls(value), takes=takes, nbytes=nbytes)
+            if is_map
+            else Prefetch(f"prefetch {n}", work, size(value), takes=takes, nbytes=nbytes)
+            for n, (is_map, work, value, takes) in enumerate(kinds)
+        ], consumer
+
+    return make, {"cores": cores, "seed": draw(st.integers(0, 1000)), "takes": draw(st.sampled_from([1, 1, 8]))}
+
+
+def tried_and_decided(log):
+    """Each knob that was tried, with its values, and what became of it."""
+    open_trials = {}
+    for _, name, action, before, after, _ in log:
+        if action == "try":
+            assert name not in open_trials
+            assert before != after
+            open_trials[name] = before, after
+        elif action == "keep":
+            assert open_trials.pop(name) == (before, after)
+        elif action == "take back":
+            assert open_trials.pop(name) == (after, before)
+        else:
+            assert action in {"settle", "look again", "hold back"}
+            assert not open_trials
+    return open_trials
+
+
+@given(pipelines())
+@settings(deadline=None, max_examples=15)
+def test_any_pipeline_ends_settled_and_no_worse_than_it_began(pipeline):
+    make, arguments = pipeline
+    driven = Driven(*make(), **arguments)
+    for second in range(1, 13):
+        driven.until(second)
+        assert all(stage.knob.minimum <= stage.knob.value <= stage.knob.maximum for stage in driven.stages)
+    still_open = tried_and_decided(driven.log)
+    assert driven.actions(since=9)["keep"] <= 1, driven.explained()
+    assert driven.actions(since=9)["try"] <= 3 or still_open, driven.explained()
+    began = Driven(*make(), is_tuned=False, **arguments).until(12)
+    if len(began.simulation.times) >= 200:
+        assert driven.rate(9) >= 0.85 * began.rate(9), driven.explained()
+
+
+@given(pipelines(), st.integers(2, 200))
+@settings(deadline=None, max_examples=10)
+def test_a_budget_of_bytes_is_never_exceeded(pipeline, elements):
+    make, arguments = pipeline
+    stages, consumer = make()
+    nbytes = stages[0]._nbytes
+    budget = nbytes * (elements + 40)
+
+    def admit(stage):
+        under_way = sum(stage.buffered()[0] for stage in stages)
+        return (under_way + 1) * nbytes <= nbytes * elements
+
+    driven = Driven(stages, consumer, admit=admit, **arguments).until(4)
+    assert driven.simulation.peak_bytes <= budget

@@ -1,0 +1,344 @@
+"""What windows say about counters that are set by hand, so that each figure is known."""
+
+import math
+
+import pytest
+from simulation import ParallelMap, Prefetch, Simulation, Work
+
+from dataset.autotune.windows import CONSUMER, Part, Watch, section_name
+from dataset.runtime.stages import Counters, Knob
+
+MS = 1e-3
+
+
+class Stage:
+    """As much of a stage as windows read."""
+
+    def __init__(self, value=2, *, relays=False, inline=False, capacity=5):
+        self.counters = Counters()
+        self.knob = Knob("buffer_size" if relays else "num_parallel_calls", value, 1, 128)
+        self.relays, self.inline, self.capacity = relays, inline, capacity
+
+    def works(self, count, seconds, cpu=0.0, reading=0.0):
+        """Tasks of one element."""
+        for _ in range(count):
+            self.counters.add_task(1, 0, seconds, cpu, reading)
+
+    def gives(self, count):
+        self.counters.taken += count
+
+
+def part(stage, *inputs, name="map"):
+    return Part(name, stage, inputs)
+
+
+def watched(*tops, now=10.0):
+    return Watch(tops, now)
+
+
+def only(window):
+    (activity,) = window
+    return activity
+
+
+# Rates
+
+
+def test_from_wait_to_wait_the_rate_is_exact_where_32_are_taken_at_a_time():
+    stage = Stage()
+    stage.counters.add_wait(9.99, 10.0)
+    watch = watched(part(stage))
+    for number in range(1, 6):
+        stage.gives(32)
+        stage.counters.add_wait(9.9 + number, 10.0 + number)
+    stage.gives(32)  # those of the next 1.0 seconds, of which only 0.1 have passed
+    window = watch.window(15.1)
+    assert only(window).taken == 192
+    assert only(window).rate == pytest.approx(32)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_rate_of_a_window_of_a_few_batches_is_that_of_a_long_run(seed):
+    stage = ParallelMap("map", Work(wait=10 * MS), 4)
+    simulation = Simulation([stage], Work(wait=MS), takes=32, seed=seed)
+    simulation.run(elements=5)
+    watch = watched(part(stage), now=simulation.now)
+    simulation.run(elements=10, until=simulation.now + 0.61)
+    assert only(watch.window(simulation.now)).rate == pytest.approx(4 / (10 * MS), rel=0.04)
+
+
+def test_without_waits_the_rate_is_what_was_taken():
+    stage = Stage()
+    watch = watched(part(stage))
+    stage.gives(50)
+    assert only(watch.window(12.0)).rate == pytest.approx(25)
+
+
+def test_a_wait_long_before_the_window_marks_nothing():
+    stage = Stage()
+    stage.counters.add_wait(1.0, 2.0)
+    watch = watched(part(stage))
+    stage.gives(10)
+    stage.counters.add_wait(10.9, 11.0)
+    assert only(watch.window(11.0)).rate == pytest.approx(10)
+
+
+def test_a_wait_early_in_the_window_does_not_stand_for_its_end():
+    stage = Stage()
+    stage.counters.add_wait(9.99, 10.0)
+    watch = watched(part(stage))
+    stage.gives(1)
+    stage.counters.add_wait(10.0, 10.01)
+    stage.gives(99)
+    assert only(watch.window(11.0)).rate == pytest.approx(100)
+
+
+# Shares
+
+
+def test_shares_are_those_of_the_window_and_not_of_what_was_before():
+    stage = Stage(4)
+    stage.works(100, 1.0, cpu=1.0)
+    stage.counters.add_wait(3.0, 9.0)
+    watch = watched(part(stage))
+    stage.works(20, 0.25, cpu=0.05)
+    stage.gives(20)
+    stage.counters.add_wait(10.5, 11.0)
+    window = watch.window(12.0)
+    activity = only(window)
+    assert activity.busy == pytest.approx(2.5)
+    assert activity.computing == pytest.approx(0.2)
+    assert activity.waited_for == pytest.approx(0.25)
+    assert window.waited == pytest.approx(0.25)
+    assert window.cores_used == pytest.approx(0.5)
+    assert window.longest_task == pytest.approx(0.25)
+    assert window.coarseness == pytest.approx(4 / 20)
+
+
+def test_a_wait_that_began_before_the_window_is_no_more_than_all_of_it():
+    stage = Stage()
+    watch = watched(part(stage))
+    stage.counters.add_wait(2.0, 10.5)
+    window = watch.window(10.5)
+    assert only(window).waited_for == 1
+    assert window.waited == 1
+
+
+def test_variation_is_that_of_the_works_times():
+    stage = Stage()
+    watch = watched(part(stage))
+    stage.works(5, 1.0)
+    stage.works(5, 3.0)
+    window = watch.window(20.0)
+    assert only(window).variation == pytest.approx(1 / 4)  # mean 2, standard deviation 1
+    assert window.uncertainty == pytest.approx(math.sqrt(1 / 4 / 10))
+
+
+def test_constant_times_leave_no_uncertainty_and_tasks_of_several_count_as_one():
+    stage = Stage()
+    watch = watched(part(stage))
+    stage.works(10, 0.5)
+    assert watch.window(11.0).uncertainty == pytest.approx(0, abs=1e-6)
+    stage.counters.add_task(100, 0, 500.0, 0, 0)
+    activity = only(watch.window(12.0))
+    assert activity.variation > 0.05
+    assert activity.uncertainty == pytest.approx(math.sqrt(activity.variation / 11))
+
+
+def test_one_element_that_took_very_long_makes_no_boundless_variation():
+    stage = Stage()
+    watch = watched(part(stage))
+    stage.works(100_000, 1e-6)
+    stage.works(1, 1000.0)
+    assert only(watch.window(11.0)).variation == 16
+
+
+def test_what_relays_is_no_work_of_its_own():
+    inner = Stage()
+    outer = Stage(relays=True)
+    watch = watched(part(outer, part(inner), name="prefetch"))
+    outer.works(10, 1.0, cpu=1.0)
+    inner.works(10, 0.1, cpu=0.1)
+    window = watch.window(20.0)
+    assert window.cores_used == pytest.approx(0.1)
+    assert window.longest_task == pytest.approx(0.1)
+
+
+# Where nothing happens
+
+
+def test_counters_that_stand_still_say_nothing():
+    stage = Stage()
+    stage.works(100, 1.0)
+    stage.gives(100)
+    watch = watched(part(stage))
+    window = watch.window(11.0)
+    activity = only(window)
+    assert (activity.rate, activity.taken, activity.busy, activity.waited_for, activity.variation) == (0, 0, 0, 0, 0)
+    assert activity.computing == 1
+    assert (window.waited, window.cores_used, window.longest_task, window.uncertainty, window.coarseness) == (0,) * 5
+    assert window.sections({}, cores=2) is None
+
+
+@pytest.mark.parametrize("now", [10.0, 9.0])
+def test_a_window_of_no_time_divides_by_nothing(now):
+    stage = Stage()
+    watch = watched(part(stage))
+    assert only(watch.window(now)).rate == 0
+    stage.works(1, 0.1)
+    stage.gives(1)
+    stage.counters.add_wait(9.9, 10.0)
+    window = watch.window(now)
+    assert math.isfinite(only(window).rate)
+    assert window.waited == 1
+    assert window.sections({}, cores=2) is not None
+
+
+def test_elements_without_work_do_no_harm():
+    stage = Stage()
+    watch = watched(part(stage))
+    stage.works(3, 0.0)
+    stage.gives(3)
+    (section,) = watch.window(11.0).sections({}, cores=2).inputs
+    assert (section.wall_seconds, section.variation, section.ratio) == (0, 0, 1)
+
+
+# For the model
+
+
+def test_sections_have_the_costs_of_an_element_and_how_many_make_one():
+    read, batch = Stage(8, capacity=40), Stage(2, capacity=3)
+    below = part(read, name="read")
+    top = part(batch, below, name="batch")
+    watch = watched(top)
+    read.works(320, 0.02, cpu=0.005)
+    read.gives(320)
+    batch.works(10, 0.1, cpu=0.1, reading=0.05)
+    batch.gives(10)
+    read.counters.add_wait(10.0, 10.2)
+    batch.counters.add_wait(14.0, 15.0)
+    root = watch.window(15.0).sections({}, cores=8)
+    assert root.name == CONSUMER
+    assert root.wall_seconds == pytest.approx(4.0 / 10)
+    (first,) = root.inputs
+    assert first.name == section_name(top)
+    assert (first.ratio, first.workers, first.buffer) == (1, 2, 3)
+    assert first.wall_seconds == pytest.approx(0.1)
+    assert first.serial_seconds == pytest.approx((0.5 - 0.2) / 10)
+    (second,) = first.inputs
+    assert (second.ratio, second.workers, second.buffer) == (pytest.approx(32), 8, 40)
+    assert second.wall_seconds == pytest.approx(0.02)
+    assert second.cpu_seconds == pytest.approx(0.005)
+    assert second.serial_seconds == 0
+
+
+def test_the_thread_of_a_relay_works_when_it_does_not_wait_for_those_below():
+    read, ahead = Stage(), Stage(7, relays=True)
+    watch = watched(part(ahead, part(read), name="prefetch"))
+    read.works(10, 0.5)
+    read.gives(10)
+    read.counters.add_wait(10.0, 13.0)
+    ahead.works(10, 0.4, cpu=0.4)
+    ahead.gives(10)
+    (section,) = watch.window(15.0).sections({}, cores=8).inputs
+    assert section.wall_seconds == pytest.approx((4 - 3) / 10)
+    assert section.cpu_seconds == pytest.approx(section.wall_seconds)
+    assert (section.workers, section.buffer) == (1, 7)
+
+
+def test_contention_is_work_under_the_lock_and_its_wait_for_it_is_left_out():
+    stage = Stage(8)
+    top = part(stage)
+    watch = watched(top)
+    stage.works(10, 0.4, cpu=0.1)
+    stage.gives(10)
+
+    def section(shared):
+        return watch.window(20.0).sections({top.key: shared}, cores=8).inputs[0]
+
+    assert (section(0.0).lock_seconds, section(0.0).wall_seconds) == (0, pytest.approx(0.4))
+    assert (section(0.5).lock_seconds, section(0.5).wall_seconds) == (pytest.approx(0.05), pytest.approx(0.25))
+    assert (section(1.0).lock_seconds, section(1.0).wall_seconds) == (pytest.approx(0.1), pytest.approx(0.1))
+
+
+@pytest.mark.parametrize(
+    ("cores", "cpu", "wall"),
+    [
+        (2, 0.2, 0.2),  # crowded: who computes that much has waited for a core
+        (3, 0.2, 0.4),  # not crowded
+        (1, 0.1, 0.4),  # crowded, but this has something else to wait for
+    ],
+)
+def test_where_cores_are_busy_what_those_waited_for_who_compute_is_left_out(cores, cpu, wall):
+    stage = Stage(8)
+    watch = watched(part(stage))
+    stage.works(10, 0.4, cpu=cpu)
+    stage.gives(10)
+    section = watch.window(11.0).sections({}, cores).inputs[0]
+    assert section.wall_seconds == pytest.approx(wall)
+    assert section.cpu_seconds == pytest.approx(cpu)
+
+
+def test_work_is_never_less_than_nothing():
+    read, ahead = Stage(), Stage(relays=True)
+    watch = watched(part(ahead, part(read), name="prefetch"))
+    read.counters.add_wait(9.0, 14.0)  # more than the thread has counted yet
+    ahead.works(2, 0.5, cpu=0.1)
+    ahead.gives(2)
+    section = watch.window(15.0).sections({}, cores=2).inputs[0]
+    assert section.wall_seconds == section.cpu_seconds == 0
+
+
+# Several, and inline
+
+
+def test_of_several_tops_the_waits_add_up():
+    left, right = Stage(), Stage()
+    tops = part(left, name="left"), part(right, name="right")
+    watch = watched(*tops)
+    left.gives(10)
+    right.gives(30)
+    left.counters.add_wait(10.0, 11.0)
+    right.counters.add_wait(12.0, 14.0)
+    window = watch.window(20.0)
+    assert window.waited == pytest.approx(0.3)
+    root = window.sections({}, cores=2)
+    assert root.wall_seconds == pytest.approx(0.7)
+    assert [section.ratio for section in root.inputs] == [1, pytest.approx(3)]
+
+
+def test_two_stages_of_the_same_name_are_told_apart():
+    first, second = Stage(), Stage()
+    below = part(second)
+    above = part(first, below)
+    assert section_name(above) != section_name(below)
+    assert list(above) == [above, below]
+
+
+def test_who_takes_from_a_stage_that_works_inline_waits_for_those_below_it():
+    read, cheap = Stage(), Stage(inline=True)
+    watch = watched(part(cheap, part(read, name="read"), name="cheap"))
+    cheap.gives(100)
+    read.gives(100)
+    read.works(100, 0.1)
+    read.counters.add_wait(10.0, 15.0)
+    window = watch.window(20.0)
+    assert window.waited == pytest.approx(0.5)
+    root = window.sections({}, cores=2)
+    assert root.wall_seconds == pytest.approx(0.05)
+    (inline,) = root.inputs
+    assert (inline.wall_seconds, inline.buffer) == (0, 0)
+    assert inline.inputs[0].wall_seconds == pytest.approx(0.1)
+
+
+def test_the_thread_of_a_relay_over_an_inline_stage_waits_as_well():
+    stages = [Prefetch("ahead", Work(), 2), ParallelMap("cheap", Work(compute=MS), inline=True)]
+    stages.append(ParallelMap("read", Work(wait=20 * MS), 2))
+    top = None
+    for stage in reversed(stages):
+        top = Part(stage.name, stage, (top,) if top else ())
+    watch = watched(top, now=0.0)
+    simulation = Simulation(stages, Work(wait=MS))
+    simulation.run(elements=500)
+    section = watch.window(simulation.now).sections({}, cores=2).inputs[0]
+    assert section.wall_seconds == pytest.approx(MS, rel=0.05)
