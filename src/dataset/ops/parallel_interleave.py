@@ -241,3 +241,5 @@ class ParallelInterleaveOperator(UnaryOperator, Stage):
             stack.callback(super().close)
             for reader in self._readers():
                 stack.callback(reader.inner.close)
+                stack.callback(reader.inner.ahead.clear)
+            stack.callback(self.readers.forget_opened)

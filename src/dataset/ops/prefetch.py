@@ -242,6 +242,7 @@ class PrefetchOperator(UnaryOperator, Stage):
         if self._thread is not None and self._thread is not threading.current_thread():
             with self.coordinator.blocked():
                 self._thread.join()
+        self._items.clear()  # an exception among them would keep alive what it came through
         self._account.close()
         super().close()
 

@@ -54,6 +54,11 @@ class ReadAhead:
         """Add an item behind all others; ``nbytes`` of it count."""
         self._items.append((item, nbytes))
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self._items.clear()
+        self._given = 0
+
     def next_chunk(self) -> Chunk | None:
         """The chunk that the next element is in; None where an exception is next, or nothing."""
         first = self._items[0][0] if self._items else None

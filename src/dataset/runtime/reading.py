@@ -329,6 +329,11 @@ class Readers:
         self._account.close()
         self._coordinator.unregister(self)
 
+    def forget_opened(self) -> None:
+        """They are closed. An exception among them would keep alive what it came through."""
+        with self.lock:
+            self._opened.clear()
+
     def opened(self) -> list[Reader | BaseException]:
         """The next inputs."""
         with self.lock:
