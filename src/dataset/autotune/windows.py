@@ -12,7 +12,6 @@ from dataset.runtime.stages import Counters, Stage
 _VARIATION_MAX = 16.0  # one element that took very long says little about the next
 _CROWDED = 0.8  # of the cores: above, who computes waits for one now and then
 _COMPUTES = 0.3  # of its time: who does less has something else to wait for
-_WAITS_FEW = 3
 _TASKS_MANY = 8
 _RECENT = 0.5  # of the window: a wait that is no farther from its beginning, or its end, stands for that
 
@@ -62,8 +61,8 @@ class Activity:
     Attributes:
         part: which.
         seconds: of the window.
-        rate: elements per second that were taken. Exact where the consumer has waited: from one wait to another. Where
-            it takes so many at once that it hardly ever comes, those that were made.
+        rate: elements per second that were taken. Exact where the consumer has waited: from one wait to another. While
+            it waits for so many at once that it has got none yet, those that were made.
         taken, elements, tasks, waits, refusals: as counted.
         work_seconds, cpu_seconds, input_seconds, wait_seconds, rest_seconds: as counted.
         variation: squared coefficient of variation of the work of an element.
@@ -97,7 +96,7 @@ class Activity:
         ends_marked = change["waits"] and now - after["waited_until"] < _RECENT * seconds
         if begins_marked and ends_marked and change["waited_until"] > 0:
             rate = change["taken_before"] / change["waited_until"]
-        elif change["waits"] < _WAITS_FEW and change["tasks"] >= _TASKS_MANY:
+        elif not change["waits"] and after["waiting_since"] and change["tasks"] >= _TASKS_MANY:
             rate = elements / seconds
         mean_square = (work / elements) ** 2 if elements else 0.0
         return cls(

@@ -89,6 +89,7 @@ class ParallelOperator(Operator, Stage):
         self._hand = Remainder()  # what the consumer has taken out, and not yet asked for
         self._hand_bytes = 0  # counted for it, until it has been asked for whole
         self._lease = 0  # how often it may do the work itself before it looks at the pace
+        self._leased = 0  # elements that this makes, about
         self._demand = 1  # how many elements the consumer asks for at a time
         self._wanted = 0  # for how many it waits; 0 while it does not
         self._tasks: deque[Task] = deque()  # in order, those that are not accepted; only where order is kept
@@ -185,8 +186,9 @@ class ParallelOperator(Operator, Stage):
             return None
         ended = time.perf_counter()
         self._pace.add_inline(chunk.length, ended - started)
+        self.counters.taken += chunk.length + self._leased  # those that nobody has looked at were like the one before
         self._lease = LEASE if self._pace.is_settled else 0
-        self.counters.taken += chunk.length * (1 + self._lease)  # about: each of the next will be like this one
+        self._leased = self._lease * chunk.length
         if ended >= self._pulse.due:
             self._pulse.beat(ended)
         return chunk
