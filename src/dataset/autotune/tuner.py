@@ -43,6 +43,7 @@ _TRIAL_SECONDS = 1.0  # after which one is decided as well as may be
 _PAUSE = 4.0  # times later than usual somebody comes by: the consumer did something else
 _GAIN_PREDICTED = 0.05  # below, a change is not tried
 _GAIN_KEPT = 0.05  # below, it is taken back
+_TELLING = 0.25  # as much must have been promised for calls that gained nothing to count as not going side by side
 _LOSS_KEPT = 0.03  # for which workers may be given back
 _FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0)  # by which the rate may be wanted to grow at once
 _APART = 1.2  # by what factor values differ that are worth telling apart
@@ -517,7 +518,7 @@ class Tuner:
             experience.ceiling = math.inf
             return
         experience.ceiling = setting.value
-        if not setting.part.stage.relays and len(change.settings) == 1 and change.gain > 0:
+        if not setting.part.stage.relays and len(change.settings) == 1 and change.gain >= _TELLING:
             self.contention[setting.part.key] = min(1.0, max(0.0, 1 - max(0.0, gain) / change.gain))
 
     def _noise(self) -> float:
