@@ -354,7 +354,7 @@ class Tuner:
         settings = []
         for activity in activities:
             knob = activity.part.stage.knob
-            value = min(knob.maximum, 2 * knob.value, self._below_ceiling(activity.part))
+            value = min(2 * knob.value, self._most(activity))
             if activity.waited_for >= WAITED and activity.variation > _VARIES and value > knob.value:
                 reason = f"it was waited for {activity.waited_for:.0%} of the time, and its times vary"
                 settings.append(Setting(activity.part, value, reason))
@@ -387,7 +387,7 @@ class Tuner:
             if section is None:  # it is above one that has not given anything yet
                 continue
             wanted = parallelism_needed(section.ratio * (section.wall_seconds + section.serial_seconds), period)
-            value = min(knob.maximum, wanted, self._below_ceiling(part))
+            value = min(wanted, self._most(activity))
             if value > knob.value:
                 reason = (
                     f"{activity.busy:.1f} of its {knob.value} workers are busy and compute "
@@ -395,6 +395,11 @@ class Tuner:
                 )
                 settings.append(Setting(part, value, reason))
         return settings
+
+    def _most(self, activity: Activity) -> int:
+        """As many workers as a stage may have, and as keep all cores busy with what they compute."""
+        useful = math.ceil(self.cores / activity.computing) if activity.computing > 0 else sys.maxsize
+        return min(activity.part.stage.knob.maximum, useful, self._below_ceiling(activity.part))
 
     def _below_ceiling(self, part: Part) -> int:
         experience = self._experience.get(part.key)
