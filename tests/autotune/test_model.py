@@ -9,18 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulation import ParallelMap, Prefetch, Simulation, Work
 
-from dataset.autotune.model import (
-    BUFFER_MAX,
-    CORES,
-    INTERPRETER_LOCK,
-    Section,
-    buffer_needed,
-    gain,
-    parallelism_needed,
-    predict,
-    twice_as_fast,
-    wait_seconds,
-)
+from dataset.autotune.model import CORES, INTERPRETER_LOCK, Section, gain, predict, twice_as_fast
+from dataset.autotune.queues import BUFFER_MAX, buffer_needed, parallelism_needed, wait_seconds
 
 NOTHING = Work()
 

@@ -77,7 +77,11 @@ class Autotuner:
     def _note_where_it_runs(self, now: float, part: Part) -> None:
         inline, was = part.stage.inline, self._inline.get(part.key)
         self._inline[part.key] = inline
-        if inline and not was:
+        if part.stage.relays:
+            if was and not inline:
+                reason = "making elements and using them both take long enough to be done at once"
+                self._record(now, part, "run in background", None, None, reason)
+        elif inline and not was:
             reason = "the consumer is served sooner by doing the work itself than by waiting for threads"
             self._record(now, part, "run inline", None, None, reason)
         elif was and not inline:

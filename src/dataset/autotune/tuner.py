@@ -14,17 +14,13 @@ Only counts go in and only knobs come out: no clock, no thread, no lock. Who cal
 from __future__ import annotations
 
 import math
-import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from dataset.autotune.model import Section, buffer_needed, lower_bounds, parallelism_needed, predict
-from dataset.autotune.windows import Activity, Part, Watch, Window, section_name
-from dataset.runtime.stages import Knob
-
-WAITED = 0.03
-"""The share of the time that the consumer may wait without anything being added."""
+from dataset.autotune.changes import Change, Experience, Setting
+from dataset.autotune.proposals import Proposals
+from dataset.autotune.windows import Activity, Part, Watch, Window
 
 WINDOW_SECONDS = 0.02
 """The shortest window. One that finds nothing to do is followed by one twice as long, up to the longest."""
@@ -36,56 +32,14 @@ _WAITS_MIN = 3  # in one that has lasted long
 _ROUNDS = 5  # of the longest task: workers that began together end together for a while
 _LONG_SECONDS = 0.5
 _OVERLONG_SECONDS = 4.0
-_VARIES = 0.01  # squared coefficient of variation: below, times are as good as constant
 _CERTAIN = 0.05  # the standard error of a rate from which a change is tried; more is not waited for very long
 _CLEAR = 2.0  # standard errors: a trial whose outcome is so far off what is asked for is decided at once
 _TRIAL_SECONDS = 1.0  # after which one is decided as well as may be
 _PAUSE = 4.0  # times later than usual somebody comes by: the consumer did something else
-_GAIN_PREDICTED = 0.05  # below, a change is not tried
 _GAIN_KEPT = 0.05  # below, it is taken back
-_TELLING = 0.25  # as much must have been promised for calls that gained nothing to count as not going side by side
 _LOSS_KEPT = 0.03  # for which workers may be given back
-_FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0)  # by which the rate may be wanted to grow at once
-_APART = 1.2  # by what factor values differ that are worth telling apart
-_RESTED = 0.1  # of the time: a producer that is less often without room would not make much more with it
-_FACTOR_MAX = 8  # by which a buffer may
-_ENOUGH = 0.95  # of the gain of the largest step: a smaller one that gets as much is taken
-_PATIENCE_SECONDS = 4.0  # until a change that was taken back may be tried again, doubled each time
-_PATIENCE_SECONDS_MAX = 300.0
 _CHANGED = 1.4  # by what factor work has to differ in two windows in a row to count as other work
-_BUSY_MIN = 0.5  # of its workers: a stage below does not hold up anything
-_SPARE = 1.25  # as many workers as this above those that were busy are kept
 _SETTLED_WINDOWS = 3
-_OVER_BUDGET = 1.1  # times the cores that may be busy: above, workers are given back untried
-_WORTH_SAVING = 4  # of so many workers, some may be given back
-
-
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """A knob and what it is to be set to."""
-
-    part: Part
-    value: int
-    reason: str
-
-    @property
-    def knob(self) -> Knob:
-        return self.part.stage.knob
-
-
-@dataclass(frozen=True, eq=False)
-class Change:
-    """Knobs that are to be set together.
-
-    Attributes:
-        settings: which, and to what; at least one.
-        gain: what the model predicts: 0.5 for one and a half times the throughput.
-        adds: whether it takes more threads or memory, and so has to pay.
-    """
-
-    settings: tuple[Setting, ...]
-    gain: float
-    adds: bool
 
 
 @dataclass(eq=False)
@@ -98,21 +52,6 @@ class _Trial:
     uncertainty: float  # of that rate
     seconds: float  # of the window before, within bounds
     is_clear: bool = False  # what was under way before the change has passed
-
-
-@dataclass(eq=False)
-class _Experience:
-    """With one knob."""
-
-    ceiling: float = math.inf  # a value that was no better
-    floor: float = 0.0  # one that was worse
-    patience: float = _PATIENCE_SECONDS
-    retry_at: float = 0.0
-
-    @property
-    def highest(self) -> int:
-        """What may be tried before it is time to try the ceiling again: the middle, in effect."""
-        return sys.maxsize if self.ceiling == math.inf else int(self.ceiling / _APART)
 
 
 Record = Callable[[float, Part, str, int | None, int | None, str], None]
@@ -128,8 +67,8 @@ class Tuner:
     """
 
     def __init__(self, cores: float, record: Record) -> None:
-        self.cores = cores
-        self.contention: dict[int, float] = {}  # by key of a stage: the share of its work that does not go side by side
+        self._experience = Experience()
+        self._proposals = Proposals(cores, self._experience)
         self._record = record
         self._now = 0.0
         self._watch: Watch | None = None
@@ -137,13 +76,17 @@ class Tuner:
         self._due = 0.0
         self._lateness = 0.0  # that is usual, in seconds
         self._trial: _Trial | None = None
-        self._experience: dict[int, _Experience] = {}
         self._window_seconds = WINDOW_SECONDS
         self._rates: deque[float] = deque(maxlen=5)  # of the windows in which nothing was changed
         self._usual: dict[tuple[int, str], float] = {}  # what work was like when it was last looked at
         self._surprises = 0  # windows in a row in which it was not
         self._quiet = 0  # windows in a row that found nothing to do
         self._has_changed = False  # a knob, since the last time that all was quiet
+
+    @property
+    def contention(self) -> dict[int, float]:
+        """By key of a stage: the share of its work that does not go side by side, as far as is known."""
+        return self._experience.contention
 
     def look(self, now: float, tops: Sequence[Part]) -> float:
         """Look at the counters, and perhaps set a knob; returns when to look again.
@@ -231,7 +174,7 @@ class Tuner:
         if window.seconds < max(shortest, _ROUNDS * window.longest_task):
             return False
         activities = list(window) if trial is None else [window.activities[trial.gauge]]
-        is_clear = window.uncertainty <= _CERTAIN and not self._is_over_budget(window)
+        is_clear = window.uncertainty <= _CERTAIN and not self._proposals.is_over_budget(window)
         if trial is None and not is_clear and window.seconds < _LONG_SECONDS:
             return False
         waits = max(activity.waits for activity in activities)
@@ -246,37 +189,12 @@ class Tuner:
 
     # What to change
 
-    def _is_over_budget(self, window: Window) -> bool:
-        return window.cores_used > _OVER_BUDGET * self.cores
-
-    def _hold_back(self, now: float, window: Window) -> bool:
-        """The stage that computes most gets so few workers that the cores suffice; False where each has but one."""
-        able = [a for a in window if a.cpu_seconds and a.part.stage.knob.value > self._least(a.part)]
-        if not able:
-            return False
-        largest = max(able, key=lambda activity: activity.cpu_seconds)
-        part, knob, used = largest.part, largest.part.stage.knob, largest.cpu_seconds / window.seconds
-        share = max(0.0, 1 - (window.cores_used - self.cores) / used)
-        value = max(self._least(part), min(knob.value - 1, math.ceil(share * largest.busy)))
-        reason = f"{window.cores_used:.1f} cores were busy, of {self.cores:g} that may be"
-        self._record(now, part, "hold back", knob.value, value, reason)
-        knob.value = value
-        self._has_changed = True
-        self._usual = {}
-        self._rates.clear()
-        self._window_seconds = WINDOW_SECONDS
-        return True
-
-    @staticmethod
-    def _least(part: Part) -> int:
-        """How few workers it may be given: of those that have none, the value that it has."""
-        stage = part.stage
-        return stage.knob.value if stage.relays or stage.inline else max(1, stage.knob.minimum)
-
     def _propose(self, now: float, window: Window) -> None:
         self._notice_other_work(now, window)
         self._rates.append(window.activities[window.tops[0].key].rate)
-        if self._is_over_budget(window) and self._hold_back(now, window):
+        less = self._proposals.holding_back(window)
+        if less is not None:
+            self._hold_back(now, less)
             return
         change = self._best(now, window)
         if change is None:
@@ -295,170 +213,22 @@ class Tuner:
             self._record(now, window.tops[0], "settle", None, None, reason)
 
     def _best(self, now: float, window: Window) -> Change | None:
-        if window.waited >= WAITED:
-            adding = [change for change in self._additions(window) if self._may_try(now, change)]
-            if adding:
-                return max(adding, key=lambda change: change.gain)
+        adding = self._proposals.best_addition(window, now)
+        if adding is not None:
+            return adding
         is_rough = max(window.uncertainty, window.coarseness) > _LOSS_KEPT / 2
         if is_rough and window.seconds < WINDOW_SECONDS_MAX:
             return None  # what is compared with must be known well, where little may be lost; there is no hurry
-        return next((change for change in self._savings(window) if self._may_try(now, change)), None)
+        return self._proposals.first_saving(window, now)
 
-    def _may_try(self, now: float, change: Change) -> bool:
-        return all(self._may_set(now, setting, adds=change.adds) for setting in change.settings)
-
-    def _may_set(self, now: float, setting: Setting, *, adds: bool) -> bool:
-        experience = self._experience.get(setting.part.key)
-        if experience is None or now >= experience.retry_at:
-            return True
-        return setting.value * _APART <= experience.ceiling if adds else setting.value > experience.floor
-
-    def _additions(self, window: Window) -> Iterator[Change]:
-        root = window.sections(self.contention, self.cores)
-        if root is None:
-            return
-        growing = [activity for activity in window if self._may_grow(activity)]
-        calls = self._more_calls([activity for activity in growing if not activity.part.stage.relays], root)
-        if calls is not None:
-            yield calls
-        for activity in growing:
-            room = self._more_room(activity) if activity.part.stage.relays else None
-            if room is not None:
-                yield room
-
-    @staticmethod
-    def _may_grow(activity: Activity) -> bool:
-        stage = activity.part.stage
-        return stage.knob.value < stage.knob.maximum and not activity.refusals and not stage.inline
-
-    def _more_calls(self, activities: list[Activity], root: Section) -> Change | None:
-        """More workers: as many as a higher rate needs on average, or more against variation, if that gains more."""
-        changes = (self._more_on_average(activities, root), self._more_against_variation(activities, root))
-        return max((change for change in changes if change is not None), key=lambda change: change.gain, default=None)
-
-    def _more_on_average(self, activities: list[Activity], root: Section) -> Change | None:
-        """As many workers as a higher rate needs, of all stages at once: more in one alone may gain nothing."""
-        now_bound = self._bound(root)
-        if not now_bound:
-            return None  # all that was done took no time: no task has ended, and the consumer has only waited
-        changes = [self._workers_for(activities, root, now_bound / factor) for factor in _FACTORS]
-        bounds = [self._bound(_with_workers(root, settings)) for settings in changes]
-        least = min(bounds)
-        if now_bound < (1 + _GAIN_PREDICTED) * least:
-            return None
-        settings = next(one for one, bound in zip(changes, bounds, strict=True) if _ENOUGH * bound <= least)
-        return self._promising(root, settings)
-
-    def _more_against_variation(self, activities: list[Activity], root: Section) -> Change | None:
-        """Elements wait for one that takes long: more workers than are busy on average even that out."""
-        settings = []
-        for activity in activities:
-            knob = activity.part.stage.knob
-            value = min(2 * knob.value, self._most(activity))
-            if activity.waited_for >= WAITED and activity.variation > _VARIES and value > knob.value:
-                reason = f"it was waited for {activity.waited_for:.0%} of the time, and its times vary"
-                settings.append(Setting(activity.part, value, reason))
-        together = self._promising(root, settings) if settings else None
-        if together is None or len(settings) == 1:
-            return together
-        alone = max(
-            (change for one in settings if (change := self._promising(root, [one]))),
-            key=lambda change: change.gain,
-            default=None,
-        )
-        return alone if alone is not None and 1 + alone.gain >= _ENOUGH * (1 + together.gain) else together
-
-    def _promising(self, root: Section, settings: Sequence[Setting]) -> Change | None:
-        """The change, if the model says that it gains enough."""
-        seconds = self._seconds(_with_workers(root, settings))
-        gain = self._seconds(root) / seconds - 1 if seconds else 0.0
-        if gain < _GAIN_PREDICTED:
-            return None
-        predicted = f"; {1 + gain:.2f} times the throughput is predicted"
-        return Change(tuple(replace(one, reason=one.reason + predicted) for one in settings), gain, adds=True)
-
-    def _workers_for(self, activities: list[Activity], root: Section, period: float) -> list[Setting]:
-        """Those stages that need more workers to make what is one element of the pipeline in each ``period``."""
-        sections = {section.name: section for section in root}
-        settings = []
-        for activity in activities:
-            part, knob = activity.part, activity.part.stage.knob
-            section = sections.get(section_name(part))
-            if section is None:  # it is above one that has not given anything yet
-                continue
-            wanted = parallelism_needed(section.ratio * (section.wall_seconds + section.serial_seconds), period)
-            value = min(wanted, self._most(activity))
-            if value > knob.value:
-                reason = (
-                    f"{activity.busy:.1f} of its {knob.value} workers are busy and compute "
-                    f"{activity.computing:.0%} of that time"
-                )
-                settings.append(Setting(part, value, reason))
-        return settings
-
-    def _most(self, activity: Activity) -> int:
-        """As many workers as a stage may have, and as keep all cores busy with what they compute."""
-        useful = math.ceil(self.cores / activity.computing) if activity.computing > 0 else sys.maxsize
-        return min(activity.part.stage.knob.maximum, useful, self._below_ceiling(activity.part))
-
-    def _below_ceiling(self, part: Part) -> int:
-        experience = self._experience.get(part.key)
-        return sys.maxsize if experience is None or self._now >= experience.retry_at else experience.highest
-
-    def _bound(self, root: Section) -> float:
-        """What a look tells: the seconds per element below which the pipeline never gets."""
-        return max(lower_bounds(root, self.cores).values())
-
-    def _seconds(self, root: Section) -> float:
-        return predict(root, self.cores).seconds
-
-    def _more_room(self, activity: Activity) -> Change | None:
-        """A buffer that was both empty and full is too small for how much the times vary.
-
-        How much those of the consumer vary is not known; it is taken to be as much as those of the elements.
-        """
-        knob = activity.part.stage.knob
-        if activity.waited_for < WAITED or activity.rest_seconds < _RESTED * activity.seconds:
-            return None
-        reason = (
-            f"it was empty for {activity.waited_for:.0%} of the time and full for "
-            f"{min(1.0, activity.rest_seconds / activity.seconds):.0%}: times vary more than it evens out"
-        )
-        gain = min(activity.waited_for, activity.rest_seconds / activity.seconds)
-        makes = activity.work_seconds / max(1, activity.elements)
-        takes = (activity.seconds - activity.wait_seconds) / max(1, activity.taken)
-        needed = buffer_needed(takes, makes, activity.variation, activity.variation, _GAIN_PREDICTED / 2)
-        value = min(knob.maximum, max(2 * knob.value, min(needed, _FACTOR_MAX * knob.value)))
-        return Change((Setting(activity.part, value, reason),), gain, adds=True)
-
-    def _savings(self, window: Window) -> Iterator[Change]:
-        for activity in window:
-            knob = activity.part.stage.knob
-            if knob.value <= knob.minimum or activity.part.stage.inline or not activity.elements:
-                continue
-            setting = self._less_room(activity) if activity.part.stage.relays else self._fewer_calls(activity)
-            if setting is not None and setting.value < knob.value:
-                yield Change((setting,), 0.0, adds=False)
-
-    def _fewer_calls(self, activity: Activity) -> Setting | None:
-        part, knob = activity.part, activity.part.stage.knob
-        if knob.value < _WORTH_SAVING:
-            return None  # a thread that rests costs next to nothing
-        reading = min(1.0, activity.input_seconds / activity.seconds)  # by one worker at a time
-        needed = max(1, math.ceil(_SPARE * (activity.busy + reading)))
-        if needed <= knob.value / 2:
-            return Setting(part, needed, f"{activity.busy:.1f} of its {knob.value} workers are busy")
-        if self.contention.get(part.key, 0.0) >= _HALF:
-            return Setting(part, math.ceil(knob.value / 2), "more calls at once have gained nothing")
-        return None
-
-    @staticmethod
-    def _less_room(activity: Activity) -> Setting | None:
-        part, knob = activity.part, activity.part.stage.knob
-        unused = part.stage.counters.least_ready
-        if activity.seconds < _LONG_SECONDS or activity.taken < 16 * knob.value or unused <= knob.value / 2:
-            return None
-        return Setting(part, max(2, knob.value - unused + 1), f"never fewer than {unused} elements were ready")
+    def _hold_back(self, now: float, setting: Setting) -> None:
+        """Not tried: the budget of cores is one to be kept."""
+        self._record(now, setting.part, "hold back", setting.knob.value, setting.value, setting.reason)
+        setting.knob.value = setting.value
+        self._has_changed = True
+        self._usual = {}
+        self._rates.clear()
+        self._window_seconds = WINDOW_SECONDS
 
     # Trying it
 
@@ -488,8 +258,8 @@ class Tuner:
         measured = f"{1 + gain:.2f} times the throughput was measured"
         if gain < worth:
             self._fail(now, trial, measured, gain, error)
-        elif change.adds and self._is_over_budget(window):
-            budget = f", but {window.cores_used:.1f} cores were busy, of {self.cores:g} that may be"
+        elif change.adds and self._proposals.is_over_budget(window):
+            budget = f", but {window.cores_used:.1f} cores were busy, of {self._proposals.cores:g} that may be"
             self._fail(now, trial, measured + budget, gain, error)
         elif not change.adds and window.waited > trial.waited + _LOSS_KEPT:
             waited = f"; the consumer waits {window.waited:.0%} of the time instead of {trial.waited:.0%}"
@@ -500,31 +270,15 @@ class Tuner:
 
     def _fail(self, now: float, trial: _Trial, measured: str, gain: float, error: float) -> None:
         self._take_back(now, trial, measured)
-        for setting in trial.change.settings:
-            self._learn_from_failure(now, setting, trial.change, gain + error)
+        self._experience.failed(trial.change, gain + error, now)
 
     def _keep(self, now: float, trial: _Trial, measured: str) -> None:
         self._has_changed = True
         self._usual = {}  # how long work takes depends on what else goes on
         self._rates.clear()
+        self._experience.kept(trial.change)
         for setting, before in zip(trial.change.settings, trial.before, strict=True):
-            if trial.change.adds:
-                self._experience.pop(setting.part.key, None)
-                self.contention.pop(setting.part.key, None)
             self._record(now, setting.part, "keep", before, setting.value, measured)
-
-    def _learn_from_failure(self, now: float, setting: Setting, change: Change, gain: float) -> None:
-        experience = self._experience.setdefault(setting.part.key, _Experience())
-        experience.retry_at = now + experience.patience
-        experience.patience = min(_PATIENCE_SECONDS_MAX, 2 * experience.patience)
-        if not change.adds:
-            experience.floor = setting.value
-            self.contention.pop(setting.part.key, None)  # calls do go side by side: fewer were worse
-            experience.ceiling = math.inf
-            return
-        experience.ceiling = setting.value
-        if not setting.part.stage.relays and len(change.settings) == 1 and change.gain >= _TELLING:
-            self.contention[setting.part.key] = min(1.0, max(0.0, 1 - max(0.0, gain) / change.gain))
 
     def _noise(self) -> float:
         """By how much windows differ in which nothing was changed, relative to their mean."""
@@ -552,8 +306,7 @@ class Tuner:
     def _forget(self, now: float, window: Window) -> None:
         if self._experience:
             self._record(now, window.tops[0], "look again", None, None, "the work, or the consumer, is not as it was")
-        self._experience.clear()
-        self.contention.clear()
+        self._experience.forget()
         self._rates.clear()
         self._window_seconds = WINDOW_SECONDS
 
@@ -583,14 +336,3 @@ def _character(window: Window) -> dict[tuple[int, str], float]:
     if first.rate > 0 and window.uncertainty <= _KNOWN:
         found[0, "consumer"] = max(1 - window.waited, _SMALL) / first.rate
     return found
-
-
-def _with_workers(root: Section, settings: Sequence[Setting]) -> Section:
-    """The pipeline in which stages have so many workers."""
-    return _replaced(root, {section_name(setting.part): setting.value for setting in settings})
-
-
-def _replaced(root: Section, workers: dict[str, int]) -> Section:
-    inputs = tuple(_replaced(section, workers) for section in root.inputs)
-    value = workers.get(root.name, root.workers)
-    return replace(root, workers=value, buffer=root.buffer + value - root.workers, inputs=inputs)
