@@ -366,7 +366,7 @@ class ParallelMap(SimulatedStage):
         self._wanted = n
         while len(self._ready) < n and not self._is_idle_inline():
             self._call_worker()
-            self.counters.waiting_since = started
+            self.counters.waiting_since = max(started, 1e-12)  # 0 says that nobody waits
             self._taker = self.machine.parking()
             yield
         self._wanted = 0
@@ -474,7 +474,7 @@ class Prefetch(SimulatedStage):
         while n:
             started = self.machine.now
             while not self._ready:
-                self.counters.waiting_since = started
+                self.counters.waiting_since = max(started, 1e-12)  # 0 says that nobody waits
                 self._taker = self.machine.parking()
                 yield
             self._count_wait(started)

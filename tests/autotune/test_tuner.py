@@ -466,3 +466,19 @@ def test_a_budget_of_bytes_is_never_exceeded(pipeline, elements):
 
     driven = Driven(stages, consumer, admit=admit, **arguments).until(4)
     assert driven.simulation.peak_bytes <= budget
+
+
+def test_it_does_not_wait_for_a_buffer_above_to_be_full_for_the_first_time():
+    """A shuffle takes thousands of elements before it gives one; what it waits for is known long before that."""
+    stage = ParallelMap("fetch", Work(wait=0.01), Knob("num_parallel_calls", 2, 1, 128))
+    simulation = Simulation([stage], Work(), takes=5000)
+    tuner = Tuner(2, lambda *decision: None)
+    part, due = Part("fetch", stage), [0.0]
+
+    def look(now):
+        if now >= due[0]:
+            due[0] = tuner.look(now, (part,))
+
+    simulation.run(until=2.5, on_time=look)
+    assert stage.knob.value >= 32
+    assert not simulation.times

@@ -10,7 +10,7 @@ from dataset.autotune.windows import Part
 from dataset.runtime.stages import Knob
 
 _APART = 1.2  # by what factor values differ that are worth telling apart
-_PATIENCE_SECONDS = 4.0  # until a change that was taken back may be tried again, doubled each time
+_PATIENCE_SECONDS = 1.0  # until a change that was taken back may be tried again, doubled each time
 _PATIENCE_SECONDS_MAX = 300.0
 _TELLING = 0.25  # as much must have been promised for calls that gained nothing to count as not going side by side
 

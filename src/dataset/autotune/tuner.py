@@ -47,7 +47,8 @@ class _Trial:
     change: Change
     before: tuple[int, ...]  # the values of the knobs
     gauge: int  # the key of the stage whose rate is compared
-    rate: float  # of that before
+    rate: float  # of that before, of elements that were taken, or made
+    by_made: bool  # which of the two: those that were made, where they are taken many at once
     waited: float
     uncertainty: float  # of that rate
     seconds: float  # of the window before, within bounds
@@ -183,6 +184,8 @@ class Tuner:
         taken = max(activity.taken for activity in activities)
         if window.seconds >= _LONG_SECONDS and (waits >= _WAITS_MIN or (not waits and taken)):
             return True
+        if window.seconds >= _LONG_SECONDS and any(activity.fills for activity in activities):
+            return True
         if window.seconds >= 2 * _LONG_SECONDS and taken >= 2 * _WAITS:
             return True
         return window.seconds >= _OVERLONG_SECONDS and taken > 0
@@ -191,7 +194,9 @@ class Tuner:
 
     def _propose(self, now: float, window: Window) -> None:
         self._notice_other_work(now, window)
-        self._rates.append(window.activities[window.tops[0].key].rate)
+        rate = window.activities[window.tops[0].key].rate
+        if rate > 0:
+            self._rates.append(rate)
         less = self._proposals.holding_back(window)
         if less is not None:
             self._hold_back(now, less)
@@ -237,8 +242,10 @@ class Tuner:
         is_gauge = change.adds and len(change.settings) == 1 and first.waited_for > _HALF
         gauge = first.part.key if is_gauge else window.tops[0].key
         before = tuple(setting.knob.value for setting in change.settings)
-        rate, seconds = window.activities[gauge].rate, min(window.seconds, WINDOW_SECONDS_MAX)
-        self._trial = _Trial(change, before, gauge, rate, window.waited, window.uncertainty, seconds)
+        by_made = is_gauge and first.waits < _WAITS_MIN
+        rate = first.made_rate if by_made else window.activities[gauge].rate
+        seconds = min(window.seconds, WINDOW_SECONDS_MAX)
+        self._trial = _Trial(change, before, gauge, rate, by_made, window.waited, window.uncertainty, seconds)
         for setting in change.settings:
             self._record(now, setting.part, "try", setting.knob.value, setting.value, setting.reason)
             setting.knob.value = setting.value
@@ -246,7 +253,11 @@ class Tuner:
     def _judge(self, now: float, window: Window, trial: _Trial) -> bool:
         """Keep what is tried, or take it back; False where it has to be seen for longer."""
         change = trial.change
-        rate = window.activities[trial.gauge].rate
+        gauge = window.activities[trial.gauge]
+        if trial.by_made and gauge.waits >= _WAITS_MIN:  # the buffer above is full by now
+            self._give_up(now, trial)
+            return True
+        rate = gauge.made_rate if trial.by_made else gauge.rate
         gain = rate / trial.rate - 1 if trial.rate > 0 else math.inf
         coarseness = 0.0 if change.adds else window.coarseness
         error = math.hypot(trial.uncertainty, window.uncertainty, coarseness) * (1 + gain)

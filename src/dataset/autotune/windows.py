@@ -13,6 +13,7 @@ _VARIATION_MAX = 16.0  # one element that took very long says little about the n
 _CROWDED = 0.8  # of the cores: above, who computes waits for one now and then
 _COMPUTES = 0.3  # of its time: who does less has something else to wait for
 _TASKS_MANY = 8
+_ALL = 0.95
 _RECENT = 0.5  # of the window: a wait that is no farther from its beginning, or its end, stands for that
 
 
@@ -110,6 +111,11 @@ class Activity:
         )
 
     @property
+    def made_rate(self) -> float:
+        """Elements per second that were made."""
+        return self.elements / self.seconds
+
+    @property
     def busy(self) -> float:
         """How many workers were at work, on average."""
         return self.work_seconds / self.seconds
@@ -128,6 +134,11 @@ class Activity:
     def waited_for(self) -> float:
         """The share of the window in which its consumer waited for it."""
         return min(1.0, self.wait_seconds / self.seconds)
+
+    @property
+    def fills(self) -> bool:
+        """Whether its consumer takes so many at once, to fill a buffer of its own, that it waited all the time."""
+        return not self.waits and self.tasks >= _TASKS_MANY and self.waited_for > _ALL
 
 
 _COUNTED = (
