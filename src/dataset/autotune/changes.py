@@ -12,6 +12,7 @@ from dataset.runtime.stages import Knob
 _APART = 1.2  # by what factor values differ that are worth telling apart
 _PATIENCE_SECONDS = 1.0  # until a change that was taken back may be tried again, doubled each time
 _PATIENCE_SECONDS_MAX = 300.0
+_WORSE_SECONDS = 4.0  # more, after one that did harm
 _TELLING = 0.25  # as much must have been promised for calls that gained nothing to count as not going side by side
 
 
@@ -92,12 +93,15 @@ class Experience:
             self.contention.pop(setting.part.key, None)
 
     def failed(self, change: Change, gain: float, now: float) -> None:
-        """It was taken back; ``gain`` was measured."""
+        """It was taken back; ``gain`` was measured, or less."""
         for setting in change.settings:
             lesson = self._lessons.setdefault(setting.part.key, _Lesson())
             lesson.retry_at = now + lesson.patience
             lesson.patience = min(_PATIENCE_SECONDS_MAX, 2 * lesson.patience)
-            if change.adds:
+            if change.adds and gain < 0:  # clearly worse: nor is half of it any good, and it is costly to try
+                lesson.ceiling = 0
+                lesson.retry_at += _WORSE_SECONDS
+            elif change.adds:
                 lesson.ceiling = setting.value
             else:
                 lesson.floor, lesson.ceiling = setting.value, math.inf

@@ -38,7 +38,7 @@ _TRIAL_SECONDS = 1.0  # after which one is decided as well as may be
 _PAUSE = 4.0  # times later than usual somebody comes by: the consumer did something else
 _GAIN_KEPT = 0.05  # below, it is taken back
 _LOSS_KEPT = 0.03  # for which workers may be given back
-_CHANGED = 1.4  # by what factor work has to differ in two windows in a row to count as other work
+_CHANGED = 1.7  # by what factor work has to differ in two windows in a row to count as other work
 _SETTLED_WINDOWS = 3
 
 
@@ -49,6 +49,7 @@ class _Trial:
     gauge: int  # the key of the stage whose rate is compared
     rate: float  # of that before, of elements that were taken, or made
     by_made: bool  # which of the two: those that were made, where they are taken many at once
+    nothing_had_come: bool  # to the consumer, in the window before
     waited: float
     uncertainty: float  # of that rate
     seconds: float  # of the window before, within bounds
@@ -245,7 +246,8 @@ class Tuner:
         by_made = is_gauge and first.waits < _WAITS_MIN
         rate = first.made_rate if by_made else window.activities[gauge].rate
         seconds = min(window.seconds, WINDOW_SECONDS_MAX)
-        self._trial = _Trial(change, before, gauge, rate, by_made, window.waited, window.uncertainty, seconds)
+        nothing = not any(window.activities[top.key].taken for top in window.tops)
+        self._trial = _Trial(change, before, gauge, rate, by_made, nothing, window.waited, window.uncertainty, seconds)
         for setting in change.settings:
             self._record(now, setting.part, "try", setting.knob.value, setting.value, setting.reason)
             setting.knob.value = setting.value
@@ -254,7 +256,8 @@ class Tuner:
         """Keep what is tried, or take it back; False where it has to be seen for longer."""
         change = trial.change
         gauge = window.activities[trial.gauge]
-        if trial.by_made and gauge.waits >= _WAITS_MIN:  # the buffer above is full by now
+        begun = trial.nothing_had_come and any(window.activities[top.key].taken for top in window.tops)
+        if begun or (trial.by_made and gauge.waits >= _WAITS_MIN):  # a buffer above is full by now
             self._give_up(now, trial)
             return True
         rate = gauge.made_rate if trial.by_made else gauge.rate
