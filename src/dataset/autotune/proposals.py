@@ -116,7 +116,8 @@ class Proposals:
         for activity in activities:
             knob = activity.part.stage.knob
             value = min(2 * knob.value, self._most(activity))
-            if activity.waited_for >= WAITED and activity.variation > _VARIES and value > knob.value:
+            varies = activity.variation > _VARIES and activity.computing < _HALF  # or cores are what it lacks
+            if activity.waited_for >= WAITED and varies and value > knob.value:
                 reason = f"it was waited for {activity.waited_for:.0%} of the time, and its times vary"
                 settings.append(Setting(activity.part, value, reason))
         together = self._promising(root, settings) if settings else None
