@@ -102,7 +102,7 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
     def stats(self) -> PipelineStatistics:
         """What each operator has done so far, how long it took, and which one holds up the others.
 
-        May be called at any time, also after the end. Measuring takes less than a hundredth of the time: where elements
+        May be called at any time, also after the end. Measuring takes about a hundredth of the time: where elements
         come quickly only some are timed, and the figures stand for all.
 
         Returns:
