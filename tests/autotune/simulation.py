@@ -464,7 +464,7 @@ class Prefetch(SimulatedStage):
 
     @property
     def capacity(self) -> int:
-        return max(1, self.knob.value - 1)
+        return self.knob.value
 
     def pull(self, n: int) -> Thread:
         if not self._is_open:

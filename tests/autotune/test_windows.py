@@ -17,7 +17,8 @@ class Stage:
     def __init__(self, value=2, *, relays=False, inline=False, capacity=5):
         self.counters = Counters()
         self.knob = Knob("buffer_size" if relays else "num_parallel_calls", value, 1, 128)
-        self.relays, self.inline, self.capacity = relays, inline, capacity
+        self.relays, self.inline = relays, inline
+        self.capacity = value if relays else capacity  # as a prefetch says
 
     def works(self, count, seconds, cpu=0.0, reading=0.0):
         """Tasks of one element."""

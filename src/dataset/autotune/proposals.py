@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dataset.autotune.changes import Change, Experience, Setting
-from dataset.autotune.model import Section, lower_bounds, predict
+from dataset.autotune.model import Section, gain, lower_bounds
 from dataset.autotune.queues import buffer_needed, parallelism_needed
 from dataset.autotune.windows import Activity, Part, Window, section_name
 
@@ -62,7 +62,7 @@ class Proposals:
     def holding_back(self, window: Window) -> Setting | None:
         """Fewer workers for the stage that computes most, so that the cores suffice; None where they do."""
         able = [a for a in window if a.cpu_seconds and a.part.stage.knob.value > _least(a.part)]
-        if not able or window.cores_used <= _OVER_BUDGET * self.cores:
+        if not able or not self.is_over_budget(window):
             return None
         largest = max(able, key=lambda activity: activity.cpu_seconds)
         part, knob, used = largest.part, largest.part.stage.knob, largest.cpu_seconds / window.seconds
@@ -132,12 +132,11 @@ class Proposals:
 
     def _promising(self, root: Section, settings: Sequence[Setting]) -> Change | None:
         """The change, if the model says that it gains enough."""
-        seconds = self._seconds(_with_workers(root, settings))
-        gain = self._seconds(root) / seconds - 1 if seconds else 0.0
-        if gain < GAIN_PREDICTED:
+        promised = gain(root, _with_workers(root, settings), self.cores)
+        if promised < GAIN_PREDICTED:
             return None
-        predicted = f"; {1 + gain:.2f} times the throughput is predicted"
-        return Change(tuple(replace(one, reason=one.reason + predicted) for one in settings), gain, adds=True)
+        predicted = f"; {1 + promised:.2f} times the throughput is predicted"
+        return Change(tuple(replace(one, reason=one.reason + predicted) for one in settings), promised, adds=True)
 
     def _workers_for(self, activities: list[Activity], root: Section, period: float) -> list[Setting]:
         """Those stages that need more workers to make what is one element of the pipeline in each ``period``."""
@@ -167,9 +166,6 @@ class Proposals:
         """What a look tells: the seconds per element below which the pipeline never gets."""
         return max(lower_bounds(root, self.cores).values())
 
-    def _seconds(self, root: Section) -> float:
-        return predict(root, self.cores).seconds
-
     def _more_room(self, activity: Activity) -> Change | None:
         """A buffer that was both empty and full is too small for how much the times vary.
 
@@ -182,12 +178,12 @@ class Proposals:
             f"it was empty for {activity.waited_for:.0%} of the time and full for "
             f"{min(1.0, activity.rest_seconds / activity.seconds):.0%}: times vary more than it evens out"
         )
-        gain = min(activity.waited_for, activity.rest_seconds / activity.seconds)
+        promised = min(activity.waited_for, activity.rest_seconds / activity.seconds)
         makes = activity.work_seconds / max(1, activity.elements)
         takes = (activity.seconds - activity.wait_seconds) / max(1, activity.taken)
         needed = buffer_needed(takes, makes, activity.variation, activity.variation, GAIN_PREDICTED / 2)
         value = min(knob.maximum, max(2 * knob.value, min(needed, _FACTOR_MAX * knob.value)))
-        return Change((Setting(activity.part, value, reason),), gain, adds=True)
+        return Change((Setting(activity.part, value, reason),), promised, adds=True)
 
     def _savings(self, window: Window) -> Iterator[Change]:
         for activity in window:

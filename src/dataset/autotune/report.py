@@ -193,8 +193,11 @@ class _Report:
         now = predict(self._root(consumer_seconds, None), cores)
         if now.seconds <= 0:
             return None
-        gains = {key: now.seconds / predict(self._root(consumer_seconds, key), cores).seconds
-                 for key in [None, *self.owns] if key is not None and self.owns[key].seconds > 0}  # fmt: skip
+        gains = {
+            key: now.seconds / predict(self._root(consumer_seconds, key), cores).seconds
+            for key, own in self.owns.items()
+            if own.seconds > 0
+        }
         gains[_CONSUMER_KEY] = now.seconds / predict(self._root(consumer_seconds / 2, None), cores).seconds
         best = max(gains, key=lambda key: gains[key])
         bound = self._bound(now.binding)
@@ -246,11 +249,11 @@ class _Report:
         section = Section(
             f"#{id(line)}",
             ratio=ratio,
-            wall_seconds=wall if not shared else cpu + (wall - cpu) * (1 - shared),
+            wall_seconds=cpu + (wall - cpu) * (1 - shared),
             cpu_seconds=cpu,
             lock_seconds=cpu * shared,
             workers=1 if stage.relays else stage.knob.value,
-            buffer=stage.knob.value if stage.relays else stage.capacity,
+            buffer=stage.capacity,
         )
         for source in line.below():
             section = self._into(section, source, ratio, halved, serial=not stage.relays)

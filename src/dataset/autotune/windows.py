@@ -243,7 +243,7 @@ class Window:
             serial_seconds=reading,
             workers=1 if stage.relays else stage.knob.value,
             variation=activity.variation,
-            buffer=stage.knob.value if stage.relays else stage.capacity,
+            buffer=stage.capacity,
             inputs=inputs,
         )
 

@@ -207,8 +207,8 @@ class PrefetchOperator(UnaryOperator, Stage):
 
     @property
     def capacity(self) -> int:
-        """What its knob says, less the one that the thread works on."""
-        return max(1, self.knob.value - 1)
+        """What its knob says, the one included that the thread works on."""
+        return self.knob.value
 
     def buffered(self) -> tuple[int, int]:
         """How many elements are held, that in the making included, and the bytes of the others."""
