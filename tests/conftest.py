@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+os.environ.setdefault("KERAS_BACKEND", "torch")  # read when Keras is imported; other backends take other processes
+
 if "SWITCH_INTERVAL" in os.environ:
     sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))
 

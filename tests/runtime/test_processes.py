@@ -218,7 +218,7 @@ def test_a_function_that_cannot_be_sent_is_refused_at_once():
 def test_without_cloudpickle_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     encoding._by_value.cache_clear()
-    with no_leaks(), pytest.raises(ImportError, match=r"pip install 'dataset-combinators\[process\]'"):
+    with no_leaks(), pytest.raises(ImportError, match=r"pip install \"dataset-combinators\[process\]\""):
         WorkerProcesses(elementwise(abs), 1, LABEL)
 
 

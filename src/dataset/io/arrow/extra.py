@@ -6,8 +6,9 @@ No other module imports it: each asks ``library()``, so that ``import dataset`` 
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
+
+from dataset.extras import load_extra
 
 __all__ = ["library"]
 
@@ -15,8 +16,4 @@ __all__ = ["library"]
 @functools.cache
 def library(name: str = "pyarrow") -> Any:
     """Import ``pyarrow``, or a module of it, at its first use."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        msg = f'Parquet and Arrow need {name}, which is not installed: pip install "dataset-combinators[parquet]".'
-        raise ImportError(msg, name=name) from error
+    return load_extra(name, "parquet", "Parquet and Arrow need")

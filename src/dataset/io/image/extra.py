@@ -5,12 +5,13 @@ and quickly, without them. What is here knows no file format and no public funct
 """
 
 import functools
-import importlib
 import sys
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from dataset.extras import load_extra
 
 __all__ = ["Pixels", "library", "opencv_decode", "recolor", "to_rgb"]
 
@@ -22,11 +23,7 @@ Pixels = npt.NDArray[Any]
 def library(name: str) -> Any:
     """Import a library of the extra at its first use."""
     loaded_by_user = name in sys.modules
-    try:
-        module = importlib.import_module(name)
-    except ImportError as error:
-        msg = f'Images need {name}, which is not installed: pip install "dataset-combinators[images]".'
-        raise ImportError(msg, name=name) from error
+    module = load_extra(name, "images", "images need")
     if name == "cv2" and not loaded_by_user:
         # Elements are made side by side. Threads that share one image would only be in the way of the others.
         module.setNumThreads(1)

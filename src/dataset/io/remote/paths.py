@@ -6,6 +6,8 @@ import importlib
 import re
 from typing import Any
 
+from dataset.extras import load_extra
+
 __all__ = ["ON_THIS_MACHINE", "FileSystem", "filesystem_of", "is_remote", "local_form", "schemes"]
 
 FileSystem = Any
@@ -54,7 +56,7 @@ def filesystem_of(path: str) -> tuple[FileSystem, str]:
         ImportError: fsspec, or what it needs for the scheme, is not installed.
         ValueError: there is no such scheme, or the configuration is wrong.
     """
-    fsspec = _library()
+    fsspec = load_extra("fsspec", "remote", "paths with a scheme, such as s3://, need")
     try:
         system, name = fsspec.core.url_to_fs(path)
     except ImportError as error:
@@ -62,17 +64,6 @@ def filesystem_of(path: str) -> tuple[FileSystem, str]:
     except ValueError as error:
         raise ValueError(f"{path}: no file system can be opened for this path: {error}") from error
     return system, str(name)
-
-
-def _library() -> Any:
-    try:
-        return importlib.import_module("fsspec")
-    except ImportError as error:
-        msg = (
-            "Paths with a scheme, such as s3://, need fsspec, which is not installed: "
-            'pip install "dataset-combinators[remote]".'
-        )
-        raise ImportError(msg, name="fsspec") from error
 
 
 def _way_out(path: str) -> str:

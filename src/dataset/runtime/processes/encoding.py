@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copyreg
 import functools
-import importlib
 import io
 import pickle
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dataset.extras import load_extra
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.processes.memory import Bytes
 
@@ -56,16 +56,6 @@ def encode(value: Any, *, by_value: bool = False) -> Encoded:
 def decode(pickled: bytes | memoryview, buffers: Sequence[memoryview]) -> Any:
     """The value; its arrays lie in ``buffers``."""
     return pickle.loads(pickled, buffers=buffers)
-
-
-def import_cloudpickle() -> Any:
-    """The module ``cloudpickle``."""
-    try:
-        return importlib.import_module("cloudpickle")
-    except ImportError as error:
-        raise ImportError(
-            "executor=\"process\" needs the package cloudpickle: pip install 'dataset-combinators[process]'"
-        ) from error
 
 
 def _encode(pickler: Callable[..., pickle.Pickler], value: Any) -> Encoded:
@@ -123,7 +113,7 @@ class _ByName(pickle.Pickler):
 
 @functools.cache
 def _by_value() -> Callable[..., pickle.Pickler]:
-    base = import_cloudpickle().Pickler
+    base = load_extra("cloudpickle", "process", 'executor="process" needs').Pickler
     table = _Reducers(base.dispatch_table)
     table[functools._lru_cache_wrapper] = _reduce_cached  # noqa: SLF001  # there is no other name for its type
     return type("_ByValue", (base,), {"dispatch_table": table})
