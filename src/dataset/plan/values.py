@@ -114,6 +114,11 @@ class RaggedTensor:
     ) -> RaggedTensor:
         """The ragged tensor with these rows: arrays that agree in all but the first dimension.
 
+        Args:
+            rows: the arrays, or lists.
+            dtype: of the values. Default: one that holds all of them; rows without values do not count.
+            row_splits_dtype: int64 or int32.
+
         >>> RaggedTensor.from_rows([[], []], dtype=np.float32).dtype
         dtype('float32')
         """
@@ -127,7 +132,15 @@ class RaggedTensor:
 
     @classmethod
     def from_nested_row_splits(cls, flat_values: npt.ArrayLike, splits: Sequence[npt.ArrayLike]) -> RaggedTensor:
-        """The ragged tensor with several ragged dimensions, given the outermost row splits first."""
+        """The ragged tensor with several ragged dimensions.
+
+        Args:
+            flat_values: an array of shape (total, ...), the innermost rows end to end.
+            splits: the row splits of each ragged dimension, the outermost first; at least one.
+
+        Raises:
+            ValueError: if there are none, or they do not go together.
+        """
         result: Any = np.asarray(flat_values)
         for row_splits in reversed(splits):
             result = cls(result, row_splits)

@@ -172,6 +172,9 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
     def load_state_dict(self, state: State) -> None:
         """Go to the place that ``state`` describes, from wherever the iterator stands.
 
+        Args:
+            state: what ``state_dict`` gave, for the same pipeline, in this process or another.
+
         Raises:
             StateError: if the state is of another pipeline or version, or is damaged; the iterator stays where it was.
         """

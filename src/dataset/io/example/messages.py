@@ -94,14 +94,23 @@ def _build_classes() -> dict[str, Any]:
 
 _classes = _build_classes()
 BytesList = _classes["BytesList"]
+"""Values of a feature. Field: ``value``, a list of ``bytes``."""
 FloatList = _classes["FloatList"]
+"""Values of a feature. Field: ``value``, a list of floats, which are float32 in the message."""
 Int64List = _classes["Int64List"]
+"""Values of a feature. Field: ``value``, a list of ints."""
 Feature = _classes["Feature"]
+"""One of three fields: ``bytes_list``, ``float_list``, ``int64_list``. Setting one clears the others."""
 Features = _classes["Features"]
+"""Features by name. Field: ``feature``, a map from str to Feature."""
 Example = _classes["Example"]
+"""A record. Field: ``features``, a Features. ``FromString`` reads its bytes, ``SerializeToString`` makes them."""
 FeatureList = _classes["FeatureList"]
+"""A Feature for each step. Field: ``feature``, a list."""
 FeatureLists = _classes["FeatureLists"]
+"""Feature lists by name. Field: ``feature_list``, a map from str to FeatureList."""
 SequenceExample = _classes["SequenceExample"]
+"""The record of a sequence. Fields: ``context``, a Features; ``feature_lists``, a FeatureLists."""
 Shell = _classes["Shell"]
 
 

@@ -59,7 +59,7 @@ def parse_single_example(serialized: bytes, features: Mapping[str, FeatureSpec])
         features: what to read, by name.
 
     Returns:
-        By name, in the order of ``features``: for FixedLenFeature an array of its shape (a NumPy scalar or ``bytes``
+        By name, in the order of ``features``; for FixedLenFeature an array of its shape (a NumPy scalar or ``bytes``
         for shape ()), for FixedLenSequenceFeature one of shape (rows, *shape), for VarLenFeature a SparseTensor of
         rank 1, for RaggedFeature a RaggedTensor (a 1-D array if it has no partitions). Arrays of bytes are object
         arrays.
@@ -84,7 +84,7 @@ def parse_example(serialized: Records, features: Mapping[str, FeatureSpec]) -> d
         features: what to read, by name.
 
     Returns:
-        By name, in the order of ``features``: for FixedLenFeature an array of shape (n, *shape), for
+        By name, in the order of ``features``; for FixedLenFeature an array of shape (n, *shape), for
         FixedLenSequenceFeature one of shape (n, most rows, *shape), padded, for VarLenFeature a SparseTensor of rank 2,
         for RaggedFeature a RaggedTensor with n rows. Arrays of bytes are object arrays.
 
