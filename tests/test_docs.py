@@ -1,15 +1,81 @@
-"""The tables of the docs name what is there."""
+"""The docs keep their word: their blocks run, and print what they show; links and tables name what is there."""
 
+import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from dataset import Dataset
+from pages import blocks_of, with_outputs
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "docs" / "tf_data.md").read_text()
+DOCS = ROOT / "docs"
+PAGES = sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "notebooks")  # those are run as notebooks
+RUNNABLE = [page for page in PAGES if any(with_outputs(page.read_text(encoding="utf-8")))]
+TEXT = (DOCS / "tf_data.md").read_text(encoding="utf-8")
+OPTIONAL = {"datasets", "jax", "keras", "lightning", "pandas", "polars", "tensorflow", "torch", "torchdata", "tqdm"}
 ROWS = re.findall(r"^\| `(.*?)` \|.*\[(test_tf_\w+)\]\((.*?)\) \|$", TEXT, re.MULTILINE)
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
+def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, tmp_path):
+    imported = set(re.findall(r"^(?:import|from) (\w+)", page.read_text(encoding="utf-8"), re.MULTILINE))
+    for name in sorted(imported & OPTIONAL):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+    command = [sys.executable, Path(__file__).parent / "pages.py", page]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_pages_with_blocks_are_found():
+    assert {"index.md", "tutorial.md", "slow.md", "errors.md", "resume.md"} <= {page.name for page in RUNNABLE}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_that_looks_like_python_is_one_that_is_run(page):
+    text = page.read_text(encoding="utf-8")
+    assert {block.language for block in blocks_of(text)} <= {"python", "text", "sh"}
+    assert text.count("```") == 2 * len(blocks_of(text))
+    outputs = [output for _, output in with_outputs(text) if output]
+    assert len(outputs) == text.count("```text"), "an output stands right behind its block"
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "is_so"),
+    [
+        ('title="Output"\na  1\n', "a  1\n", True),
+        ('title="Output"\na 1\n', "a  1\n", False),
+        ('title="Output; numbers vary"\na  1.5 ms, 3\n', "a   200 us, 1,000\n", True),
+        ('title="Output; numbers vary"\na 1\n', "b 1\n", False),
+        ('title="Output; numbers vary"\na 1\n', "a 1\nb\n", False),
+        ('title="Output, in part; numbers vary"\na 1\nc\n', "a 2\nb\nc\n", True),
+        ('title="Output, in part; numbers vary"\nc\na 1\n', "a 2\nb\nc\n", False),
+    ],
+)
+def test_outputs_are_compared_as_their_title_says(shown, printed, is_so, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"```python\nprint({printed!r}, end='')\n```\n```text {shown}```\n")
+    command = [sys.executable, Path(__file__).parent / "pages.py", page]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode == 0) is is_so, done.stderr
+
+
+def test_a_block_that_fails_is_said_with_its_place(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(undefined)\n```\n")
+    command = [sys.executable, Path(__file__).parent / "pages.py", page]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "page.md" in done.stderr
+    assert "NameError: name 'undefined'" in done.stderr
 
 
 def test_the_table_of_methods_is_there():
@@ -19,7 +85,7 @@ def test_the_table_of_methods_is_there():
 
 @pytest.mark.parametrize(("method", "test", "link"), ROWS, ids=[row[0] for row in ROWS])
 def test_each_method_is_there_and_its_test_is_about_it(method, test, link):
-    path = (ROOT / "docs" / link).resolve()
+    path = (DOCS / link).resolve()
     assert path.stem == test
     for name in re.split(r"`, `", method):
         if not name.startswith("tf.data."):
@@ -33,9 +99,7 @@ def test_each_method_is_there_and_its_test_is_about_it(method, test, link):
         assert word.get(name, name.removeprefix("tf.data.")) in path.read_text()
 
 
-@pytest.mark.parametrize(
-    "path", [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"], ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"], ids=name_of)
 def test_links_lead_somewhere(path):
-    for link in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+    for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)\s]*)?\)", path.read_text(encoding="utf-8")):
         assert (path.parent / link).exists(), link
