@@ -1,0 +1,124 @@
+"""The API reference shows every public name once, and the site is built without a warning."""
+
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import dataset
+from dataset import Dataset, io, testing
+
+ROOT = Path(__file__).parents[1]
+DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
+SHOWN = [
+    name
+    for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
+    for name in DIRECTIVE.findall(page.read_text(encoding="utf-8"))
+]
+PUBLIC = {f"{door.__name__}.{name}" for door in (dataset, io, testing) for name in door.__all__} - {"dataset.io"}
+METHODS = {f"dataset.Dataset.{name}" for name in vars(Dataset) if not name.startswith("_")}
+EVERYTHING = sorted(PUBLIC | METHODS)
+
+needs_mkdocs = pytest.mark.skipif(
+    importlib.util.find_spec("mkdocs") is None, reason="the site is built where mkdocs is installed: the extra docs"
+)
+
+
+def test_the_reference_lists_every_public_name():
+    assert sorted(set(EVERYTHING) - set(SHOWN)) == []
+
+
+def test_the_reference_lists_no_name_twice():
+    assert sorted(name for name in set(SHOWN) if SHOWN.count(name) > 1) == []
+
+
+def test_what_the_reference_lists_beside_it_is_there():
+    for name in set(SHOWN) - set(EVERYTHING):
+        module, _, attribute = name.rpartition(".")
+        if name.startswith("dataset.Dataset."):
+            assert inspect.getdoc(getattr(Dataset, attribute))  # __getitem__
+        else:
+            assert hasattr(importlib.import_module(module), attribute), name
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the built site."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+class Page(HTMLParser):
+    """What a page of HTML names and loads."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.ids, self.loaded, self.links = [], [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        if "id" in values:
+            self.ids.append(values["id"])
+        if tag in {"script", "img", "iframe", "source"} and values.get("src"):
+            self.loaded.append(values["src"])
+        if tag == "link" and values.get("rel") != "canonical":
+            self.loaded.append(values["href"])
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    return {path: Page(path) for path in sorted(site.rglob("*.html"))}
+
+
+@needs_mkdocs
+def test_every_public_name_has_one_place_on_the_site(pages):
+    ids = [name for page in pages.values() for name in page.ids]
+    assert [name for name in EVERYTHING if ids.count(name) != 1] == []
+
+
+@needs_mkdocs
+def test_the_site_loads_nothing_from_elsewhere(pages):
+    loaded = {source for page in pages.values() for source in page.loaded}
+    assert len(loaded) > 5
+    assert sorted(source for source in loaded if urlsplit(source).netloc) == []
+
+
+@needs_mkdocs
+def test_the_links_of_the_site_lead_to_places_that_are_there(pages):
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc or not (parts.path or parts.fragment) or path.name == "404.html":
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            assert target.is_file(), f"{path.name}: {link}"
+            if parts.fragment and target in pages:
+                assert unquote(parts.fragment) in pages[target].ids, f"{path.name}: {link}"
+
+
+@needs_mkdocs
+def test_examples_in_docstrings_are_code_on_the_site(site):
+    text = (site / "reference" / "transformations.html").read_text(encoding="utf-8")
+    assert "<blockquote>" not in text
+    assert text.count("<code>") > 100
+
+
+@needs_mkdocs
+def test_the_search_knows_methods(site):
+    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    assert "dataset.Dataset.padded_batch" in index
