@@ -22,7 +22,8 @@ SHOWN = [
     for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
     for name in DIRECTIVE.findall(page.read_text(encoding="utf-8"))
 ]
-PUBLIC = {f"{door.__name__}.{name}" for door in (dataset, io, testing) for name in door.__all__} - {"dataset.io"}
+DOORS = {door.__name__: door for door in (dataset, io, testing)}
+PUBLIC = {f"{path}.{name}" for path, door in DOORS.items() for name in door.__all__} - {"dataset.io"}
 METHODS = {f"dataset.Dataset.{name}" for name in vars(Dataset) if not name.startswith("_")}
 EVERYTHING = sorted(PUBLIC | METHODS)
 
@@ -46,6 +47,26 @@ def test_what_the_reference_lists_beside_it_is_there():
             assert inspect.getdoc(getattr(Dataset, attribute))  # __getitem__
         else:
             assert hasattr(importlib.import_module(module), attribute), name
+
+
+def callables():
+    """What has arguments that users give, by name: methods of Dataset, functions, classes."""
+    made_by_the_library = {"Dataset", "DatasetIterator"}
+    for path in EVERYTHING:
+        owner, _, name = path.rpartition(".")
+        found = inspect.getattr_static(Dataset, name) if owner == "dataset.Dataset" else getattr(DOORS[owner], name)
+        found = getattr(found, "__func__", found)
+        is_message = inspect.isclass(found) and hasattr(found, "DESCRIPTOR")
+        is_error = inspect.isclass(found) and issubclass(found, BaseException)
+        if callable(found) and not is_message and not is_error and name not in made_by_the_library:
+            yield pytest.param(found, id=path)
+
+
+@pytest.mark.parametrize("function", list(callables()))
+def test_every_argument_is_described(function):
+    described = re.findall(r"^ {4}\*{0,2}(\w+): ", inspect.getdoc(function), re.MULTILINE)
+    arguments = set(inspect.signature(function).parameters) - {"self"}
+    assert sorted(arguments - set(described)) == []
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +137,12 @@ def test_examples_in_docstrings_are_code_on_the_site(site):
     text = (site / "reference" / "transformations.html").read_text(encoding="utf-8")
     assert "<blockquote>" not in text
     assert text.count("<code>") > 100
+
+
+@needs_mkdocs
+def test_methods_that_docstrings_name_are_links(site):
+    text = (site / "reference" / "batching.html").read_text(encoding="utf-8")
+    assert 'href="transformations.html#dataset.Dataset.map"' in text
 
 
 @needs_mkdocs

@@ -18,6 +18,10 @@ def assert_elements_equal(got: Sequence[Any], expected: Sequence[Any]) -> None:
     Equal means: the same structure, and in each component the same type, dtype, shape and values; NaN equals NaN. A
     dataset in an element equals one that gives the same when it is run, elements and exceptions, up to 10,000 of them.
 
+    Args:
+        got: elements, or exceptions in the place of some, as ``outcomes`` gives them.
+        expected: what they should be.
+
     >>> assert_elements_equal([np.int64(1)], [np.int64(1)])
     >>> assert_elements_equal([np.int64(1)], [np.int32(1)])
     Traceback (most recent call last):
@@ -32,6 +36,13 @@ def assert_elements_equal(got: Sequence[Any], expected: Sequence[Any]) -> None:
 
 def outcomes(elements: Iterator[Any], limit: int = 10_000) -> list[Any]:
     """Elements, with an exception in the place of each one that failed.
+
+    Args:
+        elements: an iterator over a dataset, which goes on behind a failure.
+        limit: the most outcomes there may be.
+
+    Raises:
+        AssertionError: if there are more.
 
     >>> from dataset import Dataset
     >>> def fail_at_zero(x):
