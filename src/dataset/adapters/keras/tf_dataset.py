@@ -17,4 +17,8 @@ def tf_dataset(feed: Feed) -> Any:
         shape = None if spec.shape is None else (None, *spec.shape[1:])  # batches may differ in size
         return tf.TensorSpec(shape, tf.string if spec.dtype == BYTES else spec.dtype)
 
-    return tf.data.Dataset.from_generator(lambda: iter(feed), output_signature=map_spec(signature, feed.batch_spec()))
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False  # only the pipeline says what is made ahead
+    return tf.data.Dataset.from_generator(
+        lambda: iter(feed), output_signature=map_spec(signature, feed.batch_spec())
+    ).with_options(options)
