@@ -1681,8 +1681,9 @@ class Dataset(Generic[T_co]):
         need it. ``batch_size``, ``shuffle`` and ``validation_split`` of ``fit`` are for arrays in memory.
 
         Floats come as ``keras.config.floatx()``, as those of arrays in memory do; other dtypes stay. Text is for the
-        TensorFlow backend only. No batch is made ahead beyond what ``prefetch`` says. Keras itself takes one to build a
-        model that has not been built, and to see the shapes of targets before its first training.
+        TensorFlow backend only. No batch is made ahead beyond what ``prefetch`` says; on TensorFlow, one more. Keras
+        itself takes one to build a model that has not been built, and to see the shapes of targets before its first
+        training.
 
         An error in the pipeline comes out of ``fit`` as it is; on TensorFlow as one of ``tf.errors``, with its type,
         traceback and notes in the message. A training that stops within an epoch leaves its iterator to the garbage

@@ -304,7 +304,7 @@ def test_an_infinite_dataset_goes_on_from_epoch_to_epoch(keras, way):
 
 
 def assert_trained_on(rows, expected, keras):
-    """TensorFlow was also shown an element or two batches for its spec, and reads ahead of a PyDataset."""
+    """TensorFlow was also shown an element or two batches for its spec, and may have been a batch ahead."""
     if keras.backend.backend() == "tensorflow":
         assert str(expected)[1:-1] in str(rows)
     else:
@@ -326,7 +326,10 @@ def test_validation_takes_the_steps_and_the_epochs_that_it_is_told_to(keras, way
         batches(X, Y).to_keras(), validation_data=check, validation_steps=2, validation_freq=2, epochs=4, verbose=0
     ).history
     assert len(history["val_loss"]) == 2
-    assert_trained_on(seen.rows, 2 * list(range(2 * BATCH)), keras)  # each validation is a new pass
+    if keras.backend.backend() == "tensorflow":
+        assert seen.rows.count(2 * BATCH - 1) >= 2  # it may have been a batch ahead
+    else:
+        assert seen.rows == 2 * list(range(2 * BATCH))  # each validation is a new pass
 
 
 def test_one_object_does_for_training_and_validation_and_for_many_calls(keras, way):
@@ -347,7 +350,7 @@ def test_nothing_runs_before_keras_asks(keras, way):
     assert seen.rows == []
 
 
-def test_no_batch_is_made_ahead(keras):
+def test_no_batch_is_made_ahead_but_one_for_tensorflow(keras, backend):
     model, seen = trained(keras, "adapter"), Seen()
     data = Dataset.range(ROWS).map(seen).batch(BATCH)
     assert data.element_spec is not None  # TensorFlow asks for it
@@ -355,7 +358,9 @@ def test_no_batch_is_made_ahead(keras):
     made = []
     after_each = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: made.append(len(seen.rows)))
     model.fit(data.to_keras(), callbacks=[after_each], verbose=0)
-    assert made == [BATCH * (step + 1) for step in range(STEPS)]
+    needed = [BATCH * (step + 1) for step in range(STEPS)]
+    ahead = BATCH if backend == "tensorflow" else 0
+    assert all(count <= rows <= count + ahead for rows, count in zip(made, needed, strict=True))
 
 
 @contextmanager
