@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.autotune.autotuner import Autotuner
+from dataset.extras import load_extra
 from dataset.io.arrow_dataset import arrow_plan
 from dataset.io.elements.cache_dataset import FileCache
 from dataset.io.elements.load_dataset import load
@@ -84,6 +85,9 @@ from dataset.plan.structure import structure_of
 from dataset.runtime.iterator import DatasetIterator
 from dataset.runtime.random_access import element_at
 from dataset.runtime.whole_pass import WholePass
+
+if TYPE_CHECKING:
+    from dataset.adapters.progress import Progress  # against the arrow: loaded by progress() only
 
 __all__ = ["Dataset"]
 
@@ -1664,6 +1668,89 @@ class Dataset(Generic[T_co]):
         return write_tfrecord(
             self._plan, _whole_pass, path_pattern, num_shards, compression, encode, compression_level, progress
         )
+
+    # Frameworks
+
+    def to_keras(self, class_weight: Mapping[int, float] | None = None) -> Any:
+        """The dataset as ``fit``, ``evaluate`` and ``predict`` of Keras 3 take it, on any backend of Keras.
+
+        An element is one batch: ``x``, ``(x, y)`` or ``(x, y, sample_weight)``, each of them an array or, for models
+        with several inputs or outputs, a tuple or dict of arrays. ``predict`` takes the ``x`` of it. Each epoch is a
+        new pass over the dataset, so what is shuffled comes in a new order. Keras knows the number of steps where
+        ``cardinality()`` does. With ``steps_per_epoch`` an epoch goes on where the last one stopped; infinite datasets
+        need it. ``batch_size``, ``shuffle`` and ``validation_split`` of ``fit`` are for arrays in memory.
+
+        Floats come as ``keras.config.floatx()``, as those of arrays in memory do; other dtypes stay. Text is for the
+        TensorFlow backend only. No batch is made ahead beyond what ``prefetch`` says; on TensorFlow, one more. Keras
+        itself takes one to build a model that has not been built, and to see the shapes of targets before its first
+        training.
+
+        An error in the pipeline comes out of ``fit`` as it is; on TensorFlow as one of ``tf.errors``, with its type,
+        traceback and notes in the message. A training that stops within an epoch leaves its iterator to the garbage
+        collector. Where the number of batches is unknown, Keras warns at the end of an epoch that data ran out.
+
+        Args:
+            class_weight: how much the targets of a class weigh in the loss, by class number; classes that are not named
+                weigh 1. For elements ``(x, y)`` with one output. ``fit`` does not take its own ``class_weight``,
+                ``sample_weight`` or ``y`` beside a dataset.
+
+        Returns:
+            An object for Keras, for any number of calls. With Keras before 3.7 a ``keras.utils.PyDataset``, for which
+            the number of batches must be known or infinite.
+
+        Raises:
+            ImportError: if Keras is not installed.
+            ValueError: if there are no batches, or elements that Keras does not take: single values, RaggedTensors,
+                dataclasses, ... Where only running the pipeline can tell, it is raised by ``fit``.
+            TypeError: if ``class_weight`` is no dict of ints and numbers.
+
+        >>> import keras
+        >>> x = np.arange(100.0).reshape(50, 2)
+        >>> train = Dataset.from_tensor_slices((x, x.sum(1))).shuffle(50).batch(10)
+        >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+        >>> model.compile("sgd", "mse")
+        >>> history = model.fit(train.to_keras(), validation_data=train.to_keras(), epochs=2, verbose=0)
+        >>> sorted(history.history)
+        ['loss', 'val_loss']
+        >>> model.predict(train.to_keras(), verbose=0).shape
+        (50, 1)
+        """
+        load_extra("keras", "keras", "to_keras() needs")
+        from dataset.adapters.keras import to_keras  # noqa: PLC0415  # a framework is loaded by who needs it
+
+        return to_keras(self, class_weight)
+
+    def progress(self, desc: str | None = None, **arguments: Any) -> Progress[T_co]:
+        r"""The dataset with a progress bar of tqdm's: ``for batch in train.progress("epoch 1")``.
+
+        Each iteration draws a bar of its own, which knows the end where ``cardinality()`` does. The bar and the
+        iterator are closed with the loop: at the end, by ``break``, by an exception.
+
+        Args:
+            desc: what stands before the bar.
+            **arguments: what ``tqdm.auto.tqdm`` takes beside the data, such as ``total``, ``unit`` (default
+                ``"batch"``, or ``"element"`` where elements are none), ``leave``, ``file``, ``ncols``, ``mininterval``,
+                ``disable``, ``position``, ``initial``, ``postfix``, ``colour``.
+
+        Returns:
+            What can be iterated over any number of times, with the length of the dataset.
+
+        Raises:
+            ImportError: if tqdm is not installed.
+            TypeError: if tqdm has no such argument.
+
+        >>> import io
+        >>> terminal = io.StringIO()
+        >>> total = 0
+        >>> for batch in Dataset.range(10).batch(4).progress("adding", file=terminal):
+        ...     total += batch.sum()
+        >>> print(terminal.getvalue().split("\r")[-1])
+        adding: 100%|...| 3/3 [00:00<00:00, ...batch/s]
+        """
+        load_extra("tqdm.auto", "progress", "progress() needs")
+        from dataset.adapters.progress import Progress  # noqa: PLC0415
+
+        return Progress(self, {"desc": desc, **arguments})
 
     def __iter__(self) -> DatasetIterator[T_co]:
         return DatasetIterator(self._optimized.plan, self._optimized.options, Autotuner)

@@ -1,0 +1,33 @@
+"""Batches as a tf.data.Dataset, for Keras on TensorFlow."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dataset.adapters.keras.feed import Feed
+from dataset.plan.spec import BYTES, TensorSpec, map_spec
+
+
+def tf_dataset(feed: Feed) -> Any:
+    """A tf.data.Dataset of which each iteration is a pass over ``feed``. Keras has imported TensorFlow by then."""
+    tf = sys.modules["tensorflow"]
+
+    def signature(spec: TensorSpec) -> Any:
+        shape = None if spec.shape is None else (None, *spec.shape[1:])  # batches may differ in size
+        return tf.TensorSpec(shape, tf.string if spec.dtype == BYTES else spec.dtype)
+
+    spec = map_spec(signature, feed.batch_spec())
+    # The way through TensorFlow costs about half a millisecond. With one batch on it, the model need not wait for that.
+    ahead = tf.data.Dataset.from_generator(lambda: iter(feed), output_signature=spec).prefetch(1)
+    return ahead.with_options(_plain_options(tf))
+
+
+def _plain_options(tf: Any) -> Any:
+    """No other buffers than that one, and a single thread: handing a batch from thread to thread takes longest."""
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    options.experimental_optimization.inject_prefetch = False
+    options.threading.private_threadpool_size = 1
+    return options

@@ -1,0 +1,26 @@
+"""Batches as torch tensors, on the device that Keras uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from dataset.plan.structure import map_structure
+
+_SHARED = frozenset(map(np.dtype, ["?", "u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "c8", "c16"]))
+
+
+def tensors(batch: Any) -> Any:
+    """A batch with a tensor in the place of each array."""
+    return map_structure(_tensor, batch)
+
+
+def _tensor(array: npt.NDArray[Any]) -> Any:
+    """A tensor that shares the array's memory where nobody else will read that again, and else has its own."""
+    if array.flags.writeable and array.dtype in _SHARED and min(array.strides, default=0) >= 0:
+        return keras.ops.convert_to_tensor(torch.from_numpy(array))
+    return keras.ops.convert_to_tensor(array)  # it copies; and knows dtypes that torch does not

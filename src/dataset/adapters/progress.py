@@ -1,0 +1,64 @@
+"""Progress: a dataset with a bar of tqdm's, for ``Dataset.progress``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from tqdm import std
+from tqdm.auto import tqdm
+
+from dataset.dataset import Dataset
+from dataset.plan.cardinality import is_known
+from dataset.plan.node import Node
+
+__all__ = ["Progress"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+_ARGUMENTS = {*inspect.signature(std.tqdm.__init__).parameters, "display"} - {"self", "iterable", "kwargs"}
+"""What tqdm can be told; ``display`` means something in notebooks only."""
+
+_BATCHING = {"batch", "padded_batch", "ragged_batch", "sparse_batch", "rebatch", "bucket_by_sequence_length"}
+_ENDING = {"flat_map", "interleave", "unbatch", "window", "group_by_window"}
+"""Ops whose elements are others than those of their input, so that a batch below them says nothing."""
+
+
+class Progress(Generic[T_co]):
+    """A dataset that draws a bar while it is iterated over. Each iteration is one of the dataset, with its own bar.
+
+    The bar and the iterator are closed with the loop, however that ends. ``len`` is that of the dataset.
+    """
+
+    def __init__(self, dataset: Dataset[T_co], arguments: dict[str, Any]) -> None:
+        if wrong := sorted(arguments.keys() - _ARGUMENTS):
+            raise TypeError(
+                f"progress(): tqdm takes no argument {wrong[0]!r}; it takes {', '.join(sorted(_ARGUMENTS))}"
+            )
+        cardinality = dataset.cardinality()
+        defaults = {"total": cardinality if is_known(cardinality) else None, "unit": _unit(dataset.plan)}
+        self._dataset = dataset
+        self._arguments = {**defaults, **arguments}
+
+    def __iter__(self) -> Iterator[T_co]:
+        with iter(self._dataset) as elements:
+            yield from tqdm(elements, **self._arguments)  # whose own loop costs less than calls of update()
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __bool__(self) -> bool:
+        return True  # as for the dataset
+
+    def __repr__(self) -> str:
+        return f"<progress of {self._dataset!r}>"
+
+
+def _unit(node: Node) -> str:
+    """What the bar counts: batches, if the elements are what an op made of several."""
+    while node.op not in _BATCHING:
+        if len(node.inputs) != 1 or node.op in _ENDING:
+            return "element"
+        (node,) = node.inputs
+    return "batch"

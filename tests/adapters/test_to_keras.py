@@ -1,0 +1,621 @@
+"""to_keras() with the real Keras, on the backend that KERAS_BACKEND names: what it trains on, and what it is told.
+
+The same tests hold for what Keras 3.7 and later take, and for what older ones get instead.
+"""
+
+import dataclasses
+import gc
+import os
+import re
+import subprocess
+import sys
+import threading
+import traceback
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, RaggedTensor, SparseTensor
+
+ROWS, BATCH, STEPS = 20, 4, 5
+RNG = np.random.default_rng(0)
+X = RNG.random((ROWS, 3)).astype(np.float32)
+Y = X.sum(1, keepdims=True)
+CLASSES = np.arange(ROWS) % 3
+WEIGHTS = RNG.random(ROWS).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def keras():
+    return pytest.importorskip("keras")
+
+
+@pytest.fixture(params=["adapter", "py_dataset"])
+def way(request, monkeypatch):
+    """Both ways into Keras; the second is taken where the inner parts of Keras are not as expected."""
+    pytest.importorskip("keras")
+    if request.param == "py_dataset":
+        monkeypatch.setitem(sys.modules, "keras.src.trainers.data_adapters.data_adapter", None)
+        monkeypatch.delitem(sys.modules, "dataset.adapters.keras.data_adapter", raising=False)
+    return request.param
+
+
+@pytest.fixture
+def backend(keras):
+    return keras.backend.backend()
+
+
+def jit(keras):
+    """Not where it takes seconds for each model."""
+    return False if keras.backend.backend() == "tensorflow" else "auto"
+
+
+def linear(keras, outputs=1, loss="mse", **compiled):
+    """A model with the same weights each time."""
+    model = keras.Sequential(
+        [keras.Input((3,)), keras.layers.Dense(outputs, kernel_initializer=keras.initializers.Constant(0.1))]
+    )
+    model.compile("sgd", loss, jit_compile=jit(keras), **compiled)
+    return model
+
+
+def classifier(keras):
+    return linear(keras, 3, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+
+def batches(*columns):
+    return Dataset.from_tensor_slices(columns).batch(BATCH)
+
+
+def losses(model, *data, **arguments):
+    arguments = {"epochs": 2, "verbose": 0, "shuffle": False} | arguments
+    return model.fit(*data, **arguments).history["loss"]
+
+
+def in_memory(model, *data, **arguments):
+    return losses(model, *data, batch_size=BATCH, **arguments)
+
+
+class Seen:
+    """The rows that the pipeline made, in the order in which it did."""
+
+    def __init__(self):
+        self.rows = []
+
+    def __call__(self, number):
+        self.rows.append(int(number))
+        return X[number], Y[number]
+
+
+def trained(keras, way):
+    """A model that Keras needs to look at no batch for."""
+    model = linear(keras)
+    model.fit(batches(X, Y).to_keras(), verbose=0)
+    return model
+
+
+# What it trains on
+
+
+def test_training_is_that_on_the_same_arrays_in_memory(keras, way):
+    expected = in_memory(linear(keras), X, Y, validation_data=(X, Y))
+    ours = losses(linear(keras), batches(X, Y).to_keras(), validation_data=batches(X, Y).to_keras())
+    np.testing.assert_allclose(ours, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "uint8", "int64", "uint16", "bool", ">f4"])
+def test_numbers_arrive_as_those_of_arrays_in_memory_do(keras, dtype):
+    x = (X * 10).astype(dtype)
+    expected = in_memory(linear(keras), x.astype(np.float32), Y, epochs=1)
+    np.testing.assert_allclose(losses(linear(keras), batches(x, Y).to_keras(), epochs=1), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("floatx", ["float32", "float64"])
+def test_floats_have_the_precision_of_keras_and_other_numbers_their_own(keras, backend, floatx):
+    before = keras.config.floatx()
+    keras.config.set_floatx(floatx)
+    try:
+        adapter = batches(X.astype(np.float64), X, CLASSES.astype(np.uint8)).to_keras()
+        dtypes = [array.dtype.name for array in next(iter(adapter.get_numpy_iterator()))]
+    finally:
+        keras.config.set_floatx(before)
+    assert dtypes == [floatx, floatx, "uint8"]
+
+
+def test_the_third_component_weighs_the_rows(keras, way):
+    expected = in_memory(linear(keras), X, Y, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(losses(linear(keras), batches(X, Y, WEIGHTS).to_keras()), expected, rtol=1e-5)
+
+
+def test_none_in_the_place_of_weights_or_targets_is_as_if_it_were_not_there(keras, way):
+    data = batches(X, Y).map(lambda x, y: (x, y, None))
+    np.testing.assert_allclose(losses(linear(keras), data.to_keras()), in_memory(linear(keras), X, Y), rtol=1e-5)
+    alone = batches(X).map(lambda x: (x, None, None))
+    assert linear(keras).predict(alone.to_keras(), verbose=0).shape == (ROWS, 1)
+
+
+def two_by_two(keras, names):
+    """A model of two inputs and two outputs."""
+    inputs = [keras.Input((3,), name="left"), keras.Input((3,), name="right")]
+    constant = keras.initializers.Constant(0.1)
+    outputs = [
+        keras.layers.Dense(1, name="sum", kernel_initializer=constant)(inputs[0]),
+        keras.layers.Dense(1, name="both", kernel_initializer=constant)(keras.layers.Concatenate()(inputs)),
+    ]
+    if names:
+        model = keras.Model({tensor.name: tensor for tensor in inputs}, {"sum": outputs[0], "both": outputs[1]})
+        model.compile("sgd", {"sum": "mse", "both": "mae"}, jit_compile=jit(keras))
+    else:
+        model = keras.Model(inputs, outputs)
+        model.compile("sgd", ["mse", "mae"], jit_compile=jit(keras))
+    return model
+
+
+def test_inputs_and_outputs_may_be_dicts(keras, way):
+    x, y = {"left": X, "right": X[::-1]}, {"both": Y, "sum": Y * 2}
+    expected = in_memory(two_by_two(keras, names=True), x, y, epochs=1)
+    data = batches(x, y).to_keras()
+    np.testing.assert_allclose(losses(two_by_two(keras, names=True), data, epochs=1), expected, rtol=1e-5)
+
+
+def test_inputs_and_outputs_may_be_tuples(keras):
+    expected = in_memory(two_by_two(keras, names=False), [X, X[::-1]], [Y * 2, Y], epochs=1)
+    data = batches((X, X[::-1].copy()), (Y * 2, Y)).to_keras()
+    np.testing.assert_allclose(losses(two_by_two(keras, names=False), data, epochs=1), expected, rtol=1e-5)
+
+
+def test_evaluate_and_predict_give_what_they_give_for_arrays(keras, way):
+    model = linear(keras, metrics=["mae"])
+    data = batches(X, Y)
+    expected = model.evaluate(X, Y, batch_size=BATCH, verbose=0)
+    np.testing.assert_allclose(model.evaluate(data.to_keras(), verbose=0), expected, rtol=1e-5)
+    by_hand = model.predict(X, verbose=0)
+    for several in (data, batches(X).map(lambda x: x), data.map(lambda x, y: x)):  # (x, y), (x,) and x
+        np.testing.assert_allclose(model.predict(several.to_keras(), verbose=0), by_hand, rtol=1e-5)
+    np.testing.assert_allclose(model.predict(data.to_keras(), steps=2, verbose=0), by_hand[: 2 * BATCH], rtol=1e-5)
+
+
+def test_a_last_batch_may_be_smaller(keras, way):
+    data = Dataset.from_tensor_slices((X, Y)).batch(8)
+    expected = linear(keras).predict(X, verbose=0)
+    np.testing.assert_allclose(linear(keras).predict(data.to_keras(), verbose=0), expected, rtol=1e-5)
+
+
+def test_batches_whose_size_only_user_code_knows_may_differ(keras):
+    data = Dataset.from_tensor_slices((X, Y)).batch(8).map(lambda x, y: (np.flip(x, 1), y))
+    expected = linear(keras).predict(X[:, ::-1].copy(), verbose=0)
+    np.testing.assert_allclose(linear(keras).predict(data.to_keras(), verbose=0), expected, rtol=1e-5)
+
+
+# Class weights
+
+
+@pytest.mark.parametrize("targets", [CLASSES, CLASSES[:, None], CLASSES.astype(np.float32)])
+def test_class_weights_weigh_as_those_of_fit_do(keras, way, targets):
+    weights = {0: 5.0, 2: 0.1}
+    expected = in_memory(classifier(keras), X, targets, class_weight=weights)
+    ours = losses(classifier(keras), batches(X, targets).to_keras(class_weight=weights))
+    np.testing.assert_allclose(ours, expected, rtol=1e-5)
+
+
+def test_class_weights_know_one_hot_targets(keras):
+    hot, weights = np.eye(3, dtype=np.float32)[CLASSES], {1: 3}
+    model = linear(keras, 3)
+    expected = in_memory(model, X, hot, class_weight=weights, epochs=1)
+    data = batches(X, hot).to_keras(class_weight=weights)
+    np.testing.assert_allclose(losses(linear(keras, 3), data, epochs=1), expected, rtol=1e-5)
+
+
+def test_class_weights_of_pixels_weigh_pixels():
+    from dataset.adapters.keras.class_weights import sample_weights
+
+    y = np.array([[[0], [1]], [[1], [2]]])
+    np.testing.assert_array_equal(sample_weights(y, {1: 4.0}, np.dtype(np.float32)), [[1, 4], [4, 1]])
+
+
+def test_a_py_dataset_also_takes_the_class_weights_of_fit(keras, way):
+    weights = {0: 5.0, 2: 0.1}
+    data = batches(X, CLASSES).to_keras()
+    if way == "adapter":
+        with pytest.raises(ValueError, match=r"would ignore class_weight beside a dataset: call to_keras"):
+            classifier(keras).fit(data, class_weight=weights, verbose=0)
+    else:
+        expected = in_memory(classifier(keras), X, CLASSES, class_weight=weights)
+        np.testing.assert_allclose(losses(classifier(keras), data, class_weight=weights), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("argument", ["y", "sample_weight"])
+def test_what_keras_would_ignore_is_refused(keras, way, argument):
+    data = batches(X, Y).to_keras()
+    with pytest.raises(ValueError, match=f"{argument}.*dataset|{argument}.*should not be passed"):
+        linear(keras).fit(data, **{argument: Y}, verbose=0)
+    with pytest.raises(ValueError, match=f"{argument}.*dataset|{argument}.*should not be passed"):
+        linear(keras).evaluate(data, **{argument: Y}, verbose=0)
+
+
+def test_a_share_of_a_dataset_cannot_be_split_off_for_validation(keras):
+    with pytest.raises(ValueError, match="validation_split"):
+        linear(keras).fit(batches(X, Y).to_keras(), validation_split=0.5, verbose=0)
+
+
+# Steps and passes
+
+
+def step_counter(keras, stop_after=None):
+    """A callback that notes for each epoch how many steps were ``told`` and ``taken``, and may stop in the middle."""
+
+    class StepCounter(keras.callbacks.Callback):
+        def __init__(self):
+            super().__init__()
+            self.told, self.taken = [], []
+
+        def on_epoch_begin(self, epoch, logs=None):
+            self.told.append(self.params["steps"])
+            self.taken.append(0)
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.taken[-1] += 1
+            if self.taken[-1] == stop_after:
+                self.model.stop_training = True
+
+    return StepCounter()
+
+
+def test_the_number_of_steps_is_known_from_the_first_epoch(keras, way, capsys):
+    steps = step_counter(keras)
+    linear(keras).fit(batches(X, Y).to_keras(), epochs=2, callbacks=[steps], verbose=1)
+    assert steps.told == [STEPS, STEPS]
+    assert steps.taken == [STEPS, STEPS]
+    first_bar = capsys.readouterr().out.split("Epoch 2/2")[0]
+    assert f"1/{STEPS}" in first_bar.replace("\x1b[1m", "").replace("\x1b[0m", "")
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")  # which Keras says of all data of unknown length
+def test_a_number_of_steps_that_is_unknown_shows_at_the_end(keras):
+    steps = step_counter(keras)
+    data = Dataset.from_tensor_slices((X, Y)).filter(lambda x, y: True).batch(BATCH)
+    linear(keras).fit(data.to_keras(), epochs=2, callbacks=[steps], verbose=0)
+    assert steps.told == [None, None]
+    assert steps.taken == [STEPS, STEPS]
+
+
+def test_each_epoch_is_a_pass_of_its_own_in_a_new_order(keras, way):
+    model, seen = trained(keras, way), Seen()
+    data = Dataset.range(ROWS).shuffle(ROWS, seed=1).map(seen).batch(BATCH)
+    spec = data.element_spec  # runs the function, for TensorFlow
+    assert spec is not None
+    seen.rows.clear()
+    model.fit(data.to_keras(), epochs=3, verbose=0)
+    epochs = np.array(seen.rows[-3 * ROWS :]).reshape(3, ROWS)
+    assert all(sorted(epoch) == list(range(ROWS)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+
+
+@pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")  # what Keras says of all infinite PyDatasets
+def test_an_infinite_dataset_goes_on_from_epoch_to_epoch(keras, way):
+    model, seen = trained(keras, way), Seen()
+    steps = step_counter(keras)
+    numbers = Dataset.range(ROWS - 1).repeat()
+    data = numbers.map(seen).batch(BATCH).to_keras()
+    model.fit(data, steps_per_epoch=3, epochs=3, callbacks=[steps], verbose=0)
+    assert steps.told == [3, 3, 3]
+    assert_trained_on(seen.rows, [int(number) for number in numbers.take(3 * 3 * BATCH)], keras)
+
+
+def assert_trained_on(rows, expected, keras):
+    """TensorFlow was also shown an element or two batches for its spec, and may have been a batch ahead."""
+    if keras.backend.backend() == "tensorflow":
+        assert str(expected)[1:-1] in str(rows)
+    else:
+        assert rows == expected
+
+
+def test_epochs_shorter_than_the_dataset_go_on_where_the_last_one_stopped(keras, way):
+    model, seen = trained(keras, way), Seen()
+    data = Dataset.range(ROWS).map(seen).batch(BATCH).to_keras()
+    with pytest.warns(UserWarning, match="ran out of data"):  # two and two and one of five, as for arrays
+        model.fit(data, steps_per_epoch=2, epochs=3, verbose=0)
+    assert_trained_on(seen.rows, list(range(ROWS)), keras)
+
+
+def test_validation_takes_the_steps_and_the_epochs_that_it_is_told_to(keras, way):
+    model, seen = trained(keras, way), Seen()
+    check = Dataset.range(ROWS).map(seen).batch(BATCH).to_keras()
+    history = model.fit(
+        batches(X, Y).to_keras(), validation_data=check, validation_steps=2, validation_freq=2, epochs=4, verbose=0
+    ).history
+    assert len(history["val_loss"]) == 2
+    if keras.backend.backend() == "tensorflow":
+        assert seen.rows.count(2 * BATCH - 1) >= 2  # it may have been a batch ahead
+    else:
+        assert seen.rows == 2 * list(range(2 * BATCH))  # each validation is a new pass
+
+
+def test_one_object_does_for_training_and_validation_and_for_many_calls(keras, way):
+    data, model = batches(X, Y).to_keras(), linear(keras)
+    arrays = linear(keras)
+    for _ in range(2):
+        expected = in_memory(arrays, X, Y, validation_data=(X, Y))
+        np.testing.assert_allclose(losses(model, data, validation_data=data), expected, rtol=1e-5)
+    np.testing.assert_allclose(model.predict(data, verbose=0), arrays.predict(X, verbose=0), rtol=1e-4)
+
+
+# What runs when
+
+
+def test_nothing_runs_before_keras_asks(keras, way):
+    seen = Seen()
+    Dataset.range(ROWS).map(seen).batch(BATCH).to_keras()
+    assert seen.rows == []
+
+
+def test_no_batch_is_made_ahead_but_one_for_tensorflow(keras, backend):
+    model, seen = trained(keras, "adapter"), Seen()
+    data = Dataset.range(ROWS).map(seen).batch(BATCH)
+    assert data.element_spec is not None  # TensorFlow asks for it
+    seen.rows.clear()
+    made = []
+    after_each = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: made.append(len(seen.rows)))
+    model.fit(data.to_keras(), callbacks=[after_each], verbose=0)
+    needed = [BATCH * (step + 1) for step in range(STEPS)]
+    ahead = BATCH if backend == "tensorflow" else 0
+    assert all(count <= rows <= count + ahead for rows, count in zip(made, needed, strict=True))
+
+
+@contextmanager
+def no_threads_left():
+    """Wait for the library's threads to end, or fail. TensorFlow's own stay, as ever."""
+    yield
+    gc.collect()
+    for thread in threading.enumerate():
+        if thread.name.startswith("dataset-"):
+            thread.join(30)
+            assert not thread.is_alive()
+
+
+def test_threads_end_with_training(keras, way):
+    model = trained(keras, way)
+    data = batches(X, Y).prefetch(2)
+    if way == "adapter":
+        with no_threads_left():
+            model.evaluate(data.repeat().to_keras(), steps=2, verbose=0)
+            model.predict(data.to_keras(), steps=2, verbose=0)
+    with no_threads_left():
+        model.fit(data.to_keras(), validation_data=data.to_keras(), epochs=2, verbose=0)
+
+
+def test_threads_end_with_a_training_that_stops_early(keras, way):
+    if way == "py_dataset" and keras.backend.backend() == "tensorflow":
+        pytest.skip("TensorFlow never lets go of a PyDataset")
+    model = trained(keras, way)
+    steps = step_counter(keras, stop_after=2)
+    with no_threads_left():
+        model.fit(batches(X, Y).prefetch(2).to_keras(), epochs=3, callbacks=[steps], verbose=0)
+    assert steps.taken == [2]
+
+
+def broken(number):
+    if number == 6:
+        raise LookupError("no such row")
+    return X[number], Y[number]
+
+
+def test_an_error_comes_out_of_fit_with_its_traceback_and_note(keras, backend, way):
+    model = trained(keras, way)
+    data = Dataset.range(ROWS).map(broken).batch(BATCH).prefetch(1).to_keras()
+    with no_threads_left():
+        with pytest.raises(Exception, match="no such row") as caught:
+            model.fit(data, verbose=0)
+        assert backend == "tensorflow" or caught.type is LookupError  # there it is an error of its own, with the text
+        text = "".join(traceback.format_exception(caught.value))
+        assert all(
+            part in text for part in ("LookupError", "in broken", "in map(broken) from test_to_keras.py", "element 6")
+        )
+        del caught
+
+
+# What it does not take
+
+
+class Opaque:
+    pass
+
+
+def of_spec(make):
+    """A dataset whose elements only running it can tell."""
+    return Dataset.range(1).map(make)
+
+
+BAD = {
+    "scalars": (lambda: Dataset.range(3), "is a single value.*call batch"),
+    "rows": (lambda: Dataset.from_tensor_slices((X, CLASSES)), r"component 1 is a single value.*call batch"),
+    "uneven": (lambda: Dataset.from_tensors((X[:3], Y[:2])), r"has 3 rows and component 1 has 2.*call batch"),
+    "many": (lambda: batches(X, X, X, X), "tuples of 4.*arrange them in map"),
+    "objects": (lambda: of_spec(lambda _: np.array([Opaque()], object)), "holds Python objects.*turn them into"),
+    "times": (lambda: Dataset.from_tensor_slices(np.arange(3).astype("M8[s]")).batch(2), "datetime64.*turn them"),
+    "none": (lambda: of_spec(lambda _: (None, X)), "x is None"),
+    "empty": (lambda: batches(X, Y).take(0), "no batches.*drop_remainder"),
+    "too few": (lambda: Dataset.from_tensor_slices(X).batch(64, drop_remainder=True), "no batches.*drop_remainder"),
+}
+
+
+def trouble(keras, data):
+    """What is said of it, at once or by predict()."""
+    with pytest.raises(Exception, match="to_keras") as caught:
+        linear(keras).predict(data.to_keras(), verbose=0)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_keras_cannot_take_is_refused_in_words(keras, way, name):
+    make, words = BAD[name]
+    text = trouble(keras, make())
+    assert re.search(words, text), text
+    assert "test_to_keras.py:" in text
+
+
+def test_what_can_be_told_without_running_anything_is_refused_at_once(keras):
+    for name in ("scalars", "rows", "uneven", "many", "times", "empty", "too few"):
+        with pytest.raises(ValueError, match="to_keras"):
+            BAD[name][0]().to_keras()
+
+
+def test_a_dataset_that_turns_out_to_be_empty_is_refused(keras):
+    assert "no batches" in trouble(keras, Dataset.from_tensor_slices(X).filter(lambda x: False).batch(2))
+
+
+def test_ragged_sparse_and_nested_values_are_refused_with_the_way_out(keras):
+    ragged = Dataset.from_tensors(RaggedTensor.from_rows([[1.0], [2.0, 3.0]]))
+    assert "use padded_batch(), or to_tensor() in map()" in trouble(keras, ragged)
+    sparse = Dataset.from_tensors({"x": SparseTensor([[0, 0]], [1.0], [2, 2])})
+    assert "component 'x' is a SparseTensor, and Keras takes arrays; call to_dense()" in trouble(keras, sparse)
+    assert "is a Dataset, and Keras takes arrays" in trouble(keras, Dataset.range(4).window(2))
+
+
+def test_dataclasses_are_refused(keras):
+    @dataclasses.dataclass
+    class Pair:
+        x: object
+        y: object
+
+    assert "hold a Pair; turn it into one in map()" in trouble(keras, Dataset.from_tensors(Pair(X, Y)))
+
+
+def test_text_is_for_tensorflow(keras, backend):
+    words = Dataset.from_tensor_slices(np.array(["a", "b", "a"], object)).batch(2)
+    if backend != "tensorflow":
+        with pytest.raises(ValueError, match=f"is text, and the {backend} backend has none; turn it into numbers"):
+            words.to_keras()
+        return
+    lookup = keras.layers.StringLookup(vocabulary=["a", "b"])
+    model = keras.Sequential([keras.Input((), dtype="string"), lookup])
+    assert model.predict(words.to_keras(), verbose=0).tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize("value", [[1.0], {"a": 1.0}, {0: "1"}, 3])
+def test_class_weights_are_a_dict_of_classes_and_weights(value):
+    with pytest.raises(TypeError, match="class_weight must be a dict of class numbers and weights, got"):
+        batches(X, CLASSES).to_keras(class_weight=value)
+
+
+def test_class_weights_need_one_output_and_no_other_weights(keras):
+    weights = {0: 1.0}
+    for data, words in (
+        (batches(X), "needs targets"),
+        (batches(X, CLASSES, WEIGHTS), "exclude each other"),
+        (batches(X, {"a": CLASSES, "b": CLASSES}), "is for one output"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            data.to_keras(class_weight=weights)
+
+
+def test_a_py_dataset_must_know_its_length(keras, monkeypatch):
+    monkeypatch.setitem(sys.modules, "keras.src.trainers.data_adapters.data_adapter", None)
+    monkeypatch.delitem(sys.modules, "dataset.adapters.keras.data_adapter", raising=False)
+    with pytest.raises(ValueError, match=r"that is unknown; call repeat\(\) and give fit\(\) steps_per_epoch"):
+        Dataset.from_tensor_slices(X).filter(lambda x: True).batch(2).to_keras()
+
+
+# Torch
+
+
+@pytest.fixture
+def torch(backend):
+    if backend != "torch":
+        pytest.skip("of the torch backend")
+    import torch
+
+    return torch
+
+
+def test_writing_to_tensors_reaches_neither_sources_nor_caches(torch):
+    sliced = Dataset.from_tensor_slices(X).batch(BATCH)
+    cached = sliced.map(lambda x: x + 1).cache()
+    before = X.copy()
+    for data in (sliced, sliced.prefetch(2), Dataset.from_tensors(X), cached):
+        for _ in range(2):
+            for tensor in data.to_keras().get_torch_dataloader():
+                tensor.zero_()
+    np.testing.assert_array_equal(X, before)
+    assert all((batch != 0).all() for batch in cached)
+
+
+def test_a_batch_that_is_the_users_is_not_copied(torch):
+    from dataset.adapters.keras.torch_tensors import tensors
+
+    array = X.copy()
+    tensor = tensors((array,))[0]
+    if tensor.device.type == "cpu":
+        tensor.zero_()
+        assert not array.any()
+
+
+def test_arrays_that_run_backwards_become_tensors(torch):
+    (tensor,) = Dataset.from_tensors(X).map(lambda x: (x * 1)[::-1]).to_keras().get_torch_dataloader()
+    np.testing.assert_array_equal(tensor.numpy(), X[::-1])
+
+
+# Processes of their own
+
+
+def run(code, **environment):
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, **environment, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+TRAINING = """
+import sys
+import numpy as np
+import keras
+from dataset import Dataset
+
+x = np.random.random((16, 2)).astype("float32")
+train = Dataset.from_tensor_slices((x, x.sum(1))).shuffle(16).batch(8)
+model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+"""
+
+
+def test_tensorflow_is_not_imported_for_other_backends(backend):
+    if backend == "tensorflow":
+        pytest.skip("of the other backends")
+    code = TRAINING + (
+        "model.fit(train.to_keras(class_weight={0: 1.0}), validation_data=train.to_keras(), verbose=0)\n"
+        "model.predict(train.to_keras(), verbose=0)\n"
+        "print([name for name in ('torch', 'jax', 'tensorflow') if name in sys.modules])"
+    )
+    loaded = run(code)
+    assert backend in loaded
+    assert "tensorflow" not in loaded
+
+
+def test_data_is_spread_over_devices(backend):
+    if backend != "jax":
+        pytest.skip("of the jax backend")
+    code = TRAINING + (
+        "devices = keras.distribution.list_devices()\n"
+        "keras.distribution.set_distribution(keras.distribution.DataParallel(devices=devices))\n"
+        "model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])\n"
+        "model.compile('sgd', 'mse')\n"
+        "data = train.to_keras()\n"
+        "model.fit(data, validation_data=data, epochs=2, verbose=0)\n"
+        "print(len(devices), model.evaluate(data, verbose=0) >= 0, model.predict(data, verbose=0).shape)"
+    )
+    assert run(code, XLA_FLAGS="--xla_force_host_platform_device_count=4").split("\n")[0] == "4 True (16, 1)"
+
+
+def test_without_keras_the_extra_is_named():
+    code = (
+        "import sys\n"
+        "sys.modules['keras'] = None\n"
+        "from dataset import Dataset\n"
+        "try:\n"
+        "    Dataset.range(3).batch(2).to_keras()\n"
+        "except ImportError as error:\n"
+        "    print(error)"
+    )
+    assert 'pip install "dataset-combinators[keras]"' in run(code)
