@@ -68,6 +68,7 @@ from dataset.ops.window import Window
 from dataset.ops.with_options import WithOptions, options_of
 from dataset.ops.zip import Zip
 from dataset.optimize.driver import Optimized, optimize
+from dataset.optimize.sharding.plan import shard_plan
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool, require_parallelism, require_plan, require_plans, require_threads
@@ -1029,6 +1030,39 @@ class Dataset(Generic[T_co]):
         [1, 4, 7]
         """
         return Dataset(Shard(self._plan, num_shards, index, name=name))
+
+    def shard_by_process(
+        self,
+        rank: int | None = None,
+        world_size: int | None = None,
+        *,
+        remainder: str = "drop",
+        by: str = "auto",
+        seed: int = 0,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """This process's share of the elements, for training in several processes, with equally many for each.
+
+        Args:
+            rank: which process this is, from 0. Default: as torch.distributed says if it is initialised, else as JAX
+                does, else as the variable RANK, which torchrun sets; else 0 of 1.
+            world_size: of how many; with ``rank`` or not at all.
+            remainder: what becomes of the last round if there are not enough elements for all.
+            by: what is dealt out.
+            seed: common to all processes.
+            name: a label.
+
+        Raises:
+            ValueError: if ``rank`` is not below ``world_size``, or one of them is given alone.
+
+        >>> [int(x) for x in Dataset.range(7).shard_by_process(rank=1, world_size=3)]
+        [1, 4]
+        """
+        if rank is None and world_size is None:
+            from dataset.adapters.ranks import process_rank  # noqa: PLC0415  # asked when it is called
+
+            rank, world_size = process_rank("shard_by_process")
+        return Dataset(shard_plan(self._plan, rank, world_size, remainder=remainder, by=by, seed=seed, name=name))
 
     def unique(self, name: str | None = None) -> Dataset[T_co]:
         """Each element once, where it comes first.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dataset.plan.cardinality import INFINITE_CARDINALITY, map_known
+from dataset.plan.cardinality import INFINITE_CARDINALITY, is_known, map_known
 from dataset.plan.checks import require_int
+from dataset.plan.deal import Deal
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator, State
@@ -35,6 +36,12 @@ class Repeat(UnaryNode):
         if self.times < 0:
             return 0 if available == 0 else INFINITE_CARDINALITY
         return 0 if self.times == 0 else map_known(lambda n: n * self.times, available)
+
+    def deal_below(self, deal: Deal) -> Deal | None:
+        """Each pass is dealt out for itself, so that all processes end it together, unless one may have more of it."""
+        length = self.source.cardinality()
+        even = self.times < 0 or (is_known(length) and length % deal.world_size == 0)
+        return deal if deal.turn == 1 and (deal.remainder != "keep" or even) else None
 
     def described(self) -> str:
         return "repeat()" if self.times < 0 else f"repeat({self.count})"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.deal import Deal
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.origin import Origin, caller
 
@@ -106,6 +107,17 @@ class Node:
         Then nobody can tell whether an element was made and thrown away, or passed over with ``seek``.
         """
         return self.stays_certain and all(source.is_certain for source in self.inputs)
+
+    def deal_below(self, deal: Deal) -> Deal | None:  # noqa: ARG002  # most ops need all of their input
+        """How to deal out the elements of all inputs, so that this op makes ``deal`` of its own out of such a share.
+
+        None, unless an op says otherwise, where it needs all of its input for any part of its elements.
+        """
+        return None
+
+    def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:  # noqa: ARG002  # few need to know it
+        """This op over the shares of its inputs in a ``deal`` of its own elements."""
+        return self.with_inputs(inputs)
 
     @property
     def inputs(self) -> tuple[Node, ...]:
