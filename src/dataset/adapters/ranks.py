@@ -17,7 +17,7 @@ _VARIABLES = ("RANK", "WORLD_SIZE")
 
 
 def process_rank(op: str) -> tuple[int, int]:
-    """(rank, world size): of torch.distributed, else of JAX, if initialised; else as RANK and WORLD_SIZE say; else (0, 1).
+    """(rank, world size): of torch.distributed or else JAX, if initialised; else of RANK and WORLD_SIZE; else (0, 1).
 
     Args:
         op: who asks, for messages.

@@ -77,7 +77,11 @@ class Cache(UnaryNode):
         return None if deal.remainder == "pad" else deal
 
     def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:  # noqa: ARG002  # whatever it is
-        return replace(self.with_inputs(inputs), store=MemoryCache())  # this one may have all elements already
+        return self.with_inputs(inputs).emptied()
+
+    def emptied(self) -> Self:
+        """The op with nothing in its store; what is there may be the elements of another input."""
+        return replace(self, store=MemoryCache())
 
     def lower(self, build: Build) -> Operator:
         return lower_keeping(build, self, self.store)

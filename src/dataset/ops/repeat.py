@@ -38,10 +38,16 @@ class Repeat(UnaryNode):
         return 0 if self.times == 0 else map_known(lambda n: n * self.times, available)
 
     def deal_below(self, deal: Deal) -> Deal | None:
-        """Each pass is dealt out for itself, so that all processes end it together, unless one may have more of it."""
+        """Each pass is dealt out for itself, so that all processes end it together.
+
+        A batch may reach from one pass into the next; then its elements are dealt out one by one.
+        """
         length = self.source.cardinality()
-        even = self.times < 0 or (is_known(length) and length % deal.world_size == 0)
-        return deal if deal.turn == 1 and (deal.remainder != "keep" or even) else None
+        if is_known(length) and length % deal.round == 0:
+            return deal
+        if deal.in_order or (deal.remainder == "keep" and self.times >= 0):
+            return None  # in each pass the same processes would have more
+        return deal if deal.turn == 1 else None if deal.remainder == "pad" else deal.one_by_one()
 
     def described(self) -> str:
         return "repeat()" if self.times < 0 else f"repeat({self.count})"

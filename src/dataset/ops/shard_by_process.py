@@ -1,14 +1,15 @@
 """shard_by_process: the share of one of several processes, with equally many elements for each.
 
 The node says which deal it is (plan/deal.py), the operator below carries it out. How far down in a plan it stands, and
-whether files are dealt out instead, is decided in distribute.py. A stand-in of zeros is made where the elements are
-those that come out (``StandIn``); where the deal stands further down, an ``AbsentError`` takes its place up to there.
+whether files are dealt out instead, is decided in optimize/sharding/. A stand-in of zeros is made where the elements
+are those that come out (``StandIn``); an ``AbsentError`` takes its place from where the deal stands up to there.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +23,9 @@ from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
 from dataset.runtime.state import load_chunk, save_chunk
 
-_ROUNDS_BYTES = 4096  # elements asked for at once of rounds that are short
+_STEP_MAX = 4096  # elements asked for at once, beyond those of a round
+_LONG_TURN = 64  # elements in a turn, from which on those of others are not even pulled
+_NO_END = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +39,17 @@ class ShardByProcess(UnaryNode):
     @property
     def random_access(self) -> bool:
         """Not with stand-ins, which are not in the input."""
-        return self.deal.remainder in {"drop", "keep"} and super().random_access
+        return self.deal.gives_all and super().random_access
 
     @property
     def is_certain(self) -> bool:
-        return self.deal.remainder in {"drop", "keep"} and self.source.is_certain
+        return self.deal.gives_all and self.source.is_certain
 
     def cardinality(self) -> int:
         return map_known(self.deal.count, self.source.cardinality())
+
+    def parameters(self) -> dict[str, Any]:
+        return dataclasses.asdict(self.deal)
 
     def described(self) -> str:
         deal = self.deal
@@ -51,7 +57,10 @@ class ShardByProcess(UnaryNode):
         return f"{self.op}({deal.rank} of {deal.world_size}, {deal.remainder!r}{turns})"
 
     def lower(self, build: Build) -> Operator:
-        return on_numbers(build(self.source), lambda source: ShardByProcessOperator(source, self))
+        source = build(self.source)
+        if self.deal.remainder == "pad":  # an absent element has no number
+            return ShardByProcessOperator(source, self)
+        return on_numbers(source, lambda numbers: ShardByProcessOperator(numbers, self))
 
 
 class ShardByProcessOperator(UnaryOperator):
@@ -65,84 +74,119 @@ class ShardByProcessOperator(UnaryOperator):
     def __init__(self, source: Operator, node: ShardByProcess) -> None:
         super().__init__(source)
         self.node = node
-        self.deal = deal = node.deal
+        self.deal = node.deal
         self.rounds = 0  # that are complete
         self.place = 0  # in the current one
+        self._stop = self._place_of_giving()
         self._gone = 0  # elements of its turn that ``seek`` has passed over
-        self._held: list[Chunk] = []
+        self._left = node.cardinality() if self._ends_early else _NO_END
+        self._held: list[Chunk] = []  # of the current round
         self._ready = Remainder()
-        self._ending = Pending()  # a stand-in
+        self._first: list[Chunk] = []  # the first elements of all, which may have to stand in for others
+        self._ending = Pending()  # what stands in for a missing turn
         self._ended = False
-        self._first: list[Chunk] = []  # the elements from the first on that may have to stand in for others
-        self._first_wanted = self._stand_ins() if deal.remainder in {"pad", "repeat"} else 0
-        self._looks = deal.remainder == "drop" and not (node.source.is_certain and is_known(node.source.cardinality()))
-        self._left = node.cardinality() if deal.remainder == "drop" and not self._looks else -1
-        last = deal.rank == deal.world_size - 1
-        self._stop = (
-            deal.round
-            if last
-            else (deal.round - deal.turn + deal.least)
-            if self._looks
-            else (deal.rank + 1) * deal.turn
-        )
-        """The place in a round behind which a turn of this process may be given."""
 
-    def _stand_ins(self) -> int:
-        """How many elements have to be remembered in case that this process's last turn is missing."""
-        turns = self.deal.rank if self.deal.remainder == "repeat" else min(self.deal.rank, 1)
-        return turns * self.deal.turn
+    @property
+    def _ends_early(self) -> bool:
+        """Whether it is known beforehand which round is the last that is given."""
+        source = self.node.source
+        return self.deal.remainder == "drop" and source.is_certain and is_known(source.cardinality())
+
+    def _place_of_giving(self) -> int:
+        """How far a round must have been read before this process may give its turn."""
+        deal = self.deal
+        end_of_turn = (deal.rank + 1) * deal.turn
+        if deal.remainder != "drop" or self._ends_early or end_of_turn == deal.round:
+            return end_of_turn
+        return deal.round - deal.turn + deal.least
+
+    @property
+    def _first_wanted(self) -> int:
+        """How many of the first elements may have to stand in for others."""
+        if self.deal.remainder == "repeat":
+            return self.deal.rank * self.deal.turn
+        return min(self.deal.rank, 1) * self.deal.turn if self.deal.remainder == "pad" and not self.rounds else 0
 
     def pull(self, n: int) -> Chunk | None:
         if not self._left:
             return None
         while not self._ready and not self._ended:
-            chunk = self.source.pull(self._wanted(n))
-            if chunk is None:
-                self._end()
-            else:
-                self._read(chunk)
+            self._read(n)
         if not self._ready:
             return self._ending.give(n)
-        chunk = self._ready.give(min(n, self._left) if self._left > 0 else n)
+        chunk = self._ready.give(n if self._left == _NO_END else min(n, self._left))
         assert chunk is not None
-        if self._left > 0:
+        if self._left != _NO_END:
             self._left -= chunk.length
         return chunk
 
-    def _wanted(self, n: int) -> int:
-        """How many elements of the input it takes for ``n``, as far as they are in one stretch of work."""
-        more = -(-n // self.deal.turn) - 1
-        ahead = self._stop - self.place
-        if ahead <= 0:
-            ahead += self.deal.round
-        rounds = min(more, max(0, _ROUNDS_BYTES // self.deal.round - 1))
-        return ahead + rounds * self.deal.round
+    def _read(self, n: int) -> None:
+        """Go on in the input, towards ``n`` elements."""
+        others = self._others_next()
+        if others:
+            self._advance(self.source.pass_over(others), None)
+            return
+        chunk = self.source.pull(self._wanted(n))
+        if chunk is not None:
+            self._remember(chunk)
+        self._advance(0 if chunk is None else chunk.length, chunk)
 
-    def _read(self, chunk: Chunk) -> None:
-        """Take what is this process's, and have it ready as far as it may be given."""
-        self._remember(chunk)
+    def _others_next(self) -> int:
+        """How many elements come that are others', if they are worth being passed over by themselves."""
+        deal = self.deal
+        if deal.turn < _LONG_TURN or self._missing_first():
+            return 0
+        start, stop = deal.rank * deal.turn, (deal.rank + 1) * deal.turn
+        if self.place < start:
+            return start - self.place
+        if self.place < stop:
+            return 0
+        return (self._stop if self.place < self._stop else deal.round) - self.place
+
+    def _missing_first(self) -> int:
+        """How many elements are still to be remembered."""
+        return max(0, self._first_wanted - self.rounds * self.deal.round - self.place)
+
+    def _wanted(self, n: int) -> int:
+        """How many elements of the input to ask for, for ``n`` or the first of them."""
+        deal = self.deal
+        if deal.turn >= _LONG_TURN:
+            return self._missing_first() or (deal.rank + 1) * deal.turn - self.place
+        ahead = self._stop - self.place
+        rounds = min(-(-n // deal.turn) - 1, _STEP_MAX // deal.round)
+        return ahead + (deal.round if ahead <= 0 else 0) + rounds * deal.round
+
+    def _advance(self, count: int, chunk: Chunk | None) -> None:
+        """Be ``count`` elements further, which ``chunk`` holds unless they are all others'; 0 is the end."""
+        if not count:
+            self._end()
+            return
         deal, start = self.deal, self.place
-        given = deal.turn if start >= self._stop else 0
-        rounds, self.place = divmod(start + chunk.length, deal.round)
+        rounds, self.place = divmod(start + count, deal.round)
         self.rounds += rounds
-        mine = _own(chunk, deal, start)
+        mine = None if chunk is None else _own(chunk, deal, start)
         if mine is not None:
             self._held.append(mine)
-        due = rounds * deal.turn + (deal.turn if self.place >= self._stop else 0) - given - self._gone
-        if due > 0:
-            self._gone = 0
-            held = Chunk.concatenate(self._held)
-            self._ready = Remainder(held.slice(0, due))
-            self._held = [held.slice(due, held.length)] if held.length > due else []
+        turns = rounds + (self.place >= self._stop) - (start >= self._stop)
+        if turns:
+            self._make_ready(turns * deal.turn)
+
+    def _make_ready(self, count: int) -> None:
+        count -= self._gone
+        self._gone = 0
+        held = Chunk.concatenate(self._held)
+        self._ready = Remainder(held.slice(0, count))
+        self._held = [held.slice(count, held.length)] if held.length > count else []
 
     def _remember(self, chunk: Chunk) -> None:
-        wanted = self._first_wanted - self.rounds * self.deal.round - self.place
-        if self.rounds and self.deal.remainder == "pad":
-            self._first = []  # the last element shows what zeros are like
-        elif wanted > 0:
+        wanted = self._missing_first()
+        if wanted:
             self._first.append(chunk.slice(0, min(wanted, chunk.length)))
+        elif self._first and not self._first_wanted:
+            self._first = []
 
     def _end(self) -> None:
+        """The input has ended, perhaps in the middle of a round."""
         self._ended = True
         deal, is_only = self.deal, self.rounds == 0
         turns = deal.turns_in(self.place)
@@ -164,7 +208,7 @@ class ShardByProcessOperator(UnaryOperator):
         self.rounds, self._gone = divmod(count, self.deal.turn)
         self.place = self.deal.rank * self.deal.turn + self._gone
         self.source.seek(self.rounds * self.deal.round + self.place)
-        if self._left > 0:
+        if self._left != _NO_END:
             self._left -= count
 
     def state_dict(self) -> State:
@@ -172,30 +216,30 @@ class ShardByProcessOperator(UnaryOperator):
             **super().state_dict(),
             "rounds": self.rounds,
             "place": self.place,
+            "gone": self._gone,
+            "left": self._left,
             "held": save_chunk(Chunk.concatenate(self._held) if self._held else None),
             "ready": save_chunk(self._ready.rest()),
             "first": save_chunk(Chunk.concatenate(self._first) if self._first else None),
             "ending": self._ending.save(),
             "ended": self._ended,
-            "left": self._left,
-            "gone": self._gone,
         }
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
         self.rounds, self.place = int(state["rounds"]), int(state["place"])
+        self._gone, self._left = int(state["gone"]), int(state["left"])
         self._held = self._loaded(state["held"])
-        self._first = self._loaded(state["first"])
         self._ready = Remainder(load_chunk(state["ready"], self._spec))
+        self._first = self._loaded(state["first"])
         self._ending.load(state["ending"], self._spec)
         self._ended = bool(state["ended"])
-        self._left, self._gone = int(state["left"]), int(state["gone"])
 
-    def _loaded(self, data: object) -> list[Chunk]:
+    def _loaded(self, data: Any) -> list[Chunk]:
         chunk = load_chunk(data, self._spec)
         return [] if chunk is None else [chunk]
 
-    def _spec(self) -> object:
+    def _spec(self) -> Any:
         return self.node.source.element_spec
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import SpecError, StateError
-from dataset.ops.row_source import on_numbers
+from dataset.ops.row_source import RowSource, on_numbers
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int, require_seed
 from dataset.plan.deal import Deal
@@ -78,7 +78,8 @@ class Shuffle(UnaryNode):
 
         Where they can be had in any order, all go by one order of the whole, and each process makes its own of them.
         """
-        return None if self.source.random_access and not holds_user_code(self.source) else deal
+        is_cheap = self.source.random_access and (self.source.is_certain or isinstance(self.source, RowSource))
+        return None if is_cheap or deal.in_order else deal
 
     @lazy_property
     def may_read_ahead(self) -> bool:

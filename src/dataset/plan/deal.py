@@ -7,7 +7,14 @@ takes. What is said of the last round, which may be incomplete, is the ``remaind
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = TypeVar("Integers", int, npt.NDArray[np.int64])
 
 REMAINDERS = ("drop", "pad", "repeat", "keep")
 
@@ -23,6 +30,8 @@ class Deal:
             have it that it comes to. ``"pad"``, ``"repeat"``: the others get a stand-in.
         turn: how many elements a process has in a round.
         least: how many of them make a turn at the end, where there are not so many left; fewer are left out.
+        in_order: whether it matters which elements these are, and not only that each is somebody's: their numbers are
+            told, or they are put side by side with others.
     """
 
     world_size: int
@@ -30,6 +39,12 @@ class Deal:
     remainder: str
     turn: int = 1
     least: int = 1
+    in_order: bool = False
+
+    @property
+    def gives_all(self) -> bool:
+        """Whether the shares are made of the elements alone, without stand-ins."""
+        return self.remainder in {"drop", "keep"}
 
     @property
     def round(self) -> int:
@@ -66,7 +81,26 @@ class Deal:
         number = self.rank % turns if is_only else self.rank - turns
         return number * self.turn, (number + 1) * self.turn
 
+    def places(self, numbers: Integers) -> Integers:
+        """Where the elements with these numbers of this process stand in the sequence."""
+        return numbers // self.turn * self.round + self.rank * self.turn + numbers % self.turn
+
+    def ordered(self) -> Deal:
+        """The same, for elements of which it matters which they are."""
+        return dataclasses.replace(self, in_order=True)
+
+    def one_by_one(self) -> Deal:
+        """The same processes, with an element for each in a round."""
+        return dataclasses.replace(self, turn=1, least=1)
+
     def below_batch(self, size: int, *, drop_remainder: bool) -> Deal:
         """The deal of elements that makes this deal of batches of them."""
         least = (self.least - 1) * size + (size if drop_remainder else 1)
         return dataclasses.replace(self, turn=self.turn * size, least=least)
+
+
+def places_in(deals: Sequence[Deal], numbers: Integers) -> Integers:
+    """Where elements stand in a sequence of which a share was dealt out, of that another, and so on."""
+    for deal in reversed(deals):
+        numbers = deal.places(numbers)
+    return numbers

@@ -206,6 +206,10 @@ class EpochCounter:
         """A counter of its own that gives this number next."""
         return type(self)(iteration)
 
+    def restarted(self) -> EpochCounter:
+        """A counter of its own that begins where this one began."""
+        return type(self)(self._first)
+
     def __reduce__(self) -> tuple[type[EpochCounter], tuple[int]]:
         return type(self), (self._first,)  # a copy of a pipeline, such as a worker process gets, counts for itself
 

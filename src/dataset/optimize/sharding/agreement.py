@@ -1,7 +1,8 @@
-"""Having several processes agree on everything that is left to chance below the place where they part.
+"""Having several processes agree on everything that is left to chance.
 
 An op without a seed draws a number when it is made, another one in each process. Here it gets one that follows from the
-common seed and the op's place in the plan, which are the same everywhere.
+common seed and the op's place in the plan, which are the same everywhere. Ops that have a seed keep it. All count their
+iterations anew: those over the dataset that was split, in whichever process, do not count for its shares.
 """
 
 from __future__ import annotations
@@ -10,56 +11,57 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from dataset.ops.cache import Cache
+from dataset.ops.shard_by_process import ShardByProcess
 from dataset.plan.node import Node, inputs_first
-from dataset.runtime.rng import EpochCounter, derived_seed
+from dataset.runtime.rng import derived_seed
 
 
 class Agreement:
     """What processes that were given the same seed, and have built the same plan, give its ops.
 
+    Below an earlier split other processes, with other seeds, have agreed already; there it stays as it is.
+
     Args:
         plan: as the user wrote it.
         seed: common to all.
-        rank: of this process, for ops that are not run over the same elements everywhere.
     """
 
-    def __init__(self, plan: Node, seed: int, rank: int) -> None:
-        self._numbers = {node: number for number, node in enumerate(inputs_first(plan))}
+    def __init__(self, plan: Node, seed: int) -> None:
+        nodes = inputs_first(plan)
+        self._numbers = {node: number for number, node in enumerate(nodes)}
+        self._agreed = {part for node in nodes if isinstance(node, ShardByProcess) for part in inputs_first(node)}
         self._seed = seed
-        self._rank = rank
+        self._settled: dict[Node, Node] = {}
 
-    def above(self, node: Node, like: Node) -> Node:
-        """An op that runs over this process's elements only; ``like`` is what it was in the plan."""
-        return self._settled(node, self._seed, self._numbers[like], 1 + self._rank)
-
-    def below(self, plan: Node) -> Node:
-        """All of a plan that every process runs."""
-        settled: dict[Node, Node] = {}
-        for node in inputs_first(plan):
-            moved = with_sources(node, [settled[source] for source in node.inputs])
-            moved = self._settled(moved, self._seed, self._numbers[node], 0)
-            settled[node] = in_order(moved)
-        return settled[plan]
-
-    def _settled(self, node: Node, *key: int) -> Node:
-        """The op with a seed of its own or the common one, and counting its iterations from 0 on."""
+    def on(self, node: Node, like: Node) -> Node:
+        """An op; ``like`` is what it was in the plan."""
         if not _has(node, "counter"):
             return node
-        changes: dict[str, Any] = {"counter": EpochCounter()}
-        if getattr(node, "seed", None) is None:
-            changes["key"] = derived_seed(*key)
+        changes: dict[str, Any] = {"counter": node.counter.restarted()}  # type: ignore[attr-defined]  # just asked
+        if like not in self._agreed and getattr(node, "seed", None) is None:
+            changes["key"] = derived_seed(self._seed, self._numbers[like])
         return dataclasses.replace(node, **changes)
 
+    def on_all(self, plan: Node) -> Node:
+        """A plan that every process runs, in the same order in each."""
+        for node in inputs_first(plan, without=self._settled):
+            moved = over(node, [self._settled[source] for source in node.inputs])
+            self._settled[node] = in_order(self.on(moved, node))
+        return self._settled[plan]
 
-def with_sources(node: Node, inputs: Sequence[Node]) -> Node:
-    """The node over other inputs; itself where they are what they were."""
-    unchanged = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
-    return node if unchanged else node.with_inputs(inputs)
+
+def over(node: Node, inputs: Sequence[Node]) -> Node:
+    """The node over other inputs, whose elements are not those that it may have kept; itself over its own."""
+    if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
+        return node
+    moved = node.with_inputs(inputs)
+    return moved.emptied() if isinstance(moved, Cache) else moved
 
 
 def in_order(node: Node) -> Node:
-    """The op, keeping the order of its elements, if it has been allowed not to."""
-    return dataclasses.replace(node, deterministic=True) if _has(node, "deterministic") else node
+    """The op, keeping the order of its elements where it has been allowed not to."""
+    return dataclasses.replace(node, deterministic=True) if _has(node, "deterministic") else node  # type: ignore[call-arg]
 
 
 def _has(node: Node, name: str) -> bool:

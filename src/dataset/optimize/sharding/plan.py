@@ -18,7 +18,7 @@ def shard_plan(plan: Node, rank: Any, world_size: Any, *, remainder: Any, by: An
     """The share of process ``rank`` of ``world_size``. The arguments are those of the method."""
     deal = _deal(rank, world_size, remainder)
     _require_one_of("by", by, _WAYS)
-    agreement = Agreement(plan, require_int(_OP, "seed", seed), deal.rank)
+    agreement = Agreement(plan, require_int(_OP, "seed", seed))
     return deal_elements(plan, deal, agreement, name)
 
 
