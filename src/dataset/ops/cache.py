@@ -72,11 +72,18 @@ class Cache(UnaryNode):
     seeks: ClassVar[bool] = True
     store: Store = field(default_factory=MemoryCache, kw_only=True, repr=False)
 
+    @property
+    def separates(self) -> bool:
+        return True
+
     def deal_below(self, deal: Deal) -> Deal | None:
         """Each process keeps its own; but no stand-in, since what fails is not kept."""
         return None if deal.remainder == "pad" else deal
 
     def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:  # noqa: ARG002  # whatever it is
+        return self.with_inputs(inputs).emptied()
+
+    def over_part(self, inputs: Sequence[Node]) -> Self:
         return self.with_inputs(inputs).emptied()
 
     def emptied(self) -> Self:

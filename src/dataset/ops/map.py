@@ -67,6 +67,10 @@ class Map(Elementwise):
         declared = getattr(self.function, "element_spec", None)
         return probed_spec(self) if declared is None else declared
 
+    @property
+    def separates(self) -> bool:
+        return True
+
     def deal_below(self, deal: Deal) -> Deal:
         return deal
 

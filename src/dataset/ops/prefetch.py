@@ -43,6 +43,10 @@ class Prefetch(UnaryNode):
         size = require_int("prefetch", "buffer_size", self.buffer_size, minimum=0, allow=(AUTOTUNE,))
         self._set("buffer_size", size)
 
+    @property
+    def separates(self) -> bool:
+        return True
+
     def deal_below(self, deal: Deal) -> Deal:
         return deal
 

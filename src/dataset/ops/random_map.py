@@ -50,6 +50,10 @@ class RandomMap(UnaryNode):
     def _element_spec(self) -> Any:
         return probed_spec(self)
 
+    @property
+    def separates(self) -> bool:
+        return True
+
     def deal_below(self, deal: Deal) -> Deal:
         """Each element is given the random numbers of its place among all."""
         return deal.ordered()

@@ -37,6 +37,10 @@ class Repeat(UnaryNode):
             return 0 if available == 0 else INFINITE_CARDINALITY
         return 0 if self.times == 0 else map_known(lambda n: n * self.times, available)
 
+    @property
+    def separates(self) -> bool:
+        return True
+
     def deal_below(self, deal: Deal) -> Deal | None:
         """Each pass is dealt out for itself, so that all processes end it together.
 

@@ -81,6 +81,10 @@ class Select(UnaryNode):
     def _shown(self) -> str:
         return ", ".join(map(repr, self.keys))
 
+    @property
+    def separates(self) -> bool:
+        return True
+
     def deal_below(self, deal: Deal) -> Deal:
         return deal
 

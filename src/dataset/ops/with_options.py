@@ -21,6 +21,10 @@ class WithOptions(UnaryNode):
     stays_certain: ClassVar[bool] = True
     options: Options = field(repr=False)
 
+    @property
+    def separates(self) -> bool:
+        return True
+
     def deal_below(self, deal: Deal) -> Deal:
         return deal
 

@@ -7,10 +7,10 @@
     after:   range(len(x)) -> repeat(3) -> shuffle(n) -> gather((x, y))
 
 The buffer then holds 8 bytes per element, a batch is one take, and of rows that skip and shard leave out nothing is
-read. Legal because shuffle, repeat, take, skip, shard and shard_by_process do not look at what they move, so the order is the same; and
-no user code stands between the arrays and the shuffle that could notice. One case is left alone: a shuffle of what a
-repeat has shuffled in each pass. On indices it would read further ahead, into other passes. A shuffle that stands in
-the plan twice numbers its epochs in the order in which passes begin, and would come to other orders.
+read. Legal because shuffle, repeat, take, skip, shard and shard_by_process do not look at what they move, so the order
+is the same; and no user code stands between the arrays and the shuffle that could notice. One case is left alone: a
+shuffle of what a repeat has shuffled in each pass. On indices it would read further ahead, into other passes. A shuffle
+that stands in the plan twice numbers its epochs in the order in which passes begin, and would come to other orders.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dataset.ops.cache import Cache
+from dataset.ops.random_map import RandomMap
 from dataset.ops.shard_by_process import ShardByProcess
 from dataset.plan.node import Node, inputs_first
 from dataset.runtime.rng import derived_seed
@@ -25,9 +26,12 @@ class Agreement:
     Args:
         plan: as the user wrote it.
         seed: common to all.
+        rank: of this process, where all of the plan is run over data of its own; elements with the same number then get
+            other random numbers in each.
     """
 
-    def __init__(self, plan: Node, seed: int) -> None:
+    def __init__(self, plan: Node, seed: int, rank: int | None = None) -> None:
+        self._own = () if rank is None else (rank,)
         nodes = inputs_first(plan)
         self._numbers = {node: number for number, node in enumerate(nodes)}
         self._agreed = {part for node in nodes if isinstance(node, ShardByProcess) for part in inputs_first(node)}
@@ -40,7 +44,9 @@ class Agreement:
             return node
         changes: dict[str, Any] = {"counter": node.counter.restarted()}  # type: ignore[attr-defined]  # just asked
         if like not in self._agreed and getattr(node, "seed", None) is None:
-            changes["key"] = derived_seed(self._seed, self._numbers[like])
+            changes["key"] = derived_seed(self._seed, self._numbers[like], *self._own)
+        elif self._own and isinstance(node, RandomMap):
+            changes["key"] = derived_seed(node.key or 0, *self._own)
         return dataclasses.replace(node, **changes)
 
     def on_all(self, plan: Node) -> Node:
