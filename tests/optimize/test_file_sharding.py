@@ -1,6 +1,7 @@
 """Files dealt out to processes: who opens which, and how all come to equally many elements."""
 
 import itertools
+import pickle
 from collections import Counter
 
 import numpy as np
@@ -251,3 +252,12 @@ def test_processes_have_other_random_numbers_for_their_files(tmp_path):
     found = [[float(x) for x in drawn.shard_by_process(rank, 2)] for rank in range(2)]
     assert len({*found[0], *found[1]}) == 4
     assert found == [[float(x) for x in drawn.shard_by_process(rank, 2)] for rank in range(2)]
+
+
+def test_shares_go_to_other_processes(tmp_path):
+    for index, size in enumerate([2, 1]):
+        (tmp_path / f"{index}.txt").write_text("1\n" * size)
+    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt"))).map(number).shuffle(3)
+    for by in ("files", "elements"):
+        share = lines.shard_by_process(0, 2, remainder="pad", by=by)
+        assert list(pickle.loads(pickle.dumps(share))) == list(share)

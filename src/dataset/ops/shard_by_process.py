@@ -23,8 +23,8 @@ from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
 from dataset.runtime.state import load_chunk, save_chunk
 
-_STEP_MAX = 4096  # elements asked for at once, beyond those of a round
-_LONG_TURN = 64  # elements in a turn, from which on those of others are not even pulled
+_STEP_MAX = 32768  # elements asked for at once, beyond those of a round
+_LONG_TURN = 64  # elements in a turn, from which on those of others are passed over where single turns are asked for
 _NO_END = -1
 
 
@@ -122,26 +122,29 @@ class ShardByProcessOperator(UnaryOperator):
 
     def _read(self, n: int) -> None:
         """Go on in the input, towards ``n`` elements."""
-        others = self._others_next()
+        in_turns = self.deal.turn >= _LONG_TURN and n <= self.deal.turn
+        others = self._others_next() if in_turns else 0
         if others:
             self._advance(self.source.pass_over(others), None)
             return
-        chunk = self.source.pull(self._wanted(n))
+        chunk = self.source.pull(self._rest_of_turn() if in_turns else self._wanted(n))
         if chunk is not None:
             self._remember(chunk)
         self._advance(0 if chunk is None else chunk.length, chunk)
 
     def _others_next(self) -> int:
-        """How many elements come that are others', if they are worth being passed over by themselves."""
-        deal = self.deal
-        if deal.turn < _LONG_TURN or self._missing_first():
+        """How many elements that nobody here wants come before the next of this process."""
+        if self._missing_first():
             return 0
-        start, stop = deal.rank * deal.turn, (deal.rank + 1) * deal.turn
+        start, stop = self.deal.rank * self.deal.turn, (self.deal.rank + 1) * self.deal.turn
         if self.place < start:
             return start - self.place
         if self.place < stop:
             return 0
-        return (self._stop if self.place < self._stop else deal.round) - self.place
+        return self._stop - self.place if self.place < self._stop else self.deal.round - self.place + start
+
+    def _rest_of_turn(self) -> int:
+        return self._missing_first() or (self.deal.rank + 1) * self.deal.turn - self.place
 
     def _missing_first(self) -> int:
         """How many elements are still to be remembered."""
@@ -150,8 +153,6 @@ class ShardByProcessOperator(UnaryOperator):
     def _wanted(self, n: int) -> int:
         """How many elements of the input to ask for, for ``n`` or the first of them."""
         deal = self.deal
-        if deal.turn >= _LONG_TURN:
-            return self._missing_first() or (deal.rank + 1) * deal.turn - self.place
         ahead = self._stop - self.place
         rounds = min(-(-n // deal.turn) - 1, _STEP_MAX // deal.round)
         return ahead + (deal.round if ahead <= 0 else 0) + rounds * deal.round
