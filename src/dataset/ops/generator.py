@@ -31,6 +31,8 @@ class Generator(Node):
     function: Callable[..., Iterable[Any]]
     arguments: tuple[Any, ...] = field(default=(), repr=False)
     signature: Any = None
+    method: str = field(default="from_generator", kw_only=True, repr=False)
+    """Of Dataset, as messages and plans name the source."""
 
     def __post_init__(self) -> None:
         require_callable("from_generator", "generator", self.function)
@@ -49,7 +51,7 @@ class Generator(Node):
         return probed_spec(self) if self.signature is None else self.signature
 
     def described(self) -> str:
-        return f"from_generator({function_name(self.function)})"
+        return f"{self.method}({function_name(self.function)})"
 
     def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
         return GeneratorOperator(self)
