@@ -416,8 +416,9 @@ class Dataset(Generic[T_co]):
 
         An ``Image`` is decoded into an array: uint8 of shape (height, width, 3) for RGB, (height, width) for gray. An
         ``Audio`` is a dict of ``array``, float32, and ``sampling_rate``, and needs torchcodec. To decode in parallel,
-        have the bytes as they are, ``hf.cast_column("image", datasets.Image(decode=False))``, and decode in ``map``. A
-        function given to ``set_transform`` is called for the rows that are asked for, as many at once.
+        have its ``bytes`` and ``path`` as they are, ``hf.cast_column("image", datasets.Image(decode=False))``, of which
+        one may be empty, and decode in ``map``. A function given to ``set_transform`` is called for the rows that are
+        asked for, as many at once.
 
         A ``datasets.IterableDataset`` is iterated over, from its first row in each pass, in the order of its own epoch;
         ``shuffle()`` behind this one gives each epoch another order. Nothing is read ahead of what is asked for. Going

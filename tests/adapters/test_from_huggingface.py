@@ -467,6 +467,32 @@ def test_images_that_are_left_as_they_are_give_bytes(images):
     found = elements(raw, columns=["image.bytes", "label"])
     assert found[2]["image"]["bytes"].startswith(b"\x89PNG")
     assert found == elements(images, columns=["image.bytes", "label"])
+    whole = {"image": {"bytes": found[2]["image"]["bytes"], "path": b""}, "label": np.int8(2)}
+    for form in (raw, raw.to_iterable_dataset()):
+        assert elements(form, columns=["image", "label"])[2] == whole
+    nested = Features({"s": {"image": datasets.Image(decode=False), "y": Value("int8")}})
+    paths = datasets.Dataset.from_list([{"s": {"image": "a.png", "y": 1}}], features=nested)
+    assert elements(paths) == [{"s": {"image": {"bytes": b"", "path": b"a.png"}, "y": 1}}]
+
+
+def test_a_sound_is_its_samples_and_their_rate(monkeypatch):
+    """What stands here for torchcodec's decoder, which need not be installed, is called as Hugging Face's is."""
+
+    class Decoder:
+        def get_all_samples(self):
+            raise AssertionError
+
+        def __getitem__(self, key):
+            return {"array": np.array([0.5, -0.5], np.float32), "sampling_rate": 8000}[key]
+
+    Decoder.__module__ = "torchcodec.decoders"
+    monkeypatch.setattr(datasets.Audio, "decode_example", lambda self, value, token_per_repo_id=None: Decoder())
+    table = pa.table({"sound": pa.array([{"bytes": b"", "path": None}], datasets.Audio.pa_type)})
+    hf = datasets.Dataset(table).cast_column("sound", datasets.Audio())
+    for form in (hf, hf.to_iterable_dataset()):
+        ((sound,),) = [row.values() for row in Dataset.from_huggingface(form)]
+        assert sound["array"].tolist() == [0.5, -0.5]
+        assert (sound["sampling_rate"], sound["sampling_rate"].dtype) == (8000, np.int64)
 
 
 def test_an_image_that_is_missing_or_damaged_fails_at_its_place():

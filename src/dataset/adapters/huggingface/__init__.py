@@ -75,8 +75,9 @@ def _table(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any],
     order = None
     if hf._indices is not None:  # noqa: SLF001  # there is no other way to it
         order = hf._indices.column(0).to_numpy().astype(np.int64)  # noqa: SLF001
-    schema = Columns(hf.features, columns).schema(hf.data.table.schema)
-    return make.table(hf.data, schema, columns, fill_null, order, hf._fingerprint)  # noqa: SLF001
+    chosen = Columns(hf.features, columns)
+    schema, fills = chosen.schema(hf.data.table.schema), {**chosen.empty_fields(), **fill_null}
+    return make.table(hf.data, schema, columns, fills, order, hf._fingerprint)  # noqa: SLF001
 
 
 def _stream(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any], make: Makers) -> Any:
@@ -89,7 +90,8 @@ def _stream(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any]
         return make.stream(Stream(hf))
     chosen = Columns(hf.features, columns)
     schema = chosen.schema(hf.features.arrow_schema)
-    reader = make.row_reader(schema, chosen.plain, fill_null) if chosen.plain else None
+    fills = {**chosen.empty_fields(), **fill_null}
+    reader = make.row_reader(schema, chosen.plain, fills) if chosen.plain else None
     return make.stream(Stream(hf, chosen, reader))
 
 

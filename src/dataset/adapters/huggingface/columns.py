@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import datasets
@@ -53,6 +53,11 @@ class Columns:
                 )
         return bool(decoding)
 
+    def empty_fields(self) -> dict[str, str]:
+        """What stands for nulls in what is not decoded, by name: of ``bytes`` and ``path`` one is there, mostly."""
+        fields = [f"{path}.{field}" for path in _media(self.features) for field in ("bytes", "path")]
+        return {field: "" for field in fields if any(f"{field}.".startswith(f"{name}.") for name in self.plain)}
+
     def schema(self, stored: Any) -> Any:
         """The types that columns become, given those as which they are stored."""
         return pa.schema([field.with_type(_wanted(field.type)) for field in stored])
@@ -100,6 +105,15 @@ def _parts(feature: Any) -> Iterator[Any]:
         yield from _parts(feature.feature)
     else:
         yield feature
+
+
+def _media(features: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The names of columns, and of fields of structs, that are files: stored as their bytes, or as a path."""
+    for name, feature in features.items():
+        if isinstance(feature, dict):
+            yield from _media(feature, f"{prefix}{name}.")
+        elif hasattr(feature, "decode_example") and feature.pa_type == datasets.Image.pa_type:
+            yield prefix + name
 
 
 def _decodes(feature: Any) -> bool:
