@@ -194,6 +194,10 @@ def test_a_fill_stands_for_every_null_of_its_column():
         assert elements(form, fill_null={"i": -1, "s": "?", "d.x": 7}) == expected
     with pytest.raises(ValueError, match=r"from_huggingface\(\): fill_null\['i'\] must be a value of int64, got 'x'"):
         Dataset.from_huggingface(hf, fill_null={"i": "x"})
+    images = datasets.Dataset.from_dict({"image": [None]}, features=Features({"image": datasets.Image()}))
+    for form in (images, images.to_iterable_dataset()):
+        with pytest.raises(ValueError, match="what is decoded has nothing to be filled"):
+            Dataset.from_huggingface(form, fill_null={"image": 0})
 
 
 # Which rows and columns.
@@ -341,6 +345,10 @@ def test_a_run_of_rows_is_a_view_and_a_gathered_batch_the_users_own(numbered):
     gathered = next(iter(Dataset.from_huggingface(numbered).shuffle(30, seed=1).batch(10)))
     gathered["i"][:] = -1
     assert source.tolist() == list(range(30))
+    others = datasets.Dataset.from_dict({"f": [None, 1.0, 2.0], "b": [True, False, True]})
+    mixed = next(iter(Dataset.from_huggingface(others).shuffle(3, seed=1).batch(3)))
+    assert mixed["f"].flags.writeable
+    assert mixed["b"].flags.writeable
 
 
 def test_a_file_is_not_read_into_memory(tmp_path):
@@ -598,18 +606,17 @@ def test_a_stream_goes_on_from_a_saved_state(numbered):
 
 
 def test_passes_over_one_stream_do_not_disturb_each_other(numbered):
-    stream = numbered.to_iterable_dataset(num_shards=3)
-    dataset = Dataset.from_huggingface(stream)
-    whole = [row["i"] for row in dataset]
-    first, second = iter(dataset), iter(dataset)
-    found: list[tuple[int, int]] = []
-    for _ in range(4):
-        next(first)
-    for row in second:
-        found.append((int(row["i"]), int(next(first)["i"]) if len(found) < 26 else -1))
-    assert [mine for mine, _ in found] == whole
-    assert [theirs for _, theirs in found[:26]] == whole[4:]
-    assert [row["i"] for row in stream] == whole
+    """Hugging Face's own do, where a stream is several of them: where a pass stands is kept in what they share."""
+    halves = [numbered.select(range(12)), numbered.select(range(12, 30))]
+    stream = datasets.concatenate_datasets([half.to_iterable_dataset(num_shards=3) for half in halves])
+    dataset = Dataset.from_huggingface(stream, columns=["i"])
+    for lead in range(1, 20, 4):
+        ahead, behind = iter(dataset), iter(dataset)
+        found = [next(ahead) for _ in range(lead)]
+        pairs = list(zip(behind, ahead, strict=False))
+        found += [row for _, row in pairs]
+        assert [row["i"] for row in found] == list(range(30))
+        assert [row["i"] for row, _ in pairs] == list(range(30 - lead))
 
 
 def test_a_stream_is_given_whole_in_a_worker_of_torch(numbered, monkeypatch):

@@ -36,7 +36,7 @@ class TableRows(RowSource):
         holder: has the table; a copy for another process is made of it as it copies itself, which may be by the name of
             its file.
         schema: the columns that there are, with the types that their values are to become.
-        columns: names of those to take; None for all.
+        columns: names of those to take, with dots for fields of structs.
         fill_null: what stands for a null, by column.
         order: numbers of rows, int64; None for those of the table as they are.
         identity: a text that is another one for other rows.
@@ -46,7 +46,7 @@ class TableRows(RowSource):
     gives_elements: ClassVar[bool] = True
     holder: Any = field(repr=False)
     schema: Any = field(repr=False)
-    columns: Sequence[str] | None
+    columns: Sequence[str]
     fill_null: Mapping[str, Any]
     order: Array | None = field(repr=False)
     identity: str

@@ -62,22 +62,21 @@ def plan_of(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any]
                 "nor fill_null can be given; choose and fill them there, or in a map()"
             )
         return make.rows(TransformedRows(hf))
-    asked = _format_columns(hf) if columns is None else columns
-    chosen = Columns(hf.features, asked)
+    chosen = Columns(hf.features, _format_columns(hf) if columns is None else columns)
+    fills = chosen.fills(fill_null)
     if not chosen.decoded:
-        return _table(hf, asked, fill_null, make)
-    plain: Dataset[Any] | None = Dataset(_table(hf, chosen.plain, fill_null, make)) if chosen.plain else None
+        return _table(hf, chosen, fills, make)
+    plain: Dataset[Any] | None = Dataset(_table(hf, chosen, fills, make)) if chosen.plain else None
     return make.rows(DecodedRows(chosen.names, plain, hf.with_format(None, columns=chosen.decoded)))
 
 
-def _table(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any], make: Makers) -> Any:
-    """The rows of the table in the order that ``shuffle``, ``select`` and ``filter`` of hf gave them."""
+def _table(hf: Any, chosen: Columns, fills: Mapping[str, Any], make: Makers) -> Any:
+    """The rows of the plain columns, in the order that ``shuffle``, ``select`` and ``filter`` of hf gave them."""
     order = None
     if hf._indices is not None:  # noqa: SLF001  # there is no other way to it
         order = hf._indices.column(0).to_numpy().astype(np.int64)  # noqa: SLF001
-    chosen = Columns(hf.features, columns)
-    schema, fills = chosen.schema(hf.data.table.schema), {**chosen.empty_fields(), **fill_null}
-    return make.table(hf.data, schema, columns, fills, order, hf._fingerprint)  # noqa: SLF001
+    schema = chosen.schema(hf.data.table.schema)
+    return make.table(hf.data, schema, chosen.plain, fills, order, hf._fingerprint)  # noqa: SLF001
 
 
 def _stream(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any], make: Makers) -> Any:
@@ -89,8 +88,7 @@ def _stream(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any]
             )
         return make.stream(Stream(hf))
     chosen = Columns(hf.features, columns)
-    schema = chosen.schema(hf.features.arrow_schema)
-    fills = {**chosen.empty_fields(), **fill_null}
+    schema, fills = chosen.schema(hf.features.arrow_schema), chosen.fills(fill_null)
     reader = make.row_reader(schema, chosen.plain, fills) if chosen.plain else None
     return make.stream(Stream(hf, chosen, reader))
 
@@ -103,7 +101,7 @@ def _makes_values(form: Mapping[str, Any]) -> bool:
 def _format_columns(hf: Any) -> list[str] | None:
     """The columns that ``set_format`` left; None where it left all."""
     form = hf.format
-    return None if form["output_all_columns"] or form["columns"] == hf.column_names else list(form["columns"])
+    return None if form["output_all_columns"] else form["columns"]
 
 
 def _no_dataset(hf: Any) -> str:

@@ -16,8 +16,8 @@ __all__ = ["OP", "Columns", "pixels"]
 OP = "from_huggingface"
 
 _DECODED = (datasets.Image, datasets.Audio)
-_TEXT = (datasets.Json,)
-"""Features that could be decoded, but are given as the text that they are stored as."""
+_TEXT = (datasets.Json,) if hasattr(datasets, "Json") else ()
+"""Features that could be decoded, but are given as the text that they are stored as. Older versions have none."""
 
 
 class Columns:
@@ -53,10 +53,19 @@ class Columns:
                 )
         return bool(decoding)
 
-    def empty_fields(self) -> dict[str, str]:
-        """What stands for nulls in what is not decoded, by name: of ``bytes`` and ``path`` one is there, mostly."""
+    def fills(self, fill_null: Mapping[str, Any]) -> dict[str, Any]:
+        """What stands for nulls in the plain columns, by name.
+
+        Of a file that is not decoded either ``bytes`` or ``path`` are there, mostly; so the other one is empty.
+
+        Raises:
+            ValueError: if there are no such columns.
+        """
+        if fill_null and not self.plain:
+            raise ValueError(f"{OP}(): fill_null names {list(fill_null)}, but what is decoded has nothing to be filled")
         fields = [f"{path}.{field}" for path in _media(self.features) for field in ("bytes", "path")]
-        return {field: "" for field in fields if any(f"{field}.".startswith(f"{name}.") for name in self.plain)}
+        empty = {field: "" for field in fields if any(f"{field}.".startswith(f"{name}.") for name in self.plain)}
+        return {**empty, **fill_null}
 
     def schema(self, stored: Any) -> Any:
         """The types that columns become, given those as which they are stored."""

@@ -17,11 +17,11 @@ class RowReader:
     Args:
         op: who asks, for messages.
         schema: of the tables, with the types that values are to become.
-        columns: names of those to take; None for all.
+        columns: names of those to take, with dots for fields of structs.
         fill_null: what stands for a null, by column.
     """
 
-    def __init__(self, op: str, schema: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any]) -> None:
+    def __init__(self, op: str, schema: Any, columns: Sequence[str], fill_null: Mapping[str, Any]) -> None:
         self._layout = Layout(op, schema, columns, "the dataset")
         self._layout.take_fills(fill_null)
 
