@@ -10,6 +10,7 @@ import sys
 import pytest
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # read when Keras is imported; other backends take other processes
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when datasets is imported; no test reaches the network
 
 if "SWITCH_INTERVAL" in os.environ:
     sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import numpy as np
@@ -15,7 +16,9 @@ import numpy.typing as npt
 
 from dataset.autotune.autotuner import Autotuner
 from dataset.extras import load_extra
-from dataset.io.arrow_dataset import arrow_plan
+from dataset.io.arrow.layout import require_columns, require_fill_null
+from dataset.io.arrow.one_row import RowReader
+from dataset.io.arrow_dataset import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
 from dataset.io.elements.cache_dataset import FileCache
 from dataset.io.elements.load_dataset import load
 from dataset.io.elements.save_dataset import save
@@ -26,6 +29,7 @@ from dataset.io.image.folder import EXTENSIONS
 from dataset.io.image_folder_dataset import image_folder_plan
 from dataset.io.list_files import ListFiles, matching_files
 from dataset.io.parquet_dataset import parquet_plan
+from dataset.io.table_rows_dataset import TableRows
 from dataset.io.write_tfrecord_dataset import write_tfrecord
 from dataset.ops.batch import Batch
 from dataset.ops.bucket_by_sequence_length import BucketBySequenceLength
@@ -40,6 +44,7 @@ from dataset.ops.generator import Generator
 from dataset.ops.get_single_element import get_single_element
 from dataset.ops.group_by_window import GroupByWindow
 from dataset.ops.ignore_errors import IgnoreErrors
+from dataset.ops.indexed_source import IndexedSource
 from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.ops.map import Map
 from dataset.ops.padded_batch import PaddedBatch
@@ -396,6 +401,163 @@ class Dataset(Generic[T_co]):
         {'name': array([b'Cid'], dtype=object), 'age': array([17])}
         """
         return Dataset(parquet_plan(filenames, columns, fill_null, shard, num_parallel_reads, name))
+
+    @staticmethod
+    def from_huggingface(
+        hf: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        fill_null: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """A dataset of the rows of a Hugging Face dataset, as dicts. Needs the extra ``huggingface``.
+
+        Of a ``datasets.Dataset`` rows are read and converted when they are asked for, and no others, so it may be
+        larger than memory. It has random access, is shuffled by index, and its order is that which its own ``shuffle``,
+        ``select`` and ``filter`` gave it. Types and nulls are as in ``from_parquet``, whatever its format: dtypes are
+        those of the features. A ``ClassLabel`` is an int64, an ``Array2D`` an array, ``Json`` its text. Of a format
+        only the choice of columns counts.
+
+        An ``Image`` is decoded into an array: uint8 of shape (height, width, 3) for RGB, (height, width) for gray. An
+        ``Audio`` is a dict of ``array``, float32, and ``sampling_rate``, and needs torchcodec. To decode in parallel,
+        have its ``bytes`` and ``path`` as they are, ``hf.cast_column("image", datasets.Image(decode=False))``, of which
+        one may be empty, and decode in ``map``. A function given to ``set_transform`` is called for the rows that are
+        asked for, as many at once.
+
+        A ``datasets.IterableDataset`` is iterated over, from its first row in each pass, in the order of its own epoch;
+        ``shuffle()`` behind this one gives each epoch another order. Nothing is read ahead of what is asked for. Going
+        on from a saved state reads the rows before again.
+
+        Args:
+            hf: a ``datasets.Dataset`` or ``datasets.IterableDataset``; of a ``DatasetDict``, one of its splits.
+            columns: names of those to take, in the order of the keys; ``"a.b"`` is a field of a struct. Default: those
+                of its format.
+            fill_null: what stands for a null, by column.
+            name: a label.
+
+        Raises:
+            TypeError: if ``hf`` is neither.
+            ValueError: if there is no such column, or ``columns`` are given where only Python knows which there are;
+                while iterating, at the place of a row with a null in a column whose dtype has no value for it.
+            SpecError: if a column's type has no component, such as a list of structs, or a ``Video``.
+            ImportError: if datasets is not installed.
+
+        >>> import datasets
+        >>> reviews = datasets.Dataset.from_dict({"text": ["good", "bad"], "stars": [5, 1]})
+        >>> for row in Dataset.from_huggingface(reviews.select([1, 0])):
+        ...     print(row)
+        {'text': b'bad', 'stars': np.int64(1)}
+        {'text': b'good', 'stars': np.int64(5)}
+        """
+        load_extra("datasets", "huggingface", "from_huggingface() needs")
+        from dataset.adapters.huggingface import Makers, plan_of  # noqa: PLC0415
+
+        op = "from_huggingface"
+        make = Makers(
+            table=partial(TableRows, name=name),
+            rows=partial(IndexedSource, op, name=name),
+            stream=partial(Generator, method=op, name=name),
+            row_reader=partial(RowReader, op),
+        )
+        return Dataset(plan_of(hf, require_columns(op, columns), require_fill_null(op, fill_null), make))
+
+    @staticmethod
+    def from_pandas(
+        df: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        index: bool = False,
+        fill_null: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """A dataset of the rows of a pandas frame, as dicts. Needs the extra ``pandas``.
+
+        It is like ``from_tensor_slices`` of the frame's columns: random access, and shuffled by index. Numbers, bools
+        and times are not copied; text is, once, at this call. What is written to the frame later does not show (with
+        pandas 3, or with its copy-on-write switched on).
+
+        NumPy's and pandas' nullable dtypes become NumPy's, times with a zone datetime64 in UTC, categories the values
+        that they stand for, sparse columns dense ones. Text is ``bytes``. What is in Arrow's memory is as in
+        ``from_arrow``. Objects must be of one kind in a column: numbers, text, times, or arrays and lists of numbers or
+        text. Those of one shape are rows of an array; their first dimension may differ, as in a RaggedTensor. A null
+        (None, NaN, NaT, NA) is NaN in floats and NaT in times; in other dtypes it is an error, unless ``fill_null``
+        gives a value.
+
+        Args:
+            df: a ``DataFrame``; or a ``Series``, whose values are the elements, in no dict.
+            columns: names of those to take, in the order of the keys. Default: all.
+            index: whether the index counts as columns, too, before the others: those of ``df.reset_index()``.
+            fill_null: what stands for a null, by column.
+            name: a label.
+
+        Raises:
+            TypeError: if ``df`` is neither; if names of columns are not text, or of several levels.
+            ValueError: if there is no such column, or two of one name; at the first row with a null in a column whose
+                dtype has no value for it, or with an object of another kind.
+            SpecError: if no component stands for what a column holds, such as periods and intervals.
+            ImportError: if pandas is not installed; or pyarrow, for a column in Arrow's memory.
+
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"name": ["Ann", "Bob"], "age": [31, 17]}, index=pd.Index([7, 9], name="id"))
+        >>> for row in Dataset.from_pandas(people, index=True):
+        ...     print(row)
+        {'id': np.int64(7), 'name': b'Ann', 'age': np.int64(31)}
+        {'id': np.int64(9), 'name': b'Bob', 'age': np.int64(17)}
+        >>> next(iter(Dataset.from_pandas(people["age"]).batch(2)))
+        array([31, 17])
+        """
+        load_extra("pandas", "pandas", "from_pandas() needs")
+        from dataset.adapters.pandas import columns_of  # noqa: PLC0415
+
+        require_bool("from_pandas", "index", index)
+        asked, fills = require_columns("from_pandas", columns), require_fill_null("from_pandas", fill_null)
+        of_arrow = partial(arrow_columns, "from_pandas")
+        made = columns_of(df, asked, index=index, fill_null=fills, arrow_columns=of_arrow)
+        return Dataset(PandasSlices(made, held=df.copy(deep=False), name=name))
+
+    @staticmethod
+    def from_polars(
+        df: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        fill_null: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """A dataset of the rows of a polars frame, as dicts. Needs the extra ``polars``.
+
+        It is like ``from_tensor_slices`` of the frame's columns: random access, and shuffled by index. Numbers and
+        times are not copied, if they lie in one piece (``df.rechunk()``); bools and text are, once, at this call. Types
+        and nulls are as in ``from_parquet``: an ``Array`` is an array, a ``List`` an array whose length varies, a
+        ``Struct`` a dict; ``Categorical`` and ``Enum`` are what they stand for, a ``Decimal`` is a float64, a ``Time``
+        a timedelta64 since midnight, a time with a zone in UTC.
+
+        Args:
+            df: a ``DataFrame``; a ``LazyFrame``, which is collected at this call, into memory; or a ``Series``, whose
+                values are the elements, in no dict.
+            columns: names of those to take, in the order of the keys; ``"a.b"`` is a field of a struct. Default: all.
+            fill_null: what stands for a null, by column.
+            name: a label.
+
+        Raises:
+            TypeError: if ``df`` is none of these.
+            ValueError: if there is no such column, or a null in one whose dtype has no value for it.
+            SpecError: if a column's type has no component: ``Object``, ``Int128``, lists of structs.
+            ImportError: if polars or pyarrow is not installed.
+
+        >>> import polars as pl
+        >>> frame = pl.DataFrame({"name": ["Ann", "Bob"], "scores": [[1.0, 2.0], []]})
+        >>> for row in Dataset.from_polars(frame):
+        ...     print(row)
+        {'name': b'Ann', 'scores': array([1., 2.])}
+        {'name': b'Bob', 'scores': array([], dtype=float64)}
+        """
+        polars = load_extra("polars", "polars", "from_polars() needs")
+        load_extra("pyarrow", "polars", "from_polars() needs")
+        from dataset.adapters.polars import table_of  # noqa: PLC0415
+
+        asked, bare = require_columns("from_polars", columns), isinstance(df, polars.Series)
+        made = arrow_columns("from_polars", table_of(df, asked), asked, fill_null)
+        return Dataset(PolarsSlices(made[df.name] if bare else made, name=name))
 
     @staticmethod
     def from_image_folder(

@@ -143,7 +143,7 @@ def test_two_columns_of_one_name_are_refused():
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
     def missing(name):
-        raise ImportError(name)
+        raise ModuleNotFoundError(name, name=name)
 
     extra.library.cache_clear()
     monkeypatch.setattr(importlib, "import_module", missing)

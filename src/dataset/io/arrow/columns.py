@@ -74,9 +74,10 @@ class Converter:
 
     def _values_of(self, dictionary: Any) -> Converted:
         place = [buffer and buffer.address for buffer in dictionary.buffers()], dictionary.offset, len(dictionary)
-        if self._dictionary is None or self._dictionary[0] != place:
-            self._dictionary = (place, self.convert(dictionary), dictionary)
-        return self._dictionary[1]
+        known = self._dictionary  # another thread may put another one there
+        if known is None or known[0] != place:
+            known = self._dictionary = (place, self.convert(dictionary), dictionary)
+        return known[1]
 
     def _fills(self, dtype: np.dtype[Any]) -> bool:
         """Whether there is a value for a null."""

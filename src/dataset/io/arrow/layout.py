@@ -15,7 +15,7 @@ from dataset.io.arrow.types import UnsupportedTypeError, component_of, holds_nul
 from dataset.plan.spec import ComponentSpec
 from dataset.plan.structure import Structure, structure_of
 
-__all__ = ["Layout", "Leaf", "TableColumn", "require_columns", "require_fill_null"]
+__all__ = ["Layout", "Leaf", "TableColumn", "null_message", "require_columns", "require_fill_null", "storage_of"]
 
 
 class Leaf:
@@ -52,12 +52,13 @@ class Leaf:
         for name in self.path[1:]:
             pa = library()
             place = [field.name for field in plain_type(column.type)].index(name)
-            parts = [_storage(chunk).flatten()[place] for chunk in column.chunks]
+            parts = [storage_of(chunk).flatten()[place] for chunk in column.chunks]
             column = pa.chunked_array(parts, plain_type(column.type)[place].type)
         return column
 
 
-def _storage(array: Any) -> Any:
+def storage_of(array: Any) -> Any:
+    """The values of an Arrow array, without the extension type that may stand over them."""
     return array.storage if isinstance(array, library().ExtensionArray) else array
 
 
@@ -194,11 +195,15 @@ class TableColumn:
     @property
     def null_message(self) -> str:
         """What is wrong with a bad row, and what to do."""
-        name = self.leaf.name
-        return (
-            f"column {name!r} holds a null, for which {self.leaf.kind} has no value; say what stands for it with "
-            f"fill_null={{{name!r}: ...}}, or leave the column out with columns=[...]"
-        )
+        return null_message(self.leaf)
+
+
+def null_message(leaf: Leaf) -> str:
+    """What is wrong with a row that holds a null, and what to do."""
+    return (
+        f"column {leaf.name!r} holds a null, for which {leaf.kind} has no value; say what stands for it with "
+        f"fill_null={{{leaf.name!r}: ...}}, or leave the column out with columns=[...]"
+    )
 
 
 def require_columns(op: str, columns: Any) -> tuple[str, ...] | None:

@@ -1,0 +1,145 @@
+"""Which columns of a Hugging Face dataset are asked for, what they become, and which have to be decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import datasets
+import numpy as np
+import pyarrow as pa
+
+from dataset.errors import SpecError
+
+__all__ = ["OP", "Columns", "pixels"]
+
+OP = "from_huggingface"
+
+_DECODED = (datasets.Image, datasets.Audio)
+_TEXT = (datasets.Json,) if hasattr(datasets, "Json") else ()
+"""Features that could be decoded, but are given as the text that they are stored as. Older versions have none."""
+
+
+class Columns:
+    """The columns that are asked for.
+
+    Args:
+        features: of the dataset.
+        columns: names; None for all. What is no column's name is left to those who look into structs.
+
+    Attributes:
+        names: of the columns, in order.
+        decoded: of those whose values are made by their feature.
+        plain: of the others.
+
+    Raises:
+        SpecError: if one has to be decoded by a feature whose values are no arrays.
+    """
+
+    def __init__(self, features: Any, columns: Sequence[str] | None) -> None:
+        self.features = features
+        self.names = list(features) if columns is None else list(columns)
+        self.decoded = [name for name in self.names if name in features and self._needs_decoding(name)]
+        self.plain = [name for name in self.names if name not in self.decoded]
+
+    def _needs_decoding(self, name: str) -> bool:
+        decoding = [part for part in _parts(self.features[name]) if _decodes(part)]
+        for part in decoding:
+            if not isinstance(part, _DECODED):
+                kind = type(part).__name__
+                raise SpecError(
+                    f"{OP}(): column {name!r} is a {kind}, for which there is no array. Leave it out with "
+                    f"columns=[...], or have the bytes as they are: hf.cast_column({name!r}, {kind}(decode=False))"
+                )
+        return bool(decoding)
+
+    def fills(self, fill_null: Mapping[str, Any]) -> dict[str, Any]:
+        """What stands for nulls in the plain columns, by name.
+
+        Of a file that is not decoded either ``bytes`` or ``path`` are there, mostly; so the other one is empty.
+
+        Raises:
+            ValueError: if there are no such columns.
+        """
+        if fill_null and not self.plain:
+            raise ValueError(f"{OP}(): fill_null names {list(fill_null)}, but what is decoded has nothing to be filled")
+        fields = [f"{path}.{field}" for path in _media(self.features) for field in ("bytes", "path")]
+        empty = {field: "" for field in fields if any(f"{field}.".startswith(f"{name}.") for name in self.plain)}
+        return {**empty, **fill_null}
+
+    def schema(self, stored: Any) -> Any:
+        """The types that columns become, given those as which they are stored."""
+        return pa.schema([field.with_type(_wanted(field.type)) for field in stored])
+
+
+def pixels(value: Any) -> Any:
+    """A decoded value with arrays in the place of images, and dicts in that of sounds; anything else as it is.
+
+    An image is an array as NumPy makes it of one: uint8 of shape (height, width, 3) for RGB, (height, width) for gray.
+    """
+    if isinstance(value, dict):
+        return {key: pixels(item) for key, item in value.items()}
+    if isinstance(value, list | tuple) and value and _is_decoded(value[0]):
+        return _stacked([pixels(item) for item in value])
+    if not _is_decoded(value):
+        return value
+    if hasattr(value, "get_all_samples"):  # torchcodec's AudioDecoder
+        return {"array": np.array(value["array"]), "sampling_rate": np.int64(value["sampling_rate"])}
+    return np.array(value)
+
+
+def _is_decoded(value: Any) -> bool:
+    """Whether it is an image of Pillow or a sound of torchcodec, neither of which need be installed."""
+    return any(cls.__module__.partition(".")[0] in {"PIL", "torchcodec"} for cls in type(value).__mro__)
+
+
+def _stacked(items: list[Any]) -> Any:
+    """Several images in an element, as one array."""
+    if isinstance(items[0], dict):
+        return {key: _stacked([item[key] for item in items]) for key in items[0]}
+    shapes = {np.shape(item) for item in items}
+    if len(shapes) > 1:
+        raise ValueError(f"images or sounds in a list must be of one size, got {sorted(shapes)}")
+    return np.stack(items)
+
+
+def _parts(feature: Any) -> Iterator[Any]:
+    """The features that a feature consists of."""
+    if isinstance(feature, dict):
+        for inner in feature.values():
+            yield from _parts(inner)
+    elif isinstance(feature, list | tuple):
+        yield from _parts(feature[0])
+    elif hasattr(feature, "feature"):  # a list of them
+        yield from _parts(feature.feature)
+    else:
+        yield feature
+
+
+def _media(features: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The names of columns, and of fields of structs, that are files: stored as their bytes, or as a path."""
+    for name, feature in features.items():
+        if isinstance(feature, dict):
+            yield from _media(feature, f"{prefix}{name}.")
+        elif hasattr(feature, "decode_example") and feature.pa_type == datasets.Image.pa_type:
+            yield prefix + name
+
+
+def _decodes(feature: Any) -> bool:
+    return hasattr(feature, "decode_example") and getattr(feature, "decode", True) and not isinstance(feature, _TEXT)
+
+
+def _wanted(kind: Any) -> Any:
+    """Arrow's type with lists of a fixed size in the place of Hugging Face's arrays, which it stores as lists."""
+    shape = getattr(kind, "shape", None) if isinstance(kind, pa.ExtensionType) else None
+    if isinstance(shape, tuple) and hasattr(kind, "value_type"):
+        return _array_type(shape, datasets.features.features.string_to_arrow(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_wanted(field.type)) for field in kind])
+    return kind
+
+
+def _array_type(shape: tuple[int | None, ...], kind: Any) -> Any:
+    for size in reversed(shape):
+        kind = pa.list_(kind) if size is None else pa.list_(kind, size)
+    return kind

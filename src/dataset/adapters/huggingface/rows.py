@@ -1,0 +1,65 @@
+"""Rows of a Hugging Face dataset that Python makes: decoded by their features, or by a user's transform."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dataset.adapters.huggingface.columns import OP, pixels
+
+__all__ = ["DecodedRows", "TransformedRows"]
+
+
+class TransformedRows:
+    """What ``set_transform``, or a format with arguments, makes of rows."""
+
+    def __init__(self, hf: Any) -> None:
+        self.hf = hf
+
+    def __len__(self) -> int:
+        return len(self.hf)
+
+    def __getitem__(self, index: int) -> Any:
+        return pixels(self.hf[index])
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [pixels(row) for row in self.hf.__getitems__(indices)]
+
+
+class DecodedRows:
+    """Rows of which some columns are images or sounds.
+
+    Args:
+        names: of all columns, in order.
+        plain: a dataset of the rows without those columns, or None if there are no others.
+        decoded: the Hugging Face dataset of those columns alone.
+    """
+
+    def __init__(self, names: Sequence[str], plain: Any, decoded: Any) -> None:
+        self.names = names
+        self.plain = plain
+        self.decoded = decoded
+
+    def __len__(self) -> int:
+        return len(self.decoded)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self._row(index, self.decoded[index])
+
+    def __getitems__(self, indices: list[int]) -> list[dict[str, Any]]:
+        return [self._row(index, row) for index, row in zip(indices, self.decoded.__getitems__(indices), strict=True)]
+
+    def _row(self, index: int, decoded: dict[str, Any]) -> dict[str, Any]:
+        found = {} if self.plain is None else self.plain[index]
+        for name, value in decoded.items():
+            if value is None:
+                raise ValueError(
+                    f"{OP}(): column {name!r} holds a null, which cannot be decoded; leave it out with filter()"
+                )
+            found[name] = pixels(value)
+        return {name: found[name] for name in self._order(found)}
+
+    def _order(self, found: dict[str, Any]) -> list[str]:
+        """The keys as they were asked for; a field of a struct stands under the struct's name."""
+        keys = [name if name in found else name.partition(".")[0] for name in self.names]
+        return list(dict.fromkeys(keys))

@@ -1,0 +1,428 @@
+"""from_pandas: every dtype against the frame's own values, nulls, what is shared, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset import Dataset, RaggedTensor, SpecError, TensorSpec
+from dataset.testing import check_operator
+
+ROWS_MAX = 12
+
+
+def elements(frame, **options):
+    return list(Dataset.from_pandas(frame, **options))
+
+
+# Every dtype, against the frame's own values.
+
+
+def as_element(value):
+    """What a cell of a frame is as a component, told from the Python value alone."""
+    if isinstance(value, str):
+        return value.encode()
+    if value is pd.NaT:
+        return np.datetime64("NaT", "us")
+    if isinstance(value, pd.Timestamp):
+        naive = value.tz_convert("UTC").tz_localize(None) if value.tzinfo else value
+        return np.datetime64(naive.to_pydatetime(), "us")
+    return value
+
+
+def lists_of(values):
+    return st.lists(values, min_size=1, max_size=ROWS_MAX)
+
+
+def int_columns():
+    kinds = ["int8", "uint8", "int32", "int64", "uint64", "Int16", "UInt32", "Int64", "int32[pyarrow]", "Sparse[int]"]
+    return st.tuples(st.sampled_from(kinds), lists_of(st.integers(0, 100)))
+
+
+def float_columns():
+    kinds = ["float32", "float64", "Float64", "double[pyarrow]"]
+    return st.tuples(st.sampled_from(kinds), lists_of(st.integers(-5, 5).map(lambda x: x / 2)))
+
+
+def text_columns():
+    kinds = ["str", "object", "string[python]", "string[pyarrow]", "category", pd.ArrowDtype(pa.string())]
+    return st.tuples(st.sampled_from(kinds), lists_of(st.text(max_size=4)))
+
+
+def bool_columns():
+    return st.tuples(st.sampled_from(["bool", "boolean", "object", "bool[pyarrow]"]), lists_of(st.booleans()))
+
+
+def time_columns():
+    times = st.datetimes(pd.Timestamp("1990").to_pydatetime(), pd.Timestamp("2030").to_pydatetime()).map(pd.Timestamp)
+    kinds = ["datetime64[us]", "datetime64[us, UTC]", "datetime64[us, Europe/Rome]", "timestamp[us][pyarrow]"]
+    return st.tuples(st.sampled_from(kinds), lists_of(times))
+
+
+COLUMNS = st.one_of(int_columns(), float_columns(), text_columns(), bool_columns(), time_columns())
+
+
+@given(COLUMNS)
+@settings(deadline=None)
+def test_each_row_is_what_iloc_gives(column):
+    kind, values = column
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=kind)})
+    dataset = Dataset.from_pandas(frame)
+    assert len(dataset) == len(frame)
+    for row, element in enumerate(dataset):
+        expected = as_element(frame["x"].iloc[row])
+        assert element["x"] == expected
+        assert isinstance(element["x"], bytes | np.generic)
+    assert [dataset[row] for row in range(len(frame))] == list(dataset)
+
+
+@given(COLUMNS, st.data())
+@settings(deadline=None, max_examples=50)
+def test_a_null_is_nan_or_nat_or_an_error_that_names_the_row(column, data):
+    kind, values = column
+    if kind in {"bool", "Sparse[int]"} or str(kind).startswith(("int", "uint")):
+        kind = {"bool": "boolean"}.get(kind, "Int64")
+    row = data.draw(st.integers(0, len(values)))
+    series = pd.Series([*values[:row], None, *values[row:]], dtype=kind)
+    if set(values) <= {True, False} and kind == "object":
+        series = series.astype(object).where(series.notna(), None)
+    frame = pd.DataFrame({"x": series})
+    if (spec := Dataset.from_pandas(pd.DataFrame({"x": series.dropna()})).element_spec["x"]).dtype.kind in "fM":
+        null = elements(frame)[row]["x"]
+        assert np.isnan(null) if null.dtype.kind == "f" else np.isnat(null)
+        assert null.dtype == spec.dtype
+    else:
+        with pytest.raises(ValueError, match=rf"from_pandas\(\): row {row}: column 'x' holds a null, .*fill_null"):
+            elements(frame)
+
+
+def test_dtypes_are_kept():
+    frame = pd.DataFrame(
+        {kind: pd.array([0, 1], dtype=kind) for kind in ("int8", "uint16", "float32", "float16", "complex64", "bool")}
+    )
+    spec = Dataset.from_pandas(frame).element_spec
+    assert spec == {kind: TensorSpec((), kind) for kind in frame.columns}
+
+
+def test_nullable_dtypes_become_those_of_numpy():
+    kinds = {"Int8": "int8", "UInt64": "uint64", "Float32": "float32", "boolean": "bool"}
+    frame = pd.DataFrame({kind: pd.array([0, 1], dtype=kind) for kind in kinds})
+    spec = Dataset.from_pandas(frame).element_spec
+    assert {kind: spec[kind].dtype for kind in kinds} == {kind: np.dtype(name) for kind, name in kinds.items()}
+
+
+def test_a_fill_stands_for_every_null_of_its_column():
+    frame = pd.DataFrame(
+        {
+            "i": pd.array([1, None], dtype="Int8"),
+            "f": [None, 1.5],
+            "s": ["a", None],
+            "c": pd.Categorical([None, "u"]),
+            "t": pd.Series([pd.NaT, pd.Timestamp("2020-01-01")], dtype="datetime64[us]"),
+            "a": pd.array([None, 5], dtype="int64[pyarrow]"),
+            "b": pd.Series([True, None], dtype=object),
+        }
+    )
+    fills = {"i": -1, "f": 9, "s": "?", "c": b"?", "t": np.datetime64("1999-01-01"), "a": 0, "b": False}
+    first, second = elements(frame, fill_null=fills)
+    assert first == {
+        "i": np.int8(1),
+        "f": np.float64(9),
+        "s": b"a",
+        "c": b"?",
+        "t": np.datetime64("1999-01-01T00:00:00", "us"),
+        "a": np.int64(0),
+        "b": np.True_,
+    }
+    assert (second["i"], second["s"], second["b"]) == (np.int8(-1), b"?", np.False_)
+    assert first["i"].dtype == np.int8
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "fill"),
+    [
+        ([1, None], "Int8", 1.5),
+        ([1, None], "Int8", 300),
+        ([1, None], "Int8", "x"),
+        ([1, None], "Int8", True),
+        ([1.5, None], "float64", "x"),
+        (["a", None], object, 3),
+        ([True, None], "boolean", 1),
+        ([1, None], "int64[pyarrow]", 1.5),
+        (["2020-01-01", None], "datetime64[us]", "no time"),
+    ],
+)
+def test_a_fill_that_does_not_fit_is_refused(values, kind, fill):
+    with pytest.raises(ValueError, match=r"from_pandas\(\): fill_null\['x'\] must be a value of"):
+        Dataset.from_pandas(pd.DataFrame({"x": pd.Series(values, dtype=kind)}), fill_null={"x": fill})
+
+
+# Objects.
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["a", "b\0"], [b"a", b"b\0"]),
+        ([b"a", b"b\0"], [b"a", b"b\0"]),
+        (["a", bytearray(b"b")], [b"a", b"b"]),
+        ([True, np.False_], [np.True_, np.False_]),
+        ([1, np.int8(2)], [np.int64(1), np.int64(2)]),
+        ([1, 2.5], [np.float64(1), np.float64(2.5)]),
+        ([2**63, 1], [np.uint64(2**63), np.uint64(1)]),
+        ([decimal.Decimal("1.25")], [np.float64(1.25)]),
+        ([dt.date(2020, 1, 2)], [np.datetime64("2020-01-02", "D")]),
+        ([dt.time(0, 1)], [np.timedelta64(60_000_000, "us")]),
+        ([dt.timedelta(seconds=1)], [np.timedelta64(1_000_000, "us")]),
+    ],
+)
+def test_objects_of_one_kind_are_components(values, expected):
+    found = elements(pd.Series(values, dtype=object))
+    assert found == expected
+    assert list(map(type, found)) == list(map(type, expected))
+    assert [getattr(item, "dtype", None) for item in found] == [getattr(item, "dtype", None) for item in expected]
+
+
+def test_arrays_of_one_shape_are_rows_of_an_array():
+    images = [np.full((2, 3), i, np.uint8) for i in range(4)]
+    dataset = Dataset.from_pandas(pd.DataFrame({"image": images}))
+    assert dataset.element_spec == {"image": TensorSpec((2, 3), np.uint8)}
+    (batch,) = dataset.batch(4)
+    np.testing.assert_array_equal(batch["image"], np.stack(images))
+
+
+def test_lists_of_different_lengths_are_rows_of_a_ragged_tensor():
+    dataset = Dataset.from_pandas(pd.DataFrame({"tags": [["a\0"], [], ["b", "c"]]}))
+    assert [element["tags"].tolist() for element in dataset] == [[b"a\0"], [], [b"b", b"c"]]
+    (batch,) = dataset.ragged_batch(3)
+    assert batch["tags"] == RaggedTensor(np.array([b"a\0", b"b", b"c"], object), [0, 1, 1, 3])
+
+
+def test_ints_and_floats_in_lists_are_floats():
+    assert [row.tolist() for row in elements(pd.Series([[1], [2.5, 3]]))] == [[1.0], [2.5, 3.0]]
+    assert elements(pd.Series([[1], [], [2.5]]))[1].dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([1, "a"], r"row 1: column 'x' holds 'a' of type str, but 1 of type int in row 0"),
+        (["a", None, 2], r"row 2: column 'x' holds 2 of type int, but 'a' of type str in row 0"),
+        ([True, 2], r"row 1: column 'x' holds 2 of type int, but True of type bool"),
+        (["a", ["b"]], r"row 1: column 'x' holds \['b'\] of type list"),
+        ([[1], None], r"row 1: column 'x' is null, for which there is no array; .*dropna"),
+        ([[1], [2, [3]]], r"row 1: column 'x' holds lists of different lengths in a list"),
+        ([[1], [[2]]], r"row 1: column 'x' holds an array of shape \(1, 1\), but \(1,\) in row 0"),
+        ([[1], ["a"]], r"row 1: column 'x' holds 'a' of type str, but np.int64\(1\) of type int64 in row 0"),
+        ([[1], ["a", 2, None]], r"row 1: column 'x' holds values that are neither all numbers nor all texts"),
+        ([np.array(1), np.array(2)], r"row 0: column 'x' holds an array without dimensions"),
+    ],
+)
+def test_objects_of_several_kinds_are_refused_with_column_and_row(values, words):
+    with pytest.raises(ValueError, match=words):
+        Dataset.from_pandas(pd.DataFrame({"x": pd.Series(values, dtype=object)}))
+
+
+@pytest.mark.parametrize(
+    ("series", "words"),
+    [
+        (pd.Series([{"a": 1}]), r"column 'x': its objects of type dict .*json_normalize"),
+        (pd.Series([object()]), r"column 'x': its objects of type object are no numbers"),
+        (pd.Series([2**70]), r"column 'x': its objects of type int .*at most 64 bits"),
+        (pd.Series([None, None]), r"column 'x': there is no value in it that could tell its type"),
+        (pd.Series(pd.period_range("2020", periods=2)), r"stands for period\[D\]; series.dt.to_timestamp\(\)"),
+        (pd.Series(pd.interval_range(0, 2)), r"stands for interval\[int64, right\]; make two columns"),
+        (pd.Series([[("a", 1)]], dtype=pd.ArrowDtype(pa.map_(pa.string(), pa.int8()))), "column 'x' .* is map<"),
+    ],
+)
+def test_what_has_no_component_is_refused(series, words):
+    with pytest.raises(SpecError, match=rf"from_pandas\(\): .*{words}.*Leave it out with columns="):
+        Dataset.from_pandas(pd.DataFrame({"x": series}))
+
+
+def test_a_struct_in_arrows_memory_is_a_dict():
+    kind = pd.ArrowDtype(pa.struct({"x": pa.int64(), "y": pa.list_(pa.string())}))
+    frame = pd.DataFrame({"a": pd.Series([{"x": 1, "y": ["u"]}, {"x": 2, "y": []}], dtype=kind)})
+    first, second = elements(frame)
+    assert (first["a"]["x"], first["a"]["y"].tolist(), second["a"]["y"].tolist()) == (1, [b"u"], [])
+
+
+# Names, index, Series.
+
+
+def test_columns_are_taken_in_the_order_that_is_asked_for():
+    frame = pd.DataFrame({"a": [1], "b": [object()], "c": [3]})
+    assert elements(frame, columns=["c", "a"]) == [{"c": 3, "a": 1}]
+    assert list(elements(frame, columns=["c", "a"])[0]) == ["c", "a"]
+
+
+def test_the_index_is_dropped_unless_it_is_asked_for():
+    frame = pd.DataFrame({"x": [1, 2]}, index=["u", "v"])
+    assert elements(frame) == [{"x": 1}, {"x": 2}]
+    assert elements(frame, index=True) == [{"index": b"u", "x": 1}, {"index": b"v", "x": 2}]
+    assert elements(frame.rename_axis("key"), index=True)[0] == {"key": b"u", "x": 1}
+    levels = pd.DataFrame({"x": [1]}, index=pd.MultiIndex.from_tuples([("a", 7)], names=["k", "n"]))
+    assert elements(levels, index=True) == [{"k": b"a", "n": 7, "x": 1}]
+    assert elements(frame, columns=["index"], index=True) == [{"index": b"u"}, {"index": b"v"}]
+
+
+def test_an_index_with_the_name_of_a_column_is_refused():
+    frame = pd.DataFrame({"x": [1]}, index=pd.Index([1], name="x"))
+    with pytest.raises(ValueError, match=r"index=True.*already exists.*rename_axis"):
+        Dataset.from_pandas(frame, index=True)
+
+
+def test_rows_that_were_chosen_come_in_their_order():
+    frame = pd.DataFrame({"x": range(10), "s": list("abcdefghij")})
+    part = frame[frame["x"] % 3 == 0].sort_values("x", ascending=False)
+    assert elements(part) == [{"x": x, "s": b"abcdefghij"[x : x + 1]} for x in (9, 6, 3, 0)]
+
+
+def test_a_series_gives_its_values_alone():
+    series = pd.Series([1.5, 2.5], name="x")
+    check_operator(lambda: Dataset.from_pandas(series), [np.float64(1.5), np.float64(2.5)])
+    assert elements(series, index=True) == [{"index": 0, "x": 1.5}, {"index": 1, "x": 2.5}]
+    assert elements(pd.Series([1, None], dtype="Int8"), fill_null={"values": 3}) == [1, 3]
+    with pytest.raises(ValueError, match="a Series has one column"):
+        Dataset.from_pandas(series, columns=["x"])
+    with pytest.raises(ValueError, match="the Series is called 'x'"):
+        Dataset.from_pandas(series, fill_null={"y": 1})
+
+
+@pytest.mark.parametrize(
+    ("frame", "error", "words"),
+    [
+        (pd.DataFrame(np.zeros((2, 2))), TypeError, r"must be text, got 0 of type int; .*astype\(str\)"),
+        (pd.DataFrame([[1, 2]], columns=["x", "x"]), ValueError, "several columns 'x'"),
+        (pd.DataFrame({("a", "b"): [1]}), TypeError, "the columns have 2 levels"),
+        (pd.DataFrame(), ValueError, "needs at least one column"),
+        (pd.DataFrame(index=[1, 2]), ValueError, "needs at least one column"),
+        ({"x": [1]}, TypeError, "must be a pandas DataFrame or Series, got {'x'"),
+        (None, TypeError, "got None of type NoneType"),
+    ],
+)
+def test_a_frame_that_names_no_elements_is_refused(frame, error, words):
+    with pytest.raises(error, match=r"from_pandas\(\): .*" + words):
+        Dataset.from_pandas(frame)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"columns": ["y"]}, ValueError, r"no column 'y'; there are \['x'\]"),
+        ({"columns": []}, ValueError, "at least one column"),
+        ({"columns": ["x", "x"]}, ValueError, "none twice"),
+        ({"columns": "x"}, TypeError, "a list of names"),
+        ({"fill_null": {"y": 1}}, ValueError, r"fill_null names 'y', but the columns are \['x'\]"),
+        ({"fill_null": 1}, TypeError, "fill_null must be a dict"),
+        ({"index": 1}, TypeError, "index"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        Dataset.from_pandas(pd.DataFrame({"x": [1]}), **options)
+
+
+@pytest.mark.parametrize("kind", ["int8", "float64", "str", "object", "category", "Int64", "datetime64[ns]"])
+def test_a_frame_without_rows_has_no_elements(kind):
+    dataset = Dataset.from_pandas(pd.DataFrame({"x": pd.Series([], dtype=kind)}))
+    assert (len(dataset), list(dataset), list(dataset.batch(2))) == (0, [], [])
+
+
+# Memory.
+
+
+def test_numbers_and_times_are_views_that_nobody_can_write_to():
+    frame = pd.DataFrame(
+        {
+            "i": np.arange(50),
+            "f": np.arange(50.0),
+            "b": np.arange(50) % 2 == 0,
+            "t": np.arange(50).astype("M8[us]"),
+            "z": pd.Series(np.arange(50).astype("M8[us]")).dt.tz_localize("UTC"),
+            "n": pd.array(np.arange(50), dtype="Int32"),
+            "a": pd.array(np.arange(50), dtype="int64[pyarrow]"),
+        }
+    )
+    (batch,) = Dataset.from_pandas(frame).batch(50)
+    for name, column in batch.items():
+        assert not column.flags.writeable
+        kind = column.dtype
+        source = pa.array(frame[name]).to_numpy() if name == "a" else frame[name].to_numpy(dtype=kind)
+        assert np.shares_memory(column, source), name
+
+
+def test_what_is_written_to_the_frame_later_does_not_show():
+    frame = pd.DataFrame({"x": [1, 2, 3], "s": ["a", "b", "c"]})
+    dataset = Dataset.from_pandas(frame)
+    part = dataset.skip(1).batch(2)
+    frame.loc[1, "x"] = 99
+    frame["x"] += 100
+    frame.loc[2, "s"] = "?"
+    assert [element["x"] for element in dataset] == [1, 2, 3]
+    assert next(iter(part))["x"].tolist() == [2, 3]
+    assert dataset[2]["s"] == b"c"
+    assert frame["x"].tolist() == [101, 199, 103]
+
+
+def test_a_gathered_batch_is_the_users_own():
+    frame = pd.DataFrame({"x": range(10)})
+    batch = next(iter(Dataset.from_pandas(frame).shuffle(10, seed=1).batch(4)))
+    batch["x"][:] = 0
+    assert frame["x"].tolist() == list(range(10))
+
+
+# What it is to the rest of the library.
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame({"i": range(30), "s": [f"row {i}" for i in range(30)], "l": [[i] * (i % 3) for i in range(30)]})
+
+
+def test_it_can_be_stopped_resumed_and_indexed_anywhere(frame):
+    check_operator(lambda: Dataset.from_pandas(frame))
+    check_operator(lambda: Dataset.from_pandas(frame[["i", "s"]]).shuffle(7, seed=1).batch(4), positions=8)
+
+
+def test_a_shuffle_moves_numbers_and_gathers_columns(frame):
+    dataset = Dataset.from_pandas(frame[["i", "s"]]).shuffle(30, seed=1).repeat(2).batch(10)
+    assert "gather(from_pandas)" in dataset.explain()
+    rows = [pair for batch in dataset for pair in zip(batch["i"].tolist(), batch["s"].tolist(), strict=True)]
+    assert sorted(rows) == sorted(2 * [(i, b"row %d" % i) for i in range(30)])
+
+
+def test_skip_shard_and_take_are_slices_of_it(frame):
+    dataset = Dataset.from_pandas(frame)
+    assert "from_pandas[1:30:3]" in dataset.shard(3, 1).explain()
+    assert [row["i"] for row in dataset.shard(3, 1).skip(2).take(3)] == [7, 10, 13]
+    shards = [row["i"] for index in range(4) for row in dataset.shard(4, index)]
+    assert sorted(shards) == list(range(30))
+
+
+def test_a_state_of_another_frame_is_refused(frame):
+    state = iter(Dataset.from_pandas(frame)).state_dict()
+    with pytest.raises(Exception, match="another pipeline"):
+        iter(Dataset.from_pandas(frame[["i"]])).load_state_dict(state)
+
+
+def test_a_plan_can_be_sent_to_another_process(frame):
+    dataset = Dataset.from_pandas(frame[["i", "s"]])
+    copy = pickle.loads(pickle.dumps(dataset.plan))
+    assert list(Dataset(copy)) == list(dataset)
+
+
+def test_fingerprints_tell_frames_apart(frame):
+    def fingerprint(values):
+        return Dataset.from_pandas(pd.DataFrame({"x": values})).fingerprint()
+
+    assert fingerprint([1, 2]) == fingerprint([1, 2])
+    assert fingerprint([1, 2]) != fingerprint([1, 3])
