@@ -26,6 +26,14 @@ class Gather(UnaryNode):
     rows: RowSource
 
     @property
+    def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the rows
+        return self.rows.calls_user_code
+
+    @property
+    def spec_is_static(self) -> bool:  # type: ignore[override]  # likewise
+        return self.rows.spec_is_static
+
+    @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.source,)
 

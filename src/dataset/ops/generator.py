@@ -7,18 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dataset.errors import SpecError
 from dataset.plan.checks import require_callable
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
-from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, component_spec, flatten_spec
-from dataset.plan.structure import Structure, StructureMismatchError, structure_of
+from dataset.plan.structure import StructureMismatchError
 from dataset.runtime.calls import placed
 from dataset.runtime.chunk import Chunk, read_only_component
+from dataset.runtime.declared import DeclaredRows
 from dataset.runtime.iterator import probed_spec
-from dataset.runtime.normalize import canonical_component, chunk_of_rows
+from dataset.runtime.normalize import canonical_component
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.ownership import own
 from dataset.runtime.pending import Pending
@@ -71,11 +69,7 @@ class GeneratorOperator(Operator):
         self._values: Iterator[Any] | None = None
         self._ready = Pending()
         self._ended = False
-        self._structure: Structure | None = None
-        self._specs: list[ComponentSpec] = []
-        if node.signature is not None:
-            self._structure, specs = flatten_spec(node.signature)
-            self._specs = list(specs)
+        self._rows = DeclaredRows(f"{node.described()} yielded", node.signature)
 
     def pull(self, n: int) -> Chunk | None:
         while not self._ready:
@@ -112,54 +106,16 @@ class GeneratorOperator(Operator):
 
     def _convert(self, rows: list[Any]) -> None:
         try:
-            self._ready.put(self._chunk(rows))
+            self._ready.put(self._rows.chunk(rows))
             self.position += len(rows)
         except (StructureMismatchError, SpecError, TypeError, ValueError) as error:
             if len(rows) > 1:
                 for row in rows:
                     self._convert([row])
             elif isinstance(error, StructureMismatchError):
-                self._fail(SpecError(self._mismatch(rows[0])))
+                self._fail(self._rows.mismatch(rows[0]))
             else:
                 self._fail(error)
-
-    def _chunk(self, rows: list[Any]) -> Chunk:
-        if self._structure is None:
-            self._structure = structure_of(rows[0])
-        if not self._specs:
-            return chunk_of_rows(rows, self._structure)
-        columns = self._structure.columns(rows)
-        cast = [
-            [self._cast(index, spec, value) for value in column]
-            for index, (spec, column) in enumerate(zip(self._specs, columns, strict=True))
-        ]
-        return chunk_of_rows(self._structure.rows(cast, len(rows)), self._structure)
-
-    def _cast(self, index: int, spec: ComponentSpec, value: Any) -> Any:
-        """``value`` as the signature declares it. Ints become declared floats; floats no ints."""
-        if isinstance(value, tuple) and isinstance(spec, TensorSpec):
-            value = list(value)  # where an array is declared, a tuple is data
-        component = canonical_component(value)
-        got = component_spec(component)
-        if isinstance(spec, TensorSpec) and isinstance(got, TensorSpec) and got.dtype != spec.dtype:
-            empty = isinstance(value, list) and not np.size(value)  # [] has no dtype of its own
-            if empty or _may_cast(component, got.dtype, spec.dtype):
-                component = np.asarray(component).astype(object if spec.dtype == BYTES else spec.dtype)[()]
-                got = component_spec(component)
-        if not spec.allows(got):
-            name = self._structure.component_name(index) if self._structure else "the element"
-            raise SpecError(
-                f"{self.node.described()} yielded {got!r} for {name}, the output_signature says {spec!r}: "
-                f"{value!r:.200}"
-            )
-        return component
-
-    def _mismatch(self, row: Any) -> str:
-        declared = "the output_signature has" if self._specs else "the values before had"
-        return (
-            f"{self.node.described()} yielded {structure_of(row)!r} where {declared} the structure "
-            f"{self._structure!r} (a list is data, a tuple is structure): {row!r:.200}"
-        )
 
     def _fail(self, error: Exception) -> None:
         self._ready.put(placed(error, self.node, self.position))
@@ -189,13 +145,3 @@ def _argument(value: Any) -> Any:
     if value is None or isinstance(value, dict):
         return value
     return read_only_component(canonical_component(list(value) if isinstance(value, tuple) else value))
-
-
-def _may_cast(component: Any, got: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a value may take on the declared dtype: bools and numbers to floats, and to integers that hold it."""
-    if got.kind == "b":
-        return wanted.kind in "iufc"
-    if got.kind in "iu" and wanted.kind in "iu":
-        info = np.iinfo(wanted)
-        return not np.size(component) or (int(np.min(component)) >= info.min and int(np.max(component)) <= info.max)
-    return (got.kind in "iuf" and wanted.kind in "fc") or (got.kind == "c" and wanted.kind == "c")

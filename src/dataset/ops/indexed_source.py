@@ -1,0 +1,186 @@
+"""Rows of any object with ``__len__`` and ``__getitem__``: a map-style dataset of another library, a list, a database.
+
+The object is the user's code: it is asked for the rows that are wanted, when they are wanted, and for no others. What a
+shuffle, skip or shard above moves is their numbers. There is no method for it; ``from_torch`` makes it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dataset.errors import SpecError
+from dataset.ops.range import RangeOperator
+from dataset.ops.row_source import RowsOperator, RowSource
+from dataset.plan.lazy import once
+from dataset.plan.structure import Structure, StructureMismatchError, structure_of
+from dataset.runtime.calls import placed
+from dataset.runtime.chunk import Array, Chunk
+from dataset.runtime.declared import DeclaredRows
+from dataset.runtime.iterator import probed_spec
+from dataset.runtime.operator import Build, Operator
+from dataset.runtime.ownership import own
+from dataset.runtime.skips import SkipCount
+
+
+def as_it_is(item: Any) -> Any:
+    """The item."""
+    return item
+
+
+@dataclass(frozen=True, eq=False)
+class IndexedSource(RowSource):
+    """Element ``i`` is ``convert(data[i])``.
+
+    Where ``data`` has ``__getitems__``, which takes a list of indices and returns a list of items, it is called for all
+    that are wanted at once.
+
+    ``convert`` makes an element of an item. Arrays that it returns read-only are kept as they are: nobody may write to
+    their memory. Others are copied, unless nobody else holds them.
+    """
+
+    op: ClassVar[str] = "indexed_source"
+    gives_elements: ClassVar[bool] = True
+    calls_user_code: ClassVar[bool] = True
+    method: str
+    """Of Dataset, as messages and plans name the source."""
+
+    data: Any
+    signature: Any = None
+    convert: Callable[[Any], Any] = field(default=as_it_is, repr=False)
+
+    @property
+    def spec_is_static(self) -> bool:  # type: ignore[override]  # here it depends on the signature
+        return self.signature is not None
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """None to point at: the user wrote a class."""
+        return ()
+
+    @once
+    def _length(self) -> int:
+        return len(self.data)
+
+    @property
+    def all_rows(self) -> range:
+        return range(self._length())
+
+    @property
+    def structure(self) -> Structure:
+        return structure_of(self.element_spec)
+
+    def _element_spec(self) -> Any:
+        return probed_spec(self) if self.signature is None else self.signature
+
+    def described(self) -> str:
+        rows = "" if self.takes_all else super().described().removeprefix(self.op)
+        return f"{self.method}({type(self.data).__name__}){rows}"
+
+    def parameters(self) -> dict[str, Any]:
+        chosen = {} if self.takes_all else {"rows": str(self.rows)}
+        named = {"method": self.method, "data": type(self.data).__name__, "length": self._length()}
+        return {**named, "signature": repr(self.signature), **chosen}
+
+    def content(self) -> Any:
+        return [self.parameters(), self.data]
+
+    def open_rows(self, skipped: SkipCount) -> IndexedRows:  # noqa: ARG002  # none are left out
+        return IndexedRows(self)
+
+    def element(self, position: int) -> Any:
+        return self.open_rows(SkipCount()).take(np.array([self.places[position]])).only()
+
+    def lower(self, build: Build) -> Operator:
+        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, build.skipped)
+
+
+class IndexedRows:
+    """Asks for rows. Each is asked for once: what comes back behind one that fails waits."""
+
+    def __init__(self, node: IndexedSource) -> None:
+        self.node = node
+        self._rows = DeclaredRows(f"{node.described()} gave", node.signature)
+        self._waiting: deque[tuple[int, Any]] = deque()  # numbers with what was given for them, or its _Failure
+
+    def take(self, numbers: Array) -> Chunk:
+        wanted = numbers.tolist()
+        if not self._waiting or self._waiting[0][0] != wanted[0]:
+            chunk = self._ask(wanted)
+            if chunk is not None:
+                return chunk
+        return self._give_one()
+
+    def _ask(self, wanted: list[int]) -> Chunk | None:
+        """The rows before one that fails; None where they have to be given one by one."""
+        self._waiting.clear()
+        rows: list[Any] = []
+        self._collect(rows, wanted)
+        try:
+            return self._rows.chunk(rows) if rows else None
+        except (StructureMismatchError, SpecError, TypeError, ValueError):
+            self._waiting.extendleft(reversed(list(zip(wanted, rows, strict=False))))
+            return None
+
+    def _collect(self, rows: list[Any], wanted: list[int]) -> None:
+        shared: list[Array] = []
+        try:
+            items = self._items(wanted)
+            for _ in wanted:
+                rows.append(own(self._converted(next(items), shared), shared))  # kept where one fails
+                shared.clear()
+        except Exception as error:  # noqa: BLE001  # raised at its place
+            number = wanted[len(rows)]
+            self._waiting.append((number, _Failure(placed(error, self.node, number, "item"))))
+
+    def _items(self, wanted: list[int]) -> Iterator[Any]:
+        """What the object gives, one after another, so that nobody but the caller holds it."""
+        many = getattr(self.node.data, "__getitems__", None) if len(wanted) > 1 else None
+        if many is None:
+            return map(self.node.data.__getitem__, wanted)
+        try:
+            items = list(many(wanted))
+        except Exception:  # noqa: BLE001  # one by one shows which it is
+            return map(self.node.data.__getitem__, wanted)
+        if len(items) != len(wanted):
+            raise SpecError(
+                f"{type(self.node.data).__name__}.__getitems__() must return as many items as it is asked for, "
+                f"{len(wanted)}, got {len(items)}"
+            )
+        items.reverse()
+        return (items.pop() for _ in wanted)
+
+    def _converted(self, item: Any, shared: list[Array]) -> Any:
+        """The element of an item; ``shared`` gets those of its arrays that need no copy."""
+        element = self.node.convert(item)
+        parts = structure_of(element).flatten(element)
+        shared.extend(part for part in parts if isinstance(part, np.ndarray) and not part.flags.writeable)
+        return element
+
+    def _give_one(self) -> Chunk:
+        number, row = self._waiting.popleft()
+        if isinstance(row, _Failure):
+            raise row.error
+        try:
+            return self._rows.chunk([row])
+        except StructureMismatchError:
+            raise placed(self._rows.mismatch(row), self.node, number, "item") from None
+        except (SpecError, TypeError, ValueError) as error:
+            placed(error, self.node, number, "item")
+            raise
+
+    def passes_over(self, error: Exception) -> bool:  # noqa: ARG002  # each fails in its place
+        return False
+
+    def close(self) -> None:
+        """Nothing is held that is not the user's."""
+
+
+class _Failure(NamedTuple):
+    """What came in the place of an item."""
+
+    error: Exception

@@ -1,0 +1,192 @@
+"""Rows of any object that can be indexed, as the node that adapters make."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, Options, SpecError, TensorSpec
+from dataset.ops.indexed_source import IndexedSource
+from dataset.testing import assert_elements_equal, check_operator, outcomes
+
+
+class Squares:
+    """Counts which items are asked for."""
+
+    def __init__(self, length=20, bad=()):
+        self.length = length
+        self.bad = set(bad)
+        self.asked = []
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        self.asked.append(index)
+        if index in self.bad:
+            raise ValueError(f"bad {index}")
+        return np.full(2, index * index), index
+
+
+class ManySquares(Squares):
+    def __init__(self, *args, **keywords):
+        super().__init__(*args, **keywords)
+        self.runs = []
+
+    def __getitems__(self, indices):
+        self.runs.append(list(indices))
+        return [(np.full(2, index * index), index) for index in indices]
+
+
+def rows_of(data, **keywords):
+    return Dataset(IndexedSource("from_squares", data, **keywords))
+
+
+def numbers(elements):
+    return [int(number) for _, number in elements]
+
+
+def unoptimized(dataset):
+    options = Options()
+    options.optimization.enabled = False
+    return dataset.with_options(options)
+
+
+CHAINS = {
+    "as it is": lambda rows: rows,
+    "skipped": lambda rows: rows.skip(3),
+    "sharded": lambda rows: rows.shard(3, 1),
+    "taken": lambda rows: rows.take(5),
+    "shuffled": lambda rows: rows.shuffle(7, seed=1),
+    "shuffled whole, twice": lambda rows: rows.shuffle(50, seed=1).repeat(2),
+    "batched": lambda rows: rows.batch(4),
+    "shuffled and batched": lambda rows: rows.shuffle(20, seed=2).batch(3, drop_remainder=True),
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
+@pytest.mark.parametrize("kind", [Squares, ManySquares])
+def test_it_keeps_the_contract(chain, kind):
+    check_operator(lambda: chain(rows_of(kind())), positions=12)
+
+
+@pytest.mark.parametrize("kind", [Squares, ManySquares])
+def test_items_that_fail_have_their_place(kind):
+    found = outcomes(iter(rows_of(Squares(5, bad=(1, 4))).batch(1).unbatch()))
+    assert [type(item).__name__ for item in found] == ["tuple", "ValueError", "tuple", "tuple", "ValueError"]
+    check_operator(lambda: rows_of(Squares(6, bad=(1, 4))))
+
+
+def test_an_item_that_fails_is_asked_for_once_and_says_which_it_is():
+    data = Squares(6, bad=(2,))
+    found = outcomes(iter(rows_of(data).batch(4)))
+    assert data.asked == [0, 1, 2, 3, 4, 5]
+    assert "item 2" in found[0].__notes__[0]
+    assert "from_squares(Squares) from test_indexed_source.py" in found[0].__notes__[0]
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_only_what_is_asked_for_is_looked_up(optimize):
+    data = Squares(100)
+    dataset = rows_of(data, signature=(TensorSpec(2, np.int64), TensorSpec((), np.int64))).shuffle(100, seed=1).skip(10)
+    dataset = dataset if optimize else unoptimized(dataset)
+    iterator = iter(dataset.shard(2, 1).batch(4))
+    assert data.asked == []
+    first = next(iterator)
+    assert data.asked == first[1].tolist()
+    assert len(set(data.asked)) == 4
+
+
+@pytest.mark.parametrize("chain", [lambda rows: rows.shuffle(30, seed=3), lambda rows: rows.shuffle(5).batch(2)])
+def test_nothing_is_made_ahead_because_items_are_user_code(chain):
+    data = Squares(100)
+    iterator = iter(chain(rows_of(data)))
+    for step in range(1, 20):
+        got = next(iterator)
+        assert len(data.asked) == step * np.size(got[1])
+
+
+def test_one_element_takes_one_item():
+    data = Squares(100)
+    _, number = rows_of(data)[-3]
+    assert (number, data.asked) == (97, [97])
+
+
+def test_many_are_asked_for_at_once_where_that_is_possible():
+    data = ManySquares(10)
+    assert numbers(rows_of(data).batch(4).unbatch()) == list(range(10))
+    assert data.runs == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert data.asked == []
+
+
+def test_what_fails_among_many_is_found_one_by_one():
+    class Failing(Squares):
+        def __getitems__(self, indices):
+            return [self[index] for index in indices]
+
+    found = outcomes(iter(rows_of(Failing(6, bad=(2,))).batch(3)))
+    assert isinstance(found[0], ValueError)
+    assert found[-1][1].tolist() == [3, 4, 5]
+
+
+def test_too_few_items_are_an_error_that_says_so():
+    class Short(Squares):
+        def __getitems__(self, indices):
+            return [self[index] for index in indices[1:]]
+
+    with pytest.raises(
+        SpecError, match=r"Short.__getitems__\(\) must return as many items as it is asked for, 3, got 2"
+    ):
+        next(iter(rows_of(Short()).batch(3)))
+
+
+def test_an_item_of_another_structure_fails_at_its_place():
+    class Mixed(Squares):
+        def __getitem__(self, index):
+            return super().__getitem__(index) if index != 2 else index
+
+    found = outcomes(iter(rows_of(Mixed(5))))
+    assert [type(item).__name__ for item in found] == ["tuple", "tuple", "SpecError", "tuple", "tuple"]
+    with pytest.raises(SpecError, match="the values before had the structure"):
+        next(iter(rows_of(Mixed(5)).batch(3)))
+
+
+def test_a_signature_is_what_items_are_held_to():
+    signature = (TensorSpec(2, np.float32), TensorSpec((), np.float64))
+    dataset = rows_of(Squares(3), signature=signature)
+    assert dataset.element_spec == signature
+    assert [array.dtype for array, _ in dataset] == [np.float32] * 3
+    with pytest.raises(SpecError, match="the output_signature says"):
+        next(iter(rows_of(Squares(3), signature=(TensorSpec(3, np.int64), TensorSpec((), np.int64)))))
+
+
+def test_arrays_that_the_object_keeps_are_copied_and_those_that_are_read_only_are_not():
+    kept = [np.arange(3), np.arange(3)]
+    copied = list(rows_of(kept))
+    assert not any(np.shares_memory(array, mine) for array, mine in zip(copied, kept, strict=True))
+    for array in kept:
+        array.flags.writeable = False
+    shared = list(rows_of(kept))
+    assert all(np.shares_memory(array, mine) for array, mine in zip(shared, kept, strict=True))
+    assert not any(array.flags.writeable for array in shared)
+
+
+def test_fresh_arrays_are_taken_as_they_are():
+    made = []
+
+    class Fresh(list):
+        def __getitem__(self, index):
+            array = np.zeros(4)
+            made.append(array.ctypes.data)
+            return array
+
+    assert [array.ctypes.data for array in rows_of(Fresh([0] * 1))] == made
+
+
+def test_it_can_be_pickled_and_explained():
+    import pickle
+
+    dataset = rows_of(Squares(5)).skip(1)
+    assert_elements_equal(list(pickle.loads(pickle.dumps(dataset))), list(dataset))
+    assert "from_squares(Squares)[1:5]" in dataset.explain()
+    assert dataset.fingerprint() != rows_of(Squares(6)).skip(1).fingerprint()
