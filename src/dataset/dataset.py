@@ -68,6 +68,7 @@ from dataset.ops.window import Window
 from dataset.ops.with_options import WithOptions, options_of
 from dataset.ops.zip import Zip
 from dataset.optimize.driver import Optimized, optimize
+from dataset.optimize.sharding.plan import shard_plan
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool, require_parallelism, require_plan, require_plans, require_threads
@@ -1029,6 +1030,62 @@ class Dataset(Generic[T_co]):
         [1, 4, 7]
         """
         return Dataset(Shard(self._plan, num_shards, index, name=name))
+
+    def shard_by_process(
+        self,
+        rank: int | None = None,
+        world_size: int | None = None,
+        *,
+        remainder: str = "drop",
+        by: str = "auto",
+        seed: int = 0,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """This process's share of the elements, for training in several processes, with equally many for each.
+
+        All processes together give every element once, batches if it stands behind ``batch``. Each makes as little as
+        possible of what is others': where whole files can be dealt out, it reads its own; else elements are dealt out
+        below the functions of ``map``, and rows that are others' are not read where they can be had by number.
+        ``explain()`` shows where. Write it last, before ``prefetch``; what stands behind it sees this process's
+        elements only. ``docs/howto/sharding.md`` says more.
+
+        All processes must build the same pipeline, and begin their iterations over it together. They then agree about
+        what is random below it. A shuffle of rows that are taken by number is one order for all; any other shuffles
+        each process's own elements. Each pass of ``repeat`` is dealt out for itself. ``deterministic=False`` does not
+        hold below. Functions that draw random numbers by themselves, or return datasets that do without a seed, do not
+        agree; ``random_map`` does.
+
+        Args:
+            rank: which process this is, from 0. Default: as torch.distributed says if it is initialised, else as JAX
+                does, else as the variable RANK, which torchrun sets; else 0 of 1. Asked at this call.
+            world_size: of how many; with ``rank`` or not at all.
+            remainder: what becomes of the last round, if there are not enough elements for all. ``"drop"``: it is left
+                out. ``"pad"``: who has none gets one of zeros (text is empty), with the shapes and dtypes of its last.
+                ``"repeat"``: who has none gets one from the beginning again. ``"keep"``: it is given as it is, so some
+                processes have one more, which must not meet a collective operation. With files, all have as many as
+                the process that has fewest (``"drop"``) or most.
+            by: ``"files"``: file ``i`` of the list, before it is shuffled, belongs to process ``i`` modulo
+                ``world_size``. What stands above must not mix or count the records of several files, as ``take``,
+                ``enumerate`` and ``zip`` do; and unless it has no end, or ``remainder`` is ``"keep"``, the number of
+                records must follow from the files: each process then counts the records of all files, once, when the
+                first element is asked for. ``"elements"``: element ``k`` belongs to process ``k`` modulo
+                ``world_size``. ``"auto"``: files, where there are as many as processes and it can be done.
+            seed: of what is random and has no seed of its own; the same in all processes.
+            name: a label.
+
+        Raises:
+            ValueError: if ``rank`` is not below ``world_size``, or one of them is given alone; if files are asked for
+                where they cannot be dealt out; it says why.
+            TypeError: if an argument has a wrong type.
+
+        >>> [int(x) for x in Dataset.range(7).shard_by_process(rank=1, world_size=3)]
+        [1, 4]
+        """
+        if rank is None and world_size is None:
+            from dataset.adapters.ranks import process_rank  # noqa: PLC0415  # asked when it is called
+
+            rank, world_size = process_rank("shard_by_process")
+        return Dataset(shard_plan(self._plan, rank, world_size, remainder=remainder, by=by, seed=seed, name=name))
 
     def unique(self, name: str | None = None) -> Dataset[T_co]:
         """Each element once, where it comes first.

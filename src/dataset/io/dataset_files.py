@@ -11,7 +11,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -66,6 +66,8 @@ class ElementFile(Protocol):
 class FileSource(UnaryNode):
     """All elements of the files that ``source`` names, file after file. Formats derive from it."""
 
+    opens_elements: ClassVar[bool] = True
+
     @abstractmethod
     def open_file(self, path: str) -> ElementFile:
         """The elements of one file. Nothing is read yet."""
@@ -80,6 +82,10 @@ class FileSource(UnaryNode):
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
+
+    @property
+    def separates(self) -> bool:
+        return True
 
     def over(self, path: bytes) -> Self:
         """The same for one file."""

@@ -85,6 +85,10 @@ class Parquet(FileSource):
     def over(self, path: bytes) -> Self:
         return dataclasses.replace(super().over(path), paths=(path_string(path),))
 
+    def over_part(self, inputs: Sequence[Node]) -> Self:
+        moved = super().over_part(inputs)
+        return dataclasses.replace(moved, paths=_known_paths(moved.source) or ())
+
     def _element_spec(self) -> Any:
         return self.layout.spec
 
@@ -220,6 +224,11 @@ class ParallelParquet(Interleave):
     op: ClassVar[str] = OP
     spec_is_static: ClassVar[bool] = True
     files: Parquet = field(kw_only=True, repr=False)
+
+    def over_part(self, inputs: Sequence[Node]) -> Self:
+        files = self.files.over_part(inputs)
+        function = reader_of_one_file(files)
+        return dataclasses.replace(super().over_part(inputs), files=files, function=function)
 
     def _element_spec(self) -> Any:
         return self.files.element_spec

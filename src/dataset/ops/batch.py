@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.plan.cardinality import map_known
+from dataset.plan.cardinality import is_known, map_known
 from dataset.plan.checks import require_bool, require_int, require_parallelism
+from dataset.plan.deal import Deal
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatten_spec, map_spec
@@ -54,6 +55,14 @@ class Batch(UnaryNode):
     def cardinality(self) -> int:
         size = self.batch_size
         return map_known(lambda n: n // size if self.drop_remainder else -(-n // size), self.source.cardinality())
+
+    @property
+    def separates(self) -> bool:
+        """Only where nobody can tell how many batches there are of the whole."""
+        return not is_known(self.source.cardinality())
+
+    def deal_below(self, deal: Deal) -> Deal:
+        return deal.below_batch(self.batch_size, drop_remainder=self.drop_remainder)
 
     @property
     def is_certain(self) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
-from dataset.plan.node import UnaryNode
+from dataset.plan.deal import Deal
+from dataset.plan.node import Node, UnaryNode
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.elements import Elements, ElementsOperator
@@ -69,6 +71,24 @@ class Cache(UnaryNode):
     op: ClassVar[str] = "cache"
     seeks: ClassVar[bool] = True
     store: Store = field(default_factory=MemoryCache, kw_only=True, repr=False)
+
+    @property
+    def separates(self) -> bool:
+        return True
+
+    def deal_below(self, deal: Deal) -> Deal | None:
+        """Each process keeps its own; but no stand-in, since what fails is not kept."""
+        return None if deal.remainder == "pad" else deal
+
+    def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:  # noqa: ARG002  # whatever it is
+        return self.with_inputs(inputs).emptied()
+
+    def over_part(self, inputs: Sequence[Node]) -> Self:
+        return self.with_inputs(inputs).emptied()
+
+    def emptied(self) -> Self:
+        """The op with nothing in its store; what is there may be the elements of another input."""
+        return replace(self, store=MemoryCache())
 
     def lower(self, build: Build) -> Operator:
         return lower_keeping(build, self, self.store)

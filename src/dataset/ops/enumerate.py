@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
-from dataset.plan.node import UnaryNode
+from dataset.plan.deal import Deal, places_in
+from dataset.plan.node import Node, UnaryNode
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, tuple_of
 from dataset.runtime.chunk import Chunk
@@ -27,6 +29,8 @@ class Enumerate(UnaryNode):
     seeks: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
     start: int
+    deals: tuple[Deal, ...] = field(default=(), kw_only=True, repr=False)
+    """Where only a share of the elements comes through here: which share, of which share."""
 
     def __post_init__(self) -> None:
         start = require_int("enumerate", "start", self.start, minimum=-_INT64_MAX - 1, maximum=_INT64_MAX)
@@ -42,16 +46,23 @@ class Enumerate(UnaryNode):
         needed = available if is_known(available) else _NEVER_READ
         return super().is_certain and self.start + needed <= _INT64_MAX
 
+    def deal_below(self, deal: Deal) -> Deal | None:
+        return deal.ordered() if deal.gives_all else None
+
+    def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:
+        return replace(self.with_inputs(inputs), deals=(*self.deals, deal))
+
     def lower(self, build: Build) -> Operator:
-        return EnumerateOperator(build(self.source), self.start)
+        return EnumerateOperator(build(self.source), self)
 
 
 class EnumerateOperator(UnaryOperator):
     """Counts; an element that fails uses up its number, as in tf.data."""
 
-    def __init__(self, source: Operator, start: int) -> None:
+    def __init__(self, source: Operator, node: Enumerate) -> None:
         super().__init__(source)
-        self.next = start
+        self.node = node
+        self.next = node.start
 
     def pull(self, n: int) -> Chunk | None:
         room = _INT64_MAX - self.next
@@ -65,6 +76,8 @@ class EnumerateOperator(UnaryOperator):
         if chunk is None:
             return None
         numbers = np.arange(self.next, self.next + chunk.length, dtype=np.int64)
+        if self.node.deals:
+            numbers = self.node.start + places_in(self.node.deals, numbers - self.node.start)
         self.next += chunk.length
         return Chunk(tuple_of(LEAF, chunk.structure), chunk.length, [numbers, *chunk.columns()])
 

@@ -36,6 +36,10 @@ class Filter(Elementwise):
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
 
+    @property
+    def separates(self) -> bool:
+        return True
+
     def described(self) -> str:
         return f"filter({function_name(self.predicate)})"
 

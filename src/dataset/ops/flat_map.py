@@ -23,6 +23,7 @@ class FlatMap(UnaryNode):
     op: ClassVar[str] = "flat_map"
     calls_user_code: ClassVar[bool] = True
     spec_is_static: ClassVar[bool] = False
+    opens_elements: ClassVar[bool] = True
     function: Callable[..., Any]
 
     def __post_init__(self) -> None:
@@ -33,6 +34,10 @@ class FlatMap(UnaryNode):
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
+
+    @property
+    def separates(self) -> bool:
+        return True
 
     def described(self) -> str:
         return f"{self.op}({function_name(self.function)})"

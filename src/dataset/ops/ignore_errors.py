@@ -33,6 +33,10 @@ class IgnoreErrors(UnaryNode):
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
 
+    @property
+    def separates(self) -> bool:
+        return True
+
     def lower(self, build: Build) -> Operator:
         return IgnoreErrorsOperator(build(self.source), self, build)
 

@@ -12,6 +12,7 @@ from dataset.errors import SpecError
 from dataset.ops.elementwise import Elementwise
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_callable, require_parallelism
+from dataset.plan.deal import Deal
 from dataset.plan.origin import function_name
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
 from dataset.runtime.blocks import LARGE_BYTES, STEP_BYTES, Block
@@ -65,6 +66,13 @@ class Map(Elementwise):
     def _element_spec(self) -> Any:
         declared = getattr(self.function, "element_spec", None)
         return probed_spec(self) if declared is None else declared
+
+    @property
+    def separates(self) -> bool:
+        return True
+
+    def deal_below(self, deal: Deal) -> Deal:
+        return deal
 
     def described(self) -> str:
         return f"map({function_name(self.function)})"

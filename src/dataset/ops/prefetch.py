@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_int
+from dataset.plan.deal import Deal
 from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.runtime.chunk import Chunk, Outcome
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
@@ -41,6 +42,13 @@ class Prefetch(UnaryNode):
     def __post_init__(self) -> None:
         size = require_int("prefetch", "buffer_size", self.buffer_size, minimum=0, allow=(AUTOTUNE,))
         self._set("buffer_size", size)
+
+    @property
+    def separates(self) -> bool:
+        return True
+
+    def deal_below(self, deal: Deal) -> Deal:
+        return deal
 
     def described(self) -> str:
         return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"

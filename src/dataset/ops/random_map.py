@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 from dataset.ops.map import MapOperator
 from dataset.plan.checks import require_callable, require_parallelism, require_seed
-from dataset.plan.node import UnaryNode
+from dataset.plan.deal import Deal, places_in
+from dataset.plan.node import Node, UnaryNode
 from dataset.plan.origin import function_name
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.iterator import probed_spec
@@ -35,6 +36,9 @@ class RandomMap(UnaryNode):
     key: int | None = field(default=None, kw_only=True, repr=False)
     """The 64-bit seed that the op's own and the global seed make; drawn when the node is made, and kept by rules."""
 
+    deals: tuple[Deal, ...] = field(default=(), kw_only=True, repr=False)
+    """Where only a share of the elements comes through here: which share, of which share."""
+
     def __post_init__(self) -> None:
         require_callable("random_map", "map_func", self.function)
         require_one_by_one("random_map", "map_func", self.function)
@@ -45,6 +49,17 @@ class RandomMap(UnaryNode):
 
     def _element_spec(self) -> Any:
         return probed_spec(self)
+
+    @property
+    def separates(self) -> bool:
+        return True
+
+    def deal_below(self, deal: Deal) -> Deal:
+        """Each element is given the random numbers of its place among all."""
+        return deal.ordered()
+
+    def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:
+        return replace(self.with_inputs(inputs), deals=(*self.deals, deal))
 
     def described(self) -> str:
         return f"random_map({function_name(self.function)}{'' if self.seed is None else f', seed={self.seed}'})"
@@ -67,6 +82,7 @@ class RandomMapOperator(MapOperator):
         super().__init__(source, node, node.function)
         self.epochs = build.epochs
         self.counter = node.counter
+        self.deals = node.deals
         assert node.key is not None
         self._open(self.epochs.key(node.counter, node.key), iteration, epoch)
 
@@ -76,7 +92,8 @@ class RandomMapOperator(MapOperator):
 
     def arguments(self, inputs: Chunk) -> list[Any]:
         positions = range(self.position, self.position + inputs.length)
-        return [map(self.generators.at, positions), *super().arguments(inputs)]
+        places = (places_in(self.deals, position) for position in positions) if self.deals else positions
+        return [map(self.generators.at, places), *super().arguments(inputs)]
 
     def state_dict(self) -> State:
         return {**super().state_dict(), "key": self.key, "iteration": self.iteration, "epoch": self.epoch}

@@ -57,6 +57,8 @@ class Accept(UnaryNode):
     initial: tuple[float, ...] | None
     counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
     key: int = field(default=0, kw_only=True, repr=False)
+    seed: int | None = field(default=None, kw_only=True, repr=False)
+    """The user's, of which ``key`` was made."""
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
@@ -233,7 +235,7 @@ def rejection_resample_plan(
         return labelled
     shares = None if initial is None else tuple(initial.tolist())
     wanted = tuple(target.tolist())
-    accepted = Accept(labelled, wanted, shares, key=resolve_seed(seed), name=name)
+    accepted = Accept(labelled, wanted, shares, key=resolve_seed(seed), seed=seed, name=name)
     if first == 0:
         return accepted
     weights = MixWeights(labelled, wanted, name=name) if first is None else (first, 1 - first)

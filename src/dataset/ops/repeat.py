@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dataset.plan.cardinality import INFINITE_CARDINALITY, map_known
+from dataset.plan.cardinality import INFINITE_CARDINALITY, is_known, map_known
 from dataset.plan.checks import require_int
+from dataset.plan.deal import Deal
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator, State
@@ -35,6 +36,22 @@ class Repeat(UnaryNode):
         if self.times < 0:
             return 0 if available == 0 else INFINITE_CARDINALITY
         return 0 if self.times == 0 else map_known(lambda n: n * self.times, available)
+
+    @property
+    def separates(self) -> bool:
+        return True
+
+    def deal_below(self, deal: Deal) -> Deal | None:
+        """Each pass is dealt out for itself, so that all processes end it together.
+
+        A batch may reach from one pass into the next; then its elements are dealt out one by one.
+        """
+        length = self.source.cardinality()
+        if is_known(length) and length % deal.round == 0:
+            return deal
+        if deal.in_order or (deal.remainder == "keep" and self.times >= 0):
+            return None  # in each pass the same processes would have more
+        return deal if deal.turn == 1 else None if deal.remainder == "pad" else deal.one_by_one()
 
     def described(self) -> str:
         return "repeat()" if self.times < 0 else f"repeat({self.count})"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dataset.errors import SpecError
+from dataset.plan.deal import Deal
 from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, is_tuple, tuple_of
@@ -79,6 +80,13 @@ class Select(UnaryNode):
 
     def _shown(self) -> str:
         return ", ".join(map(repr, self.keys))
+
+    @property
+    def separates(self) -> bool:
+        return True
+
+    def deal_below(self, deal: Deal) -> Deal:
+        return deal
 
     def described(self) -> str:
         return f"select({self._shown()})"

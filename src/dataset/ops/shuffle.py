@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import SpecError, StateError
-from dataset.ops.row_source import on_numbers
+from dataset.ops.row_source import RowSource, on_numbers
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int, require_seed
+from dataset.plan.deal import Deal
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.runtime.chunk import Array, Chunk, Column, Remainder, object_column
@@ -71,6 +72,19 @@ class Shuffle(UnaryNode):
     def is_repeatable(self) -> bool:
         """Whether the elements can be had again, unchanged, instead of being saved."""
         return self.holds_all and self.source.is_certain and self.source.random_access
+
+    @property
+    def separates(self) -> bool:
+        return True
+
+    def deal_below(self, deal: Deal) -> Deal | None:
+        """Of elements that have to be read one by one, each process shuffles its own.
+
+        Where they can be had in any order, all go by one order of the whole, and each process makes its own of them. So
+        it is, too, where one may be absent: that would come out before those that are in the buffer.
+        """
+        is_cheap = self.source.random_access and (self.source.is_certain or isinstance(self.source, RowSource))
+        return None if is_cheap or deal.in_order or deal.remainder == "pad" else deal
 
     @lazy_property
     def may_read_ahead(self) -> bool:

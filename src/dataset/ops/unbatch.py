@@ -37,6 +37,10 @@ class Unbatch(UnaryNode):
             return endless_or_unknown(available)
         return map_known(lambda n: n * rows, available)
 
+    @property
+    def separates(self) -> bool:
+        return True
+
     def lower(self, build: Build) -> Operator:
         return UnbatchOperator(build(self.source), self)
 

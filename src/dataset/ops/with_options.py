@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dataset.options import Options
+from dataset.plan.deal import Deal
 from dataset.plan.node import Node, UnaryNode, inputs_first
 from dataset.runtime.operator import Build, Operator
 
@@ -19,6 +20,13 @@ class WithOptions(UnaryNode):
     seeks: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
     options: Options = field(repr=False)
+
+    @property
+    def separates(self) -> bool:
+        return True
+
+    def deal_below(self, deal: Deal) -> Deal:
+        return deal
 
     def lower(self, build: Build) -> Operator:
         return build(self.source)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dataset.plan.cardinality import is_known, shortest
+from dataset.plan.deal import Deal
 from dataset.plan.node import Node
 from dataset.plan.structure import Structure
 from dataset.runtime.chunk import Chunk, Column
@@ -28,6 +29,10 @@ class Zip(Node):
 
     def cardinality(self) -> int:
         return shortest([source.cardinality() for source in self.sources])
+
+    def deal_below(self, deal: Deal) -> Deal | None:
+        """A share of each, of which the shortest ends it, too; not so stand-ins, for which each would take its own."""
+        return deal.ordered() if deal.gives_all else None
 
     def lower(self, build: Build) -> Operator:
         return ZipOperator(self, [Feed(source, build(source)) for source in self.sources])

@@ -37,6 +37,7 @@ from dataset.ops.range import Range
 from dataset.ops.repeat import Repeat
 from dataset.ops.select import Select
 from dataset.ops.shard import Shard
+from dataset.ops.shard_by_process import ShardByProcess
 from dataset.ops.shuffle import Shuffle
 from dataset.ops.skip import Skip
 from dataset.ops.take import Take
@@ -56,6 +57,8 @@ def eliminate_noop(node: Node) -> Node | Miss | None:
         case Skip(count=0) | Shard(num_shards=1) | Prefetch(buffer_size=0) | Shuffle(buffer_size=1) | WithOptions():
             return node.source
         case Repeat() if node.times == 1:
+            return node.source
+        case ShardByProcess(deal=deal) if deal.world_size == 1:
             return node.source
         case Select() if _selects_all(node):
             return node.source

@@ -7,10 +7,10 @@
     after:   range(len(x)) -> repeat(3) -> shuffle(n) -> gather((x, y))
 
 The buffer then holds 8 bytes per element, a batch is one take, and of rows that skip and shard leave out nothing is
-read. Legal because shuffle, repeat, take, skip and shard do not look at what they move, so the order is the same; and
-no user code stands between the arrays and the shuffle that could notice. One case is left alone: a shuffle of what a
-repeat has shuffled in each pass. On indices it would read further ahead, into other passes. A shuffle that stands in
-the plan twice numbers its epochs in the order in which passes begin, and would come to other orders.
+read. Legal because shuffle, repeat, take, skip, shard and shard_by_process do not look at what they move, so the order
+is the same; and no user code stands between the arrays and the shuffle that could notice. One case is left alone: a
+shuffle of what a repeat has shuffled in each pass. On indices it would read further ahead, into other passes. A shuffle
+that stands in the plan twice numbers its epochs in the order in which passes begin, and would come to other orders.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataset.ops.range import Range
 from dataset.ops.repeat import Repeat
 from dataset.ops.row_source import RowSource
 from dataset.ops.shard import Shard
+from dataset.ops.shard_by_process import ShardByProcess
 from dataset.ops.shuffle import Shuffle
 from dataset.ops.skip import Skip
 from dataset.ops.take import Take
@@ -29,13 +30,13 @@ from dataset.ops.tensor_slices import TensorSlices
 from dataset.ops.zip import Zip
 from dataset.plan.node import Node, walk
 
-_Moving = Shuffle | Repeat | Take | Skip | Shard
+_Moving = Shuffle | Repeat | Take | Skip | Shard | ShardByProcess
 """The ops that only choose and order elements."""
 
 
 def shuffle_before_gather(node: Node) -> Node | None:
     """Gather over the op on indices, for a shuffle over slices, and for what moves the elements of a gather."""
-    if not isinstance(node, _Moving):
+    if not isinstance(node, _Moving) or _makes_up_elements(node):
         return None
     if isinstance(node.source, Gather):
         if _counts_failures(node, node.source):
@@ -48,7 +49,7 @@ def shuffle_before_gather(node: Node) -> Node | None:
 
 def _gathered(node: Node) -> Gather | None:
     """The rows at what ``node`` makes of their numbers; None where there is anything else below."""
-    if isinstance(node, _Moving):
+    if isinstance(node, _Moving) and not _makes_up_elements(node):
         below = _gathered(node.source)
         return (
             None
@@ -61,6 +62,11 @@ def _gathered(node: Node) -> Gather | None:
     taken = rows.places
     numbers = Range(taken.start, taken.stop, taken.step, origin=rows.origin)
     return Gather(numbers, rows.with_rows(rows.all_rows), name=rows.name, origin=rows.origin)
+
+
+def _makes_up_elements(node: Node) -> bool:
+    """Whether the op may say that an element is missing, of which there is no number."""
+    return isinstance(node, ShardByProcess) and node.deal.remainder == "pad"
 
 
 def _counts_failures(node: Node, gather: Gather) -> bool:

@@ -10,7 +10,8 @@ Legal for range, from_tensor_slices and list_files: they know where each element
 makes them. Records of a file with an index may fail; but what is left out of them is not read in any case (see
 ops/row_source.py). What is above, such as a shuffle, then stands directly on the source. Of a ``map`` in between, the
 function would no longer be called for the elements that are left out, which its author may notice; so it stays where it
-is.
+is. ``shard_by_process``, if it deals out single elements, is a shard that ends with the last complete round; and it
+stands below maps already, as its documentation says.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from dataset.ops.map import Map
 from dataset.ops.range import Range
 from dataset.ops.row_source import RowSource
 from dataset.ops.shard import Shard
+from dataset.ops.shard_by_process import ShardByProcess
 from dataset.ops.skip import Skip
 from dataset.ops.take import Take
 from dataset.optimize.rule import Miss
-from dataset.plan.node import Node
+from dataset.plan.node import Node, UnaryNode
 
 
 def push_down_slice(node: Node) -> Node | Miss | None:
@@ -34,14 +36,16 @@ def push_down_slice(node: Node) -> Node | Miss | None:
             places = slice(count if count >= 0 else node.source.cardinality(), None)
         case Shard():
             places = slice(node.index, None, node.num_shards)
+        case ShardByProcess(deal=deal) if deal.turn == 1 and deal.gives_all:
+            places = slice(deal.rank, deal.rank + deal.world_size * node.cardinality(), deal.world_size)
         case _:
             return None
     if isinstance(node.source, Range | RowSource) and (node.source.is_certain or _leaves_unread(node)):
         return node.source.at(places)
-    return None if isinstance(node, Take) else _behind_map(node)
+    return _behind_map(node) if isinstance(node, Skip | Shard) else None
 
 
-def _leaves_unread(node: Take | Skip | Shard) -> bool:
+def _leaves_unread(node: UnaryNode) -> bool:
     """Whether the op passes over rows that may fail. Not so take, which counts those only that did not."""
     return isinstance(node.source, RowSource) and not isinstance(node, Take)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.deal import Deal
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.origin import Origin, caller
 
@@ -43,6 +44,9 @@ class Node:
 
     stays_certain: ClassVar[bool] = False
     """Whether it is certain (``is_certain``) if its inputs are."""
+
+    opens_elements: ClassVar[bool] = False
+    """Whether each element of its input stands for many, as the name of a file does."""
 
     name: str | None = field(default=None, kw_only=True, repr=False)
     origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
@@ -106,6 +110,29 @@ class Node:
         Then nobody can tell whether an element was made and thrown away, or passed over with ``seek``.
         """
         return self.stays_certain and all(source.is_certain for source in self.inputs)
+
+    @property
+    def separates(self) -> bool:
+        """Whether parts of its input, each in a process of its own, give all that it gives of the whole.
+
+        So it is where the fate of an element depends on no other. Order, and what shares a batch, do not count.
+        """
+        return False
+
+    def deal_below(self, deal: Deal) -> Deal | None:  # noqa: ARG002  # most ops need all of their input
+        """How to deal out the elements of all inputs, so that this op makes ``deal`` of its own out of such a share.
+
+        None, unless an op says otherwise, where it needs all of its input for any part of its elements.
+        """
+        return None
+
+    def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:  # noqa: ARG002  # few need to know it
+        """This op over the shares of its inputs in a ``deal`` of its own elements."""
+        return self.with_inputs(inputs)
+
+    def over_part(self, inputs: Sequence[Node]) -> Self:
+        """This op, which ``separates``, over a part of what its inputs gave."""
+        return self.with_inputs(inputs)
 
     @property
     def inputs(self) -> tuple[Node, ...]:

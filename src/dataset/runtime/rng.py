@@ -82,7 +82,12 @@ def resolve_seed(seed: int | None) -> int:
     if seed is None:
         seed = next(sequence.drawn)
     base = _DEFAULT_GLOBAL_SEED if sequence.seed is None else sequence.seed
-    return int(_mixed(base, int(seed)).generate_state(1, np.uint64)[0])
+    return derived_seed(base, int(seed))
+
+
+def derived_seed(*key: int) -> int:
+    """A 64-bit seed that several numbers decide on, and nothing else."""
+    return int(_mixed(*key).generate_state(1, np.uint64)[0])
 
 
 def _mixed(*key: int) -> np.random.SeedSequence:
@@ -182,11 +187,14 @@ class EpochCounter:
 
     It is the one thing that iterations of a Dataset share, because tf.data's ``reshuffle_each_iteration`` says so: each
     new iterator gets another order.
+
+    Args:
+        first: the number of the first iteration.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0) -> None:
         self._lock = threading.Lock()  # guards _iterations
-        self._iterations = 0
+        self._first = self._iterations = first
 
     def next_iteration(self) -> int:
         """The number of an iteration that starts now."""
@@ -194,8 +202,16 @@ class EpochCounter:
             self._iterations += 1
             return self._iterations - 1
 
-    def __reduce__(self) -> tuple[type[EpochCounter], tuple[()]]:
-        return type(self), ()  # a copy of a pipeline, such as a worker process gets, counts for itself
+    def at(self, iteration: int) -> EpochCounter:
+        """A counter of its own that gives this number next."""
+        return type(self)(iteration)
+
+    def restarted(self) -> EpochCounter:
+        """A counter of its own that begins where this one began."""
+        return type(self)(self._first)
+
+    def __reduce__(self) -> tuple[type[EpochCounter], tuple[int]]:
+        return type(self), (self._first,)  # a copy of a pipeline, such as a worker process gets, counts for itself
 
     def __repr__(self) -> str:
         return "EpochCounter()"

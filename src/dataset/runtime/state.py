@@ -21,6 +21,7 @@ from dataset.plan.node import Node
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import LEAF, Structure, from_plain, to_plain
 from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.runtime.absent import AbsentError
 from dataset.runtime.chunk import Chunk, Column, Outcome, object_column
 from dataset.runtime.elements import Elements, Failure, run_through
 
@@ -139,6 +140,8 @@ def _rebuilt(data: dict[str, Any]) -> Exception | None:
         with contextlib.suppress(Exception):
             return cls(*data["args"])
         return None
+    if data["error"] == AbsentError.__name__:
+        return AbsentError(example_follows=bool(data["args"][0]))
     cls = getattr(errors, data["error"], None)
     if not (isinstance(cls, type) and issubclass(cls, errors.DatasetError)):
         return None

@@ -1,0 +1,304 @@
+"""shard_by_process: the share of one of several processes, with equally many elements for each.
+
+The node says which deal it is (plan/deal.py), the operator below carries it out. How far down in a plan it stands, and
+whether files are dealt out instead, is decided in optimize/sharding/. A stand-in of zeros is made where the elements
+are those that come out (``StandIn``); an ``AbsentError`` takes its place from where the deal stands up to there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.ops.row_source import on_numbers
+from dataset.plan.cardinality import is_known, map_known
+from dataset.plan.deal import Deal
+from dataset.plan.node import UnaryNode
+from dataset.runtime.absent import AbsentError, zeros_like
+from dataset.runtime.chunk import Chunk, Remainder
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.pending import Pending
+from dataset.runtime.state import load_chunk, save_chunk
+
+_STEP_MAX = 32768  # elements asked for at once, beyond those of a round
+_LONG_TURN = 64  # elements in a turn, from which on those of others are passed over where single turns are asked for
+_NO_END = -1
+
+
+@dataclass(frozen=True, eq=False)
+class ShardByProcess(UnaryNode):
+    """The elements that ``deal`` gives one process."""
+
+    op: ClassVar[str] = "shard_by_process"
+    seeks: ClassVar[bool] = True
+    deal: Deal
+
+    @property
+    def random_access(self) -> bool:
+        """Not with stand-ins, which are not in the input."""
+        return self.deal.gives_all and super().random_access
+
+    @property
+    def is_certain(self) -> bool:
+        return self.deal.gives_all and self.source.is_certain
+
+    def cardinality(self) -> int:
+        return map_known(self.deal.count, self.source.cardinality())
+
+    def parameters(self) -> dict[str, Any]:
+        return dataclasses.asdict(self.deal)
+
+    def described(self) -> str:
+        deal = self.deal
+        turns = f", {deal.turn} at a time" if deal.turn > 1 else ""
+        return f"{self.op}({deal.rank} of {deal.world_size}, {deal.remainder!r}{turns})"
+
+    def lower(self, build: Build) -> Operator:
+        source = build(self.source)
+        if self.deal.remainder == "pad":  # an absent element has no number
+            return ShardByProcessOperator(source, self)
+        return on_numbers(source, lambda numbers: ShardByProcessOperator(numbers, self))
+
+
+class ShardByProcessOperator(UnaryOperator):
+    """Knows how far the current round has been read, and holds of it what is this process's and not given yet.
+
+    A turn is given whole: an exception of the input then never stands in the middle of a batch. With "drop", a round is
+    read until it is known to be complete, unless the input says how many elements it has. An exception is no element;
+    it comes out in every process.
+    """
+
+    def __init__(self, source: Operator, node: ShardByProcess) -> None:
+        super().__init__(source)
+        self.node = node
+        self.deal = node.deal
+        self.rounds = 0  # that are complete
+        self.place = 0  # in the current one
+        self._stop = self._place_of_giving()
+        self._gone = 0  # elements of its turn that ``seek`` has passed over
+        self._left = node.cardinality() if self._ends_early else _NO_END
+        self._held: list[Chunk] = []  # of the current round
+        self._ready = Remainder()
+        self._first: list[Chunk] = []  # the first elements of all, which may have to stand in for others
+        self._ending = Pending()  # what stands in for a missing turn
+        self._ended = False
+
+    @property
+    def _ends_early(self) -> bool:
+        """Whether it is known beforehand which round is the last that is given."""
+        source = self.node.source
+        return self.deal.remainder == "drop" and source.is_certain and is_known(source.cardinality())
+
+    def _place_of_giving(self) -> int:
+        """How far a round must have been read before this process may give its turn."""
+        deal = self.deal
+        end_of_turn = (deal.rank + 1) * deal.turn
+        if deal.remainder != "drop" or self._ends_early or end_of_turn == deal.round:
+            return end_of_turn
+        return deal.round - deal.turn + deal.least
+
+    @property
+    def _first_wanted(self) -> int:
+        """How many of the first elements may have to stand in for others."""
+        if self.deal.remainder == "repeat":
+            return self.deal.rank * self.deal.turn
+        return min(self.deal.rank, 1) * self.deal.turn if self.deal.remainder == "pad" and not self.rounds else 0
+
+    def pull(self, n: int) -> Chunk | None:
+        if not self._left:
+            return None
+        while not self._ready and not self._ended:
+            self._read(n)
+        if not self._ready:
+            return self._ending.give(n)
+        chunk = self._ready.give(n if self._left == _NO_END else min(n, self._left))
+        assert chunk is not None
+        if self._left != _NO_END:
+            self._left -= chunk.length
+        return chunk
+
+    def _read(self, n: int) -> None:
+        """Go on in the input, towards ``n`` elements."""
+        in_turns = self.deal.turn >= _LONG_TURN and n <= self.deal.turn
+        others = self._others_next() if in_turns else 0
+        if others:
+            self._advance(self.source.pass_over(others), None)
+            return
+        chunk = self.source.pull(self._rest_of_turn() if in_turns else self._wanted(n))
+        if chunk is not None:
+            self._remember(chunk)
+        self._advance(0 if chunk is None else chunk.length, chunk)
+
+    def _others_next(self) -> int:
+        """How many elements that nobody here wants come before the next of this process."""
+        if self._missing_first():
+            return 0
+        start, stop = self.deal.rank * self.deal.turn, (self.deal.rank + 1) * self.deal.turn
+        if self.place < start:
+            return start - self.place
+        if self.place < stop:
+            return 0
+        return self._stop - self.place if self.place < self._stop else self.deal.round - self.place + start
+
+    def _rest_of_turn(self) -> int:
+        return self._missing_first() or (self.deal.rank + 1) * self.deal.turn - self.place
+
+    def _missing_first(self) -> int:
+        """How many elements are still to be remembered."""
+        return max(0, self._first_wanted - self.rounds * self.deal.round - self.place)
+
+    def _wanted(self, n: int) -> int:
+        """How many elements of the input to ask for, for ``n`` or the first of them."""
+        deal = self.deal
+        ahead = self._stop - self.place
+        rounds = min(-(-n // deal.turn) - 1, _STEP_MAX // deal.round)
+        return ahead + (deal.round if ahead <= 0 else 0) + rounds * deal.round
+
+    def _advance(self, count: int, chunk: Chunk | None) -> None:
+        """Be ``count`` elements further, which ``chunk`` holds unless they are all others'; 0 is the end."""
+        if not count:
+            self._end()
+            return
+        deal, start = self.deal, self.place
+        rounds, self.place = divmod(start + count, deal.round)
+        self.rounds += rounds
+        mine = None if chunk is None else _own(chunk, deal, start)
+        if mine is not None:
+            self._held.append(mine)
+        turns = rounds + (self.place >= self._stop) - (start >= self._stop)
+        if turns:
+            self._make_ready(turns * deal.turn)
+
+    def _make_ready(self, count: int) -> None:
+        count -= self._gone
+        self._gone = 0
+        held = Chunk.concatenate(self._held)
+        self._ready = Remainder(held.slice(0, count))
+        self._held = [held.slice(count, held.length)] if held.length > count else []
+
+    def _remember(self, chunk: Chunk) -> None:
+        wanted = self._missing_first()
+        if wanted:
+            self._first.append(chunk.slice(0, min(wanted, chunk.length)))
+        elif self._first and not self._first_wanted:
+            self._first = []
+
+    def _end(self) -> None:
+        """The input has ended, perhaps in the middle of a round."""
+        self._ended = True
+        deal, is_only = self.deal, self.rounds == 0
+        turns = deal.turns_in(self.place)
+        held, self._held = self._held, []
+        if turns == 0 or (deal.remainder == "drop" and turns < deal.world_size):
+            return
+        if deal.rank < turns:
+            self._ready = Remainder(Chunk.concatenate(held) if held else None)
+        elif deal.remainder == "pad":
+            self._ending.put(AbsentError(example_follows=is_only))
+            if is_only:
+                self._ending.put(Chunk.concatenate(self._first))
+        elif deal.remainder == "repeat":
+            first, stop = deal.repeated(turns, is_only=is_only)
+            known = Chunk.concatenate(self._first)
+            self._ending.put(known.slice(first, min(stop, known.length)))
+
+    def seek(self, count: int) -> None:
+        self.rounds, self._gone = divmod(count, self.deal.turn)
+        self.place = self.deal.rank * self.deal.turn + self._gone
+        self.source.seek(self.rounds * self.deal.round + self.place)
+        if self._left != _NO_END:
+            self._left -= count
+
+    def state_dict(self) -> State:
+        return {
+            **super().state_dict(),
+            "rounds": self.rounds,
+            "place": self.place,
+            "gone": self._gone,
+            "left": self._left,
+            "held": save_chunk(Chunk.concatenate(self._held) if self._held else None),
+            "ready": save_chunk(self._ready.rest()),
+            "first": save_chunk(Chunk.concatenate(self._first) if self._first else None),
+            "ending": self._ending.save(),
+            "ended": self._ended,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.rounds, self.place = int(state["rounds"]), int(state["place"])
+        self._gone, self._left = int(state["gone"]), int(state["left"])
+        self._held = self._loaded(state["held"])
+        self._ready = Remainder(load_chunk(state["ready"], self._spec))
+        self._first = self._loaded(state["first"])
+        self._ending.load(state["ending"], self._spec)
+        self._ended = bool(state["ended"])
+
+    def _loaded(self, data: Any) -> list[Chunk]:
+        chunk = load_chunk(data, self._spec)
+        return [] if chunk is None else [chunk]
+
+    def _spec(self) -> Any:
+        return self.node.source.element_spec
+
+
+def _own(chunk: Chunk, deal: Deal, start: int) -> Chunk | None:
+    """The elements of a chunk that are this process's, if it begins at place ``start`` of a round."""
+    if deal.turn == 1:
+        first = (deal.rank - start) % deal.world_size
+        return chunk.stride(first, deal.world_size) if first < chunk.length else None
+    places = np.arange(start, start + chunk.length) % deal.round // deal.turn
+    own = np.flatnonzero(places == deal.rank)
+    if not len(own):
+        return None
+    first, stop = int(own[0]), int(own[-1]) + 1
+    return chunk.slice(first, stop) if stop - first == len(own) else chunk.take(own)
+
+
+@dataclass(frozen=True, eq=False)
+class StandIn(UnaryNode):
+    """``source``, with an element of zeros wherever one is absent."""
+
+    op: ClassVar[str] = "shard_by_process.pad"
+
+    def lower(self, build: Build) -> Operator:
+        return StandInOperator(build(self.source), self)
+
+
+class StandInOperator(UnaryOperator):
+    """Remembers the last element, whose shapes and dtypes the zeros have."""
+
+    def __init__(self, source: Operator, node: StandIn) -> None:
+        super().__init__(source)
+        self.node = node
+        self._last: Chunk | None = None
+        self._due = False  # an element is absent, and the next one shows what it would be like
+
+    def pull(self, n: int) -> Chunk | None:
+        try:
+            chunk = None if self._due else self.source.pull(n)
+        except AbsentError as absent:
+            if not absent.example_follows:
+                assert self._last is not None  # there was one, or an example would follow
+                return zeros_like(self._last)
+            self._due = True
+        if self._due:
+            return self._like_example()
+        if chunk is not None:
+            self._last = chunk.slice(chunk.length - 1, chunk.length)
+        return chunk
+
+    def _like_example(self) -> Chunk | None:
+        example = self.source.pull(1)
+        self._due = False
+        return None if example is None else zeros_like(example)
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "last": save_chunk(self._last), "due": self._due}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self._last = load_chunk(state["last"], lambda: self.node.element_spec)
+        self._due = bool(state["due"])

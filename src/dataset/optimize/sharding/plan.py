@@ -1,0 +1,73 @@
+"""The plan of ``Dataset.shard_by_process``: checks its arguments, and decides what is dealt out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dataset.ops.even_out import EvenOut
+from dataset.optimize.sharding.agreement import Agreement
+from dataset.optimize.sharding.counting import CannotCountError, Counts, require_countable
+from dataset.optimize.sharding.elements import deal_elements
+from dataset.optimize.sharding.files import FileList, file_list
+from dataset.plan.checks import require_int
+from dataset.plan.deal import REMAINDERS, Deal
+from dataset.plan.node import Node
+
+_OP = "shard_by_process"
+_WAYS = ("auto", "files", "elements")
+
+
+def shard_plan(plan: Node, rank: Any, world_size: Any, *, remainder: Any, by: Any, seed: Any, name: str | None) -> Node:
+    """The share of process ``rank`` of ``world_size``. The arguments are those of the method."""
+    deal = _deal(rank, world_size, remainder)
+    _require_one_of("by", by, _WAYS)
+    seed = require_int(_OP, "seed", seed)
+    if by != "elements":
+        files = file_list(plan)
+        reason = _against_files(files, deal, least_effort=by == "auto")
+        if not reason:
+            assert isinstance(files, FileList)  # else there is a reason
+            return _share_of_files(files, deal, Agreement(plan, seed, deal.rank), name)
+        if by == "files":
+            raise ValueError(f'{_OP}(): the files cannot be dealt out, because {reason}; give by="elements"')
+    return deal_elements(plan, deal, Agreement(plan, seed), name)
+
+
+def _against_files(files: FileList | str, deal: Deal, *, least_effort: bool) -> str:
+    """What speaks against dealing out files; nothing where the text is empty."""
+    if isinstance(files, str):
+        return files
+    if len(files) < deal.world_size:
+        return f"there are {len(files)} files for {deal.world_size} processes"
+    if least_effort and not files.are_opened:
+        return "each is one element, so that elements are as good"
+    if deal.remainder != "keep" and not files.is_endless:
+        try:
+            require_countable(files.part(deal.world_size, deal.rank))
+        except CannotCountError as error:
+            return f"{error}, and so whether all processes have as many; repeat() before it would help"
+    return ""
+
+
+def _share_of_files(files: FileList, deal: Deal, agreement: Agreement, name: str | None) -> Node:
+    share = files.part(deal.world_size, deal.rank, agreement)
+    if deal.world_size == 1 or deal.remainder == "keep" or files.is_endless:
+        return share
+    parts = tuple(files.part(deal.world_size, rank) for rank in range(deal.world_size))
+    return EvenOut(share, deal.rank, deal.remainder, Counts(parts), name=name)
+
+
+def _deal(rank: Any, world_size: Any, remainder: Any) -> Deal:
+    if rank is None or world_size is None:
+        raise ValueError(f"{_OP}(): give rank and world_size, or neither, got rank={rank!r}, world_size={world_size!r}")
+    world_size = require_int(_OP, "world_size", world_size, minimum=1)
+    rank = require_int(_OP, "rank", rank, minimum=0)
+    if rank >= world_size:
+        raise ValueError(f"{_OP}(): rank must be below world_size, {world_size}, got {rank}")
+    _require_one_of("remainder", remainder, REMAINDERS)
+    return Deal(world_size, rank, remainder)
+
+
+def _require_one_of(argument: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{_OP}(): {argument} must be one of {', '.join(map(repr, allowed))}, got {value!r}")

@@ -1,0 +1,145 @@
+"""Who tells which process this is; and two real processes that train together."""
+
+import socket
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from dataset import Dataset
+from dataset.adapters.ranks import process_rank
+
+HERE = Path(__file__).parent
+PATIENCE_SECONDS = 100
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    """Nobody says anything."""
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for module in ("torch.distributed", "jax", "jax._src.distributed"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    return monkeypatch
+
+
+def torch_distributed(rank, world_size, *, initialized=True):
+    return types.SimpleNamespace(
+        is_available=lambda: True,
+        is_initialized=lambda: initialized,
+        get_rank=lambda: rank,
+        get_world_size=lambda: world_size,
+    )
+
+
+def jax(rank, world_size, *, initialized=True):
+    return types.SimpleNamespace(
+        distributed=types.SimpleNamespace(is_initialized=lambda: initialized),
+        process_index=lambda: rank,
+        process_count=lambda: world_size,
+    )
+
+
+def test_a_process_is_alone_where_nobody_says_otherwise():
+    assert process_rank("op") == (0, 1)
+    assert list(Dataset.range(3).shard_by_process()) == [0, 1, 2]
+
+
+def test_nothing_is_imported_to_find_out():
+    process_rank("op")
+    assert not {"torch.distributed", "jax"} & set(sys.modules)
+
+
+def test_the_variables_of_torchrun_tell(alone):
+    alone.setenv("RANK", "1")
+    alone.setenv("WORLD_SIZE", "3")
+    assert process_rank("op") == (1, 3)
+    assert list(Dataset.range(6).shard_by_process()) == [1, 4]
+
+
+@pytest.mark.parametrize(("rank", "world_size"), [("1", None), (None, "2"), ("one", "2")])
+def test_variables_that_do_not_tell_are_an_error(alone, rank, world_size):
+    for name, value in (("RANK", rank), ("WORLD_SIZE", world_size)):
+        if value is not None:
+            alone.setenv(name, value)
+    with pytest.raises(ValueError, match=r"shard_by_process\(\): the environment must tell both RANK and WORLD_SIZE"):
+        Dataset.range(6).shard_by_process()
+    assert list(Dataset.range(6).shard_by_process(0, 2)) == [0, 2, 4]
+
+
+def test_variables_out_of_range_are_an_error(alone):
+    alone.setenv("RANK", "2")
+    alone.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="rank must be below world_size, 2, got 2"):
+        Dataset.range(6).shard_by_process()
+
+
+def test_torch_tells_if_it_is_initialised_and_before_all_others(alone):
+    alone.setenv("RANK", "0")
+    alone.setenv("WORLD_SIZE", "9")
+    alone.setitem(sys.modules, "jax", jax(3, 4))
+    alone.setitem(sys.modules, "torch.distributed", torch_distributed(1, 2))
+    assert process_rank("op") == (1, 2)
+    alone.setitem(sys.modules, "torch.distributed", torch_distributed(1, 2, initialized=False))
+    assert process_rank("op") == (3, 4)
+    alone.setitem(sys.modules, "jax", jax(3, 4, initialized=False))
+    assert process_rank("op") == (0, 9)
+
+
+def test_jax_is_asked_for_what_it_keeps_and_not_for_its_backends(alone):
+    asked = jax(3, 4)
+    asked.process_index = lambda: pytest.fail("it would start the backends")
+    kept = types.SimpleNamespace(global_state=types.SimpleNamespace(process_id=1, num_processes=2))
+    alone.setitem(sys.modules, "jax", asked)
+    alone.setitem(sys.modules, "jax._src.distributed", kept)
+    assert process_rank("op") == (1, 2)
+
+
+def together(script, *arguments):
+    """What two processes print, each of which runs a script with its rank and these arguments."""
+    running = [
+        subprocess.Popen(
+            [sys.executable, HERE / script, str(rank), *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        found = [process.communicate(timeout=PATIENCE_SECONDS) for process in running]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    for process, (_, errors) in zip(running, found, strict=True):
+        assert process.returncode == 0, errors[-2000:]
+    return [output.strip() for output, _ in found]
+
+
+def test_two_processes_of_torch_take_equally_many_steps_and_share_the_elements(tmp_path):
+    pytest.importorskip("torch")
+    files = []
+    for index, size in enumerate([3, 4, 1]):
+        (tmp_path / f"{index}.txt").write_text("".join(f"{10 * index + line}\n" for line in range(size)))
+        files.append(str(tmp_path / f"{index}.txt"))
+    found = [eval(output) for output in together("two_torch_processes.py", tmp_path / "store", *files)]  # noqa: S307  # its own
+    one, two = found
+    assert [one["rank"], two["rank"]] == [(0, 2), (1, 2)]
+    for case in one["steps"]:
+        assert len(one["steps"][case]) == len(two["steps"][case])
+    assert sorted(one["steps"]["drop"] + two["steps"]["drop"]) == list(range(10))
+    assert sorted(one["steps"]["pad"] + two["steps"]["pad"]) == [0, *range(11)]
+    assert sorted(one["steps"]["repeat"] + two["steps"]["repeat"]) == [0, *range(11)]
+    assert one["weights"] == two["weights"]
+    assert one["weights"] != one["weights_before"]
+
+
+def test_two_processes_of_jax_share_the_elements():
+    pytest.importorskip("jax")
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    assert together("two_jax_processes.py", address) == ["(0, 2) [0, 2, 4]", "(1, 2) [1, 3, 5]"]

@@ -1,0 +1,12 @@
+"""One of two processes of jax.distributed, run by test_ranks.py; the first listens on a port that it is given."""
+
+import sys
+
+import jax
+
+from dataset import Dataset
+from dataset.adapters.ranks import process_rank
+
+jax.distributed.initialize(sys.argv[2], num_processes=2, process_id=int(sys.argv[1]))
+sys.stdout.write(f"{process_rank('test')} {[int(x) for x in Dataset.range(7).shard_by_process()]}\n")
+jax.distributed.shutdown()

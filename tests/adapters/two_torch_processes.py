@@ -1,0 +1,51 @@
+"""One of two processes of a torch.distributed group, run by test_ranks.py: each step is a collective operation."""
+
+import sys
+
+import torch
+import torch.distributed as dist
+
+from dataset import Dataset, TextLineDataset
+from dataset.adapters.ranks import process_rank
+
+
+def summed(dataset):
+    """The elements of this process; each step adds up those of all."""
+    steps = []
+    for element in dataset:
+        total = torch.tensor(int(element))
+        dist.all_reduce(total)
+        steps.append(int(element))
+    return steps
+
+
+def trained():
+    """The weights of a model before and after an epoch of DistributedDataParallel over uneven data."""
+    torch.manual_seed(0)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+    before = [round(float(part.detach().sum()), 6) for part in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for batch in Dataset.range(11).shuffle(11).map(float).batch(2).shard_by_process(remainder="pad"):
+        optimizer.zero_grad()
+        model(torch.tensor(batch, dtype=torch.float32)[:, None]).square().mean().backward()
+        optimizer.step()
+    return before, [round(float(part.detach().sum()), 6) for part in model.parameters()]
+
+
+def main():
+    rank, store, *files = sys.argv[1:]
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
+    numbers = Dataset.range(11).filter(lambda x: True).map(lambda x: x)
+    steps = {
+        remainder: summed(numbers.shard_by_process(remainder=remainder)) for remainder in ("drop", "pad", "repeat")
+    }
+    for remainder in ("drop", "pad", "repeat"):
+        lines = TextLineDataset(files).map(lambda line: int(line or 0)).shuffle(3)
+        steps[f"files, {remainder}"] = summed(lines.shard_by_process(remainder=remainder, by="files"))
+    before, after = trained()
+    found = {"rank": process_rank("test"), "steps": steps, "weights_before": before, "weights": after}
+    sys.stdout.write(f"{found}\n")
+    dist.destroy_process_group()
+
+
+main()

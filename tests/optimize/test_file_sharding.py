@@ -1,0 +1,263 @@
+"""Files dealt out to processes: who opens which, and how all come to equally many elements."""
+
+import itertools
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, TextLineDataset, TFRecordDataset, io
+from dataset.io.text_line_dataset import TextLine
+from dataset.optimize.sharding import counting
+from dataset.testing import check_operator
+
+SIZES = {"even": [3, 3, 3, 3], "uneven": [5, 1, 4, 2, 7], "gaps": [0, 3, 1, 0, 2, 2], "one": [4, 0, 0]}
+
+
+@pytest.fixture(params=SIZES)
+def files(request, tmp_path):
+    """Text files of numbers from 0 on, a line for each."""
+    numbers = itertools.count()
+    for index, size in enumerate(SIZES[request.param]):
+        lines = [f"{next(numbers)}\n" for _ in range(size)]
+        (tmp_path / f"{index}.txt").write_text("".join(lines))
+    return str(tmp_path / "*.txt")
+
+
+def number(line):
+    return int(line) + 1
+
+
+PIPELINES = {
+    "lines": lambda names: TextLineDataset(names).map(number),
+    "in parallel": lambda names: names.interleave(TextLineDataset, num_parallel_calls=2, deterministic=False).map(
+        number
+    ),
+    "shuffled": lambda names: TextLineDataset(names).shuffle(4).map(number),
+    "batches": lambda names: TextLineDataset(names).map(number).batch(2),
+    "mapped inside": lambda names: names.flat_map(lambda name: TextLineDataset(name).map(number)).cache(),
+}
+
+
+def values(elements):
+    return [int(x) for element in elements for x in np.atleast_1d(element)]
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "repeat", "keep"])
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("by", ["auto", "files", "elements"])
+def test_every_record_is_read_by_one_process(files, pipeline, remainder, by):
+    for world_size in (1, 2, 3):
+        for shuffle in (False, True):
+            names = [Dataset.list_files(files, shuffle=shuffle) for _ in range(world_size)]
+            datasets = [
+                PIPELINES[pipeline](names[rank]).shard_by_process(rank, world_size, remainder=remainder, by=by)
+                for rank in range(world_size)
+            ]
+            parts = [list(dataset) for dataset in datasets]
+            whole = Counter(values(PIPELINES[pipeline](names[0])))
+            found = Counter(values(itertools.chain(*parts)))
+            if remainder != "keep":
+                assert len(set(map(len, parts))) == 1
+            if remainder == "keep":
+                assert found == whole
+            elif remainder == "drop":
+                assert found <= whole
+            elif remainder == "pad":
+                assert Counter({key: count for key, count in found.items() if key}) == whole
+            else:
+                assert set(found) == set(whole)
+                assert whole <= found
+
+
+@pytest.mark.parametrize("pipeline", set(PIPELINES) - {"batches"})
+def test_the_workers_of_each_process_share_its_records(files, pipeline):
+    for world_size, workers in itertools.product((1, 2, 3), (1, 2, 4)):
+        found = []
+        for rank in range(world_size):
+            names = Dataset.list_files(files)
+            share = PIPELINES[pipeline](names).shard_by_process(rank, world_size, remainder="keep")
+            for worker in range(workers):
+                found += values(share.shard_by_process(worker, workers, remainder="keep", seed=rank))
+        assert Counter(found) == Counter(values(PIPELINES[pipeline](Dataset.list_files(files))))
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "repeat"])
+def test_the_workers_of_a_process_give_as_many_as_it_does(files, remainder):
+    for rank, workers in itertools.product(range(2), (1, 3)):
+        names = Dataset.list_files(files, shuffle=False)
+        share = PIPELINES["lines"](names).shard_by_process(rank, 2, remainder=remainder)
+        parts = [list(share.shard_by_process(worker, workers, remainder="keep")) for worker in range(workers)]
+        assert Counter(values(itertools.chain(*parts))) == Counter(values(share))
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "repeat"])
+def test_keeps_the_contract_of_operators(tmp_path, remainder):
+    for index, size in enumerate([2, 5, 4]):
+        (tmp_path / f"{index}.txt").write_text("1\n" * size)
+    names = sorted(map(str, tmp_path.glob("*.txt")))
+    for rank in (0, 1):
+        check_operator(
+            lambda: TextLineDataset(names).map(number).shard_by_process(rank, 2, remainder=remainder, by="files")
+        )
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The names of the text files that are opened from now on."""
+    names = []
+    original = TextLine.open_file
+
+    def open_file(self, path):
+        names.append(path[-5])
+        return original(self, path)
+
+    monkeypatch.setattr(TextLine, "open_file", open_file)
+    return names
+
+
+def test_only_own_files_are_opened(tmp_path, opened):
+    for index in range(5):
+        (tmp_path / f"{index}.txt").write_text(f"{index}\n")
+    names = Dataset.list_files(str(tmp_path / "*.txt"))
+    share = TextLineDataset(names).map(number).repeat().shard_by_process(1, 2)
+    assert sorted(int(x) for x in share.take(4)) == [2, 2, 4, 4]
+    assert set(opened) == {"1", "3"}
+    opened.clear()
+    share = TextLineDataset(names).map(number).shard_by_process(0, 2, remainder="keep")
+    assert sorted(map(int, share)) == [1, 3, 5]
+    assert sorted(opened) == ["0", "2", "4"]
+
+
+def test_records_are_counted_once_when_the_first_element_is_asked_for(tmp_path, opened):
+    for index, size in enumerate([3, 1]):
+        (tmp_path / f"{index}.txt").write_text("7\n" * size)
+    calls = []
+    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt")))
+    share = lines.map(lambda line: calls.append(line) or int(line)).batch(2).shard_by_process(0, 2)
+    share.explain()
+    assert share.cardinality() == -2
+    iterator = iter(share)
+    assert opened == []
+    assert [batch.tolist() for batch in iterator] == [[7, 7]]
+    assert sorted(opened) == ["0", "0", "1"]  # the other's to be counted
+    assert len(calls) == 2
+    opened.clear()
+    assert len(list(share)) == 1
+    assert opened == ["0"]
+    (tmp_path / "1.txt").write_text("7\n" * 3)
+    assert len(list(share)) == 2
+
+
+def test_nothing_is_counted_where_that_is_not_needed(tmp_path, monkeypatch):
+    monkeypatch.setattr(counting, "_passed_over", lambda plan: pytest.fail("it was counted"))
+    for index in range(4):
+        (tmp_path / f"{index}.txt").write_text("1\n")
+    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt")))
+    next(iter(lines.repeat().shard_by_process(0, 2)))
+    list(lines.shard_by_process(0, 2, remainder="keep"))
+    files = Dataset.list_files(str(tmp_path / "*.txt")).map(lambda name: 1)
+    assert len(list(files.shard_by_process(0, 2, by="files"))) == 2
+
+
+def test_files_that_are_missing_are_errors_of_the_process_that_has_them(tmp_path):
+    for index in (0, 1, 3):
+        (tmp_path / f"{index}.txt").write_text("5\n6\n")
+    names = [str(tmp_path / f"{index}.txt") for index in range(4)]
+    parts = []
+    for rank in range(2):
+        found, failures = [], 0
+        iterator = iter(TextLineDataset(names).shard_by_process(rank, 2, remainder="pad"))
+        while True:
+            try:
+                found.append(next(iterator))
+            except StopIteration:
+                break
+            except FileNotFoundError:
+                failures += 1
+        parts.append((found, failures))
+    assert parts == [([b"5", b"6", b"", b""], 1), ([b"5", b"6", b"5", b"6"], 0)]
+
+
+def test_parquet_files_tell_how_many_rows_they_have(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for index, size in enumerate([3, 2, 4]):
+        pq.write_table(pa.table({"x": np.arange(size) + 10 * index}), tmp_path / f"{index}.parquet")
+    for reads in (None, 2):
+        rows = Dataset.from_parquet(str(tmp_path / "*.parquet"), num_parallel_reads=reads).map(lambda row: row["x"])
+        one, two = (rows.shard_by_process(rank, 2, by="files") for rank in range(2))
+        assert len(one) == len(two) == 2
+        assert [int(x) for x in one] == [0, 1] or reads
+        assert [int(x) for x in two] == [10, 11]
+        sizes = [rows.shard_by_process(rank, 2, by="files", remainder="keep").cardinality() for rank in range(2)]
+        assert sizes == [7, 2]
+
+
+def test_records_with_an_index_are_dealt_out_by_number(tmp_path):
+    for index, size in enumerate([3, 8, 1]):
+        with io.TFRecordWriter(str(tmp_path / f"{index}.tfrecord")) as writer:
+            for record in range(size):
+                writer.write(b"%d.%d" % (index, record))
+    records = TFRecordDataset(sorted(map(str, tmp_path.glob("*.tfrecord"))), index=True).shuffle(None).batch(2)
+    parts = [list(records.shard_by_process(rank, 2)) for rank in range(2)]
+    found = [record for part in parts for batch in part for record in batch]
+    assert [len(part) for part in parts] == [3, 3]
+    assert len(set(found)) == 12
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda lines: lines.take(3), r"take\(3\) from .* needs the elements of all of them together"),
+        (lambda lines: lines.enumerate(), "enumerate"),
+        (lambda lines: lines.scan(0, lambda state, x: (state, x)), "scan"),
+        (lambda lines: Dataset.zip(lines, lines), "zip"),
+        (lambda lines: lines.unique(), "unique"),
+        (lambda lines: lines.window(2), "window"),
+        (lambda lines: lines.filter(lambda x: True), r"only running filter.* repeat\(\) before it would help"),
+        (lambda lines: lines.shard_by_process(0, 2, by="elements"), "shard_by_process"),
+    ],
+)
+def test_says_why_files_cannot_be_dealt_out_and_deals_out_elements(tmp_path, change, words):
+    for index in range(2):
+        (tmp_path / f"{index}.txt").write_text("1\n")
+    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt")))
+    with pytest.raises(ValueError, match=rf'the files cannot be dealt out, because .*{words}.*by="elements"'):
+        change(lines).shard_by_process(0, 2, by="files")
+    assert "files" not in change(lines).shard_by_process(0, 2).plan.described()
+
+
+def test_too_few_files_are_dealt_out_by_element(tmp_path):
+    (tmp_path / "0.txt").write_text("1\n2\n3\n")
+    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt")))
+    assert [list(lines.shard_by_process(rank, 2)) for rank in range(2)] == [[b"1"], [b"2"]]
+    with pytest.raises(ValueError, match="there are 1 files for 2 processes"):
+        lines.shard_by_process(0, 2, by="files")
+
+
+def test_explain_shows_that_files_are_dealt_out(tmp_path):
+    for index in range(4):
+        (tmp_path / f"{index}.txt").write_text("1\n")
+    text = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt"))).shard_by_process(1, 2).explain()
+    assert "shard_by_process(1 of 2, 'drop', files)" in text
+    assert "list_files(2 files)" in text
+
+
+def test_processes_have_other_random_numbers_for_their_files(tmp_path):
+    for index in range(2):
+        (tmp_path / f"{index}.txt").write_text("1\n2\n")
+    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt"), shuffle=False))
+    drawn = lines.random_map(lambda generator, line: generator.random(), seed=1)
+    found = [[float(x) for x in drawn.shard_by_process(rank, 2)] for rank in range(2)]
+    assert len({*found[0], *found[1]}) == 4
+    assert found == [[float(x) for x in drawn.shard_by_process(rank, 2)] for rank in range(2)]
+
+
+def test_shares_go_to_other_processes(tmp_path):
+    for index, size in enumerate([2, 1]):
+        (tmp_path / f"{index}.txt").write_text("1\n" * size)
+    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt"))).map(number).shuffle(3)
+    for by in ("files", "elements"):
+        share = lines.shard_by_process(0, 2, remainder="pad", by=by)
+        assert list(pickle.loads(pickle.dumps(share))) == list(share)

@@ -1,0 +1,60 @@
+"""with_epoch: a new process takes up a training in the middle."""
+
+import pickle
+
+import numpy as np
+
+from dataset import Dataset
+from dataset.plan.epochs import with_epoch
+
+
+def everything(dataset):
+    return [tuple(map(float, element)) for element in dataset]
+
+
+def pairs():
+    shuffled = Dataset.range(12).shuffle(12, seed=1)
+    return Dataset.zip(shuffled, Dataset.random(seed=4, rerandomize_each_iteration=True))
+
+
+def test_an_epoch_is_that_of_a_process_that_has_been_through_those_before():
+    dataset = pairs()
+    epochs = [everything(dataset) for _ in range(4)]
+    assert epochs[0] != epochs[1]
+    for number, epoch in enumerate(epochs):
+        assert everything(Dataset(with_epoch(pairs().plan, number))) == epoch
+
+
+def test_epochs_go_on_from_there():
+    dataset, later = pairs(), Dataset(with_epoch(pairs().plan, 2))
+    epochs = [everything(dataset) for _ in range(4)]
+    assert [everything(later) for _ in range(2)] == epochs[2:]
+
+
+def test_the_plan_that_is_given_stays_where_it_is():
+    dataset = pairs()
+    first = everything(Dataset(with_epoch(dataset.plan, 0)))
+    everything(Dataset(with_epoch(dataset.plan, 5)))
+    assert everything(dataset) == first
+
+
+def test_a_copy_stays_at_the_epoch():
+    plan = with_epoch(Dataset.range(20).shuffle(20, seed=1).plan, 3)
+    assert list(Dataset(pickle.loads(pickle.dumps(plan)))) == list(Dataset(plan))
+
+
+def test_what_has_one_order_for_all_epochs_is_not_touched():
+    fixed = Dataset.range(20).shuffle(20, seed=1, reshuffle_each_iteration=False)
+    assert list(Dataset(with_epoch(fixed.plan, 7))) == list(fixed)
+    plain = Dataset.range(5).batch(2)
+    assert with_epoch(plain.plan, 3) is plain.plan
+
+
+def test_shares_stand_at_the_epoch_too():
+    def share(rank, epoch):
+        plan = Dataset.range(30).shuffle(30).shard_by_process(rank, 2).plan
+        return [int(x) for x in Dataset(with_epoch(plan, epoch))]
+
+    assert sorted(share(0, 4) + share(1, 4)) == list(range(30))
+    assert share(0, 4) != share(0, 5)
+    assert np.array_equal(share(0, 4), share(0, 4))
