@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,7 @@ from dataset.ops.unique import Unique
 from dataset.ops.window import Window
 from dataset.ops.with_options import WithOptions, options_of
 from dataset.ops.zip import Zip
+from dataset.optimize.choosing import chosen
 from dataset.optimize.driver import Optimized, optimize
 from dataset.optimize.sharding.plan import shard_plan
 from dataset.options import AUTOTUNE, Options
@@ -87,13 +88,18 @@ from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import datasets_are_made_by
 from dataset.plan.node import Node
 from dataset.plan.signature import signature_of
-from dataset.plan.structure import structure_of
+from dataset.plan.structure import Structure, structure_of
+from dataset.runtime.chunk import Column
+from dataset.runtime.cores import usable_cores
 from dataset.runtime.iterator import DatasetIterator
-from dataset.runtime.random_access import element_at
+from dataset.runtime.memory import default_budget
+from dataset.runtime.random_access import element_at, first_elements
 from dataset.runtime.whole_pass import WholePass
 
 if TYPE_CHECKING:
     from dataset.adapters.progress import Progress  # against the arrow: loaded by progress() only
+    from dataset.adapters.torch.iterable import TorchIterableDataset
+    from dataset.adapters.torch.map_style import TorchMapDataset
 
 __all__ = ["Dataset"]
 
@@ -301,6 +307,46 @@ class Dataset(Generic[T_co]):
         """
         signature = signature_of(output_types, output_shapes, output_signature)
         return Dataset(Generator(generator, () if args is None else args, signature, name=name))
+
+    @staticmethod
+    def from_torch(dataset: Any, output_signature: Any = None, name: str | None = None) -> Dataset[Any]:
+        """A dataset of the items of a dataset of torch, as NumPy arrays. Needs the extra ``torch``.
+
+        A map-style dataset is a source with random access: ``shuffle``, ``skip`` and ``shard`` move indices, and only
+        what is wanted is asked for, in lists where it has ``__getitems__``. Of a ``TensorDataset`` rows are taken as
+        of arrays, by ``from_tensor_slices``. An IterableDataset, or a DataLoader, is run anew by each iteration.
+
+        Tensors are detached and brought to the host. Arrays of a map-style dataset's tensors share their memory, and
+        are read-only; those of an iterable one are copied, since it may fill the same tensor again. A list at the top
+        of an item is structure, as a tuple is, others are data. bfloat16 and float8 take the package ml_dtypes.
+
+        Args:
+            dataset: a ``torch.utils.data.Dataset``, or any object with ``__getitem__`` and ``__len__``; an
+                ``IterableDataset`` or a ``DataLoader``.
+            output_signature: TensorSpec and so on in the structure of an element. Default: what the first one says.
+            name: a label.
+
+        Raises:
+            TypeError: if it is none of these, or a signature holds no specs.
+            ImportError: if torch is not installed; while iterating, if ml_dtypes is not.
+
+        >>> import torch
+        >>> pairs = torch.utils.data.TensorDataset(torch.arange(6.0).reshape(3, 2), torch.tensor([0, 1, 2]))
+        >>> for x, y in Dataset.from_torch(pairs).batch(2):
+        ...     print(x.tolist(), y)
+        [[0.0, 1.0], [2.0, 3.0]] [0 1]
+        [[4.0, 5.0]] [2]
+        """
+        load_extra("torch", "torch", "from_torch() needs")
+        from dataset.adapters.torch import from_torch as of_torch  # noqa: PLC0415  # it imports torch
+
+        signature = signature_of(None, None, output_signature, op="from_torch")
+        if of_torch.is_iterable(dataset):
+            return Dataset(Generator(of_torch.Iterating(dataset), (), signature, name=name))
+        columns = of_torch.columns_of(dataset) if signature is None else None
+        if columns is not None:
+            return Dataset(TensorSlices(columns, name=name))
+        return Dataset(IndexedSource("from_torch", dataset, signature, of_torch.element_of, name=name))
 
     @staticmethod
     def from_arrow(
@@ -1890,6 +1936,69 @@ class Dataset(Generic[T_co]):
 
     # Frameworks
 
+    @overload
+    def to_torch(
+        self, device: Any = None, pin_memory: bool = False, map_style: Literal[False] = False
+    ) -> TorchIterableDataset: ...
+
+    @overload
+    def to_torch(
+        self, device: Any = None, pin_memory: bool = False, *, map_style: Literal[True]
+    ) -> TorchMapDataset: ...
+
+    def to_torch(
+        self, device: Any = None, pin_memory: bool = False, map_style: bool = False
+    ) -> TorchIterableDataset | TorchMapDataset:
+        """A ``torch.utils.data.IterableDataset`` of the elements, as tensors. Needs the extra ``torch``.
+
+        Iterate over it, or hand it to what takes one. A tensor shares the memory of its array. torch has no read-only
+        tensors: of an array that is read-only, such as a view of a source or of a cache, it gets a copy.
+
+        ``DataLoader(dataset.to_torch(), batch_size=None, num_workers=4)`` runs the pipeline in processes, of which each
+        makes a part of the elements; together they give every element once, and what is not shuffled in its order.
+        That pays where functions hold the interpreter's lock; else threads (``num_parallel_calls``) cost less. A
+        ``shuffle`` of what can only be read one after the other shuffles within each worker's part. Each worker keeps
+        a memory cache of its own, which lasts as long as the worker: use ``persistent_workers=True``. The cores and
+        the memory that AUTOTUNE may use are divided among the workers.
+
+        Passes over it are numbered from 0, also in workers, and each has the random orders of its number;
+        ``set_epoch(n)`` says which the next ones are. Iterators have ``state_dict()`` and ``load_state_dict()``, with
+        which torchdata's ``StatefulDataLoader`` goes on in the middle of an epoch, with as many workers as before.
+
+        Text is ``bytes``, and arrays of text are nested lists. A RaggedTensor becomes a nested tensor of the jagged
+        layout, a SparseTensor a sparse COO tensor, a Dataset in an element a dataset of tensors. bfloat16 and float8
+        come from ml_dtypes.
+
+        Args:
+            device: where the tensors are wanted, such as ``"cuda"``; default, in the host's memory. For CUDA one
+                element is made ahead, and copied from page-locked memory, on a stream of its own, while the device
+                computes with the one before. Not for use in the workers of a DataLoader.
+            pin_memory: whether tensors in the host's memory are page-locked, for copies that do not block. Without an
+                accelerator it warns, and does nothing.
+            map_style: whether to make a ``torch.utils.data.Dataset`` with ``__getitem__`` and ``__len__`` instead, for
+                samplers of torch. That takes random access and a known length.
+
+        Raises:
+            TypeError: for a component that torch has no tensors for, such as datetime64 (while iterating, where only
+                user code can tell); with ``map_style``, if there is no random access or no length, naming the op.
+            ValueError: if there is no such device.
+            ImportError: if torch is not installed.
+
+        >>> dataset = Dataset.from_tensor_slices({"x": np.eye(4, dtype=np.float32), "y": [0, 1, 2, 3]}).batch(2)
+        >>> for batch in dataset.to_torch():
+        ...     print(batch["x"].shape, batch["y"])
+        torch.Size([2, 4]) tensor([0, 1])
+        torch.Size([2, 4]) tensor([2, 3])
+        >>> dataset.to_torch(map_style=True)[-1]["y"]
+        tensor([2, 3])
+        """
+        load_extra("torch", "torch", "to_torch() needs")
+        from dataset.adapters.torch.to_torch import torch_dataset  # noqa: PLC0415  # it imports torch
+
+        require_bool("to_torch", "pin_memory", pin_memory)
+        require_bool("to_torch", "map_style", map_style)
+        return torch_dataset(self, device, pin_memory, map_style)
+
     def to_keras(self, class_weight: Mapping[int, float] | None = None) -> Any:
         """The dataset as ``fit``, ``evaluate`` and ``predict`` of Keras 3 take it, on any backend of Keras.
 
@@ -2095,6 +2204,30 @@ class Dataset(Generic[T_co]):
     def __repr__(self) -> str:
         name = self.options().dataset_name
         return f"<{type(self).__name__}{f' {name!r}' if name else ''}: {self._plan.located()}>"
+
+
+def shared_among(dataset: Dataset[Any], processes: int) -> Dataset[Any]:
+    """The same dataset, for one of several processes that run at once: its budgets are a part of what there is."""
+    settings = dataset.options().autotune
+    options = Options()
+    options.autotune.cpu_budget = max(1, (settings.cpu_budget or usable_cores()) // processes)
+    options.autotune.ram_budget = max(1, (settings.ram_budget or default_budget()) // processes)
+    return dataset.with_options(options)
+
+
+def columns_at(dataset: Dataset[Any], places: Sequence[int]) -> tuple[Structure, Sequence[Column]] | None:
+    """The elements at these places, which exist, as columns.
+
+    None where they have to be looked up one by one, which is so, too, where one fails: that shows which it is.
+    """
+    plan = chosen(dataset.plan, np.array(places, np.int64))
+    if plan is None:
+        return None
+    try:
+        elements = first_elements(plan, len(places))
+    except Exception:  # noqa: BLE001  # it comes again
+        return None
+    return elements.structure, elements.columns()
 
 
 def _whole_pass(plan: Node) -> WholePass:

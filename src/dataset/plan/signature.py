@@ -8,7 +8,7 @@ from dataset.plan.spec import TensorSpec, flatten_spec
 from dataset.plan.structure import StructureMismatchError, structure_of
 
 
-def signature_of(output_types: Any, output_shapes: Any, output_signature: Any) -> Any:
+def signature_of(output_types: Any, output_shapes: Any, output_signature: Any, op: str = "from_generator") -> Any:
     """One signature out of the two forms; None where neither is given.
 
     Raises:
@@ -18,7 +18,7 @@ def signature_of(output_types: Any, output_shapes: Any, output_signature: Any) -
     if output_signature is not None:
         if output_types is not None or output_shapes is not None:
             raise TypeError("from_generator(): give output_signature, or output_types and output_shapes, not both")
-        return _checked(output_signature)
+        return _checked(output_signature, op)
     if output_types is None:
         if output_shapes is not None:
             raise TypeError("from_generator(): output_shapes needs output_types")
@@ -26,16 +26,16 @@ def signature_of(output_types: Any, output_shapes: Any, output_signature: Any) -
     structure = structure_of(output_types)
     types = structure.flatten(output_types)
     shapes = [None] * len(types) if output_shapes is None else _shapes(structure, output_shapes)
-    return _checked(structure.unflatten([_spec(shape, one) for shape, one in zip(shapes, types, strict=True)]))
+    return _checked(structure.unflatten([_spec(shape, one) for shape, one in zip(shapes, types, strict=True)]), op)
 
 
-def _checked(signature: Any) -> Any:
+def _checked(signature: Any, op: str) -> Any:
     try:
         _, specs = flatten_spec(signature)
     except TypeError as error:
-        raise TypeError(f"from_generator(): {error}; a list is data, use a tuple") from None
+        raise TypeError(f"{op}(): {error}; a list is data, use a tuple") from None
     if not specs:
-        raise ValueError(f"from_generator(): the signature must have a component, got {signature!r}")
+        raise ValueError(f"{op}(): the signature must have a component, got {signature!r}")
     return signature
 
 

@@ -1,4 +1,4 @@
-"""One element by its number, without making those before it: ``dataset[i]``."""
+"""Elements by their numbers, without making those before them: ``dataset[i]``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from dataset.plan.cardinality import is_known
 from dataset.plan.node import Node, walk
+from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import open_plan
 
 
@@ -29,6 +30,22 @@ def element_at(plan: Node, index: Any) -> Any:
     if chunk is None:
         raise IndexError(f"there is no element {index}")
     return chunk.only()
+
+
+def first_elements(plan: Node, count: int) -> Chunk:
+    """The first ``count`` elements of a plan that has so many, together. Uses up no random order."""
+    coordinator, root = open_plan(plan, probing=True)
+    parts: list[Chunk] = []
+    try:
+        while count:
+            chunk = root.pull(count)
+            if chunk is None:
+                raise IndexError(f"{plan.located()} has {count} elements less than it says")
+            parts.append(chunk)
+            count -= chunk.length
+    finally:
+        coordinator.shut_down(root.close, wait=True)
+    return Chunk.concatenate(parts)
 
 
 def _position(plan: Node, index: Any) -> int:

@@ -1,0 +1,293 @@
+"""to_torch(): a dataset of tensors to iterate over, by itself or in the workers of a DataLoader."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import torch
+
+from dataset.adapters.torch.device import Card, Copies, Sent, Target
+from dataset.adapters.torch.parcel import packed, unpacked
+from dataset.adapters.torch.passes import passes_over
+from dataset.adapters.torch.tensors import Tensors
+from dataset.dataset import Dataset, shared_among
+from dataset.errors import StateError
+from dataset.plan.checks import require_int
+from dataset.plan.epochs import with_epoch
+from dataset.plan.node import inputs_first
+
+if TYPE_CHECKING:
+    from dataset.runtime.iterator import DatasetIterator
+
+_STATE_VERSION = 1
+
+
+class Pass(NamedTuple):
+    """What a pass gives.
+
+    Attributes:
+        number: of the pass, which its random orders go by; None for a dataset in an element, which counts by itself.
+        seed: common to the workers.
+        part: which worker this is, and of how many.
+    """
+
+    number: int | None
+    seed: int
+    part: tuple[int, int]
+
+
+class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
+    """The elements of a Dataset, as tensors.
+
+    Each worker of a DataLoader takes a part of its own of the elements; together they give all of them, once. A
+    DataLoader with workers takes ``batch_size=None`` where the elements are batches.
+    """
+
+    def __init__(self, dataset: Dataset[Any], target: Target, *, is_inner: bool = False) -> None:
+        """Hold a dataset. ``Dataset.to_torch`` calls it.
+
+        Args:
+            dataset: what to iterate over.
+            target: where the tensors are wanted.
+            is_inner: whether it comes out of an element, and so belongs whole to the worker that has it.
+        """
+        super().__init__()
+        self._dataset = dataset
+        self._target = target
+        self._passes = None if is_inner else passes_over(dataset.plan)
+        self._share: tuple[Any, Dataset[Any]] | None = None  # of the workers: which, and what that is
+
+    def __iter__(self) -> TorchIterator:
+        self._target.require_no_worker()
+        kind = AheadIterator if self._target.is_cuda else TorchIterator
+        return kind(self)
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Have the passes that begin from now on take the random orders of this epoch.
+
+        Without it, they are numbered from 0 on. Workers that are already there hear of it, too.
+
+        Args:
+            epoch: at least 0.
+
+        Raises:
+            ValueError: if it is negative.
+            TypeError: if it is no int.
+        """
+        number = require_int("set_epoch", "epoch", epoch, minimum=0)
+        if self._passes is None:
+            self._dataset = Dataset(with_epoch(self._dataset.plan, number))
+        else:
+            self._passes.choose(number)
+
+    def begin(self) -> tuple[Pass, Any]:
+        """A new pass in this process, and what ``go_on`` needs to know of it."""
+        if self._passes is None:
+            return Pass(None, 0, (0, 1)), None
+        worker = torch.utils.data.get_worker_info()
+        number, ticket = self._passes.begin(worker)
+        part = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        return Pass(number, _seed_of(self._dataset), part), ticket
+
+    def go_on(self, ticket: Any, number: int | None) -> None:
+        """Say that a pass is another one, from a saved state, so that the next one is behind it."""
+        if self._passes is not None and number is not None:
+            self._passes.go_on(torch.utils.data.get_worker_info(), ticket, number)
+
+    def open(self, which: Pass) -> DatasetIterator[Any]:
+        """An iterator over what a pass gives."""
+        share = self._shared(which)
+        plan = share.plan if which.number is None else with_epoch(share.plan, which.number)
+        elements: DatasetIterator[Any] = iter(share if plan is share.plan else Dataset(plan))
+        return elements
+
+    def _shared(self, which: Pass) -> Dataset[Any]:
+        """This worker's part, the same in each pass, so that what it caches is kept."""
+        worker, workers = which.part
+        if workers == 1:
+            return self._dataset
+        if self._share is None or self._share[0] != (which.seed, which.part):
+            part = self._dataset.shard_by_process(worker, workers, remainder="keep", seed=which.seed)
+            self._share = (which.seed, which.part), shared_among(part, workers)
+        return self._share[1]
+
+    def tensors(self) -> Tensors:
+        """What makes elements of tensors."""
+        return Tensors(self._target.make, self.inner)
+
+    def copies(self) -> Copies:
+        """What sends elements to the CUDA device."""
+        return Copies(Card(self._target.device), self.inner)
+
+    def inner(self, dataset: Dataset[Any]) -> TorchIterableDataset:
+        """What stands for a dataset in an element."""
+        return TorchIterableDataset(dataset, self._target, is_inner=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_dataset": packed(self._dataset), "_share": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_dataset": unpacked(state["_dataset"])})
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._dataset!r}>"
+
+
+def _seed_of(dataset: Dataset[Any]) -> int:
+    """A seed that all workers find: it comes of the numbers drawn for ops without one, which they were sent."""
+    keys = [getattr(node, "key", None) or 0 for node in inputs_first(dataset.plan)]
+    return sum(keys) % 2**63
+
+
+class TorchIterator(Iterator[Any]):
+    """One pass over a TorchIterableDataset. Closes like an iterator over a Dataset, and can say where it stands."""
+
+    def __init__(self, over: TorchIterableDataset) -> None:
+        self._over = over
+        self._pass, self._ticket = over.begin()
+        self._elements = over.open(self._pass)
+        self._tensors = over.tensors()
+
+    def __next__(self) -> Any:
+        return self._tensors(next(self._elements))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place behind the last element that was handed out, as plain data, for a dataset built alike.
+
+        Raises:
+            ClosedError: after ``close()``.
+            StateError: if elements are held that are no plain data.
+        """
+        return self._state(self._elements.state_dict(), 0)
+
+    def _state(self, place: dict[str, Any], given: int) -> dict[str, Any]:
+        """``given`` elements behind ``place``."""
+        return {
+            "version": _STATE_VERSION,
+            "pass": [self._pass.number, self._pass.seed, *self._pass.part],
+            "given": given,
+            "iterator": [place],  # in a list it stays in one piece: StatefulDataLoader takes dicts apart
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go to the place that ``state`` describes, from wherever the iterator stands.
+
+        Raises:
+            StateError: if the state is of another pipeline or another worker, or is damaged.
+        """
+        found = self._checked(state)
+        elements = self._over.open(found)
+        try:
+            elements.load_state_dict(state["iterator"][0])
+            _pass_over(elements, int(state["given"]))
+        except BaseException:
+            elements.close()
+            raise
+        self._elements.close()
+        self._elements, self._pass = elements, found
+        self._over.go_on(self._ticket, found.number)
+
+    def _checked(self, state: Any) -> Pass:
+        if type(state) is not dict or set(state) != {"version", "pass", "given", "iterator"}:
+            raise StateError(f"expected what state_dict() of an iterator over tensors returned, got {state!r:.100}")
+        if state["version"] != _STATE_VERSION:
+            raise StateError(f"the state has version {state['version']!r}, this library reads {_STATE_VERSION}")
+        number, seed, worker, workers = state["pass"]
+        if (worker, workers) != self._pass.part:
+            mine = "{} of {}".format(*self._pass.part)
+            raise StateError(
+                f"the state is of worker {worker} of {workers}, this is worker {mine}: resume with as many workers as "
+                "there were"
+            )
+        return Pass(number, seed, (worker, workers))
+
+    def stats(self) -> Any:
+        """What each operator has done so far: see ``DatasetIterator.stats``."""
+        return self._elements.stats()
+
+    def close(self) -> None:
+        """Stop background threads, wait for them, let go of files. May be called twice."""
+        self._elements.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _pass_over(elements: DatasetIterator[Any], count: int) -> None:
+    """Go on behind so many elements, those that fail included."""
+    for _ in range(count):
+        with contextlib.suppress(Exception):
+            next(elements, None)
+
+
+_SAVED_EVERY = 128
+"""Elements from one place that is remembered to the next: what going on from a state has to make again at most."""
+
+
+class AheadIterator(TorchIterator):
+    """Has the next element on its way to the device when it hands out one.
+
+    That element is not to be lost where somebody asks for a state. So a place some elements back is remembered, and
+    how many were handed out since.
+    """
+
+    def __init__(self, over: TorchIterableDataset) -> None:
+        super().__init__(over)
+        self._copies = over.copies()
+        self._begin(self._elements.state_dict(), 0)
+
+    def _begin(self, place: dict[str, Any], given: int) -> None:
+        self._place, self._given = place, given
+        self._ahead: Sent | Exception | None = None
+
+    def __next__(self) -> Any:
+        self._ahead = found = self._fetch() if self._ahead is None else self._ahead
+        if isinstance(found, StopIteration):
+            raise StopIteration
+        if (self._given + 1) % _SAVED_EVERY == 0:
+            self._remember()
+        self._ahead = self._fetch()
+        self._given += 1
+        try:
+            if isinstance(found, Exception):
+                raise found
+            return self._copies.receive(found)
+        finally:
+            del found  # an exception would hold this frame, and be held by it
+
+    def _remember(self) -> None:
+        """The place behind what is handed out next; where it cannot be saved, the one before must do."""
+        with contextlib.suppress(StateError):
+            self._place, self._given = self._elements.state_dict(), -1
+
+    def _fetch(self) -> Sent | Exception:
+        try:
+            return self._copies.send(next(self._elements))
+        except Exception as error:  # noqa: BLE001  # raised at its place
+            below = error.__traceback__.tb_next if error.__traceback__ else None
+            return error.with_traceback(below)  # or this iterator would hold itself until it is raised
+
+    def state_dict(self) -> dict[str, Any]:
+        """As above; what is on its way is not in it, and is made again."""
+        return self._state(self._place, self._given)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """As above."""
+        super().load_state_dict(state)
+        self._begin(state["iterator"][0], int(state["given"]))
+
+    def close(self) -> None:
+        """As above."""
+        self._ahead = None
+        super().close()

@@ -1,0 +1,105 @@
+"""to_torch(map_style=True): a dataset of tensors by number, of which a sampler of torch chooses."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from dataset.adapters.torch.device import Target
+from dataset.adapters.torch.iterable import TorchIterableDataset
+from dataset.adapters.torch.parcel import packed, unpacked
+from dataset.adapters.torch.tensors import Tensors
+from dataset.dataset import Dataset, columns_at
+from dataset.plan.cardinality import is_known
+from dataset.plan.node import Node, inputs_first
+
+
+class TorchMapDataset(torch.utils.data.Dataset[Any]):
+    """The elements of a Dataset with random access, as tensors.
+
+    Each worker of a DataLoader is told which ones to make, so nothing is divided here.
+    """
+
+    def __init__(self, dataset: Dataset[Any], target: Target) -> None:
+        """Hold a dataset. ``Dataset.to_torch`` calls it.
+
+        Raises:
+            TypeError: if it has no random access, or no known end; it names the op.
+        """
+        _require_random_access(dataset.plan)
+        self._dataset = dataset
+        self._target = target
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, index: Any) -> Any:
+        self._target.require_no_worker()
+        return self._tensors()(self._dataset[operator.index(index)])
+
+    def __getitems__(self, indices: Sequence[Any]) -> list[Any]:
+        """The elements with these numbers; their tensors share the memory of whole columns where they have one shape.
+
+        Raises:
+            IndexError: if there is no such element.
+        """
+        self._target.require_no_worker()
+        numbers = _numbers(indices, len(self))
+        tensors = self._tensors()
+        found = columns_at(self._dataset, numbers) if len(numbers) > 1 else None
+        if found is None:
+            return [tensors(self._dataset[number]) for number in numbers]
+        structure, columns = found
+        return structure.rows([_rows(tensors, column) for column in columns], len(numbers))
+
+    def _tensors(self) -> Tensors:
+        return Tensors(self._target.make, self._inner)
+
+    def _inner(self, dataset: Dataset[Any]) -> TorchIterableDataset:
+        return TorchIterableDataset(dataset, self._target, is_inner=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_dataset": packed(self._dataset)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_dataset": unpacked(state["_dataset"])})
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._dataset!r}>"
+
+
+def _numbers(indices: Sequence[Any], count: int) -> list[int]:
+    """Indices as ints, those from the end counted from the start."""
+    numbers = [operator.index(index) for index in indices]
+    for number in numbers:
+        if not -count <= number < count:
+            raise IndexError(f"index {number} is out of range for a dataset of {count} elements")
+    return [number % count for number in numbers]
+
+
+def _rows(tensors: Tensors, column: Any) -> Sequence[Any]:
+    """The rows of a column as components: of an array, all in one tensor."""
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        rows: Sequence[Any] = tensors(column).unbind()
+        return rows
+    return [tensors(value) for value in column]
+
+
+def _require_random_access(plan: Node) -> None:
+    nodes = inputs_first(plan)
+    if not (plan.gives_elements or plan.random_access):
+        node = next(node for node in nodes if not node.random_access)
+        raise TypeError(
+            f"to_torch(): a map-style dataset needs random access, but {node.located()} must run from its start; leave "
+            "out map_style=True, or have torch's sampler do what the op does"
+        )
+    if not is_known(plan.cardinality()):
+        node = next(node for node in nodes if not is_known(node.cardinality()))
+        raise TypeError(
+            f"to_torch(): a map-style dataset needs a known length, but that of {node.located()} is infinite or "
+            "unknown; leave out map_style=True, or make it end with take()"
+        )

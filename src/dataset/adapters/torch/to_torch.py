@@ -1,0 +1,28 @@
+"""What ``Dataset.to_torch`` returns: checks its arguments against the plan, and chooses the kind of dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dataset.adapters.torch.device import target
+from dataset.adapters.torch.iterable import TorchIterableDataset
+from dataset.adapters.torch.map_style import TorchMapDataset
+from dataset.adapters.torch.tensors import require_tensors
+from dataset.dataset import Dataset
+from dataset.plan.node import spec_is_static
+
+
+def torch_dataset(
+    dataset: Dataset[Any], device: Any, pin_memory: bool, map_style: bool
+) -> TorchIterableDataset | TorchMapDataset:
+    """The elements of a dataset for torch. The arguments are those of the method.
+
+    Raises:
+        TypeError: if torch cannot hold the elements, as far as that is known without running anything; with
+            ``map_style``, if they cannot be had by number.
+        ValueError: if there is no such device.
+    """
+    if spec_is_static(dataset.plan):
+        require_tensors("to_torch", dataset.element_spec)
+    place = target(device, pin_memory)
+    return TorchMapDataset(dataset, place) if map_style else TorchIterableDataset(dataset, place)

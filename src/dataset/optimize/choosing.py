@@ -1,0 +1,47 @@
+"""The plan of some of the elements of another, by number, where these can be made together.
+
+Looking elements up one by one opens a pipeline for each. Where element ``i`` is made of the elements at places that
+follow from ``i``, the source can be told at once which rows to give, and one pipeline makes all of them.
+"""
+
+from __future__ import annotations
+
+from dataset.ops.gather import Gather
+from dataset.ops.map import Map
+from dataset.ops.prefetch import Prefetch
+from dataset.ops.repeat import Repeat
+from dataset.ops.row_source import RowSource
+from dataset.ops.select import Select
+from dataset.ops.shard import Shard
+from dataset.ops.skip import Skip
+from dataset.ops.take import Take
+from dataset.ops.with_options import WithOptions
+from dataset.ops.zip import Zip
+from dataset.plan.node import Node
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunk import Array, Chunk
+from dataset.runtime.elements import Elements
+
+
+def chosen(plan: Node, places: Array) -> Node | None:
+    """The elements of a plan at these places, which exist, in this order; None where it cannot be told to."""
+    match plan:
+        case RowSource():
+            numbers = plan.places.start + places * plan.places.step
+            return Gather(Elements(Chunk(LEAF, len(numbers), [numbers])), plan.with_rows(plan.all_rows))
+        case Map() | Select() | Prefetch() | WithOptions() | Zip() | Take():
+            below = places
+        case Skip():
+            below = places + plan.count
+        case Shard():
+            below = plan.index + places * plan.num_shards
+        case Repeat():
+            below = places % plan.source.cardinality()
+        case _:
+            return None
+    inputs = [chosen(source, below) for source in plan.inputs]
+    if any(part is None for part in inputs):
+        return None
+    if isinstance(plan, Map | Select | Zip):
+        return plan.with_inputs([part for part in inputs if part is not None])
+    return inputs[0]  # what the others do is in the places

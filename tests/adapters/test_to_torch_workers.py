@@ -1,0 +1,360 @@
+"""to_torch() in the workers of a DataLoader: together they give each element once, in each epoch in another order."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import os
+import pickle
+import sys
+import types
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from adapters.torch_pipelines import FROZEN, IN_ORDER, SHUFFLED, double, numbers
+from dataset import Dataset, Options, TextLineDataset
+from dataset.adapters.torch.passes import Passes
+from dataset.dataset import shared_among
+from dataset.testing import no_leaks
+
+
+@pytest.fixture(autouse=True)
+def _warnings_are_errors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # torch says so where there are more workers than cores, which is no business of these tests.
+        warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
+        # Python 3.12 warns of forking beside threads, which is what a DataLoader does.
+        warnings.filterwarnings("ignore", ".*use of fork.*", DeprecationWarning)
+        # torch's own way of sending sparse tensors between processes does not say whether to check them.
+        warnings.filterwarnings("ignore", "Sparse invariant checks", UserWarning)
+        yield
+
+
+def loader(dataset, workers=2, method="fork", **keywords):
+    return DataLoader(dataset, batch_size=None, num_workers=workers, multiprocessing_context=method, **keywords)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("make", IN_ORDER.values(), ids=IN_ORDER.keys())
+def test_workers_give_all_in_the_order_without_them(make, workers):
+    expected = [np.atleast_1d(batch).tolist() for batch in make()]
+    found = [np.atleast_1d(batch).tolist() for batch in loader(make().to_torch(), workers)]
+    assert found == expected
+
+
+@pytest.mark.parametrize("persistent", [False, True], ids=["new workers", "persistent workers"])
+@pytest.mark.parametrize("make", SHUFFLED.values(), ids=SHUFFLED.keys())
+def test_each_epoch_gives_each_element_once_in_another_order(make, persistent):
+    expected = sorted(numbers(make()))
+    batches = loader(make().to_torch(), persistent_workers=persistent)
+    epochs = [numbers(batches) for _ in range(3)]
+    assert [sorted(epoch) for epoch in epochs] == [expected] * 3
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+    assert tuple(expected) not in {tuple(epoch) for epoch in epochs}
+
+
+@pytest.mark.parametrize("make", FROZEN.values(), ids=FROZEN.keys())
+def test_what_is_not_reshuffled_keeps_its_order(make):
+    batches = loader(make().to_torch())
+    first = numbers(batches)
+    assert sorted(first) == sorted(numbers(make()))
+    assert first == numbers(batches)
+
+
+def test_the_epochs_go_on_where_the_dataset_of_tensors_is_made_anew():
+    dataset = Dataset.range(30).shuffle(30, seed=1).batch(5)
+    epochs = [tuple(numbers(loader(dataset.to_torch()))) for _ in range(3)]
+    assert len(set(epochs)) == 3
+
+
+def test_seeds_make_the_epochs_repeatable_with_any_seed_of_torch():
+    def run(seed):
+        torch.manual_seed(seed)
+        batches = loader(Dataset.range(60).map(double).shuffle(20, seed=1).batch(5).to_torch())
+        return [numbers(batches) for _ in range(2)]
+
+    assert run(1) == run(2)
+
+
+def test_one_order_of_arrays_is_that_of_the_iterations_without_workers():
+    def make():
+        return Dataset.from_tensor_slices(np.arange(60)).shuffle(60, seed=1).batch(7)
+
+    plain = make()
+    batches = loader(make().to_torch(), 3)
+    assert [numbers(batches) for _ in range(3)] == [numbers(plain) for _ in range(3)]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_set_epoch_reaches_the_workers(persistent):
+    dataset = Dataset.from_tensor_slices(np.arange(60)).shuffle(60, seed=1).batch(7)
+    expected = [numbers(dataset) for _ in range(3)]
+    tensors = dataset.to_torch()
+    batches = loader(tensors, persistent_workers=persistent)
+    found = []
+    for epoch in [2, 0, 1, 1]:
+        tensors.set_epoch(epoch)
+        found.append(numbers(batches))
+    assert found == [expected[epoch] for epoch in [2, 0, 1, 1]]
+
+
+def test_loaders_side_by_side_give_all_of_it_each():
+    tensors = Dataset.range(50).shuffle(50).batch(3).to_torch()
+    pairs = list(zip(loader(tensors), loader(tensors), strict=True))
+    for side in zip(*pairs, strict=True):
+        assert sorted(numbers(side)) == list(range(50))
+
+
+def test_an_epoch_that_is_left_early_harms_none_after_it():
+    tensors = Dataset.range(50).shuffle(50).batch(3).to_torch()
+    batches = loader(tensors)
+    for _ in range(3):
+        next(iter(batches))
+        assert sorted(numbers(batches)) == list(range(50))
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 3])
+@pytest.mark.parametrize("drop", [False, True])
+def test_the_length_is_right_and_nobody_warns(workers, drop):
+    tensors = Dataset.range(101).shuffle(10).batch(10, drop_remainder=drop).to_torch()
+    batches = loader(tensors, workers, method="fork" if workers else None)
+    assert len(batches) == len(list(batches)) == (10 if drop else 11)
+
+
+def test_elements_can_be_batched_by_the_loader():
+    dataset = Dataset.from_tensor_slices({"x": np.arange(24.0).reshape(12, 2), "y": np.arange(12)})
+    batches = list(DataLoader(dataset.to_torch(), batch_size=3, num_workers=2, multiprocessing_context="fork"))
+    assert [tuple(batch["x"].shape) for batch in batches] == [(3, 2)] * 4
+    assert sorted(numbers(batch["y"] for batch in batches)) == list(range(12))
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+@pytest.mark.parametrize("kind", ["by name", "lambdas"])
+def test_workers_that_are_not_forked_are_sent_the_pipeline(method, kind):
+    dataset = Dataset.range(31).map(double if kind == "by name" else lambda x: 2 * x).shuffle(9).batch(4)
+    batches = loader(dataset.to_torch(), method=method, persistent_workers=True)  # each takes seconds to start
+    epochs = [numbers(batches) for _ in range(2)]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(0, 62, 2))] * 2
+    assert epochs[0] != epochs[1]
+
+
+def test_set_epoch_reaches_persistent_workers_that_are_not_forked():
+    dataset = Dataset.from_tensor_slices(np.arange(20)).shuffle(20, seed=1).batch(4)
+    expected = [numbers(dataset) for _ in range(3)]
+    tensors = dataset.to_torch()
+    batches = loader(tensors, method="spawn", persistent_workers=True)
+    found = []
+    for epoch in [2, 0]:
+        tensors.set_epoch(epoch)
+        found.append(numbers(batches))
+    assert found == [expected[2], expected[0]]
+
+
+def test_a_pipeline_by_value_needs_cloudpickle_and_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    tensors = Dataset.range(3).map(lambda x: x).to_torch()
+    with pytest.raises(ImportError, match=r'lambdas to DataLoader workers needs .* "dataset-combinators\[process\]"'):
+        pickle.dumps(tensors)
+    assert list(pickle.loads(pickle.dumps(Dataset.range(3).map(double).to_torch()))) == [0, 2, 4]
+
+
+def test_a_copy_gives_what_the_original_does():
+    tensors = Dataset.range(20).map(lambda x: x).shuffle(20, seed=2).batch(3).to_torch()
+    copy = pickle.loads(pickle.dumps(tensors))
+    assert numbers(copy) == numbers(tensors)
+
+
+def test_a_memory_cache_is_filled_once_by_persistent_workers(tmp_path):
+    log = tmp_path / "calls"
+
+    def count(x):
+        with log.open("a") as file:
+            file.write(f"{x}\n")
+        return x
+
+    dataset = Dataset.range(12).map(count).cache().shuffle(12).batch(2)
+    batches = loader(dataset.to_torch(), persistent_workers=True)
+    for _ in range(3):
+        assert sorted(numbers(batches)) == list(range(12))
+    calls = [int(line) for line in log.read_text().split()]
+    assert sorted(calls) == list(range(12))
+
+
+def test_a_cache_that_the_parent_has_filled_is_no_trap():
+    dataset = Dataset.range(12).map(lambda x: x).cache().shuffle(12).batch(2)
+    assert sorted(numbers(dataset)) == list(range(12))
+    assert sorted(numbers(loader(dataset.to_torch()))) == list(range(12))
+
+
+def test_iterators_and_threads_of_the_parent_do_not_disturb_forked_workers():
+    dataset = Dataset.range(200).map(double, num_parallel_calls=4).shuffle(50).batch(5).prefetch(4)
+    tensors = dataset.to_torch()
+    mine = iter(dataset)
+    mine_too = iter(tensors)
+    next(mine), next(mine_too)
+    assert sorted(numbers(loader(tensors))) == list(range(0, 400, 2))
+    assert len(list(mine)) == len(list(mine_too)) == 39
+
+
+def test_nothing_is_left_behind():
+    tensors = Dataset.range(50).shuffle(10).batch(5).to_torch()
+    list(loader(tensors))  # torch and Python start helpers of their own the first time
+    with no_leaks():
+        list(loader(tensors))
+        iterator = iter(loader(tensors))
+        next(iterator)
+        del iterator
+
+
+def test_a_dataset_in_an_element_belongs_whole_to_its_worker():
+    dataset = Dataset.range(12).window(3).to_torch()
+    batches = DataLoader(
+        dataset,
+        batch_size=None,
+        num_workers=2,
+        multiprocessing_context="fork",
+        collate_fn=lambda w: [int(x) for x in w],
+    )
+    assert list(batches) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+
+
+def test_text_ragged_and_sparse_values_come_through():
+    from dataset import RaggedTensor, SparseTensor
+
+    def make(x):
+        return x, b"%d" % x, RaggedTensor.from_rows([[x], [x, x]]), SparseTensor([[0]], [x], [2])
+
+    batches = list(loader(Dataset.range(4).map(make).to_torch()))
+    assert [text for _, text, *_ in batches] == [b"0", b"1", b"2", b"3"]
+    assert [[row.tolist() for row in ragged.unbind()] for _, _, ragged, _ in batches] == [
+        [[x], [x, x]] for x in range(4)
+    ]
+    assert [sparse.to_dense().tolist() for *_, sparse in batches] == [[x, 0] for x in range(4)]
+
+
+def test_an_error_comes_out_of_the_loader():
+    def fail(x):
+        if x == 3:
+            raise ValueError("three is bad")
+        return x
+
+    with pytest.raises(ValueError, match="three is bad"):
+        list(loader(Dataset.range(8).map(fail).batch(2).to_torch()))
+
+
+@pytest.mark.parametrize(("set_by_user", "processes", "budget"), [(8, 2, 4), (8, 3, 2), (1, 4, 1), (None, 1, None)])
+def test_budgets_are_divided(set_by_user, processes, budget):
+    options = Options()
+    options.autotune.cpu_budget = set_by_user
+    options.autotune.ram_budget = 1000
+    settings = shared_among(Dataset.range(3).with_options(options), processes).options().autotune
+    assert settings.cpu_budget == (budget or len(os.sched_getaffinity(0)))
+    assert settings.ram_budget == 1000 // processes
+
+
+def test_the_workers_have_their_part_of_the_budget():
+    options = Options()
+    options.autotune.cpu_budget = 6
+
+    def budget(tensors):
+        worker = torch.utils.data.get_worker_info()
+        opened = tensors._shared(tensors.begin()[0])
+        return opened.options().autotune.cpu_budget, worker.id
+
+    class Asking(torch.utils.data.IterableDataset):
+        def __init__(self, tensors):
+            self.tensors = tensors
+
+        def __iter__(self):
+            yield budget(self.tensors)
+
+    found = loader(Asking(Dataset.range(9).with_options(options).to_torch()), 2)
+    assert sorted(tuple(map(int, pair)) for pair in found) == [(3, 0), (3, 1)]
+
+
+def worker(number, seed, workers=2):
+    return types.SimpleNamespace(id=number, num_workers=workers, seed=seed + number)
+
+
+def test_workers_of_a_pass_find_its_number_in_any_order():
+    passes = Passes()
+    assert [passes.begin(worker(index, 100))[0] for index in (1, 0)] == [0, 0]
+    other = Passes.__new__(Passes)
+    other.__setstate__(passes.__getstate__())  # as in another process, which has begun nothing
+    assert [other.begin(worker(index, 200))[0] for index in (0, 1)] == [1, 1]
+    assert passes.begin(worker(0, 100))[0] == 2  # persistent: the same seed again
+    assert passes.begin(worker(1, 100))[0] == 2
+    assert passes.begin(None)[0] == 3
+
+
+def test_workers_that_begin_at_once_come_to_the_same_number():
+    passes = Passes()
+    passes.begin(worker(0, 1)), passes.begin(worker(1, 1))
+    before = passes._table.copy()
+    first = passes.begin(worker(0, 2))[0]
+    passes._table[:] = before  # the other has looked before that
+    assert passes.begin(worker(1, 2))[0] == first == 1
+
+
+def test_loaders_side_by_side_keep_their_numbers():
+    passes = Passes()
+    numbers_of = {seed: passes.begin(worker(0, seed))[0] for seed in range(5)}
+    assert {seed: passes.begin(worker(1, seed))[0] for seed in range(5)} == numbers_of
+    assert sorted(numbers_of.values()) == [0, 1, 2, 3, 4]
+
+
+def test_processes_of_a_training_that_share_the_table_count_alike():
+    passes = Passes()
+    passes.begin(None)
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    rank = functools.partial(run_rank, passes, queue)
+    ranks = [context.Process(target=rank) for _ in range(2)]
+    for process in ranks:
+        process.start()
+        process.join()
+    assert [queue.get() for _ in range(4)] == [0, 0, 0, 0]
+
+
+def run_rank(passes, queue):
+    """A process that starts two workers, one for each of its own."""
+    context = multiprocessing.get_context("fork")
+    for number in range(2):
+        child = context.Process(target=begin_in_worker, args=(passes, queue, number))
+        child.start()
+        child.join()
+
+
+def begin_in_worker(passes, queue, number):
+    seed = 7 * os.getppid()
+    queue.put(passes.begin(worker(number, seed))[0])
+
+
+@pytest.mark.parametrize("files", [1, 5])
+def test_files_are_read_once(tmp_path, files):
+    for number in range(files):
+        (tmp_path / f"{number}.txt").write_text("".join(f"{number * 20 + line}\n" for line in range(20)))
+    dataset = Dataset.list_files(str(tmp_path / "*.txt"), shuffle=True).interleave(TextLineDataset, cycle_length=2)
+    dataset = dataset.map(int).shuffle(10).batch(4)
+    batches = loader(dataset.to_torch())
+    epochs = [numbers(batches) for _ in range(2)]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(20 * files))] * 2
+    assert epochs[0] != epochs[1]
+
+
+@pytest.mark.parametrize("make", SHUFFLED.values(), ids=SHUFFLED.keys())
+def test_ranks_with_workers_share_out_each_element_once(make):
+    expected = sorted(numbers(make()))
+    found = [[], []]
+    for rank in range(2):  # each builds the pipeline for itself, as processes do
+        dataset = make().shard_by_process(rank=rank, world_size=2, remainder="keep")
+        torch.manual_seed(rank)
+        batches = loader(dataset.to_torch())
+        for epoch in range(2):
+            found[epoch] += numbers(batches)
+    assert [sorted(epoch) for epoch in found] == [expected] * 2
