@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.autotune.autotuner import Autotuner
+from dataset.extras import load_extra
 from dataset.io.arrow_dataset import arrow_plan
 from dataset.io.elements.cache_dataset import FileCache
 from dataset.io.elements.load_dataset import load
@@ -35,6 +36,7 @@ from dataset.ops.counter import Counter
 from dataset.ops.enumerate import Enumerate
 from dataset.ops.filter import Filter
 from dataset.ops.flat_map import FlatMap
+from dataset.ops.foreign import Foreign
 from dataset.ops.generator import Generator
 from dataset.ops.get_single_element import get_single_element
 from dataset.ops.group_by_window import GroupByWindow
@@ -1664,6 +1666,68 @@ class Dataset(Generic[T_co]):
         return write_tfrecord(
             self._plan, _whole_pass, path_pattern, num_shards, compression, encode, compression_level, progress
         )
+
+    # Frameworks
+
+    def to_tf(self, output_signature: Any = None) -> Any:
+        """The same elements as a ``tf.data.Dataset``, for TensorFlow's own ops and training loops.
+
+        It has the right ``element_spec`` and cardinality, and each pass over it is a new one over this dataset. Text is
+        ``tf.string``; RaggedTensor, SparseTensor, tuples, named tuples, dicts, attrs classes and ``None`` are
+        TensorFlow's, and so are dataclasses that have ``__tf_flatten__``. TensorFlow calls Python for each element,
+        which takes some hundred microseconds: batch first. It also reads ahead as it sees fit. What an element raises
+        comes out in the element's place, as a ``tf.errors`` exception with the text of the original.
+
+        Args:
+            output_signature: TensorSpec, RaggedTensorSpec and so on in the structure of an element. Default:
+                ``element_spec``. Where that is only known from the first element, as behind a user's function, give one
+                with None for sizes that differ.
+
+        Raises:
+            SpecError: if TensorFlow has no type for a component, such as ``datetime64``, Python objects and datasets,
+                or for the structure; in the place of an element that is not of the signature, as text.
+            TypeError: if something else than a spec is in the signature.
+            ImportError: if TensorFlow is not installed.
+
+        >>> batches = Dataset.range(4).map(lambda x: {"x": x}).batch(2, drop_remainder=True)
+        >>> for element in batches.to_tf():
+        ...     print(element)
+        {'x': <tf.Tensor: shape=(2,), dtype=int64, numpy=array([0, 1])>}
+        {'x': <tf.Tensor: shape=(2,), dtype=int64, numpy=array([2, 3])>}
+        """
+        tf = load_extra("tensorflow", "tensorflow", "to_tf() needs")
+        from dataset.adapters.tensorflow import tf_dataset  # noqa: PLC0415  # see adapters/__init__.py
+
+        return tf_dataset(tf, self, output_signature)
+
+    @staticmethod
+    def from_tf(tf_dataset: Any, name: str | None = None) -> Dataset[Any]:
+        """A dataset of the elements of a ``tf.data.Dataset``. Each iteration is a new pass over that.
+
+        Elements are what ``as_numpy_iterator()`` gives, with ragged and sparse tensors, and datasets, of this library.
+        All are copies. An element that fails raises TensorFlow's exception in its place. How much is read ahead is
+        TensorFlow's affair. A saved state counts elements: going there runs the pass again up to it.
+
+        Args:
+            tf_dataset: TensorFlow's.
+            name: a label.
+
+        Raises:
+            TypeError: if it is none, or a component is no array, text, ragged or sparse tensor, dataset or ``None``.
+            RuntimeError: inside a ``tf.function``.
+            ImportError: if TensorFlow is not installed.
+
+        >>> import tensorflow as tf
+        >>> dataset = Dataset.from_tf(tf.data.Dataset.range(4).batch(2))
+        >>> len(dataset), list(dataset)
+        (2, [array([0, 1]), array([2, 3])])
+        """
+        tf = load_extra("tensorflow", "tensorflow", "from_tf() needs")
+        from dataset.adapters.tensorflow import TfDataset  # noqa: PLC0415  # see adapters/__init__.py
+
+        source = TfDataset(tf, tf_dataset)
+        plan = Foreign(source, (), source.signature, method="from_tf", kind=source.kind, count=source.count, name=name)
+        return Dataset(plan)
 
     def __iter__(self) -> DatasetIterator[T_co]:
         return DatasetIterator(self._optimized.plan, self._optimized.options, Autotuner)
