@@ -60,24 +60,20 @@ class Layout:
             raise SpecError(
                 f"to_tf(): the elements were said to be {self.structure!r}, got {structure_of(element)!r}"
             ) from None
+        self._check(components)
         del element  # for the reference counts
         components = private(components)
-        return tuple(
-            [
-                array
-                for index, (part, component) in enumerate(zip(self._parts, components, strict=True))
-                for array in part.split(self._checked(index, component))
-            ]
-        )
+        parts = zip(self._parts, components, strict=True)
+        return tuple([array for part, component in parts for array in part.split(component)])
 
-    def _checked(self, index: int, component: Any) -> Any:
-        spec = self.specs[index]
-        if not spec.is_compatible_with(component):
-            raise SpecError(
-                f"to_tf(): {self.structure.component_name(index)} is {component_spec(component)!r}, but was said to be "
-                f"{spec!r}; give to_tf(output_signature=...) a spec that allows it, with None where sizes differ"
-            )
-        return component
+    def _check(self, components: list[Any]) -> None:
+        for index, (spec, component) in enumerate(zip(self.specs, components, strict=True)):
+            if not spec.is_compatible_with(component):
+                name = self.structure.component_name(index)
+                raise SpecError(
+                    f"to_tf(): {name} is {component_spec(component)!r}, but was said to be {spec!r}; "
+                    "give to_tf(output_signature=...) a spec that allows it, with None where sizes differ"
+                )
 
     def join(self, *tensors: Any) -> Any:
         """TensorFlow's element out of its flat tensors."""

@@ -32,8 +32,13 @@ def tf_dataset(tf: Any, dataset: Dataset[Any], output_signature: Any = None) -> 
     """
     layout = Layout(tf, dataset.element_spec if output_signature is None else output_signature)
     count = dataset.cardinality()
-    if count >= 0:
-        return _counted(tf, dataset, layout, count)
+    made = _counted(tf, dataset, layout, count) if count >= 0 else _uncounted(tf, dataset, layout, count)
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False  # what is made ahead, only the pipelines say
+    return made.with_options(options)
+
+
+def _uncounted(tf: Any, dataset: Dataset[Any], layout: Layout, count: int) -> Any:
     flat = tf.data.Dataset.from_generator(lambda: _Pass(dataset, layout), output_signature=layout.signature)
     if count != UNKNOWN_CARDINALITY:
         flat = flat.apply(tf.data.experimental.assert_cardinality(INFINITE_CARDINALITY))
