@@ -1699,7 +1699,7 @@ class Dataset(Generic[T_co]):
             prefetch: elements to ask for, and to copy, before they are needed. 0 is none.
 
         Raises:
-            TypeError: if ``sharding`` is none, or has another structure than the elements.
+            TypeError: if ``sharding`` is something else, or has another structure than the elements.
             SpecError: for components of which JAX has no arrays (text, ragged or sparse tensors, datasets, objects),
                 or shapes that a sharding can't cut. In the place of the element, unless the spec tells at once.
             ValueError: if ``prefetch`` is negative.
@@ -1762,7 +1762,7 @@ class Dataset(Generic[T_co]):
             name: a label.
 
         Raises:
-            TypeError: if it is none, or a component is no array, text, ragged or sparse tensor, dataset or ``None``.
+            TypeError: if it is something else, or a component is no array, text, ragged or sparse tensor or dataset.
             RuntimeError: inside a ``tf.function``.
             ImportError: if TensorFlow is not installed.
 
