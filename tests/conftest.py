@@ -3,6 +3,7 @@
 ``SWITCH_INTERVAL=1e-6 pytest ...`` runs them with threads that switch a thousand times as often as usual.
 """
 
+import contextlib
 import gc
 import os
 import sys
@@ -11,6 +12,10 @@ import pytest
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # read when Keras is imported; other backends take other processes
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when datasets is imported; no test reaches the network
+
+with contextlib.suppress(ImportError):
+    import triton  # noqa: F401  # LLVM is in it and in TensorFlow, which imports Keras, which imports torch, which
+    # imports it: where it comes second, the process aborts.
 
 if "SWITCH_INTERVAL" in os.environ:
     sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))

@@ -40,6 +40,7 @@ from dataset.ops.counter import Counter
 from dataset.ops.enumerate import Enumerate
 from dataset.ops.filter import Filter
 from dataset.ops.flat_map import FlatMap
+from dataset.ops.foreign import Foreign
 from dataset.ops.generator import Generator
 from dataset.ops.get_single_element import get_single_element
 from dataset.ops.group_by_window import GroupByWindow
@@ -78,7 +79,14 @@ from dataset.optimize.driver import Optimized, optimize
 from dataset.optimize.sharding.plan import shard_plan
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from dataset.plan.checks import require_bool, require_parallelism, require_plan, require_plans, require_threads
+from dataset.plan.checks import (
+    require_bool,
+    require_int,
+    require_parallelism,
+    require_plan,
+    require_plans,
+    require_threads,
+)
 from dataset.plan.drawing.dot import dot
 from dataset.plan.drawing.page import page
 from dataset.plan.drawing.svg import svg
@@ -94,10 +102,12 @@ from dataset.runtime.cores import usable_cores
 from dataset.runtime.iterator import DatasetIterator
 from dataset.runtime.memory import default_budget
 from dataset.runtime.random_access import element_at, first_elements
+from dataset.runtime.read_ahead import Convert, ReadAhead
 from dataset.runtime.whole_pass import WholePass
 
-if TYPE_CHECKING:
-    from dataset.adapters.progress import Progress  # against the arrow: loaded by progress() only
+if TYPE_CHECKING:  # against the arrow: loaded by the methods that give them
+    from dataset.adapters.jax import JaxDataset
+    from dataset.adapters.progress import Progress
     from dataset.adapters.torch.iterable import TorchIterableDataset
     from dataset.adapters.torch.map_style import TorchMapDataset
 
@@ -307,6 +317,35 @@ class Dataset(Generic[T_co]):
         """
         signature = signature_of(output_types, output_shapes, output_signature)
         return Dataset(Generator(generator, () if args is None else args, signature, name=name))
+
+    @staticmethod
+    def from_tf(tf_dataset: Any, name: str | None = None) -> Dataset[Any]:
+        """A dataset of the elements of a ``tf.data.Dataset``. Each iteration is a new pass over that.
+
+        Elements are what ``as_numpy_iterator()`` gives, with ragged and sparse tensors, and datasets, of this library.
+        All are copies. An element that fails raises TensorFlow's exception in its place. How much is read ahead is
+        TensorFlow's affair. A saved state counts elements: going there runs the pass again up to it.
+
+        Args:
+            tf_dataset: TensorFlow's.
+            name: a label.
+
+        Raises:
+            TypeError: if it is something else, or a component is no array, text, ragged or sparse tensor or dataset.
+            RuntimeError: inside a ``tf.function``.
+            ImportError: if TensorFlow is not installed.
+
+        >>> import tensorflow as tf
+        >>> dataset = Dataset.from_tf(tf.data.Dataset.range(4).batch(2))
+        >>> len(dataset), list(dataset)
+        (2, [array([0, 1]), array([2, 3])])
+        """
+        tf = load_extra("tensorflow", "tensorflow", "from_tf() needs")
+        from dataset.adapters.tensorflow import TfDataset  # noqa: PLC0415  # see adapters/__init__.py
+
+        source = TfDataset(tf, tf_dataset)
+        plan = Foreign(source, (), source.signature, method="from_tf", kind=source.kind, count=source.count, name=name)
+        return Dataset(plan)
 
     @staticmethod
     def from_torch(dataset: Any, output_signature: Any = None, name: str | None = None) -> Dataset[Any]:
@@ -2048,6 +2087,75 @@ class Dataset(Generic[T_co]):
 
         return to_keras(self, class_weight)
 
+    def to_jax(self, sharding: Any = None, prefetch: int = 2) -> JaxDataset:
+        """The same elements as JAX arrays on devices, the next ones on their way while one is worked on.
+
+        The result can be iterated over any number of times and has this dataset's length. Its iterators have
+        ``close``, ``with``, ``state_dict``, ``load_state_dict`` and ``stats`` as those of a Dataset; a state belongs to
+        the element that was handed out last. Structures stay, dataclasses and attrs classes included; dtypes are JAX's:
+        without ``jax_enable_x64``, 64-bit numbers are cut to 32 bits without a word. No JAX array shares memory with
+        an array that anybody else holds.
+
+        Reading ahead takes no thread: each step asks for the element that is ``prefetch`` places further on, and begins
+        to copy it. Put ``prefetch`` at the end of this dataset, too, to make the elements themselves in the background.
+
+        Args:
+            sharding: a ``jax.sharding.Sharding`` or ``jax.Device`` for all components, or a structure of them like that
+                of the elements or its upper part. Where devices of other processes are in it, each process gives its
+                own rows, as many as the others, and gets global arrays. Default: the default device.
+            prefetch: elements to ask for, and to copy, before they are needed. 0 is none.
+
+        Raises:
+            TypeError: if ``sharding`` is something else, or has another structure than the elements.
+            SpecError: for components of which JAX has no arrays (text, ragged or sparse tensors, datasets, objects),
+                or shapes that a sharding can't cut. In the place of the element, unless the spec tells at once.
+            ValueError: if ``prefetch`` is negative.
+            ImportError: if JAX is not installed.
+
+        >>> images = Dataset.from_tensor_slices({"x": np.ones((4, 2), np.float32), "y": np.arange(4)})
+        >>> for batch in images.batch(2).to_jax():
+        ...     print(batch["x"].sum(), batch["y"])
+        4.0 [0 1]
+        4.0 [2 3]
+        """
+        count = require_int("to_jax", "prefetch", prefetch, minimum=0)
+        load_extra("jax", "jax", "to_jax() needs")
+        from dataset.adapters.jax import JaxDataset  # noqa: PLC0415  # see adapters/__init__.py
+
+        return JaxDataset(self, sharding, count, _read_ahead)
+
+    def to_tf(self, output_signature: Any = None) -> Any:
+        """The same elements as a ``tf.data.Dataset``, for TensorFlow's own ops and training loops.
+
+        It has the right ``element_spec`` and cardinality, and each pass over it is a new one over this dataset. Text is
+        ``tf.string``; RaggedTensor, SparseTensor, tuples, named tuples, dicts, attrs classes and ``None`` are
+        TensorFlow's, and so are dataclasses that have ``__tf_flatten__``. TensorFlow calls Python for each element,
+        which takes some hundred microseconds: batch first. Nothing is read ahead that neither this dataset's nor
+        TensorFlow's ``prefetch`` asks for. What an element raises comes out in its place, as a ``tf.errors`` exception
+        with the text of the original. TensorFlow's checkpoints can't hold its iterators.
+
+        Args:
+            output_signature: TensorSpec, RaggedTensorSpec and so on in the structure of an element. Default:
+                ``element_spec``. Where that is only known from the first element, as behind a user's function, give one
+                with None for sizes that differ.
+
+        Raises:
+            SpecError: if TensorFlow has no type for a component, such as ``datetime64``, Python objects and datasets,
+                or for the structure; in the place of an element that is not of the signature, as text.
+            TypeError: if something else than a spec is in the signature.
+            ImportError: if TensorFlow is not installed.
+
+        >>> batches = Dataset.range(4).map(lambda x: {"x": x}).batch(2, drop_remainder=True)
+        >>> for element in batches.to_tf():
+        ...     print(element)
+        {'x': <tf.Tensor: shape=(2,), dtype=int64, numpy=array([0, 1])>}
+        {'x': <tf.Tensor: shape=(2,), dtype=int64, numpy=array([2, 3])>}
+        """
+        tf = load_extra("tensorflow", "tensorflow", "to_tf() needs")
+        from dataset.adapters.tensorflow import tf_dataset  # noqa: PLC0415  # see adapters/__init__.py
+
+        return tf_dataset(tf, self, output_signature)
+
     def progress(self, desc: str | None = None, **arguments: Any) -> Progress[T_co]:
         r"""The dataset with a progress bar of tqdm's: ``for batch in train.progress("epoch 1")``.
 
@@ -2233,6 +2341,10 @@ def columns_at(dataset: Dataset[Any], places: Sequence[int]) -> tuple[Structure,
 def _whole_pass(plan: Node) -> WholePass:
     optimized = optimize(plan)
     return WholePass(optimized.plan, optimized.options, Autotuner)
+
+
+def _read_ahead(dataset: Dataset[Any], convert: Convert, count: int) -> ReadAhead:
+    return ReadAhead(iter(dataset), convert, count, lambda: dataset.element_spec)
 
 
 datasets_are_made_by(Dataset)

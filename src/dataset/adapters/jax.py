@@ -1,0 +1,191 @@
+"""JAX: elements as arrays on devices, a few of them on their way while the one before is worked on.
+
+``jax.device_put`` returns at once and copies on, so no thread is needed for that: whoever asks for an element begins
+the copy of one further ahead. Structures are this library's, so that dataclasses need not be registered as pytrees.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from dataset.adapters.arrays import private
+from dataset.dataset import Dataset
+from dataset.errors import SpecError
+from dataset.plan.node import spec_is_static
+from dataset.plan.spec import (
+    ComponentSpec,
+    DatasetSpec,
+    RaggedTensorSpec,
+    SparseTensorSpec,
+    component_spec,
+    flatten_spec,
+    is_dense,
+)
+from dataset.plan.structure import LEAF, NONE, Structure, StructureMismatchError, structure_of
+
+__all__ = ["JaxDataset"]
+
+Placement = Any
+"""A Sharding, a Device, or None for the default device."""
+
+
+class JaxDataset:
+    """The elements of a Dataset as JAX arrays; ``Dataset.to_jax`` says all about it. Each ``iter`` is a new pass.
+
+    Args:
+        dataset: whose elements they are.
+        sharding: as in ``to_jax``.
+        prefetch: as in ``to_jax``.
+        read_ahead: makes the iterator, given the dataset, the conversion and ``prefetch``.
+    """
+
+    def __init__(self, dataset: Dataset[Any], sharding: Any, prefetch: int, read_ahead: Callable[..., Any]) -> None:
+        self._dataset = dataset
+        self._sharding = sharding
+        self._prefetch = prefetch
+        self._read_ahead = read_ahead
+        _check_sharding(sharding)
+        if spec_is_static(dataset.plan):
+            structure, specs = flatten_spec(dataset.element_spec)
+            _check(structure, specs, _spread(structure, sharding))
+
+    def __iter__(self) -> Any:
+        return self._read_ahead(self._dataset, _Converter(self._sharding).convert, self._prefetch)
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __bool__(self) -> bool:
+        return True  # as a Dataset: that must not ask for the length
+
+    def __repr__(self) -> str:
+        return f"<JaxDataset of {self._dataset!r}>"
+
+
+class _Converter:
+    """Puts the elements of one pass where they belong."""
+
+    def __init__(self, sharding: Any) -> None:
+        self._sharding = sharding
+        self._structure: Structure | None = None
+        self._placements: list[Placement] = []
+
+    def convert(self, element: Any) -> tuple[Any, Any]:
+        """The element as JAX arrays, and as it is on the host, with arrays that nobody can change."""
+        structure = structure_of(element)
+        if structure != self._structure:
+            self._placements, self._structure = _spread(structure, self._sharding), structure
+        components = structure.flatten(element)
+        del element  # for the reference counts
+        components = private(components)
+        arrays = [
+            _put(structure, index, component, placement)
+            for index, (component, placement) in enumerate(zip(components, self._placements, strict=True))
+        ]
+        return structure.unflatten(arrays), structure.unflatten(components)
+
+
+def _put(structure: Structure, index: int, component: Any, placement: Placement) -> Any:
+    """A component on its way to its devices. Copies go on behind the call, so nobody may write to it any more."""
+    if not isinstance(component, np.ndarray | np.generic) or not _is_known(component.dtype):
+        raise _refusal(structure.component_name(index), component_spec(component))
+    if placement is None:
+        return jax.device_put(component)
+    try:
+        if _is_global(placement):
+            return jax.make_array_from_process_local_data(placement, np.asarray(component))
+        return jax.device_put(component, placement)
+    except _MISFITS as error:
+        raise _misfit(structure.component_name(index), component.shape, placement, error) from error
+
+
+_MISFITS = (ValueError, IndexError, AssertionError)  # what JAX raises where shape and sharding do not fit
+
+
+def _is_global(placement: Placement) -> bool:
+    """Whether some of its devices belong to other processes, so that each process gives its own part."""
+    return isinstance(placement, jax.sharding.Sharding) and not placement.is_fully_addressable
+
+
+@functools.cache
+def _is_known(dtype: np.dtype[Any]) -> bool:
+    """Whether JAX has arrays of this dtype, or of the narrower one that it takes for it."""
+    try:
+        jax.eval_shape(lambda array: array, np.empty(0, dtype.newbyteorder("=")))
+    except TypeError:
+        return False
+    return True
+
+
+def _check(structure: Structure, specs: Sequence[ComponentSpec], placements: list[Placement]) -> None:
+    """What can be said without an element: that JAX has arrays for all components, and that shardings fit shapes."""
+    for index, (spec, placement) in enumerate(zip(specs, placements, strict=True)):
+        name = structure.component_name(index)
+        if not is_dense(spec) or not _is_known(spec.dtype):
+            raise _refusal(name, spec)
+        is_sharding = isinstance(placement, jax.sharding.Sharding) and not _is_global(placement)
+        if is_sharding and spec.shape is not None and None not in spec.shape:
+            try:
+                placement.shard_shape(spec.shape)
+            except _MISFITS as error:
+                raise _misfit(name, spec.shape, placement, error) from error
+
+
+def _check_sharding(sharding: Any) -> None:
+    """Raise TypeError if something else than a Sharding, a Device or None is in a structure of them."""
+    for leaf in structure_of(sharding).flatten(sharding):
+        if not isinstance(leaf, jax.sharding.Sharding | jax.Device):
+            raise TypeError(
+                "to_jax(): sharding must be a jax.sharding.Sharding or a jax.Device, or a tuple, dict or the like of "
+                f"them, got {leaf!r} of type {type(leaf).__name__}"
+            )
+
+
+def _spread(structure: Structure, sharding: Any) -> list[Placement]:
+    """Where each component goes. One placement stands for all components of that part of the structure."""
+    if sharding is None or isinstance(sharding, jax.sharding.Sharding | jax.Device):
+        return [sharding] * structure.num_components
+    try:
+        parts = _children(structure, sharding)
+    except StructureMismatchError:
+        raise TypeError(
+            f"to_jax(): sharding must have the structure of the elements, {structure!r}, or of its upper part, "
+            f"got {structure_of(sharding)!r}"
+        ) from None
+    return [
+        placement for child, part in zip(structure.children, parts, strict=True) for placement in _spread(child, part)
+    ]
+
+
+def _children(structure: Structure, sharding: Any) -> list[Any]:
+    """What stands in a sharding in the places of a structure's children."""
+    if structure is LEAF or structure is NONE:
+        raise StructureMismatchError
+    shallow: Structure = dataclasses.replace(structure, children=(LEAF,) * len(structure.children))  # type: ignore[type-var]  # those with children are
+    return shallow.flatten(sharding)
+
+
+def _refusal(name: str, spec: ComponentSpec) -> SpecError:
+    match spec:
+        case RaggedTensorSpec():
+            way_out = "pad it, with padded_batch() or with to_tensor() in map()"
+        case SparseTensorSpec():
+            way_out = "make it dense with to_dense(), or arrays of its indices and values, in map()"
+        case DatasetSpec():
+            way_out = "flatten the datasets in it first, with flat_map()"
+        case _:
+            way_out = "leave it out or encode it as numbers, in map()"
+    return SpecError(f"to_jax(): {name} is {spec!r}, for which JAX has no array; {way_out}")
+
+
+def _misfit(name: str, shape: Any, placement: Placement, error: Exception) -> SpecError:
+    return SpecError(
+        f"to_jax(): {name} of shape {shape} cannot be laid out as {placement!r}: {error}. Each size must be a multiple "
+        "of the number of parts it is cut into; batch(..., drop_remainder=True) leaves out a smaller last batch"
+    )

@@ -1,0 +1,109 @@
+"""A Dataset as a ``tf.data.Dataset``: each pass of TensorFlow's is one of ours.
+
+TensorFlow calls Python for each element, which costs some hundred microseconds, and tells when it is done with a pass;
+dropping our iterator then ends its threads.
+
+``from_generator`` knows no length, and ``assert_cardinality`` behind it would fail where an element does: that one is
+missing then. So where the length is known, the numbers 0 to n are mapped to the elements. The pass that they are taken
+from is a small number, too, which a generator holds for as long as TensorFlow needs it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from dataset.adapters.tensorflow.layout import Layout
+from dataset.dataset import Dataset
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+
+
+def tf_dataset(tf: Any, dataset: Dataset[Any], output_signature: Any = None) -> Any:
+    """A ``tf.data.Dataset`` of the elements of a Dataset.
+
+    Args:
+        tf: TensorFlow.
+        dataset: ours.
+        output_signature: the spec of its elements. Default: ``dataset.element_spec``.
+
+    Raises:
+        SpecError: if TensorFlow has no type for a component or for the structure.
+    """
+    layout = Layout(tf, dataset.element_spec if output_signature is None else output_signature)
+    count = dataset.cardinality()
+    made = _counted(tf, dataset, layout, count) if count >= 0 else _uncounted(tf, dataset, layout, count)
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False  # what is made ahead, only the pipelines say
+    return made.with_options(options)
+
+
+def _uncounted(tf: Any, dataset: Dataset[Any], layout: Layout, count: int) -> Any:
+    flat = tf.data.Dataset.from_generator(lambda: _Pass(dataset, layout), output_signature=layout.signature)
+    if count != UNKNOWN_CARDINALITY:
+        flat = flat.apply(tf.data.experimental.assert_cardinality(INFINITE_CARDINALITY))
+    return flat.map(tf.autograph.experimental.do_not_convert(layout.join))
+
+
+def _counted(tf: Any, dataset: Dataset[Any], layout: Layout, count: int) -> Any:
+    passes = _Passes(dataset, layout)
+    dtypes = [spec.dtype for spec in layout.signature]
+
+    def element(position: Any, number: Any) -> Any:
+        tensors = tf.numpy_function(passes.element, [number, position], dtypes)
+        for tensor, spec in zip(tensors, layout.signature, strict=True):
+            tensor.set_shape(spec.shape)
+        return layout.join(*tensors)
+
+    numbers = tf.data.Dataset.from_generator(passes.open, output_signature=tf.TensorSpec((), tf.int64))
+    numbers = numbers.flat_map(tf.autograph.experimental.do_not_convert(_again_and_again(tf)))
+    numbers = numbers.apply(tf.data.experimental.assert_cardinality(INFINITE_CARDINALITY))
+    positions = tf.data.Dataset.range(count)
+    return tf.data.Dataset.zip((positions, numbers)).map(tf.autograph.experimental.do_not_convert(element))
+
+
+def _again_and_again(tf: Any) -> Any:
+    return lambda number: tf.data.Dataset.from_tensors(number).repeat()
+
+
+class _Pass(Iterator[Any]):
+    """An iterator over the flat elements. A class, because a generator would be over once an element has failed."""
+
+    def __init__(self, dataset: Dataset[Any], layout: Layout) -> None:
+        self._iterator = iter(dataset)
+        self._layout = layout
+        self._position = 0
+
+    def __next__(self) -> tuple[Any, ...]:
+        self._position += 1
+        return self._layout.split(next(self._iterator))
+
+    def at(self, position: int) -> tuple[Any, ...]:
+        """The element at a position, in front of which nothing is asked for any more."""
+        while self._position < position:
+            self._position += 1
+            next(self._iterator)
+        return next(self)
+
+
+class _Passes:
+    """The passes that are under way, by number."""
+
+    def __init__(self, dataset: Dataset[Any], layout: Layout) -> None:
+        self._dataset = dataset
+        self._layout = layout
+        self._numbers = itertools.count()
+        self._running: dict[int, _Pass] = {}
+
+    def open(self) -> Iterator[int]:
+        """A generator of the number of a new pass, which is under way until the generator is closed."""
+        number = next(self._numbers)
+        self._running[number] = _Pass(self._dataset, self._layout)
+        try:
+            yield number
+        finally:
+            del self._running[number]
+
+    def element(self, number: Any, position: Any) -> tuple[Any, ...]:
+        """The flat element at a position of a pass."""
+        return self._running[int(number)].at(int(position))

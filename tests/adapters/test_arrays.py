@@ -1,0 +1,99 @@
+"""private: what is handed over as it is, what is copied, and that copies are aligned."""
+
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from dataset.adapters.arrays import ALIGNMENT, aligned_copy, private
+
+
+def fresh():
+    return np.arange(100.0)
+
+
+def is_handed_over(components):
+    addresses = [array.ctypes.data for array in components]
+    return [array.ctypes.data for array in private(components)] == addresses
+
+
+counts_references = pytest.mark.skipif(not hasattr(sys, "getrefcount"), reason="counts references")
+
+
+@counts_references
+def test_an_array_that_nobody_else_holds_is_handed_over():
+    assert is_handed_over([fresh()])
+    assert is_handed_over([fresh(), fresh().astype(np.int32)])
+
+
+@counts_references
+def test_a_reshaped_array_that_nobody_else_holds_is_handed_over():
+    assert is_handed_over([fresh().reshape(10, 10)])
+
+
+def test_an_array_that_somebody_holds_is_copied():
+    held = fresh()
+    (copy,) = private([held])
+    held[:] = -1
+    assert copy.tolist() == fresh().tolist()
+
+
+def test_an_array_in_the_list_twice_is_copied():
+    array = fresh()
+    components = [array, array]
+    del array
+    first, second = private(components)
+    assert first is not second
+
+
+def test_a_view_of_an_array_that_somebody_holds_is_copied():
+    held = fresh()
+    (copy,) = private([held[:50]])
+    held[:] = -1
+    assert copy.tolist() == fresh()[:50].tolist()
+
+
+def test_a_view_of_a_view_is_copied():
+    held = fresh()
+    (copy,) = private([held.reshape(10, 10)[2:4]])
+    held[:] = -1
+    assert copy.tolist() == fresh().reshape(10, 10)[2:4].tolist()
+
+
+def test_a_view_of_foreign_memory_is_copied():
+    memory = bytearray(800)
+    (copy,) = private([np.frombuffer(memory)])
+    memory[:8] = b"\1" * 8
+    assert not copy.any()
+
+
+def test_a_read_only_array_is_copied():
+    array = fresh()
+    array.flags.writeable = False
+    components = [array]
+    del array
+    assert not is_handed_over(components)
+
+
+def test_the_order_of_bytes_becomes_that_of_the_machine():
+    (array,) = private([np.arange(3).astype(">i4" if sys.byteorder == "little" else "<i4")])
+    assert array.dtype.isnative
+    assert array.tolist() == [0, 1, 2]
+
+
+def test_numbers_text_and_objects_come_out_as_they_are():
+    components = [np.float32(3), b"text", np.array([b"a", b"b"], object)]
+    assert all(one is other for one, other in zip(private(components), components, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float64, ml_dtypes.bfloat16, np.complex64])
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (0, 4), (1,)])
+def test_a_copy_is_aligned_and_equal(dtype, shape):
+    array = np.arange(int(np.prod(shape))).astype(dtype).reshape(shape)
+    for source in (array, array.T):
+        copy = aligned_copy(source)
+        assert copy.ctypes.data % ALIGNMENT == 0 or not copy.size
+        assert copy.dtype == dtype
+        assert copy.flags.c_contiguous
+        assert np.array_equal(copy, source)

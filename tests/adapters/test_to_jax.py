@@ -1,0 +1,404 @@
+"""to_jax: values, structures, dtypes, what is refused, how far it reads ahead, and that memory is never shared."""
+
+import collections
+import dataclasses
+import gc
+import threading
+
+import attrs
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+from dataset import (
+    ClosedError,
+    Dataset,
+    DatasetSpec,
+    RaggedTensor,
+    RaggedTensorSpec,
+    SparseTensor,
+    SparseTensorSpec,
+    SpecError,
+    StateError,
+    TensorSpec,
+)
+from dataset.testing import no_leaks
+
+PREFETCH = [0, 1, 2, 5]
+
+
+class BadNumberError(Exception):
+    """What the tests raise."""
+
+
+def declared(spec, *values):
+    """A dataset of these elements, of which the spec is known without running anything."""
+    return Dataset.from_generator(lambda: iter(values), output_signature=spec)
+
+
+@pytest.mark.parametrize("prefetch", PREFETCH)
+def test_it_gives_jax_arrays_of_the_same_values(prefetch):
+    arrays = np.arange(24, dtype=np.float32).reshape(12, 2), np.arange(12, dtype=np.int32)
+    dataset = Dataset.from_tensor_slices(arrays).shuffle(5, seed=2, reshuffle_each_iteration=False).batch(5)
+    converted = list(dataset.to_jax(prefetch=prefetch))
+    assert len(converted) == 3
+    for ours, theirs in zip(dataset, converted, strict=True):
+        assert type(theirs) is tuple
+        assert all(isinstance(array, jax.Array) for array in theirs)
+        assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(ours, theirs, strict=True))
+
+
+def test_each_iteration_is_a_new_one():
+    shuffled = Dataset.range(100).shuffle(100, seed=1).batch(100)
+    converted = shuffled.to_jax()
+    orders = [next(iter(converted)).tolist() for _ in range(2)]
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1])
+
+
+def test_it_has_the_length_of_the_dataset():
+    assert len(Dataset.range(10).batch(4).to_jax()) == 3
+    for unknown in (Dataset.range(3).repeat(), Dataset.range(3).filter(lambda x: x > 0)):
+        converted = unknown.to_jax()
+        assert converted
+        with pytest.raises(TypeError, match="length"):
+            len(converted)
+
+
+Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # the plain kind
+
+
+@dataclasses.dataclass
+class Record:
+    x: object
+    y: object
+
+
+@attrs.define
+class Attrs:
+    x: object
+    y: object
+
+
+STRUCTURES = {
+    "bare": lambda x: x,
+    "tuple": lambda x: (x, (x + 1, x + 2)),
+    "named tuple": lambda x: Pair(x, {"deep": x}),
+    "dict": lambda x: {"b": x, "a": (x, None)},
+    "ordered dict": lambda x: collections.OrderedDict(b=x, a=x + 1),
+    "dataclass": lambda x: Record(x, (x,)),
+    "attrs": lambda x: Attrs(x, x + 1),
+    "nothing beside": lambda x: (None, x, ()),
+}
+
+
+@pytest.mark.parametrize("make", STRUCTURES.values(), ids=STRUCTURES.keys())
+def test_structures_stay(make):
+    dataset = Dataset.range(3).map(make)
+    for ours, theirs in zip(dataset, dataset.to_jax(), strict=True):
+        assert repr(theirs).replace("Array(", "np.int64(").replace(", dtype=int32", "") == repr(ours)
+
+
+@pytest.mark.parametrize(
+    "dtype", [bool, np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.float16, np.complex64, ml_dtypes.bfloat16]
+)
+def test_dtypes_that_jax_has_stay(dtype):
+    array = np.array([[0, 1], [2, 3]]).astype(dtype)
+    (row, _) = Dataset.from_tensor_slices(array).to_jax()
+    assert row.dtype == dtype
+    assert np.array_equal(row, array[0])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64, np.complex128])
+def test_wide_numbers_become_what_jax_makes_of_them(dtype):
+    array = np.array([1, 2, 3], dtype)
+    (converted,) = Dataset.from_tensors(array).to_jax()
+    assert converted.dtype == jnp.asarray(array).dtype != dtype
+
+
+def test_scalars_become_arrays_without_dimensions():
+    (first, _) = Dataset.range(2).to_jax()
+    assert first.shape == ()
+
+
+def test_arrays_in_the_other_byte_order_are_turned():
+    (converted,) = Dataset.from_tensors(np.arange(3, dtype=">f4")).to_jax()
+    assert converted.tolist() == [0, 1, 2]
+
+
+def test_a_device_is_where_the_arrays_are():
+    device = jax.devices()[0]
+    (converted,) = Dataset.range(4).batch(4).to_jax(device)
+    assert converted.devices() == {device}
+    assert converted.committed
+    (free,) = Dataset.range(4).batch(4).to_jax()
+    assert not free.committed
+
+
+REFUSED = {
+    "text": (TensorSpec((), bytes), b"a", "encode it as numbers"),
+    "texts": (TensorSpec((None,), bytes), [b"a", b"b"], "encode it as numbers"),
+    "times": (TensorSpec((), "datetime64[s]"), np.datetime64("2020", "s"), "encode it as numbers"),
+    "ragged": (RaggedTensorSpec((None, None), np.int64), RaggedTensor.from_rows([[1], [2, 3]]), "padded_batch"),
+    "sparse": (SparseTensorSpec((3,), np.int64), SparseTensor([[1]], [5], [3]), "to_dense"),
+    "dataset": (DatasetSpec(TensorSpec((), np.int64)), Dataset.range(3), "flat_map"),
+    "object": (TensorSpec((), object), object(), "leave it out"),
+}
+
+
+@pytest.mark.parametrize(("spec", "value", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_jax_has_no_arrays_for_is_refused_at_once_where_the_spec_is_known(spec, value, words):
+    dataset = declared({"x": TensorSpec((), np.int64), "name": spec}, {"x": 1, "name": value})
+    with pytest.raises(SpecError, match=rf"to_jax\(\): component 'name' is .*{words}"):
+        dataset.to_jax()
+
+
+@pytest.mark.parametrize(("spec", "value", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_and_else_in_the_place_of_the_element(spec, value, words):
+    elements = [1, value, 3]
+    iterator = iter(Dataset.range(3).map(lambda i: {"name": elements[i]}).to_jax())
+    assert next(iterator)["name"] == 1
+    with pytest.raises(SpecError, match=rf"to_jax\(\): component 'name' is .*{words}"):
+        next(iterator)
+    assert next(iterator)["name"] == 3
+
+
+def test_making_one_runs_nothing():
+    calls = []
+    Dataset.range(3).map(calls.append).to_jax()
+    assert not calls
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"prefetch": -1}, ValueError, "prefetch must be at least 0, got -1"),
+        ({"prefetch": 2.0}, TypeError, "prefetch must be an int"),
+        ({"sharding": "cpu"}, TypeError, r"sharding must be a jax.sharding.Sharding .*'cpu' of type str"),
+        ({"sharding": jax.sharding.PartitionSpec("x")}, TypeError, "sharding must be a jax.sharding.Sharding"),
+        ({"sharding": [None]}, TypeError, "of type list"),
+        ({"sharding": (None, None)}, TypeError, r"structure of the elements, \{'x': \*\}, .*got \(None, None\)"),
+        ({"sharding": {"y": None}}, TypeError, "structure of the elements"),
+        ({"sharding": {"x": {"z": None}}}, TypeError, "structure of the elements"),
+    ],
+)
+def test_wrong_arguments_are_refused_at_once(arguments, error, words):
+    dataset = Dataset.from_tensor_slices({"x": [1, 2, 3]})
+    with pytest.raises(error, match=words):
+        dataset.to_jax(**arguments)
+
+
+@pytest.mark.parametrize("prefetch", PREFETCH)
+def test_it_asks_for_as_many_elements_more_as_it_was_told(prefetch):
+    taken = []
+
+    def numbers():
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    converted = Dataset.from_generator(numbers, output_signature=TensorSpec((), np.int64)).to_jax(prefetch=prefetch)
+    assert not taken
+    iterator = iter(converted)
+    assert not taken
+    for given in range(1, 8):
+        next(iterator)
+        assert len(taken) == given + prefetch
+
+
+@pytest.mark.parametrize("prefetch", PREFETCH)
+def test_an_exception_takes_the_place_of_its_element(prefetch):
+    def check(x):
+        if x in {1, 2}:
+            raise BadNumberError(x)
+        return x
+
+    iterator = iter(Dataset.range(4).map(check).to_jax(prefetch=prefetch))
+    assert next(iterator) == 0
+    for bad in (1, 2):
+        with pytest.raises(BadNumberError, match=str(bad)) as caught:
+            next(iterator)
+        assert any(f"element {bad}" in note for note in caught.value.__notes__)
+    assert next(iterator) == 3
+    with pytest.raises(StopIteration):
+        next(iterator)
+
+
+# Memory. JAX takes aligned memory of NumPy as it is, so every source here is aligned.
+
+
+def aligned(shape, dtype=np.float32, fill=1):
+    nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.zeros(nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    array = memory[start : start + nbytes].view(dtype).reshape(shape)
+    array[...] = fill
+    return array
+
+
+def test_jax_does_share_memory_where_it_can():
+    """Else the tests below would prove nothing."""
+    array = aligned((16, 16))
+    converted = jax.device_put(array, may_alias=False).block_until_ready()
+    array[:] = 2
+    assert converted[0, 0] == 2
+
+
+BIG = (64, 1024, 64)  # so large that a copy made behind the call would be late
+
+SOURCES = {
+    "from_tensors": Dataset.from_tensors,
+    "slices": Dataset.from_tensor_slices,
+    "batch": lambda array: Dataset.from_tensor_slices(array).batch(32),
+    "one batch": lambda array: Dataset.from_tensor_slices(array).batch(64),
+    "skip, batch": lambda array: Dataset.from_tensor_slices(array).skip(1).batch(20),
+    "window of all": lambda array: Dataset.from_tensor_slices(array).batch(64).unbatch(),
+    "map": lambda array: Dataset.range(2).map(lambda _: array),
+    "map to a view": lambda array: Dataset.range(2).map(lambda _: array[::2]),
+    "generator": lambda array: Dataset.from_generator(lambda: iter([array, array])),
+    "prefetch": lambda array: Dataset.from_tensor_slices(array).batch(32).prefetch(2),
+}
+
+
+@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES.keys())
+@pytest.mark.parametrize("offset", [0, 4], ids=["aligned", "unaligned"])
+def test_a_jax_array_does_not_change_with_the_source_array(make, offset):
+    memory = aligned((int(np.prod(BIG)) + 1,))
+    source = memory[offset // 4 :][: int(np.prod(BIG))].reshape(BIG)
+    iterator = iter(make(source).to_jax())
+    first = next(iterator)
+    memory[:] = 2
+    assert bool((first == 1).all())
+
+
+@pytest.mark.parametrize("prefetch", PREFETCH)
+def test_a_buffer_that_is_filled_again_makes_different_arrays(prefetch):
+    buffer = aligned((64, 64))
+
+    def numbers():
+        for number in range(6):
+            buffer[:] = number
+            yield buffer
+
+    def fill(number):
+        buffer[:] = number
+        return buffer
+
+    for dataset in (Dataset.from_generator(numbers), Dataset.range(6).map(fill)):
+        assert [int(array[0, 0]) for array in list(dataset.to_jax(prefetch=prefetch))] == list(range(6))
+
+
+def test_an_array_that_the_user_keeps_in_a_function_may_be_written_to():
+    kept = []
+
+    def keep(array):
+        kept.append(array)
+        return array
+
+    dataset = Dataset.range(4).map(lambda i: aligned((64, 64), fill=1).copy()).map(keep)
+    converted = list(dataset.to_jax())
+    for array in kept:
+        if array.flags.writeable:
+            array[:] = 2
+    assert all(bool((array == 1).all()) for array in converted)
+
+
+def test_what_jax_does_with_its_arrays_does_not_change_a_cache():
+    dataset = Dataset.from_tensors(aligned((64, 64))).map(lambda x: x + 0).cache()
+    double = jax.jit(lambda x: x * 2, donate_argnums=0)
+    for _ in range(3):
+        (converted,) = dataset.to_jax()
+        assert float(double(converted)[0, 0]) == 2
+    assert all((array == 1).all() for array in dataset)
+
+
+def test_nor_the_users_array():
+    source = aligned((64, 64))
+    double = jax.jit(lambda x: x * 2, donate_argnums=0)
+    for batch in Dataset.from_tensor_slices(source).batch(64).to_jax():
+        double(batch).block_until_ready()
+    assert (source == 1).all()
+
+
+def test_an_array_that_nobody_holds_is_not_copied_before_jax_takes_it(monkeypatch):
+    import dataset.adapters.arrays
+
+    copied = []
+    monkeypatch.setattr(dataset.adapters.arrays, "aligned_copy", copied.append)
+    batches = Dataset.from_tensor_slices(({"x": np.ones((8, 4))}, np.arange(8))).shuffle(8).batch(4)
+    list(batches.to_jax())
+    list(batches.map(lambda x, y: x["x"] + 1).to_jax())
+    assert not copied
+
+
+# Ends
+
+
+def test_closing_ends_the_threads():
+    dataset = Dataset.range(1000).map(lambda x: x + 1, num_parallel_calls=2).batch(2).prefetch(2)
+    with no_leaks():
+        with iter(dataset.to_jax()) as iterator:
+            next(iterator)
+        with pytest.raises(ClosedError):
+            next(iterator)
+
+
+def test_dropping_the_iterator_ends_the_threads_without_the_garbage_collector():
+    dataset = Dataset.range(1000).map(lambda x: x + 1).prefetch(2)
+    before = set(threading.enumerate())
+    gc.disable()
+    try:
+        for _ in dataset.to_jax():
+            started = set(threading.enumerate()) - before
+            break
+        assert started
+        for thread in started:
+            thread.join(60)
+            assert not thread.is_alive()
+    finally:
+        gc.enable()
+
+
+# States
+
+
+@pytest.mark.parametrize("prefetch", PREFETCH)
+@pytest.mark.parametrize("position", [0, 1, 4, 7])
+def test_a_state_belongs_to_the_element_handed_out_last(prefetch, position):
+    source = {"x": np.arange(40, dtype=ml_dtypes.bfloat16).reshape(20, 2), "y": np.arange(20)}
+    dataset = Dataset.from_tensor_slices(source).shuffle(7, seed=1).batch(3).prefetch(2)
+    iterator = iter(dataset.to_jax(prefetch=prefetch))
+    for _ in range(position):
+        next(iterator)
+    state = iterator.state_dict()
+    rest = [batch["y"].tolist() for batch in iterator]
+    for other in PREFETCH:
+        resumed = iter(dataset.to_jax(prefetch=other))
+        resumed.load_state_dict(state)
+        batches = list(resumed)
+        assert [batch["y"].tolist() for batch in batches] == rest
+        assert all(batch["x"].dtype == ml_dtypes.bfloat16 for batch in batches)
+        assert all(batch["x"][:, 0].astype(int).tolist() == (batch["y"] * 2).tolist() for batch in batches)
+
+
+def test_a_state_of_another_pipeline_is_refused():
+    state = iter(Dataset.range(3).to_jax()).state_dict()
+    with pytest.raises(StateError, match="another pipeline"):
+        iter(Dataset.range(3).batch(2).to_jax()).load_state_dict(state)
+
+
+def test_a_training_step_takes_what_comes():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(256, 3)).astype(np.float32)
+    y = x @ np.array([1.0, -2.0, 3.0], np.float32)
+
+    @jax.jit
+    def step(weights, x, y):
+        return weights - 0.1 * jax.grad(lambda w: ((x @ w - y) ** 2).mean())(weights)
+
+    weights = jnp.zeros(3)
+    for batch in Dataset.from_tensor_slices((x, y)).shuffle(256, seed=1).repeat(20).batch(64).to_jax():
+        weights = step(weights, *batch)
+    assert np.allclose(weights, [1, -2, 3], atol=1e-2)

@@ -1,0 +1,188 @@
+"""to_jax over several devices, and over the devices of several processes. JAX counts both once, so all is run apart."""
+
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+
+SECONDS = 100  # for what must come; nothing waits that long
+
+PRELUDE = """
+import os, sys
+import numpy as np
+import jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
+from dataset import Dataset, SpecError
+"""
+
+
+def start(code, *arguments, devices=1):
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+    }
+    command = [sys.executable, "-c", PRELUDE + textwrap.dedent(code), *arguments]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def outputs(processes):
+    """What each process printed. None of them is left, whatever happens."""
+    try:
+        results = [process.communicate(timeout=SECONDS) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    for process, (_, errors) in zip(processes, results, strict=True):
+        assert process.returncode == 0, errors
+    return [[line for line in text.splitlines() if not line.startswith("[Gloo]")] for text, _ in results]
+
+
+def on_four_devices(code):
+    (lines,) = outputs([start("mesh = Mesh(jax.devices(), 'x')\n" + textwrap.dedent(code), devices=4)])
+    return lines
+
+
+def test_rows_are_spread_over_the_devices():
+    lines = on_four_devices("""
+        rows = NamedSharding(mesh, P("x"))
+        dataset = Dataset.from_tensor_slices({"x": np.arange(32.).reshape(16, 2), "y": np.arange(16)}).batch(8)
+        for batch in dataset.to_jax(rows):
+            for name, array in batch.items():
+                print(name, array.sharding == rows, len(array.devices()), array.addressable_shards[0].data.shape)
+            print(float(batch["x"].sum()))
+    """)
+    shards = ["x True 4 (2, 2)", "y True 4 (2,)"]
+    assert lines == [*shards, "120.0", *shards, "376.0"]
+
+
+def test_components_go_where_a_structure_says():
+    lines = on_four_devices("""
+        rows, everywhere = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
+        last = jax.devices()[3]
+        dataset = Dataset.from_tensors((np.arange(8), {"a": (np.arange(3), np.arange(4)), "b": np.arange(2)}))
+        for sharding in ((rows, {"a": everywhere, "b": last}), (None, {"a": (last, rows), "b": None}), (rows, last)):
+            (x, rest), = dataset.to_jax(sharding)
+            print(*[[d.id for d in sorted(a.devices(), key=lambda d: d.id)] for a in (x, *rest["a"], rest["b"])],
+                  rest["a"][1].addressable_shards[0].data.shape)
+    """)
+    assert lines == [
+        "[0, 1, 2, 3] [0, 1, 2, 3] [0, 1, 2, 3] [3] (4,)",
+        "[0] [3] [0, 1, 2, 3] [0] (1,)",
+        "[0, 1, 2, 3] [3] [3] [3] (4,)",
+    ]
+
+
+def test_a_batch_that_the_devices_do_not_divide_is_an_error_in_its_place():
+    lines = on_four_devices("""
+        rows = NamedSharding(mesh, P("x"))
+        iterator = iter(Dataset.from_tensor_slices({"x": np.zeros((14, 2))}).batch(8).to_jax(rows))
+        print(next(iterator)["x"].shape)
+        try:
+            next(iterator)
+        except SpecError as error:
+            print(error)
+        print(len(list(iterator)))
+    """)
+    first, error, left = lines
+    assert (first, left) == ("(8, 2)", "0")
+    for words in ("component 'x'", "(6, 2)", "NamedSharding", "drop_remainder=True"):
+        assert words in error
+
+
+def test_where_the_shape_is_known_the_error_comes_at_once():
+    lines = on_four_devices("""
+        for shape in ((6, 2), ()):
+            dataset = Dataset.from_tensors({"x": np.zeros(shape)})
+            try:
+                dataset.to_jax(NamedSharding(mesh, P("x")))
+            except SpecError as error:
+                print(error)
+            try:  # here only the element tells
+                list(dataset.map(lambda e: e).to_jax(NamedSharding(mesh, P("x"))))
+            except SpecError as error:
+                print(error)
+    """)
+    for line, shape in zip(lines, [(6, 2), (6, 2), (), ()], strict=True):
+        assert line.startswith(f"to_jax(): component 'x' of shape {shape} cannot be laid out as NamedSharding")
+
+
+def test_shards_do_not_change_with_the_source_array():
+    lines = on_four_devices("""
+        memory = np.zeros(64 * 1024 * 4 + 64, np.uint8)
+        source = memory[-memory.ctypes.data % 64 :][: 64 * 1024 * 4].view(np.float32).reshape(64, 1024)
+        iterator = iter(Dataset.from_tensor_slices(source).batch(64).to_jax(NamedSharding(mesh, P("x"))))
+        batch = next(iterator)
+        source[:] = 1
+        print(float(batch.sum()))
+    """)
+    assert lines == ["0.0"]
+
+
+TWO = """
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]), initialization_timeout=60)
+mesh = Mesh(jax.devices(), "x")
+rows, everywhere = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
+mine = jax.process_index()
+"""
+
+
+def on_two_processes(code, devices=2):
+    """What both print. JAX takes a port number, so one is looked for; should it be gone by then, another is."""
+    for attempt in range(3):
+        with socket.socket() as free:
+            free.bind(("localhost", 0))
+            address = f"localhost:{free.getsockname()[1]}"
+        processes = [start(TWO + textwrap.dedent(code), address, str(rank), devices=devices) for rank in range(2)]
+        try:
+            return outputs(processes)
+        except AssertionError as error:
+            if attempt == 2 or "address already in use" not in str(error).lower():
+                raise
+    raise AssertionError
+
+
+def test_the_rows_of_two_processes_become_global_arrays():
+    first, second = on_two_processes("""
+        dataset = Dataset.from_tensor_slices((np.arange(48.).reshape(24, 2), np.arange(24)))
+        dataset = dataset.shard(2, mine).batch(4, drop_remainder=True)
+        sum_of = jax.jit(lambda x, y: (x.sum(), y.sum()), out_shardings=everywhere)
+        converted = dataset.to_jax(rows)
+        for epoch in range(2):
+            total = [0.0, 0]
+            for x, y in converted:
+                own = sorted(row for shard in y.addressable_shards for row in np.asarray(shard.data).tolist())
+                assert all(row % 2 == mine for row in own) and len(own) == 4
+                assert not x.is_fully_addressable
+                total = [a + float(b) for a, b in zip(total, sum_of(x, y))]
+            print(x.shape, y.shape, len(x.addressable_shards), len(converted), *total)
+    """)
+    assert first == second == [f"(8, 2) (8,) 2 3 {sum(range(48))}.0 {sum(range(24))}.0"] * 2
+
+
+def test_a_place_can_be_saved_where_arrays_are_global():
+    first, second = on_two_processes("""
+        dataset = Dataset.range(32).shard(2, mine).batch(2)
+        iterator = iter(dataset.to_jax(rows))
+        next(iterator)
+        state = iterator.state_dict()
+        resumed = iter(dataset.to_jax(rows))
+        resumed.load_state_dict(state)
+        take = lambda it: [np.asarray(s.data).tolist() for y in it for s in y.addressable_shards]
+        print(take(resumed) == take(iterator), state["ahead"][0]["columns"])
+    """)
+    assert all(lines[0].startswith("True") for lines in (first, second))
+
+
+def test_rows_that_the_devices_of_a_process_do_not_divide_are_an_error():
+    for lines in on_two_processes("""
+        try:
+            next(iter(Dataset.range(32).shard(2, mine).batch(3).to_jax(rows)))
+        except SpecError as error:
+            print(error)
+    """):
+        assert "(3,)" in lines[0]
+        assert "drop_remainder=True" in lines[0]
