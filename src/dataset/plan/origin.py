@@ -16,13 +16,22 @@ _WRAPPERS_MAX = 100  # around a function; one that wraps itself has no end
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A line of a user's source file."""
+    """A line of a user's source file, or of a notebook's cell, which prints as ``In[3]:1``."""
 
     filename: str
     line: int
 
     def __str__(self) -> str:
-        return f"{os.path.basename(self.filename)}:{self.line}"  # noqa: PTH119  # it may be '<stdin>', not a path
+        name = _cell(self.filename) or os.path.basename(self.filename)  # noqa: PTH119  # it may be '<stdin>', not a path
+        return f"{name}:{self.line}"
+
+
+def _cell(filename: str) -> str | None:
+    """What IPython calls the cell whose source goes by this name, as in its tracebacks: ``In[3]``."""
+    ipython = sys.modules.get("IPython")  # where it runs, it is imported
+    shell = None if ipython is None else ipython.get_ipython()
+    found = None if shell is None else shell.compile.format_code_name(filename)
+    return None if found is None else str(found[1])
 
 
 def caller() -> Origin:
