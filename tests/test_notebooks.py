@@ -1,0 +1,220 @@
+"""The notebooks run from top to bottom, are stored without outputs, and are what the pages in docs/notebooks show."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.font_manager  # noqa: F401  # its first import on a machine warns, once, while it looks for fonts
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+PAGES = ROOT / "docs" / "notebooks"
+PAGES_BYTES_MAX = 1_000_000
+
+sys.path.insert(0, str(FOLDER))
+from execute import NotebookError, complaints, executed  # noqa: E402
+from render import linked, page  # noqa: E402
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def files():
+    """The files of the notebooks' folder, and when they were changed."""
+    return {
+        path: path.stat().st_mtime_ns
+        for path in FOLDER.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def code(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def write_notebook(path, *sources):
+    cells = [nbformat.v4.new_code_cell(source, id=f"cell-{number}") for number, source in enumerate(sources)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+# The notebooks.
+
+
+def test_there_are_three():
+    assert [path.stem for path in NOTEBOOKS] == ["coming_from", "images", "optimizer_and_autotuner"]
+
+
+@each_notebook
+@pytest.mark.timeout(400)  # the limit for a cell is in execute.py
+def test_it_runs_without_a_complaint_and_leaves_nothing_behind(path):
+    before = files()
+    notebook = executed(path)
+    assert complaints(notebook) == []
+    assert [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"] == [
+        *range(1, len(code(notebook)) + 1)
+    ]
+    assert files() == before
+
+
+@pytest.mark.timeout(400)
+def test_the_one_on_tf_data_runs_without_tensorflow_and_says_so(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['tensorflow'] = None  # not to be found\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    notebook = executed(FOLDER / "coming_from.ipynb")
+    assert complaints(notebook) == []
+    texts = {cell.id: "".join(output.get("text", "") for output in cell.get("outputs", ())) for cell in notebook.cells}
+    assert "TensorFlow is not installed" in texts["imports"]
+    assert texts["tf-same"].count("not compared") == 6
+    assert "tf.data" not in texts["tf-speed"]
+
+
+@each_notebook
+def test_it_is_stored_without_outputs_and_with_ids(path):
+    notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    assert notebook.metadata.kernelspec.name == "python3"
+    for cell in notebook.cells:
+        assert re.fullmatch(r"[a-z][a-z0-9-]*", cell.id)
+        assert cell.metadata == {}
+        assert cell.cell_type == "markdown" or (cell.outputs == [] and cell.execution_count is None)
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+
+
+@each_notebook
+def test_it_needs_no_network(path):
+    assert re.findall(r"https?://|\bpip install|urllib|requests\.", "\n".join(code(nbformat.read(path, 4)))) == []
+
+
+# The pages.
+
+
+@each_notebook
+def test_the_page_holds_its_cells_in_order(path):
+    text = (PAGES / f"{path.stem}.md").read_text()
+    shown = re.findall(r"^```python\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
+    assert shown == code(nbformat.read(path, 4)), f"run: python notebooks/render.py {path.stem}"
+
+
+@each_notebook
+def test_the_page_holds_its_text(path):
+    words = " ".join((PAGES / f"{path.stem}.md").read_text().split())
+    for cell in nbformat.read(path, 4).cells:
+        if cell.cell_type == "markdown":
+            assert " ".join(linked(cell.source).split()) in words, f"run: python notebooks/render.py {path.stem}"
+
+
+@each_notebook
+def test_the_page_holds_nothing_of_the_machine_that_it_was_made_on(path):
+    text = (PAGES / f"{path.stem}.md").read_text()
+    for content in [text, *(picture.read_text() for picture in (PAGES / path.stem).glob("*.svg"))]:
+        assert re.findall(r"\x1b|/tmp/|/home/|/root/|/work/|site-packages|ipykernel_\d|0x[0-9a-f]{6,}", content) == []
+
+
+@each_notebook
+def test_the_pictures_of_the_page_are_those_in_its_folder(path):
+    named = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (PAGES / f"{path.stem}.md").read_text())
+    assert len(named) == len(set(named))
+    assert sorted(PAGES / name for name in named) == sorted((PAGES / path.stem).iterdir())
+
+
+def test_the_pages_lead_somewhere():
+    for path in PAGES.glob("*.md"):
+        for link in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+            assert (path.parent / link).exists(), f"{path.name}: {link}"
+
+
+def test_pages_and_notebooks_are_the_same_ones():
+    assert sorted(page.stem for page in PAGES.glob("*.md")) == [path.stem for path in NOTEBOOKS]
+
+
+def test_the_pages_are_small():
+    assert sum(path.stat().st_size for path in PAGES.rglob("*") if path.is_file()) < PAGES_BYTES_MAX
+
+
+# What runs and renders them.
+
+
+def test_a_cell_that_fails_is_told_with_its_name_source_and_traceback(tmp_path):
+    path = write_notebook(
+        tmp_path / "broken.ipynb", "x = 1", "def fail():\n    raise KeyError('lost')\n\nfail()", "y = 2"
+    )
+    with pytest.raises(NotebookError) as caught:
+        executed(path)
+    text = str(caught.value)
+    assert text.startswith("broken.ipynb, cell 'cell-1':")
+    assert "raise KeyError('lost')" in text
+    assert "KeyError: 'lost'" in text
+    assert "\x1b" not in text
+
+
+def test_a_cell_that_takes_too_long_is_told_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("execute.CELL_SECONDS_MAX", 1)
+    path = write_notebook(tmp_path / "slow.ipynb", "import threading\nthreading.Event().wait()")
+    with pytest.raises(NotebookError, match=r"slow\.ipynb, cell 'cell-0'"):
+        executed(path)
+
+
+def test_a_kernel_that_dies_is_told(tmp_path):
+    path = write_notebook(tmp_path / "dead.ipynb", "import os\nos._exit(3)")
+    with pytest.raises(NotebookError, match=r"dead\.ipynb, cell 'cell-0'(.|\n)*died"):
+        executed(path)
+
+
+def test_what_is_written_to_stderr_is_a_complaint(tmp_path):
+    path = write_notebook(tmp_path / "loud.ipynb", "import warnings\nwarnings.warn('old')", "print('fine')")
+    (complaint,) = complaints(executed(path))
+    assert complaint.startswith("cell 'cell-0' wrote to stderr:")
+    assert "old" in complaint
+
+
+def test_the_kernel_is_this_interpreter_whatever_is_registered(tmp_path, monkeypatch):
+    kernel = tmp_path / "jupyter" / "kernels" / "python3"
+    kernel.mkdir(parents=True)
+    (kernel / "kernel.json").write_text('{"argv": ["/no/such/python"], "display_name": "x", "language": "python"}')
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    notebook = executed(write_notebook(tmp_path / "which.ipynb", "import sys\nprint(sys.executable)"))
+    assert notebook.cells[0].outputs[0].text.strip() == sys.executable
+
+
+def test_the_kernel_ends_with_its_notebook(tmp_path):
+    notebook = executed(write_notebook(tmp_path / "pid.ipynb", "import os\nprint(os.getpid())"))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(notebook.cells[0].outputs[0].text), 0)
+
+
+def test_a_notebook_finds_the_files_beside_it_and_its_own_go_with_the_copy(tmp_path):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "data.txt").write_text("given")
+    path = write_notebook(
+        folder / "files.ipynb", "from pathlib import Path\nPath('new.txt').write_text(Path('data.txt').read_text())"
+    )
+    assert executed(path).cells[0].outputs[0].data["text/plain"] == "5"
+    assert sorted(child.name for child in folder.iterdir()) == ["data.txt", "files.ipynb"]
+
+
+def test_a_page_has_no_colours_paths_and_addresses(tmp_path):
+    cell = nbformat.v4.new_code_cell("show()", id="show")
+    cell.outputs = [
+        nbformat.v4.new_output("stream", text="\x1b[31mred\x1b[39m /usr/lib/x/site-packages/numpy/core.py\n"),
+        nbformat.v4.new_output("execute_result", data={"text/plain": "<object object at 0x7f3a12345678>"}),
+    ]
+    text, pictures = page("any", nbformat.v4.new_notebook(cells=[cell]))
+    assert pictures == {}
+    assert "```python\nshow()\n```" in text
+    assert "```text\nred numpy/core.py\n```" in text
+    assert "```text\n<object object at 0x...>\n```" in text
+
+
+def test_render_refuses_what_is_no_notebook():
+    command = [sys.executable, str(FOLDER / "render.py"), "no_such_notebook"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 2
+    assert "no_such_notebook" in result.stderr
+    assert "coming_from, images, optimizer_and_autotuner" in result.stderr
