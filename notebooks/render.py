@@ -42,6 +42,7 @@ WITHOUT_MEANING = [
     (ANSI, ""),
     (re.compile(r"[^\s\"'(]*/(?:src|site-packages)/(?=\w+/)"), ""),  # where a library is installed
     (re.compile(r"[^\s\"'(]*/ipykernel_\d+/"), ""),
+    (re.compile(r'(?<=File ")\d+\.py(?=")'), "<cell>"),  # how Python's own tracebacks call a cell
     (re.compile(r"/[^\s\"'()]*/notebook-\w+/"), ""),  # the folder that it ran in
     (re.compile(r"\bat 0x[0-9a-fA-F]+"), "at 0x..."),
 ]

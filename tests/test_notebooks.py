@@ -1,5 +1,6 @@
 """The notebooks run from top to bottom, are stored without outputs, and are what the pages in docs/notebooks show."""
 
+import faulthandler
 import os
 import re
 import subprocess
@@ -42,6 +43,12 @@ def write_notebook(path, *sources):
     return path
 
 
+@pytest.fixture
+def patience():
+    """A notebook may take longer than the time after which pytest shows all stacks; cells have a limit of their own."""
+    faulthandler.cancel_dump_traceback_later()
+
+
 # The notebooks.
 
 
@@ -50,7 +57,8 @@ def test_there_are_three():
 
 
 @each_notebook
-@pytest.mark.timeout(400)  # the limit for a cell is in execute.py
+@pytest.mark.timeout(400)
+@pytest.mark.usefixtures("patience")
 def test_it_runs_without_a_complaint_and_leaves_nothing_behind(path):
     before = files()
     notebook = executed(path)
@@ -62,6 +70,7 @@ def test_it_runs_without_a_complaint_and_leaves_nothing_behind(path):
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.usefixtures("patience")
 def test_the_one_on_tf_data_runs_without_tensorflow_and_says_so(tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['tensorflow'] = None  # not to be found\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
