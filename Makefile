@@ -1,8 +1,11 @@
 # The verbs of the project. Each sets up what it needs in .venv; only the first run needs the network.
 #
 #   make demo    train a model from TFRecord files, on data that ships with the repository
-#   make test    run all tests and the examples in the docstrings, those beside the real tf.data last
+#   make test    run all tests, the examples in the docstrings and the notebooks, and what needs a process of its own last:
+#                those beside the real tf.data, and Keras on its other backends
 #   make lint    formatting, lint rules, types
+#   make docs    build the site of docs/ in site/
+#   make notebooks    run the notebooks, and write them as pages in docs/notebooks/
 #   make bench   measure against tf.data and hand-written loops, side by side (installs TensorFlow in .venv-bench)
 #   make clean   remove what the others made
 
@@ -11,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint fmt bench clean
+.PHONY: demo test lint fmt docs notebooks bench clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python notebooks/digits/train.py --data-dir build/digits
@@ -19,6 +22,15 @@ demo: $(VENV)/.ready
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n auto --ignore tests/oracle
 	$(BIN)/python -m pytest -n auto tests/oracle
+	for backend in jax tensorflow; do \
+	  KERAS_BACKEND=$$backend $(BIN)/python -m pytest -n auto tests/adapters/test_to_keras.py || exit; \
+	done
+
+docs: $(VENV)/.ready-test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+notebooks: $(VENV)/.ready-test
+	$(BIN)/python notebooks/render.py
 
 lint: $(VENV)/.ready-lint
 	$(BIN)/ruff format --check .
@@ -61,4 +73,4 @@ $(VENV)/.ready-lint: $(VENV)/.ready
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-bench build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-bench build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -95,7 +95,9 @@ def test_writing_to_a_tensor_changes_no_source_and_no_cache(chain):
 
 def test_each_read_only_array_gets_memory_of_its_own():
     source = np.arange(6.0).reshape(3, 2)
-    for row, tensor in zip(Dataset.from_tensor_slices(source), Dataset.from_tensor_slices(source).to_torch(), strict=True):
+    for row, tensor in zip(
+        Dataset.from_tensor_slices(source), Dataset.from_tensor_slices(source).to_torch(), strict=True
+    ):
         assert not row.flags.writeable
         assert not np.shares_memory(tensor.numpy(), source)
         assert tensor.tolist() == row.tolist()

@@ -214,7 +214,11 @@ def test_nothing_is_left_behind():
 def test_a_dataset_in_an_element_belongs_whole_to_its_worker():
     dataset = Dataset.range(12).window(3).to_torch()
     batches = DataLoader(
-        dataset, batch_size=None, num_workers=2, multiprocessing_context="fork", collate_fn=lambda w: [int(x) for x in w]
+        dataset,
+        batch_size=None,
+        num_workers=2,
+        multiprocessing_context="fork",
+        collate_fn=lambda w: [int(x) for x in w],
     )
     assert list(batches) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
 
