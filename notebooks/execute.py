@@ -69,9 +69,8 @@ def _execute(notebook: Any, name: str, folder: Path, scratch: Path) -> None:
         "TF_ENABLE_ONEDNN_OPTS": "0",
     }
     environment.pop("MPLBACKEND", None)  # the kernel shows figures in the notebook unless this says otherwise
-    environment.pop(
-        "KERAS_BACKEND", None
-    )  # a notebook chooses; TensorFlow imports Keras, and not every backend bears it
+    # A notebook chooses. TensorFlow imports Keras, and with its torch backend the process aborts: two copies of LLVM.
+    environment.pop("KERAS_BACKEND", None)
     manager = AsyncKernelManager(
         kernel_spec_manager=_ThisInterpreter(),
         connection_file=str(scratch / "kernel.json"),
