@@ -17,6 +17,7 @@ from dataset import io
 from dataset.dataset import Dataset
 from dataset.errors import (
     BrokenConnectionError,
+    CardinalityError,
     ClosedError,
     DataLossError,
     DatasetError,
@@ -43,6 +44,7 @@ __all__ = [
     "UNKNOWN_CARDINALITY",
     "AutotuneOptions",
     "BrokenConnectionError",
+    "CardinalityError",
     "ClosedError",
     "CsvDataset",
     "DataLossError",

@@ -31,6 +31,7 @@ from dataset.io.list_files import ListFiles, matching_files
 from dataset.io.parquet_dataset import parquet_plan
 from dataset.io.table_rows_dataset import TableRows
 from dataset.io.write_tfrecord_dataset import write_tfrecord
+from dataset.ops.assert_cardinality import AssertCardinality
 from dataset.ops.batch import Batch
 from dataset.ops.bucket_by_sequence_length import BucketBySequenceLength
 from dataset.ops.cache import Cache
@@ -1337,6 +1338,28 @@ class Dataset(Generic[T_co]):
 
             rank, world_size = process_rank("shard_by_process")
         return Dataset(shard_plan(self._plan, rank, world_size, remainder=remainder, by=by, seed=seed, name=name))
+
+    def assert_cardinality(self, expected_cardinality: int, name: str | None = None) -> Dataset[T_co]:
+        """The same elements, of which it is known that there are so many, such as records of files.
+
+        Then ``len`` works, and with it progress bars, the steps of Keras, and ``to_torch()`` in a DataLoader. It is
+        checked while iterating. tf.data has it as ``tf.data.experimental.assert_cardinality``.
+
+        Args:
+            expected_cardinality: the number of elements, those that fail included, or ``INFINITE_CARDINALITY``.
+            name: a label for errors and plans.
+
+        Raises:
+            TypeError: if the number is no int.
+            ValueError: if it is negative, or the plan has another one.
+            CardinalityError: while iterating, at the end: if there are fewer, in the place behind them; if there are
+                more, in the place of the first that is too many, and nothing comes behind it.
+
+        >>> even = Dataset.range(10).filter(lambda x: x % 2 == 0).assert_cardinality(5)
+        >>> len(even), len(even.batch(2))
+        (5, 3)
+        """
+        return Dataset(AssertCardinality(self._plan, expected_cardinality, name=name))
 
     def unique(self, name: str | None = None) -> Dataset[T_co]:
         """Each element once, where it comes first.

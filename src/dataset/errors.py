@@ -6,6 +6,7 @@
     ├── BrokenConnectionError (OSError)  a server did not answer, or not to the end, in several tries
     ├── FileChangedError (OSError)  a file was changed while it was read, so what is left of it does not fit
     ├── ParseError (ValueError)     a record's bytes are whole, but are not the message that was asked for
+    ├── CardinalityError (ValueError)  a dataset has fewer or more elements than assert_cardinality was told
     ├── StateError (ValueError)     a saved iterator state does not fit the pipeline that it is loaded into
     ├── WorkerDiedError (RuntimeError)  a worker process was killed, or ended by itself, in the middle of its work
     └── ClosedError (RuntimeError)  an iterator was used after close(), or in a forked child
@@ -85,6 +86,10 @@ class FileChangedError(DatasetError, OSError):
 
 class ParseError(DatasetError, ValueError):
     """A record could not be parsed as the message, or into the features, that were asked for."""
+
+
+class CardinalityError(DatasetError, ValueError):
+    """A dataset has fewer or more elements than ``assert_cardinality`` was told."""
 
 
 class StateError(DatasetError, ValueError):

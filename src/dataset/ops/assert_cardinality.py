@@ -1,0 +1,102 @@
+"""assert_cardinality(n): says how many elements there are where the plan can't tell, and holds the pipeline to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from dataset.errors import CardinalityError
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, map_known
+from dataset.plan.checks import require_int
+from dataset.plan.deal import Deal
+from dataset.plan.node import Node, UnaryNode
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+
+
+@dataclass(frozen=True, eq=False)
+class AssertCardinality(UnaryNode):
+    """The elements of the input, which are ``expected`` many, or infinitely many."""
+
+    op: ClassVar[str] = "assert_cardinality"
+    seeks: ClassVar[bool] = True
+    expected: int
+
+    def __post_init__(self) -> None:
+        expected = require_int(self.op, "expected_cardinality", self.expected, minimum=0, allow=(INFINITE_CARDINALITY,))
+        self._set("expected", expected)
+        known = self.source.cardinality()
+        if known not in {expected, UNKNOWN_CARDINALITY}:
+            raise ValueError(f"{self.op}(): expected {_words(expected)}, but the input has {_words(known)}")
+
+    def cardinality(self) -> int:
+        return self.expected
+
+    def described(self) -> str:
+        return f"{self.op}({'INFINITE' if self.expected == INFINITE_CARDINALITY else self.expected})"
+
+    def deal_below(self, deal: Deal) -> Deal:
+        return deal
+
+    def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:
+        return replace(self, source=inputs[0], expected=map_known(deal.count, self.expected))
+
+    def lower(self, build: Build) -> Operator:
+        return AssertCardinalityOperator(build(self.source), self)
+
+
+class AssertCardinalityOperator(UnaryOperator):
+    """Counts what has come out. An exception stands for an element and counts as one."""
+
+    def __init__(self, source: Operator, node: AssertCardinality) -> None:
+        super().__init__(source)
+        self.node = node
+        self.given = 0
+        self.ended = False
+
+    def pull(self, n: int) -> Chunk | None:
+        if self.ended:
+            return None
+        left = n if self.node.expected == INFINITE_CARDINALITY else self.node.expected - self.given
+        if not left:
+            self._end_with(self.source.pull(1))
+            return None
+        try:
+            chunk = self.source.pull(min(n, left))
+        except Exception:
+            self.given += 1
+            raise
+        if chunk is None:
+            self._end_with(None)
+            return None
+        self.given += chunk.length
+        return chunk
+
+    def _end_with(self, chunk: Chunk | None) -> None:
+        """Say so, once, if this is no place to end: ``chunk`` is what comes here, ``given`` what has come."""
+        self.ended = True
+        if chunk is None and self.given == self.node.expected:
+            return
+        found = f"the input has {'more' if chunk is not None else f'only {self.given:,}'}"
+        raise CardinalityError(
+            f"{self.node.located()}: expected {_words(self.node.expected)}, but {found}; correct the number, or look "
+            "for what the input lost or gained"
+        )
+
+    def seek(self, count: int) -> None:
+        self.given += count
+        self.source.seek(count)
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "given": self.given, "ended": self.ended}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.given, self.ended = int(state["given"]), bool(state["ended"])
+
+
+def _words(count: int) -> str:
+    if count == INFINITE_CARDINALITY:
+        return "infinitely many elements"
+    return f"{count:,} element{'' if count == 1 else 's'}"
