@@ -214,7 +214,8 @@ def test_a_page_has_no_colours_paths_and_addresses(tmp_path):
         nbformat.v4.new_output("stream", text="\x1b[31mred\x1b[39m /usr/lib/x/site-packages/numpy/core.py\n"),
         nbformat.v4.new_output("execute_result", data={"text/plain": "<object object at 0x7f3a12345678>"}),
     ]
-    text, pictures = page("any", nbformat.v4.new_notebook(cells=[cell]))
+    python = {"language_info": {"name": "python"}}
+    text, pictures = page("any", nbformat.v4.new_notebook(cells=[cell], metadata=python))
     assert pictures == {}
     assert "```python\nshow()\n```" in text
     assert "```text\nred numpy/core.py\n```" in text

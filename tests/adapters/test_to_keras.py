@@ -366,9 +366,10 @@ def test_no_batch_is_made_ahead_but_one_for_tensorflow(keras, backend):
 @contextmanager
 def no_threads_left():
     """Wait for the library's threads to end, or fail. TensorFlow's own stay, as ever."""
+    before = set(threading.enumerate())
     yield
     gc.collect()
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - before:
         if thread.name.startswith("dataset-"):
             thread.join(30)
             assert not thread.is_alive()
