@@ -47,6 +47,8 @@ bench: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/parallel.py
 	.venv-bench/bin/python benchmarks/autotune.py
 	for kind in tfrecord index text csv parquet remote commands; do .venv-bench/bin/python benchmarks/files_$$kind.py || exit; done
+	for kind in torch jax tables; do .venv-bench/bin/python benchmarks/feed_$$kind.py || exit; done
+	for backend in torch jax tensorflow; do KERAS_BACKEND=$$backend .venv-bench/bin/python benchmarks/feed_keras.py || exit; done
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
