@@ -455,3 +455,30 @@ def test_a_state_is_not_that_of_another_process():
 def test_refuses_wrong_arguments(arguments, error, words):
     with pytest.raises(error, match=rf"shard_by_process\(\): .*{words}"):
         Dataset.range(3).shard_by_process(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("inner", "words"),
+    [
+        (lambda n: Dataset.range(n).shuffle(9), r"shuffle\(9\) from .*test_shard_by_process.py:\d+ has no seed"),
+        (
+            lambda n: Dataset.range(n).map(abs, num_parallel_calls=2, deterministic=False),
+            r"map\(abs\) from .* has deterministic=False",
+        ),
+    ],
+)
+@pytest.mark.parametrize("calls", [None, 2])
+@pytest.mark.parametrize("op", ["flat_map", "interleave"])
+def test_datasets_that_a_function_leaves_to_chance_are_refused_where_all_must_make_the_same(op, calls, inner, words):
+    arguments = {"num_parallel_calls": calls} if op == "interleave" else {}
+    numbers = getattr(Dataset.range(5), op)(inner, **arguments)
+    with pytest.raises(ValueError, match=words):
+        list(numbers.shard_by_process(0, 2, by="elements"))
+    assert len(list(numbers)) == 10  # by itself it is nobody's business
+
+
+@pytest.mark.parametrize("op", ["flat_map", "interleave"])
+def test_datasets_that_a_function_makes_with_seeds_are_dealt_out(op):
+    numbers = getattr(Dataset.range(5), op)(lambda n: Dataset.range(n * 10, n * 11).shuffle(9, seed=3))
+    shares = [[int(x) for x in numbers.shard_by_process(rank, 2, remainder="keep")] for rank in (0, 1)]
+    assert sorted(shares[0] + shares[1]) == sorted(int(x) for x in numbers)

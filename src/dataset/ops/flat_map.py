@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
@@ -25,6 +25,8 @@ class FlatMap(UnaryNode):
     spec_is_static: ClassVar[bool] = False
     opens_elements: ClassVar[bool] = True
     function: Callable[..., Any]
+    in_agreement: bool = field(default=False, kw_only=True, repr=False)
+    """Whether other processes run it, too, and all must give the same elements in the same order."""
 
     def __post_init__(self) -> None:
         require_callable(self.op, "map_func", self.function)
@@ -43,7 +45,11 @@ class FlatMap(UnaryNode):
         return f"{self.op}({function_name(self.function)})"
 
     def lower(self, build: Build) -> Operator:
-        return FlatMapOperator(build(self.source), InnerDatasets(build, self, self.function))
+        return FlatMapOperator(build(self.source), self.datasets(build))
+
+    def datasets(self, build: Build) -> InnerDatasets:
+        """What opens the datasets that the function returns."""
+        return InnerDatasets(build, self, self.function, in_agreement=self.in_agreement)
 
 
 class FlatMapOperator(UnaryOperator):

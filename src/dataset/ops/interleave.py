@@ -50,7 +50,7 @@ class Interleave(FlatMap):
         return parallel_detail(self.num_parallel_calls, self.deterministic)
 
     def lower(self, build: Build) -> Operator:
-        source, datasets = build(self.source), InnerDatasets(build, self, self.function)
+        source, datasets = build(self.source), self.datasets(build)
         cycle_length, block_length = self.cycle_length, self.block_length
         # Reading is mostly waiting; beside the datasets of the cycle, as many again are opened ahead.
         calls = build.parallel_calls(self.num_parallel_calls, autotuned=cycle_length, maximum=2 * cycle_length)

@@ -13,11 +13,12 @@ from typing import Any
 
 from dataset.errors import SpecError
 from dataset.plan.nested import is_dataset
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import Node, UnaryNode, walk
 from dataset.plan.structure import Structure
 from dataset.runtime.calls import arguments, raise_placed
 from dataset.runtime.chunk import Chunk, Outcome, nbytes_of
 from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.rng import seed_sequence
 from dataset.runtime.state import (
     SpecGetter,
     holds_only_elements,
@@ -134,6 +135,21 @@ class Inner:
             self.operator.close()
 
 
+def _require_agreement(plan: Node) -> None:
+    """Raise ValueError if processes that make this dataset, each for itself, may get other elements or orders."""
+    for part in walk(plan):
+        if getattr(part, "deterministic", None) is False:
+            lack = "deterministic=False, so each would have its own order: leave that out"
+        elif hasattr(part, "counter") and getattr(part, "seed", None) is None and seed_sequence().seed is None:
+            lack = "no seed, so each would draw other numbers: give it one"
+        else:
+            continue
+        raise ValueError(
+            f"shard_by_process() deals out the elements of this dataset, so all processes must make the same; but "
+            f'{part.located()} has {lack}, or deal out files, with by="files"'
+        )
+
+
 class InnerDatasets:
     """Makes the inner datasets of one operator and checks that their elements are alike.
 
@@ -143,6 +159,7 @@ class InnerDatasets:
         function: the user's, which returns a Dataset.
         argument_spec: of what ``function`` is given; by default the elements of the node's input.
         argument_name: the word for one of them in messages.
+        in_agreement: whether other processes open the same datasets, and nothing in them may be left to chance.
     """
 
     def __init__(
@@ -152,12 +169,15 @@ class InnerDatasets:
         function: Callable[..., Any],
         argument_spec: SpecGetter | None = None,
         argument_name: str = "element",
+        *,
+        in_agreement: bool = False,
     ) -> None:
         self.build = build.unobserved()
         self.node = node
         self.function = function
         self.argument_spec = argument_spec or (lambda: node.source.element_spec)
         self.argument_name = argument_name
+        self.in_agreement = in_agreement
         self.opened = 0
         self._structure: Structure | None = None  # of all elements, once the first is known
 
@@ -180,6 +200,8 @@ class InnerDatasets:
                     f"{self.node.op}(): the function must return a Dataset, got {result!r} of type "
                     f"{type(result).__name__}"
                 )
+            if self.in_agreement:
+                _require_agreement(result.plan)
         except Exception as error:  # noqa: BLE001  # raised again, with its place
             raise_placed(error, self.node, self.opened - 1, self.argument_name)
         return Inner(argument, result.plan, self.build(result.plan))

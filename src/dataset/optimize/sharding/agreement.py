@@ -53,7 +53,7 @@ class Agreement:
         """A plan that every process runs, in the same order in each."""
         for node in inputs_first(plan, without=self._settled):
             moved = over(node, [self._settled[source] for source in node.inputs])
-            self._settled[node] = in_order(self.on(moved, node))
+            self._settled[node] = _watched(in_order(self.on(moved, node)))
         return self._settled[plan]
 
 
@@ -68,6 +68,11 @@ def over(node: Node, inputs: Sequence[Node]) -> Node:
 def in_order(node: Node) -> Node:
     """The op, keeping the order of its elements where it has been allowed not to."""
     return dataclasses.replace(node, deterministic=True) if _has(node, "deterministic") else node  # type: ignore[call-arg]
+
+
+def _watched(node: Node) -> Node:
+    """The op; where it opens datasets that a function makes, which nobody sees before, it looks at what it opens."""
+    return dataclasses.replace(node, in_agreement=True) if _has(node, "in_agreement") else node  # type: ignore[call-arg]
 
 
 def _has(node: Node, name: str) -> bool:
