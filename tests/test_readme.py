@@ -18,6 +18,7 @@ def test_the_examples_run_as_they_stand(tmp_path, monkeypatch):
         exec(compile(block, "README.md", "exec"), names)
     assert names["images"].shape[1:] == (8, 8)
     assert sum(len(labels) for _, labels in names["train"]) == 1000
+    names.clear()  # Keras keeps the model, and with it all that its dataset's functions can see: the iterators, too
 
 
 def test_the_table_of_what_works_names_what_exists():

@@ -3,7 +3,6 @@
 import io
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -100,21 +99,16 @@ def bars():
     return len(getattr(tqdm, "_instances", ()))
 
 
-def ours():
-    """The library's threads. tqdm has one of its own, which stays."""
-    return [thread for thread in threading.enumerate() if thread.name.startswith("dataset-")]
-
-
-def test_a_break_closes_the_bar_and_the_iterator(terminal):
+def test_a_break_closes_the_bar_and_the_iterator(terminal, pipeline_threads):
     for number in Dataset.range(1000).prefetch(2).progress(file=terminal):
         if number == 3:
             break
     assert not bars()
-    assert not ours()
+    assert not pipeline_threads()
     assert terminal.getvalue().endswith("\n")
 
 
-def test_an_error_in_the_loop_closes_the_bar_and_the_iterator(terminal):
+def test_an_error_in_the_loop_closes_the_bar_and_the_iterator(terminal, pipeline_threads):
     def loop():
         for number in Dataset.range(1000).prefetch(2).progress(file=terminal):
             assert number < 3
@@ -122,17 +116,17 @@ def test_an_error_in_the_loop_closes_the_bar_and_the_iterator(terminal):
     with pytest.raises(AssertionError):
         loop()
     assert not bars()
-    assert not ours()
+    assert not pipeline_threads()
 
 
-def test_an_error_in_the_pipeline_comes_out_and_closes_the_bar(terminal):
+def test_an_error_in_the_pipeline_comes_out_and_closes_the_bar(terminal, pipeline_threads):
     seen = []
     inverses = Dataset.range(-2, 3).map(lambda x: 1 // int(x)).prefetch(1)
     with pytest.raises(ZeroDivisionError) as caught:
         seen.extend(inverses.progress(file=terminal))
     assert any("in map(" in note for note in caught.value.__notes__)
     assert not bars()
-    assert not ours()
+    assert not pipeline_threads()
     assert "2/5 [" in last_line(terminal)
 
 
