@@ -26,7 +26,7 @@ test: $(VENV)/.ready-test
 	  KERAS_BACKEND=$$backend $(BIN)/python -m pytest -n auto tests/adapters/test_to_keras.py || exit; \
 	done
 
-docs: $(VENV)/.ready-test
+docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 notebooks: $(VENV)/.ready-test
@@ -63,6 +63,10 @@ $(VENV)/.ready: pyproject.toml | $(VENV)/.python
 
 $(VENV)/.ready-test: $(VENV)/.ready
 	$(PIP) --editable '.[test,oracle]'
+	@touch $@
+
+$(VENV)/.ready-docs: $(VENV)/.ready
+	$(PIP) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.ready-lint: $(VENV)/.ready
