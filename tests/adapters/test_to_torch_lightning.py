@@ -17,9 +17,19 @@ with warnings.catch_warnings():
     import lightning
 
 pytestmark = [
-    # Lightning advises more workers, and uses what torch has deprecated: its own affairs.
-    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.filterwarnings("ignore:`isinstance:FutureWarning:lightning"),  # what torch has deprecated
+    # It says so of all such datasets that have a length; that of ours is right with workers, too.
+    pytest.mark.filterwarnings("ignore:Your `IterableDataset` has `__len__` defined"),
+    pytest.mark.filterwarnings("ignore:.*does not have many workers"),  # it advises as many as there are cores
+    pytest.mark.filterwarnings("ignore:You defined a `validation_step` but have no `val_dataloader`"),
 ]
+QUIET = {
+    "accelerator": "cpu",
+    "logger": False,
+    "enable_checkpointing": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+}
 
 
 class Line(lightning.LightningModule):
@@ -58,16 +68,7 @@ def pairs(count):
 )
 def test_a_trainer_fits_and_validates(load, tmp_path):
     model = Line()
-    trainer = lightning.Trainer(
-        max_epochs=2,
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        default_root_dir=tmp_path,
-        num_sanity_val_steps=0,
-    )
+    trainer = lightning.Trainer(max_epochs=2, default_root_dir=tmp_path, num_sanity_val_steps=0, **QUIET)
     train = load(pairs(16).shuffle(16, seed=1).batch(4).to_torch())
     trainer.fit(model, train, load(pairs(6).batch(3).to_torch()))
     assert (trainer.current_epoch, trainer.global_step, trainer.num_training_batches) == (2, 8, 4)
@@ -79,14 +80,6 @@ def test_a_trainer_fits_and_validates(load, tmp_path):
 
 def test_an_endless_dataset_goes_with_a_limit(tmp_path):
     model = Line()
-    trainer = lightning.Trainer(
-        max_steps=5,
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        default_root_dir=tmp_path,
-    )
+    trainer = lightning.Trainer(max_steps=5, default_root_dir=tmp_path, **QUIET)
     trainer.fit(model, pairs(8).repeat().batch(4).to_torch())
     assert len(model.trained) == 5
