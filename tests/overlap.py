@@ -219,9 +219,13 @@ def _ancestors(pid: str, parents: dict[str, str]) -> set[str]:
     return found
 
 
+_OTHERS = ("sem.mp-", "torch_")  # what torch's workers use, in other tests that run at the same time
+
+
 def shared_memory() -> set[str]:
     folder = Path("/dev/shm")  # noqa: S108  # looked at, not written to
-    return {f"shared memory {path.name}" for path in folder.iterdir()} if folder.is_dir() else set()
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return {f"shared memory {name}" for name in names if not name.startswith(_OTHERS)}
 
 
 def _shared_mappings() -> set[str]:
