@@ -7,12 +7,12 @@ import types
 from pathlib import Path
 
 import pytest
+from process_outputs import outputs
 
 from dataset import Dataset
 from dataset.adapters.ranks import process_rank
 
 HERE = Path(__file__).parent
-PATIENCE_SECONDS = 100
 
 
 @pytest.fixture(autouse=True)
@@ -108,15 +108,7 @@ def together(script, *arguments):
         )
         for rank in range(2)
     ]
-    try:
-        found = [process.communicate(timeout=PATIENCE_SECONDS) for process in running]
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
-    for process, (_, errors) in zip(running, found, strict=True):
-        assert process.returncode == 0, errors[-2000:]
-    return [output.strip() for output, _ in found]
+    return [output.strip() for output in outputs(running)]
 
 
 def test_two_processes_of_torch_take_equally_many_steps_and_share_the_elements(tmp_path):

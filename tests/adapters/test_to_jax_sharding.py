@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 
-SECONDS = 100  # for what must come; nothing waits that long
+from process_outputs import outputs
 
 PRELUDE = """
 import os, sys
@@ -27,21 +27,13 @@ def start(code, *arguments, devices=1):
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def outputs(processes):
-    """What each process printed. None of them is left, whatever happens."""
-    try:
-        results = [process.communicate(timeout=SECONDS) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
-    for process, (_, errors) in zip(processes, results, strict=True):
-        assert process.returncode == 0, errors
-    return [[line for line in text.splitlines() if not line.startswith("[Gloo]")] for text, _ in results]
+def lines_of(processes):
+    """What each process printed, without what the library for collective operations says."""
+    return [[line for line in text.splitlines() if not line.startswith("[Gloo]")] for text in outputs(processes)]
 
 
 def on_four_devices(code):
-    (lines,) = outputs([start("mesh = Mesh(jax.devices(), 'x')\n" + textwrap.dedent(code), devices=4)])
+    (lines,) = lines_of([start("mesh = Mesh(jax.devices(), 'x')\n" + textwrap.dedent(code), devices=4)])
     return lines
 
 
@@ -138,7 +130,7 @@ def on_two_processes(code, devices=2):
             address = f"localhost:{free.getsockname()[1]}"
         processes = [start(TWO + textwrap.dedent(code), address, str(rank), devices=devices) for rank in range(2)]
         try:
-            return outputs(processes)
+            return lines_of(processes)
         except AssertionError as error:
             if attempt == 2 or "address already in use" not in str(error).lower():
                 raise
