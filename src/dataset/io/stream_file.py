@@ -6,21 +6,21 @@ block_file.py.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from abc import abstractmethod
+from typing import TYPE_CHECKING
 
+from dataset.closing import Closing
 from dataset.errors import ClosedError
 from dataset.io.compression import InputStream, compression_name, open_stream
 from dataset.io.files import open_input, path_string
 
 if TYPE_CHECKING:
     import os
-    from types import TracebackType
 
 __all__ = ["StreamFile"]
 
 
-class StreamFile(ABC):
+class StreamFile(Closing):
     """One file, and the stream of its uncompressed bytes while that is open.
 
     Args:
@@ -43,14 +43,6 @@ class StreamFile(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give back the file and the memory, and keep the place. A second time does nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         self._release()  # an iterator that is abandoned half way is no mistake, so no ResourceWarning

@@ -6,9 +6,9 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from dataset.closing import Closing
 from dataset.errors import SpecError, StateError
 from dataset.options import Options
 from dataset.plan.fingerprint import fingerprint
@@ -25,7 +25,7 @@ T_co = TypeVar("T_co", covariant=True)
 STATE_VERSION = 1
 
 
-class DatasetIterator(Iterator[T_co], Generic[T_co]):
+class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     """One pass over a dataset, as ``iter(dataset)`` gives it.
 
     Each element goes to exactly one caller of ``next``, also when several threads share the iterator. An exception
@@ -224,14 +224,6 @@ class DatasetIterator(Iterator[T_co], Generic[T_co]):
             self._coordinator.shut_down(self._finish, wait=wait)
         elif wait:
             self._coordinator.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _closing(root: Operator, observation: Observation) -> Callable[[], None]:

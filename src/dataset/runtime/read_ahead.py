@@ -13,9 +13,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, Self
 
+from dataset.closing import Closing
 from dataset.errors import ClosedError, StateError
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunk import Chunk
@@ -34,7 +34,7 @@ Item = tuple[Any, Any] | Exception
 """What ``Convert`` returned, or the exception in the place of an element."""
 
 
-class ReadAhead(Iterator[Any]):
+class ReadAhead(Closing, Iterator[Any]):
     """An iterator over converted elements, of which up to ``count`` are converted before they are asked for.
 
     An exception stands for the element at its place, wherever it came up; the next call goes on behind it. Background
@@ -133,14 +133,6 @@ class ReadAhead(Iterator[Any]):
         with self._lock:
             self._items.clear()
             self._ended = False  # to be told by the iterator that it is closed
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _items(iterator: DatasetIterator[Any], convert: Convert) -> Iterator[Item]:

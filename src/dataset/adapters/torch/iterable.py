@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -13,6 +12,7 @@ from dataset.adapters.torch.device import Card, Copies, Sent, Target
 from dataset.adapters.torch.parcel import packed, unpacked
 from dataset.adapters.torch.passes import passes_over
 from dataset.adapters.torch.tensors import Tensors
+from dataset.closing import Closing
 from dataset.dataset import Dataset, shared_among
 from dataset.errors import StateError
 from dataset.plan.checks import require_int
@@ -145,7 +145,7 @@ def _seed_of(dataset: Dataset[Any]) -> int:
     return sum(keys) % 2**63
 
 
-class TorchIterator(Iterator[Any]):
+class TorchIterator(Closing, Iterator[Any]):
     """One pass over a TorchIterableDataset. Closes like an iterator over a Dataset, and can say where it stands."""
 
     def __init__(self, over: TorchIterableDataset) -> None:
@@ -214,14 +214,6 @@ class TorchIterator(Iterator[Any]):
     def close(self) -> None:
         """Stop background threads, wait for them, let go of files. May be called twice."""
         self._elements.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _pass_over(elements: DatasetIterator[Any], count: int) -> None:

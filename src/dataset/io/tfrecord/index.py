@@ -11,20 +11,18 @@ import operator
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from dataset.closing import Closing
 from dataset.io.files import AtomicFile, FileStamp, file_stamp, path_string, read_file
 from dataset.io.tfrecord.damage_log import DamageLog
 from dataset.io.tfrecord.frames import FRAME_BYTES
 from dataset.io.tfrecord.index_file import MAGIC, NotAnIndexError, pack_index, unpack_index
 from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.io.tfrecord.scan import scan_lengths
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 __all__ = ["SUFFIX", "TFRecordIndex"]
 
@@ -33,7 +31,7 @@ SUFFIX = ".index"
 _log = logging.getLogger("dataset")
 
 
-class TFRecordIndex(Sequence[bytes]):
+class TFRecordIndex(Closing, Sequence[bytes]):
     """The records of one uncompressed TFRecord file as a sequence: ``len(index)``, ``index[i]``.
 
     ``open`` takes the index that is saved beside the file, as ``<name>.index``, or makes it in one pass over the file.
@@ -187,14 +185,6 @@ class TFRecordIndex(Sequence[bytes]):
         if self._records is not None:
             self._records.close()
             self._records = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"TFRecordIndex({self.path!r}, {len(self)} records)"
