@@ -46,6 +46,7 @@ bench: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/rules.py
 	.venv-bench/bin/python benchmarks/parallel.py
 	.venv-bench/bin/python benchmarks/autotune.py
+	.venv-bench/bin/python benchmarks/resume.py
 	for kind in tfrecord index text csv parquet remote commands; do .venv-bench/bin/python benchmarks/files_$$kind.py || exit; done
 	for kind in torch jax tables; do .venv-bench/bin/python benchmarks/feed_$$kind.py || exit; done
 	for backend in torch jax tensorflow; do KERAS_BACKEND=$$backend .venv-bench/bin/python benchmarks/feed_keras.py || exit; done

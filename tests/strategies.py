@@ -5,13 +5,14 @@ What the parts are is in chains/; here is what fits where, and how pipelines are
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
 
-from chains import changes, inner, sequences, sources, steps
+from chains import chances, changes, files, inner, sequences, sources, steps
 from chains.kinds import INT, ROW, TEXT, Leaf, can_be_batched, can_be_unbatched, is_dense, leaves
 from chains.model import EndlessError, Failure, Pipeline, Step, plain
 from chains.steps import Drawn
@@ -23,6 +24,7 @@ __all__ = [
     "Step",
     "pipelines",
     "plain",
+    "resumable_pipelines",
     "rewritable_pipelines",
     "shuffled_pipelines",
     "shuffles",
@@ -145,12 +147,17 @@ class Scope:
     endless: bool
     depth: int
     steps: tuple[tuple[Fits, Draws], ...] = (*PLAIN, *SEQUENCES)
+    files: bool = False
 
     def within(self) -> Scope:
-        return Scope(caches=False, endless=False, depth=self.depth - 1, steps=self.steps)
+        return dataclasses.replace(self, caches=False, endless=False, depth=self.depth - 1)
 
     def sources(self) -> list[sources.SourceStrategy]:
-        found = [*sources.FINITE, sequences.COUNTER]
+        found = (
+            [*sources.FINITE, sequences.COUNTER, *files.SOURCES * 3]
+            if self.files
+            else [*sources.FINITE, sequences.COUNTER]
+        )
         return [*found, *sources.INFINITE] if self.endless else found
 
     def table(self) -> list[tuple[Fits, Draws]]:
@@ -265,6 +272,34 @@ def shuffled_pipelines(draw: st.DrawFn, length_max: int = 6) -> Pipeline:
     ops = (*PLAIN, *SEQUENCES) if draw(st.booleans()) else COMMON
     scope = Scope(caches=False, endless=False, depth=1, steps=(*ops, *[(_any, _draw_shuffle)] * (len(ops) // 2)))
     return _draw_pipeline(draw, scope, length_max)
+
+
+CHANCES: list[tuple[Fits, Draws]] = [
+    (_is_int, chances.random_map),
+    (_any, chances.sample_from_datasets),
+    (_any, chances.rejection_resample),
+]
+
+
+@st.composite
+def resumable_pipelines(draw: st.DrawFn, *, seeded: bool, length_max: int = 6) -> Pipeline:
+    """A random pipeline, always finite, with files, caches, shuffles and chance. Its model only bounds it.
+
+    Args:
+        draw: Hypothesis's.
+        seeded: whether it must give the same each time.
+        length_max: steps behind the source.
+    """
+    mixed = [(_any, _draw_shuffle)] if seeded else [(_any, _draw_shuffle), (_any, chances.unseeded_shuffle)]
+    ops = (*PLAIN, *SEQUENCES, *CHANCES, *mixed * 4)
+    scope = Scope(caches=True, endless=False, depth=2, steps=ops, files=True)
+    pipeline = _draw_pipeline(draw, scope, length_max)
+    keeper = draw(st.sampled_from([None, None, None, files.cache_in_files, files.snapshot]))
+    if keeper is None:
+        return pipeline
+    # Near the end, where no step reads it twice at once.
+    step, kind = keeper(draw, pipeline.kind)
+    return Pipeline((*pipeline.steps, step, steps.take_of(OUTCOMES_MAX), steps.prefetch(draw, kind)[0]), kind)
 
 
 def _draw_shuffle(draw: st.DrawFn, kind: Any) -> Drawn:

@@ -9,8 +9,8 @@ import dataset
 
 ROOT = Path(dataset.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-ARROW = ["errors", "closing", "extras", "options", "plan", "runtime", "ops", "io", "optimize", "autotune"]
-ARROW += ["dataset", "readers", "adapters", "commands", "__main__", "testing"]
+ARROW = ["version", "errors", "closing", "extras", "options", "plan", "runtime", "ops", "io", "optimize", "autotune"]
+ARROW += ["dataset", "readers", "adapters", "checkpoint", "commands", "__main__", "testing"]
 """Each may import itself and what stands before it. options holds values only, so any op may read it."""
 
 BENEATH_OPTIONS = {"plan"}  # a plan is what it is, whatever the options say

@@ -14,9 +14,9 @@ import pytest
 
 import dataset
 import dataset.testing
-from dataset import io
+from dataset import checkpoint, io
 
-DOORS = [dataset, io, dataset.testing]
+DOORS = [dataset, checkpoint, io, dataset.testing]
 PUBLIC = [(door, name) for door in DOORS for name in door.__all__]
 ids = [f"{door.__name__}.{name}" for door, name in PUBLIC]
 

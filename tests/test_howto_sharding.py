@@ -8,7 +8,7 @@ HOWTO = (Path(__file__).parents[1] / "docs" / "howto" / "sharding.md").read_text
 
 def test_the_examples_run_as_they_stand():
     blocks = re.findall(r"```python\n(.*?)```", HOWTO, re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names = {}
     for block in blocks:
         exec(compile(block, "sharding.md", "exec"), names)

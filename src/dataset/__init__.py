@@ -13,7 +13,7 @@
 What users write is in dataset.py. A plan (plan/) is made of ops (ops/, io/), rewritten (optimize/) and run (runtime/).
 """
 
-from dataset import io
+from dataset import checkpoint, io
 from dataset.dataset import Dataset
 from dataset.errors import (
     BrokenConnectionError,
@@ -35,8 +35,7 @@ from dataset.readers import CsvDataset, FixedLengthRecordDataset, SqlDataset, Te
 from dataset.runtime.iterator import DatasetIterator
 from dataset.runtime.rng import set_random_seed
 from dataset.runtime.vectorized import vectorized
-
-__version__ = "0.1.0"
+from dataset.version import __version__ as __version__
 
 __all__ = [
     "AUTOTUNE",
@@ -69,6 +68,7 @@ __all__ = [
     "TextLineDataset",
     "ThreadingOptions",
     "WorkerDiedError",
+    "checkpoint",
     "io",
     "set_random_seed",
     "vectorized",

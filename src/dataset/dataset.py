@@ -102,8 +102,8 @@ from dataset.runtime.chunk import Column
 from dataset.runtime.cores import usable_cores
 from dataset.runtime.iterator import DatasetIterator
 from dataset.runtime.memory import default_budget
+from dataset.runtime.outgoing import Convert, Outgoing
 from dataset.runtime.random_access import element_at, first_elements
-from dataset.runtime.read_ahead import Convert, ReadAhead
 from dataset.runtime.whole_pass import WholePass
 
 if TYPE_CHECKING:  # against the arrow: loaded by the methods that give them
@@ -117,6 +117,7 @@ __all__ = ["Dataset"]
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 S = TypeVar("S")
+Kind = TypeVar("Kind", bound=DatasetIterator[Any])
 
 
 class Dataset(Generic[T_co]):
@@ -2115,7 +2116,8 @@ class Dataset(Generic[T_co]):
 
         The result can be iterated over any number of times and has this dataset's length. Its iterators have
         ``close``, ``with``, ``state_dict``, ``load_state_dict`` and ``stats`` as those of a Dataset; a state belongs to
-        the element that was handed out last. Structures stay, dataclasses and attrs classes included; dtypes are JAX's:
+        the element that was handed out last. They have ``get_state`` and ``set_state`` as those of Grain have, so that
+        Orbax saves them beside the weights. Structures stay, dataclasses and attrs classes included; dtypes are JAX's:
         without ``jax_enable_x64``, 64-bit numbers are cut to 32 bits without a word. No JAX array shares memory with
         an array that anybody else holds.
 
@@ -2145,7 +2147,7 @@ class Dataset(Generic[T_co]):
         load_extra("jax", "jax", "to_jax() needs")
         from dataset.adapters.jax import JaxDataset  # noqa: PLC0415  # see adapters/__init__.py
 
-        return JaxDataset(self, sharding, count, _read_ahead)
+        return JaxDataset(self, sharding, count)
 
     def to_tf(self, output_signature: Any = None) -> Any:
         """The same elements as a ``tf.data.Dataset``, for TensorFlow's own ops and training loops.
@@ -2366,8 +2368,17 @@ def _whole_pass(plan: Node) -> WholePass:
     return WholePass(optimized.plan, optimized.options, Autotuner)
 
 
-def _read_ahead(dataset: Dataset[Any], convert: Convert, count: int) -> ReadAhead:
-    return ReadAhead(iter(dataset), convert, count, lambda: dataset.element_spec)
+def outgoing(dataset: Dataset[Any], convert: Convert, count: int, kind: type[Kind]) -> Kind:
+    """An iterator over converted elements, for a framework.
+
+    Args:
+        dataset: whose elements they are.
+        convert: see ``runtime/outgoing.py``.
+        count: how many more elements may be asked for than were handed out.
+        kind: of the iterator.
+    """
+    optimized = dataset._optimized  # noqa: SLF001  # its own class
+    return kind(optimized.plan, optimized.options, Autotuner, Outgoing(convert, count))
 
 
 datasets_are_made_by(Dataset)

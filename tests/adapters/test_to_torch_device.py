@@ -223,16 +223,17 @@ def test_an_abandoned_iterator_on_a_card_leaves_nothing_behind(card):
             next(iterator)
 
 
+@pytest.mark.parametrize("by_value", [False, True], ids=["by place", "by value"])
 @pytest.mark.parametrize("stop", [0, 1, 5, 129, 260, 300])
-def test_a_state_is_behind_what_was_handed_out_and_not_what_is_on_its_way(card, stop):
+def test_a_state_is_behind_what_was_handed_out_and_not_what_is_on_its_way(card, stop, by_value):
     def make():
         return on_card(Dataset.range(300).shuffle(50, seed=1))
 
     iterator = iter(make())
+    iterator._elements._root._build.repeats_input = not by_value  # as where the order is left to chance
     for _ in range(stop):
         next(iterator)
     state = iterator.state_dict()
-    assert state["given"] <= 128
     rest = [int(x) for x in iterator]
     assert len(rest) == 300 - stop
     resumed = iter(make())
@@ -241,6 +242,28 @@ def test_a_state_is_behind_what_was_handed_out_and_not_what_is_on_its_way(card, 
     assert [int(x) for x in resumed] == rest
     resumed.load_state_dict(state)
     assert [int(x) for x in resumed] == rest
+
+
+def test_what_is_passed_over_behind_a_state_is_not_sent(card):
+    iterator = iter(on_card(Dataset.range(300).map(lambda x: x + 1)))
+    root = iterator._elements._root
+    root.load_state_dict({**root.state_dict(), "behind": 100})
+    assert next(iterator) == 101
+    assert len(card.copies) == 2
+
+
+@pytest.mark.parametrize("stop", [0, 3, 10])
+def test_states_go_from_the_card_to_the_host_and_back(card, stop):
+    dataset = Dataset.range(10).map(lambda x: x + 1).prefetch(2)
+    iterator = iter(on_card(dataset))
+    for _ in range(stop):
+        next(iterator)
+    on_host = iter(dataset.to_torch())
+    on_host.load_state_dict(iterator.state_dict())
+    back = iter(on_card(dataset))
+    back.load_state_dict(on_host.state_dict())
+    expected = [int(x) for x in iterator]
+    assert [int(x) for x in on_host] == [int(x) for x in back] == expected == list(range(stop + 1, 11))
 
 
 def test_a_state_of_a_pass_that_ended_gives_nothing_more(card):

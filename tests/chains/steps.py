@@ -105,6 +105,11 @@ def endless(draw: st.DrawFn, kind: Any) -> Drawn:
 def cache(draw: st.DrawFn, kind: Any) -> Drawn:
     """Twice in a row, or more; later passes leave out what failed in the first."""
     n = draw(PASSES)
+    return Step(f"cache() -> repeat({n})", lambda _, d: d.cache().repeat(n), model_of_cache(n)), kind
+
+
+def model_of_cache(n: int) -> Callable[[Open], Open]:
+    """Of ``n`` passes in a row."""
 
     def model(source: Open) -> Open:
         kept: list[Any] = []
@@ -122,7 +127,7 @@ def cache(draw: st.DrawFn, kind: Any) -> Drawn:
 
         return lambda: itertools.chain.from_iterable(one_pass() for _ in range(n))
 
-    return Step(f"cache() -> repeat({n})", lambda _, d: d.cache().repeat(n), model), kind
+    return model
 
 
 def prefetch(draw: st.DrawFn, kind: Any) -> Drawn:

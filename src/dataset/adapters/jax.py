@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+from dataset import DatasetIterator
 from dataset.adapters.arrays import private
-from dataset.dataset import Dataset
-from dataset.errors import SpecError
+from dataset.dataset import Dataset, outgoing
+from dataset.errors import SpecError, StateError
 from dataset.plan.node import spec_is_static
+from dataset.plan.plain import state_from_json, state_to_json
 from dataset.plan.spec import (
     ComponentSpec,
     DatasetSpec,
@@ -29,7 +32,7 @@ from dataset.plan.spec import (
 )
 from dataset.plan.structure import LEAF, NONE, Structure, StructureMismatchError, structure_of
 
-__all__ = ["JaxDataset"]
+__all__ = ["JaxDataset", "JaxIterator"]
 
 Placement = Any
 """A Sharding, a Device, or None for the default device."""
@@ -42,21 +45,19 @@ class JaxDataset:
         dataset: whose elements they are.
         sharding: as in ``to_jax``.
         prefetch: as in ``to_jax``.
-        read_ahead: makes the iterator, given the dataset, the conversion and ``prefetch``.
     """
 
-    def __init__(self, dataset: Dataset[Any], sharding: Any, prefetch: int, read_ahead: Callable[..., Any]) -> None:
+    def __init__(self, dataset: Dataset[Any], sharding: Any, prefetch: int) -> None:
         self._dataset = dataset
         self._sharding = sharding
         self._prefetch = prefetch
-        self._read_ahead = read_ahead
         _check_sharding(sharding)
         if spec_is_static(dataset.plan):
             structure, specs = flatten_spec(dataset.element_spec)
             _check(structure, specs, _spread(structure, sharding))
 
-    def __iter__(self) -> Any:
-        return self._read_ahead(self._dataset, _Converter(self._sharding).convert, self._prefetch)
+    def __iter__(self) -> JaxIterator:
+        return outgoing(self._dataset, _Converter(self._sharding).convert, self._prefetch, JaxIterator)
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -66,6 +67,38 @@ class JaxDataset:
 
     def __repr__(self) -> str:
         return f"<JaxDataset of {self._dataset!r}>"
+
+
+class JaxIterator(DatasetIterator[Any]):
+    """One pass over a JaxDataset: an iterator over a Dataset, and what Orbax asks of an iterator.
+
+    Orbax saves it beside the weights with Grain's handler, ``grain.checkpoint.CheckpointSave(iterator)`` and
+    ``CheckpointRestore(iterator)``, and with any other that goes by ``get_state`` and ``set_state``.
+    """
+
+    def get_state(self) -> bytes:
+        """What ``state_dict`` gives, as JSON."""
+        return json.dumps(state_to_json(self.state_dict())).encode()
+
+    def set_state(self, state: bytes | str | dict[str, Any]) -> None:
+        """Go to the place that ``state`` describes, from wherever the iterator stands.
+
+        Args:
+            state: what ``get_state`` gave, or that as text, or as the dict that the JSON stands for.
+
+        Raises:
+            ClosedError: after ``close()``.
+            StateError: if the state is of another pipeline or version, or is damaged; the iterator stays where it was.
+        """
+        if isinstance(state, bytes | str):
+            try:
+                state = json.loads(state)
+            except (ValueError, RecursionError) as error:
+                raise StateError(f"expected what get_state() returned, JSON, got {state!r:.100}: {error}") from error
+        self.load_state_dict(state_from_json(state))  # says what is wrong with it
+
+    def start_prefetch(self) -> None:
+        """Do nothing: elements are made when the first one is asked for. Grain's handler calls it after a restore."""
 
 
 class _Converter:

@@ -10,10 +10,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from dataset.commands import head, index, info, merge, split, verify
+from dataset.commands import head, index, info, merge, split, state, verify
 from dataset.commands.errors import DAMAGED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError, os_error_words
 from dataset.commands.terminal import complain
-from dataset.errors import DataLossError
+from dataset.errors import DataLossError, StateError
 
 __all__ = ["main", "parser"]
 
@@ -58,6 +58,9 @@ def _run(arguments: argparse.Namespace) -> int:
     except DataLossError as damage:
         complain(f"{damage}; 'verify' says how much is lost")
         return DAMAGED
+    except StateError as damage:
+        complain(str(damage))
+        return DAMAGED
     except CommandError as error:
         complain(str(error))
     except OSError as error:
@@ -68,7 +71,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def parser() -> argparse.ArgumentParser:
     """All formats and commands, with their arguments."""
     program = argparse.ArgumentParser("python -m dataset", description="Looks at files of data, and rewrites them.")
-    formats = program.add_subparsers(title="formats", metavar="FORMAT", required=True)
+    formats = program.add_subparsers(title="formats and commands", metavar="FORMAT", required=True)
     tfrecord = formats.add_parser(
         "tfrecord",
         help="TFRecord files",
@@ -79,4 +82,5 @@ def parser() -> argparse.ArgumentParser:
     commands = tfrecord.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add(commands)
+    state.add(formats)
     return program

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -29,10 +30,12 @@ from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunk import Chunk, Column
-from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.elements import run_through
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
+from dataset.runtime.references import FileTrace
+
+READ_ON_BYTES = 1 << 19  # two blocks: reading them takes no longer than opening a file anew
 
 T = TypeVar("T")
 
@@ -77,6 +80,14 @@ class FileSource(UnaryNode):
         return self.open_file
 
     @property
+    def read_on_max(self) -> int:
+        """Up to which distance between offsets that ``tell`` gives reading on costs less than ``seek``.
+
+        A compressed file is read from its beginning by ``seek``, so there it always does.
+        """
+        return sys.maxsize if getattr(self, "compression_type", None) else READ_ON_BYTES
+
+    @property
     def rows_per_element(self) -> int | None:
         return None
 
@@ -92,7 +103,7 @@ class FileSource(UnaryNode):
         return dataclasses.replace(self, source=TensorSlices(np.array([path], object)))
 
     def lower(self, build: Build) -> Operator:
-        return FilesOperator(build(self.source), self, self.opener(build), build.coordinator)
+        return FilesOperator(build, self, self.opener(build))
 
 
 class FilesOperator(UnaryOperator):
@@ -101,21 +112,22 @@ class FilesOperator(UnaryOperator):
     Who closes the iterator waits for the thread that is in here, and that one perhaps for a server. So the coordinator
     is told how to interrupt it, as soon as there is a remote file.
 
+    Below a streaming shuffle the elements say where they can be read again.
+
     Args:
-        source: gives the names.
+        build: opens the input, which gives the names.
         node: the files.
         open_file: opens one.
-        coordinator: of the iteration.
     """
 
-    def __init__(
-        self, source: Operator, node: FileSource, open_file: Callable[[str], ElementFile], coordinator: Coordinator
-    ) -> None:
-        super().__init__(source)
+    def __init__(self, build: Build, node: FileSource, open_file: Callable[[str], ElementFile]) -> None:
+        super().__init__(build(node.source))
         self.node = node
         self.structure = structure_of(node.element_spec)
         self._open_file = open_file
-        self._coordinator = coordinator
+        self._coordinator = build.coordinator
+        self._within = build.within
+        self._trace: FileTrace | None = None  # of the file that is open, where somebody wants references
         self._interruption: Interruption | None = None  # of remote files, from the first of them on
         self.file: ElementFile | None = None
         self._pending = Pending()  # an exception behind elements that came first
@@ -128,9 +140,15 @@ class FilesOperator(UnaryOperator):
     def _read(self, n: int) -> Chunk | None:
         """Up to ``n`` elements of one block."""
         while self.file is not None or self._next_file():
+            trace = self._trace
+            if trace is not None and self.file is not None:
+                trace.step(self.file)
             columns = self._ask(lambda file: file.columns(n))
             if columns is not None:
-                return Chunk(self.structure, len(columns[0]), columns)
+                chunk = Chunk(self.structure, len(columns[0]), columns)
+                if trace is not None:
+                    chunk.references = trace.refer(chunk.length, n)
+                return chunk
             self._close_file()
         return None
 
@@ -164,7 +182,9 @@ class FilesOperator(UnaryOperator):
         path = path_string(name)
         if is_remote(path):
             self._expect_waits(path)
-        return self._open_file(path)
+        file = self._open_file(path)
+        self._trace = None if self._within is None else FileTrace(self._within, self.node, path)
+        return file
 
     def _expect_waits(self, path: str) -> None:
         """Have the coordinator interrupt what is read of a remote file."""
@@ -183,7 +203,7 @@ class FilesOperator(UnaryOperator):
         if self.file is not None:
             offset, number = self.file.tell()
             place = {"path": self.file.path, "offset": offset, "number": number}
-        return {**super().state_dict(), "file": place, "pending": self._pending.save()}
+        return {"op": self.node.op, **super().state_dict(), "file": place, "pending": self._pending.save()}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

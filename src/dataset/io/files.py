@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 import weakref
@@ -22,8 +23,13 @@ from dataset.io.remote.paths import is_remote, local_form
 if TYPE_CHECKING:
     from types import TracebackType
 
+try:
+    import fcntl
+except ImportError:  # Windows: nobody can tell there what is abandoned, so nothing is removed
+    fcntl = None  # type: ignore[assignment]
+
 __all__ = ["AtomicFile", "FileStamp", "InputFile", "file_stamp", "local_folder", "open_input"]
-__all__ += ["path_string", "read_file", "read_whole"]
+__all__ += ["path_string", "read_file", "read_whole", "remove_abandoned"]
 
 # One write to the system per this many bytes: enough that its cost is lost beside that of framing the records.
 OUTPUT_BUFFER_BYTES = 1 << 18
@@ -288,24 +294,93 @@ class _LocalTarget:
     def __init__(self, path: str, called: str) -> None:
         self._final = Path(os.path.realpath(path))
         _check_replaceable(called, self._final)
-        # The dot and the ending keep patterns such as "train-*" from finding it; a cut name can't grow too long.
-        self._temporary = self._final.with_name(f".{self._final.name[:40]}.{secrets.token_hex(8)}.tmp")
         try:
-            self.file = self._temporary.open("xb", buffering=OUTPUT_BUFFER_BYTES)
+            self.file = self._open()
+            while not _hold(self.file):
+                self.file.close()
+                self.file = self._open()
         except OSError as error:
             raise _explained(error, called, str(self._final.parent)) from error
+
+    def _open(self) -> IO[bytes]:
+        # The dot and the ending keep patterns such as "train-*" from finding it; a cut name can't grow too long.
+        self._temporary = self._final.with_name(f"{_temporary_prefix(self._final)}{secrets.token_hex(8)}.tmp")
+        return self._temporary.open("xb", buffering=OUTPUT_BUFFER_BYTES)
 
     def commit(self) -> None:
         self.file.flush()
         os.fsync(self.file.fileno())  # or a power cut could leave the new name with the old, empty content
+        if fcntl is None:
+            self.file.close()  # Windows renames no open file
+        self._temporary.replace(self._final)  # while it is held, or it could be taken for abandoned
         self.file.close()
-        self._temporary.replace(self._final)
+        _sync_directory(self._final.parent)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):  # closing flushes, and a full disk is no reason to keep the file
             self.file.close()
         with contextlib.suppress(OSError):
             self._temporary.unlink()
+
+
+def _temporary_prefix(final: Path) -> str:
+    return f".{final.name[:40]}."
+
+
+def _sync_directory(folder: Path) -> None:
+    """Have the system write the new name through, too. Where that is not possible it does so sooner or later."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+# A process that is killed leaves its temporary file behind. Who writes one holds a lock of the system's on it, which
+# ends with the process; so whoever gets that lock knows that nobody writes there any more. The name is removed while
+# the lock is held, and who has just made a file and not locked it yet sees by its missing name that it has to make
+# another one.
+
+
+def remove_abandoned(path: str) -> None:
+    """Remove what processes that were killed have left of writing to a local file with ``AtomicFile``.
+
+    Args:
+        path: the final name.
+    """
+    local = local_form(path) if is_remote(path) else path
+    if local is None or fcntl is None:
+        return
+    final = Path(os.path.realpath(local))
+    pattern = re.compile(rf"{re.escape(_temporary_prefix(final))}[0-9a-f]{{16}}\.tmp")
+    with contextlib.suppress(OSError), os.scandir(final.parent) as found:
+        for entry in [entry for entry in found if pattern.fullmatch(entry.name)]:
+            with contextlib.suppress(OSError):  # it is held, or somebody else removes it
+                _remove_if_abandoned(entry.path)
+
+
+def _remove_if_abandoned(path: str) -> None:
+    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_nlink and os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+            Path(path).unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _hold(file: IO[bytes]) -> bool:
+    """Lock a temporary file; False if it was taken for abandoned just before."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks: there nobody gets one
+        return True
+    return os.fstat(file.fileno()).st_nlink > 0
 
 
 def _check_replaceable(path: str, final: Path) -> None:

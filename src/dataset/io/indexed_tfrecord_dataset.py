@@ -88,6 +88,10 @@ class IndexedTFRecord(RowSource):
         all_bytes = sum(index.stamp.size for index in self.indexes)
         return max(1, min(ROWS_AT_ONCE_MAX, self.run_bytes * self.firsts[-1] // max(1, all_bytes)))
 
+    @property
+    def leaves_out(self) -> bool:
+        return self.on_error == "skip"
+
     def open_rows(self, skipped: SkipCount) -> IndexedRows:
         return IndexedRows(self, skipped)
 

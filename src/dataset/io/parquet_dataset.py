@@ -114,11 +114,16 @@ class Parquet(FileSource):
         request = Request(OP, self.columns, self.fill_null)
         return ParquetFile(path, request, self.layout, lambda count: self._chosen(path, count))
 
+    @property
+    def read_on_max(self) -> int:
+        """The offsets are numbers of row groups, and all of a group is read for any row of it."""
+        return 1
+
     def described(self) -> str:
         return OP if self.shard is None else f"{OP}(shard={self.shard})"
 
     def lower(self, build: Build) -> Operator:
-        return ParquetOperator(build(self.source), self, self.open_file, build.coordinator)
+        return ParquetOperator(build, self, self.open_file)
 
 
 class ParquetOperator(FilesOperator):
@@ -140,6 +145,8 @@ class ParquetOperator(FilesOperator):
         while not self._pending and (self.file is not None or self._next_file()):
             passed: int = self._ask(lambda file: file.pass_over(n))
             if passed:
+                if self._trace is not None:
+                    self._trace.refer(passed, n)
                 return passed
             if self.file is None or not self.file.exhausted:
                 break

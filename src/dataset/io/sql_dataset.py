@@ -258,7 +258,7 @@ class SqlOperator(Operator):
             running.close()
 
     def state_dict(self) -> State:
-        return {"row": self._given, "ended": self._ended and not self._ready}
+        return {"op": self.node.op, "row": self._given, "ended": self._ended and not self._ready}
 
     def load_state_dict(self, state: State) -> None:
         self._given, self._ended = int(state["row"]), bool(state["ended"])

@@ -89,7 +89,14 @@ class AssertCardinalityOperator(UnaryOperator):
         self.source.seek(count)
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "given": self.given, "ended": self.ended}
+        return {"op": AssertCardinality.op, **super().state_dict(), "given": self.given, "ended": self.ended}
+
+    def state_after(self, state: State, count: int) -> State | None:
+        given, expected = int(state["given"]) + count, self.node.expected
+        if state["ended"] or (expected != INFINITE_CARDINALITY and given > expected):
+            return None
+        below = self.source.state_after(state["source"], count)
+        return None if below is None else {**state, "source": below, "given": given}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,15 +13,15 @@ from dataset.plan.cardinality import is_known, map_known
 from dataset.plan.checks import require_bool, require_int, require_parallelism
 from dataset.plan.deal import Deal
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import UnaryNode, spec_is_static
+from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatten_spec, map_spec
 from dataset.runtime.batching import ColumnMismatchError, NoRoomError, stack_column
-from dataset.runtime.chunk import Chunk, Column, Outcome
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.chunk import Array, Chunk, Column, Outcome
+from dataset.runtime.operator import Build, Operator, State, is_trusting
 from dataset.runtime.parallel import in_parallel, parallel_detail
 from dataset.runtime.pending import Pending
 from dataset.runtime.state import load_chunk, save_chunk
-from dataset.runtime.tasks import Divisible, Task, Worker
+from dataset.runtime.tasks import Divisible, Run, Task, Worker, load_given, passed_over
 from dataset.runtime.uneven import stack_as_ragged
 
 
@@ -30,6 +31,7 @@ class Batch(UnaryNode):
 
     op: ClassVar[str] = "batch"
     seeks: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
     advice: ClassVar[str] = (
         "all elements of a batch need one {what}: make them alike in map(), or use padded_batch() or ragged_batch()"
@@ -74,6 +76,12 @@ class Batch(UnaryNode):
             and spec_is_static(self.source)
             and all(map(_is_of_one_shape, flatten_spec(self.source.element_spec)[1]))
         )
+
+    def picked(self, positions: Array) -> Node | None:
+        size, available = self.batch_size, self.source.cardinality()
+        elements = (positions[:, np.newaxis] * size + np.arange(size)).ravel()
+        below = self.source.picked(elements if available < 0 else elements[elements < available])
+        return None if below is None else self.with_inputs([below])
 
     def described(self) -> str:
         return f"{self.op}({self.batch_size}{', drop_remainder' if self.drop_remainder else ''})"
@@ -124,10 +132,13 @@ class BatchOperator(Divisible):
         self.position = 0  # elements that went into batches
         self.ready = Pending()  # batches that several workers made ahead
         self._waiting: list[Chunk] = []
+        self.given: deque[Run] = deque()
 
     def pull(self, n: int) -> Chunk | None:
         if self.ready:
             return self.ready.give(n)
+        if self.given:
+            n = self.after_given(n)
         size = self.node.batch_size
         if not self._waiting:
             chunk = self._pull_or_drop(n * size)
@@ -194,9 +205,45 @@ class BatchOperator(Divisible):
         self._waiting = [chunk]
         return error
 
+    # Behind a saved place. Elements are passed over, not batches: how many made a batch is known there.
+
+    def pass_given(self, n: int) -> int:
+        if not self.given or self.ready:
+            return n
+        start, inputs, outputs = self.given[0]
+        if start > self.position:
+            return min(n, max(1, (start - self.position) // self.node.batch_size))
+        if not inputs:
+            self.given.popleft()
+            return 0
+        passed = self._pass_waiting(inputs) if self._waiting else passed_over(self.source, inputs)
+        self.position += passed
+        if not passed:  # the input has become shorter: it has ended, which the next reading finds
+            self.given.clear()
+        else:
+            self.given[0] = self.position, inputs - passed, outputs
+        return 0
+
+    def _pass_waiting(self, n: int) -> int:
+        first, *others = self._waiting
+        passed = min(n, first.length)
+        rest = [first.slice(passed, first.length)] if passed < first.length else []
+        self._waiting = rest + others
+        return passed
+
+    def state_after(self, state: State, count: int) -> State | None:
+        source = self.node.source
+        if not (is_trusting() or (source.is_certain and spec_is_static(source))):
+            return None  # an element that fails ends a batch early
+        return self.after_inputs(state, count * self.node.batch_size)
+
     # Tasks, for several workers: one of them collects the elements of a batch, and stacks them.
 
-    def next_task(self, n: int) -> Task | None:  # noqa: ARG002  # it is 1
+    def next_task(self, n: int) -> Task | None:
+        if self.ready:
+            return Task(None, self.position, len(self.ready), self.ready.take_all())
+        if self.given:
+            self.after_given(n)
         elements = self._next_elements()
         if elements is None:
             return None
@@ -265,12 +312,18 @@ class BatchOperator(Divisible):
 
     def state_dict(self) -> State:
         waiting = save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None
-        state = {**super().state_dict(), "position": self.position, "waiting": waiting}
-        return {**state, "ready": self.ready.save()} if self.ready else state
+        state = {"op": self.node.op, **super().state_dict(), "position": self.position, "waiting": waiting}
+        state["batch_size"] = self.node.batch_size  # by which elements are told from batches (runtime/elastic.py)
+        if self.ready:
+            state["ready"] = self.ready.save()
+        if self.given:
+            state["given"] = [list(run) for run in self.given]
+        return state
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
         self.position = int(state["position"])
+        self.given = load_given(state)
         waiting = load_chunk(state["waiting"], lambda: self.node.source.element_spec)
         self._waiting = [] if waiting is None else [waiting]
         if "ready" in state:

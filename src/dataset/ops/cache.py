@@ -31,12 +31,12 @@ class MemoryCache:
     def begin(self, start: State) -> Filling | None:
         return MemoryFilling(self, start)
 
-    def keep(self, chunks: list[Chunk], start: State) -> None:
+    def keep(self, chunks: list[Chunk], start: State, failures: int) -> None:
         """Keep the elements of a full pass. The first pass to end wins."""
         elements = Chunk.concatenate(chunks).read_only() if chunks else Chunk(LEAF, 0, [[]])
         with self._lock:
             if self._finished is None:
-                self._finished = Finished(start, Elements(elements), ElementsOperator.state_at)
+                self._finished = Finished(start, Elements(elements), ElementsOperator.state_at, failures)
 
     def __reduce__(self) -> tuple[type[MemoryCache], tuple[()]]:
         return type(self), ()  # a copy of a pipeline starts with an empty cache
@@ -56,8 +56,8 @@ class MemoryFilling:
     def add(self, chunk: Chunk) -> None:
         self._chunks.append(chunk)
 
-    def finish(self, failures: int) -> None:  # noqa: ARG002  # they are left out, as in tf.data
-        self._memory.keep(self._chunks, self._start)
+    def finish(self, failures: int) -> None:  # they are left out, as in tf.data
+        self._memory.keep(self._chunks, self._start, failures)
         self._chunks = []
 
     def discard(self) -> None:

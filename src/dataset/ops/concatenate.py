@@ -79,7 +79,17 @@ class ConcatenateOperator(Operator):
         return chunk
 
     def state_dict(self) -> State:
-        return {"current": self.current, "sources": [source.state_dict() for source in self.sources]}
+        states = [source.state_dict() for source in self.sources]
+        return {"op": Concatenate.op, "current": self.current, "sources": states}
+
+    def state_after(self, state: State, count: int) -> State | None:
+        """Within one input: how many elements are left of it, it does not say."""
+        states, current = list(state["sources"]), int(state["current"])
+        below = self.sources[current].state_after(states[current], count) if current < len(states) else None
+        if below is None:
+            return None
+        states[current] = below
+        return {**state, "sources": states}
 
     def load_state_dict(self, state: State) -> None:
         self.current = int(state["current"])

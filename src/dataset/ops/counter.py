@@ -82,7 +82,16 @@ class CounterOperator(Operator):
         return Chunk(LEAF, n, [numbers[:n]])
 
     def state_dict(self) -> State:
-        return {"next": np.asarray(self.next)}
+        return {"op": Counter.op, "next": np.asarray(self.next)}
+
+    def state_after(self, state: State, count: int) -> State | None:
+        number = state["next"]
+        if number.dtype.kind not in "iu":
+            return None  # each step rounds
+        bits = 8 * number.dtype.itemsize
+        wrapped = (int(number) + count * int(self.step)) % 2**bits
+        signed = wrapped - 2**bits if number.dtype.kind == "i" and wrapped >= 2 ** (bits - 1) else wrapped
+        return {**state, "next": np.array(signed, number.dtype)}
 
     def load_state_dict(self, state: State) -> None:
         self.next = state["next"][()]

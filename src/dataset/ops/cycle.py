@@ -83,8 +83,17 @@ class CycleOperator(UnaryOperator):
         if self.place >= self.length:
             self.place %= self.length
 
+    def pass_over(self, n: int) -> int:
+        passed = min(n, self.left)
+        self.seek(passed)
+        return passed
+
     def state_dict(self) -> State:
-        return {"place": self.place, "left": self.left}
+        return {"op": Cycle.op, "place": self.place, "left": self.left}
+
+    def state_after(self, state: State, count: int) -> State | None:
+        left = int(state["left"]) - count
+        return {**state, "place": (int(state["place"]) + count) % self.length, "left": left} if left >= 0 else None
 
     def load_state_dict(self, state: State) -> None:
         self.place, self.left = int(state["place"]), int(state["left"])

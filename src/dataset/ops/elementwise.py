@@ -76,7 +76,7 @@ class Elementwise(UnaryNode):
     def lower(self, build: Build) -> Operator:
         if build.background and self.is_unseen:
             build.joins(*self._unseen_below())
-            return AheadOperator(self.unseen_operator(build))
+            return AheadOperator(self.unseen_operator(build), build)
         nodes = [self]
         while nodes[-1].joined and isinstance(nodes[-1].source, Elementwise):
             nodes.append(nodes[-1].source)

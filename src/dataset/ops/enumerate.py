@@ -28,6 +28,7 @@ class Enumerate(UnaryNode):
     op: ClassVar[str] = "enumerate"
     seeks: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     start: int
     deals: tuple[Deal, ...] = field(default=(), kw_only=True, repr=False)
     """Where only a share of the elements comes through here: which share, of which share."""
@@ -41,10 +42,17 @@ class Enumerate(UnaryNode):
 
     @property
     def is_certain(self) -> bool:
-        """If the numbers do not end before the elements."""
+        return super().is_certain and self._has_numbers
+
+    @property
+    def never_fails(self) -> bool:
+        return self.source.never_fails and self._has_numbers
+
+    @property
+    def _has_numbers(self) -> bool:
+        """Whether the numbers do not end before the elements."""
         available = self.source.cardinality()
-        needed = available if is_known(available) else _NEVER_READ
-        return super().is_certain and self.start + needed <= _INT64_MAX
+        return self.start + (available if is_known(available) else _NEVER_READ) <= _INT64_MAX
 
     def deal_below(self, deal: Deal) -> Deal | None:
         return deal.ordered() if deal.gives_all else None
@@ -63,6 +71,7 @@ class EnumerateOperator(UnaryOperator):
         super().__init__(source)
         self.node = node
         self.next = node.start
+        self.since = self.base = 0  # see runtime/elastic.py
 
     def pull(self, n: int) -> Chunk | None:
         room = _INT64_MAX - self.next
@@ -77,7 +86,7 @@ class EnumerateOperator(UnaryOperator):
             return None
         numbers = np.arange(self.next, self.next + chunk.length, dtype=np.int64)
         if self.node.deals:
-            numbers = self.node.start + places_in(self.node.deals, numbers - self.node.start)
+            numbers = self.node.start + self.base + places_in(self.node.deals, numbers - self.node.start - self.since)
         self.next += chunk.length
         return Chunk(tuple_of(LEAF, chunk.structure), chunk.length, [numbers, *chunk.columns()])
 
@@ -86,8 +95,17 @@ class EnumerateOperator(UnaryOperator):
         self.source.seek(count)
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "next": self.next}
+        place = {"position": self.next - self.node.start, "since": self.since, "base": self.base}
+        return {"op": Enumerate.op, **super().state_dict(), **place}
+
+    def state_after(self, state: State, count: int) -> State | None:
+        position = int(state["position"]) + count
+        if self.node.start + position > _INT64_MAX:
+            return None
+        below = self.source.state_after(state["source"], count)
+        return None if below is None else {**state, "source": below, "position": position}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
-        self.next = int(state["next"])
+        self.next = self.node.start + int(state["position"])
+        self.since, self.base = int(state["since"]), int(state["base"])

@@ -43,6 +43,10 @@ class EvenOut(UnaryNode):
     remainder: str
     counts: PartCounts = field(repr=False)
 
+    @property
+    def share(self) -> tuple[int, int]:
+        return self.rank, len(self.counts.parts)
+
     def cardinality(self) -> int:
         counts = self.counts.known()
         return UNKNOWN_CARDINALITY if counts is None else self.target(counts)
@@ -125,6 +129,7 @@ class EvenOutOperator(Operator):
 
     def state_dict(self) -> State:
         return {
+            "op": self.node.op,
             "source": self.source.state_dict(),
             "left": self.left,
             "part": self._part,

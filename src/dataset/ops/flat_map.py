@@ -77,7 +77,8 @@ class FlatMapOperator(UnaryOperator):
             self.inner = None
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "opened": self.datasets.opened, "inner": self.datasets.save(self.inner)}
+        inner = self.datasets.save(self.inner)
+        return {"op": self.datasets.node.op, **super().state_dict(), "opened": self.datasets.opened, "inner": inner}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dataset.ops.row_source import RowsOperator, RowSource
-from dataset.ops.shuffle import Shuffle
-from dataset.plan.node import Node, UnaryNode, walk
+from dataset.plan.node import Node, UnaryNode
+from dataset.runtime.chunk import Array
 from dataset.runtime.operator import Build, Operator
 
 
@@ -23,11 +23,16 @@ class Gather(UnaryNode):
     """
 
     op: ClassVar[str] = "gather"
+    elastic: ClassVar[bool] = True
     rows: RowSource
 
     @property
     def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the rows
         return self.rows.calls_user_code
+
+    @property
+    def never_fails(self) -> bool:
+        return self.rows.is_certain and self.source.never_fails
 
     @property
     def spec_is_static(self) -> bool:  # type: ignore[override]  # likewise
@@ -46,6 +51,9 @@ class Gather(UnaryNode):
     def _element_spec(self) -> Any:
         return self.rows.element_spec
 
+    def picked(self, positions: Array) -> Node | None:
+        below = None if self.rows.leaves_out else self.source.picked(positions)
+        return None if below is None else self.with_inputs([below])
+
     def lower(self, build: Build) -> Operator:
-        has_buffer = any(not node.holds_all for node in walk(self.source) if isinstance(node, Shuffle))
-        return RowsOperator(build(self.source), self.rows, build.skipped, saves_numbers=has_buffer)
+        return RowsOperator(build(self.source), self.rows, build.skipped, Gather.op)

@@ -124,7 +124,7 @@ class GeneratorOperator(Operator):
         self.position += 1
 
     def state_dict(self) -> State:
-        return {"position": self.position, "ended": self._ended, "held": self._ready.save()}
+        return {"op": self.node.op, "position": self.position, "ended": self._ended, "held": self._ready.save()}
 
     def load_state_dict(self, state: State) -> None:
         position = int(state["position"])

@@ -212,6 +212,7 @@ class GroupsOperator(UnaryOperator):
     def state_dict(self) -> State:
         groups = [save_chunk(Chunk.concatenate(group.chunks)) for group in self.groups.values()]
         return {
+            "op": self.node.op,
             **super().state_dict(),
             "sizes": np.array([list(self.sizes), list(self.sizes.values())], np.int64),
             "keys": np.array(list(self.groups), np.int64),

@@ -82,7 +82,7 @@ class IgnoreErrorsOperator(UnaryOperator):
         return chunk
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "passed": self.passed, "dropped": self.dropped}
+        return {"op": self.node.op, **super().state_dict(), "passed": self.passed, "dropped": self.dropped}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

@@ -6,9 +6,8 @@ parallel_interleave.py.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dataset.ops.flat_map import FlatMap
 from dataset.ops.parallel_interleave import ParallelInterleaveOperator
@@ -16,7 +15,7 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import holds_user_code
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.cycle import Cycle, join_rounds
-from dataset.runtime.inner import Inner, InnerDatasets
+from dataset.runtime.inner import Inner, InnerDatasets, Inputs
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.parallel import parallel_detail
 from dataset.runtime.pending import Pending
@@ -56,13 +55,16 @@ class Interleave(FlatMap):
         calls = build.parallel_calls(self.num_parallel_calls, autotuned=cycle_length, maximum=2 * cycle_length)
         if calls is None:
             return InterleaveOperator(source, datasets, Cycle(cycle_length, block_length))
+        in_order = build.keeps_order(self.deterministic)
+        if not in_order:
+            build.say_unrepeatable()
         return ParallelInterleaveOperator(
             source,
             datasets,
             Cycle(cycle_length, block_length),
             build,
             calls,
-            in_order=build.keeps_order(self.deterministic),
+            in_order=in_order,
         )
 
 
@@ -91,9 +93,8 @@ class InterleaveOperator(UnaryOperator):
     def __init__(self, source: Operator, datasets: InnerDatasets, cycle: Cycle[_Slot]) -> None:
         super().__init__(source)
         self.datasets = datasets
+        self.inputs = Inputs(source, datasets)
         self.cycle = cycle
-        self.source_ended = False
-        self._opened: deque[Inner | BaseException] = deque()  # ahead, by who saved the state
         self._pending = Pending()  # an exception behind elements that came first
 
     def pull(self, n: int) -> Chunk | None:
@@ -101,14 +102,10 @@ class InterleaveOperator(UnaryOperator):
             return self._pending.give(n)
         return self._pending.collect(lambda wanted: self._rounds(wanted) or self._next(wanted), n)
 
-    @property
-    def _no_more_inputs(self) -> bool:
-        return self.source_ended and not self._opened
-
     def _next(self, n: int) -> Chunk | None:
         """Up to ``n`` elements from the dataset whose turn it is, or the next that has any."""
         cycle = self.cycle
-        while cycle.filled or not self._no_more_inputs:
+        while cycle.filled or not self.inputs.ended:
             slot = cycle.current
             if slot is not None:
                 chunk = self._read(slot, min(n, cycle.left))
@@ -117,27 +114,23 @@ class InterleaveOperator(UnaryOperator):
                     return chunk
                 slot.inner.close()
                 cycle.empty()
-            elif self._no_more_inputs:
+            elif self.inputs.ended:
                 cycle.pass_on()
             else:
                 self._fill_slot()
         return None
 
     def _fill_slot(self) -> None:
-        inner = self._opened.popleft() if self._opened else self.datasets.open_next(self.source)
-        if inner is None:
-            self.source_ended = True
-        elif isinstance(inner, Inner):
+        try:
+            inner = self.inputs.open_next()
+        finally:
+            self.inputs.note()
+        if inner is not None:
             self.cycle.fill(self.cycle.turn, _Slot(inner))
-        else:
-            try:
-                raise inner
-            finally:
-                del inner  # see runtime/operator.py on exceptions that are kept
 
     def _read(self, slot: _Slot, n: int) -> Chunk | None:
         self._read_ahead(slot, n)
-        return slot.inner.ahead.give(n)
+        return self.datasets.take(slot.inner, n)
 
     def _read_ahead(self, slot: _Slot, needed: int) -> None:
         """See to it that the slot has elements, unless it has ended or an exception is next."""
@@ -145,7 +138,7 @@ class InterleaveOperator(UnaryOperator):
         if inner.ahead or inner.ended:
             return
         try:
-            chunk = self.datasets.pull(inner, slot.ahead_count(needed))
+            chunk = self.datasets.read(inner, slot.ahead_count(needed), ahead=slot.reads_ahead)
         except Exception as error:  # noqa: BLE001  # raised when its turn comes
             inner.ahead.put(error)
             return
@@ -159,7 +152,7 @@ class InterleaveOperator(UnaryOperator):
     def _rounds(self, n: int) -> Chunk | None:
         """As many whole rounds of the cycle as are waiting, at most ``n`` elements; None for less than one."""
         cycle = self.cycle
-        if cycle.given or not cycle.filled or (None in cycle.places and not self._no_more_inputs):
+        if cycle.given or not cycle.filled or (None in cycle.places and not self.inputs.ended):
             return None
         slots = [slot for slot in cycle.in_turn() if slot is not None]
         rounds = n // (len(slots) * cycle.block_length)
@@ -169,36 +162,34 @@ class InterleaveOperator(UnaryOperator):
             if not slot.reads_ahead:
                 return None
             self._read_ahead(slot, cycle.block_length)
-            rounds = min(rounds, slot.inner.ahead.waiting() // cycle.block_length)
+            rounds = min(rounds, self.datasets.waiting(slot.inner) // cycle.block_length)
             if not rounds:
                 return None
         length = rounds * cycle.block_length
-        waiting = [chunk for slot in slots if (chunk := slot.inner.ahead.give(length)) is not None]
+        waiting = [chunk for slot in slots if (chunk := slot.inner.give(length)) is not None]
         return join_rounds(waiting, cycle.block_length)
 
     def state_dict(self) -> State:
         return {
-            **super().state_dict(),
-            **self.cycle.state_dict(lambda slot: self.datasets.save(slot.inner)),
-            "opened": self.datasets.opened,
-            "source_ended": self.source_ended,
-            "next_inputs": self.datasets.save_openings(self._opened),
+            "op": self.datasets.node.op,
+            **self.inputs.save([], by_place=False),
+            **self.cycle.state_dict(lambda slot, _: self._save(slot)),
             "pending": self._pending.save(),
         }
 
+    def _save(self, slot: _Slot) -> Any:
+        """By place where something was read ahead, and can be read again; the dataset's own place is beyond it."""
+        if slot.inner.ahead and slot.reads_ahead and self.datasets.repeats:
+            return self.datasets.save_by_place(slot.inner)
+        return self.datasets.save(slot.inner)
+
     def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
-        self.datasets.opened = int(state["opened"])
-        self.source_ended = bool(state["source_ended"])
+        self.inputs.load(state)
         self.cycle.load_state_dict(state, lambda saved: _Slot(self.datasets.reopen(saved)))
-        self._opened.extend(self.datasets.load_openings(state["next_inputs"]))
         self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
 
     def close(self) -> None:
         for slot in self.cycle.places:
             if slot is not None:
                 slot.inner.close()
-        for opened in self._opened:
-            if isinstance(opened, Inner):
-                opened.close()
         super().close()

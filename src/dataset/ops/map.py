@@ -13,11 +13,12 @@ from dataset.ops.elementwise import Elementwise
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_callable, require_parallelism
 from dataset.plan.deal import Deal
+from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
 from dataset.runtime.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.calls import ColumnFunction, ElementwiseOperator, placed
-from dataset.runtime.chunk import Chunk, Outcome, Remainder
+from dataset.runtime.chunk import Array, Chunk, Outcome, Remainder
 from dataset.runtime.iterator import probed_spec
 from dataset.runtime.normalize import chunk_of_rows, is_canonical
 from dataset.runtime.operator import Build, Operator
@@ -37,6 +38,7 @@ class Map(Elementwise):
     op: ClassVar[str] = "map"
     spec_is_static: ClassVar[bool] = False
     seeks: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     function: Callable[..., Any]
     synchronous: bool = field(default=False, kw_only=True, repr=False)
     """Whether calls must never be made ahead or at once."""
@@ -73,6 +75,10 @@ class Map(Elementwise):
 
     def deal_below(self, deal: Deal) -> Deal:
         return deal
+
+    def picked(self, positions: Array) -> Node | None:
+        below = self.source.picked(positions)
+        return None if below is None else self.with_inputs([below])
 
     def described(self) -> str:
         return f"map({function_name(self.function)})"
@@ -114,6 +120,7 @@ class Map(Elementwise):
 class MapOperator(ElementwiseOperator):
     """The results are the elements. All have the structure of the first."""
 
+    one_to_one: ClassVar[bool] = True
     lists_are_structure: ClassVar[bool] = True  # at the top a list is a tuple, as in tf.data
     _element_bytes: int | None = None
     # Of results that can be passed on as they are: the dtype of bare arrays, the length of tuples of components.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from dataset.runtime.chunk import Chunk, Remainder
-from dataset.runtime.cycle import Cycle, join_rounds
-from dataset.runtime.inner import InnerDatasets
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.cycle import Cycle, Rounds
+from dataset.runtime.inner import InnerDatasets, Inputs
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
 from dataset.runtime.reading import AHEAD_BYTES, AHEAD_ELEMENTS_MAX, Reader, Readers
@@ -46,15 +46,17 @@ class ParallelInterleaveOperator(UnaryOperator, Stage):
     ) -> None:
         super().__init__(source)
         self.datasets = datasets
+        self.inputs = Inputs(source, datasets)
         self.cycle = cycle
         self.coordinator = build.coordinator
         self.counters = build.counters
         self.knob = calls
         self.in_order = in_order
         opened_max = min(len(cycle.places), calls.value)
-        self.readers = Readers(source, datasets, build, calls, opened_max, cycle.block_length)
+        self.readers = Readers(self.inputs, build, calls, opened_max, cycle.block_length)
         self.readers.places = len(cycle.places)
-        self._joined = Remainder()  # whole rounds in order
+        self._build = build
+        self._rounds: Rounds | None = None
         self._pending = Pending()  # an exception behind elements that came first
 
     def pull(self, n: int) -> Chunk | None:
@@ -70,20 +72,29 @@ class ParallelInterleaveOperator(UnaryOperator, Stage):
 
     def _next(self, n: int) -> Chunk | None:
         """1 to ``n`` elements, when they are there; None at the end."""
-        while not self._joined:
+        while self._rounds is None:
             with self.readers.lock:
-                waiting = self._take_rounds(n)
-                chunk = None if waiting else self._take(n)
+                self._rounds = self._take_rounds(n)
+                chunk = None if self._rounds else self._take(n)
                 ended = self._at_end
-            if waiting:
-                self._joined = Remainder(join_rounds(waiting, self.cycle.block_length))
+            if self._rounds:
                 self.readers.call_workers()
             elif chunk is not None or ended:
                 self.readers.call_workers()
                 return chunk
             else:
                 self.readers.wait()
-        return self._joined.give(n)
+        return self._give_rounds(self._rounds, n)
+
+    def _give_rounds(self, rounds: Rounds, n: int) -> Chunk | None:
+        chunk = rounds.give(n)
+        if rounds.rest() is None:
+            self._rounds = None
+            for place in rounds.places:
+                reader = self.cycle.places[place]
+                assert reader is not None  # nobody leaves while rounds are given
+                reader.count_given(rounds.length_of_each)
+        return chunk
 
     @property
     def _at_end(self) -> bool:
@@ -157,30 +168,33 @@ class ParallelInterleaveOperator(UnaryOperator, Stage):
                 if not self._fill(place):
                     return
 
-    def _take_rounds(self, n: int) -> list[Chunk]:
-        """As many blocks of each dataset as make whole rounds; empty where not one round is waiting.
+    def _take_rounds(self, n: int) -> Rounds | None:
+        """As many blocks of each dataset as make whole rounds; None where not one round is waiting.
 
         Small elements are worth more than ``n`` of them, and large ones that are many are not worth the copy.
         """
         cycle, readers = self.cycle, self.readers
         block = cycle.block_length
         if cycle.given or not self.datasets.has_given or not (self._is_full or not self.in_order):
-            return []
-        ready: list[Reader] = []
+            return None
+        ready: dict[int, Reader] = {}
         rounds = max(n, JOINED_ELEMENTS) // block
-        for reader in cycle.in_turn():
+        for place in cycle.places_in_turn():
+            reader = cycle.places[place]
             if reader is not None:
-                blocks = readers.waiting(reader) // block
+                blocks = self.datasets.waiting(reader.inner) // block
                 if blocks:
-                    ready.append(reader)
+                    ready[place] = reader
                     rounds = min(rounds, blocks)
                 elif self.in_order:
-                    return []
+                    return None
         if not ready:
-            return []
-        most = max(n, min(JOINED_ELEMENTS, AHEAD_BYTES // max(reader.element_bytes for reader in ready)))
+            return None
+        most = max(n, min(JOINED_ELEMENTS, AHEAD_BYTES // max(reader.element_bytes for reader in ready.values())))
         rounds = min(rounds, most // (len(ready) * block))
-        return readers.take_waiting(ready, rounds * block) if rounds else []
+        if not rounds:
+            return None
+        return Rounds(list(ready), readers.lend(list(ready.values()), rounds * block), block)
 
     @property
     def _is_full(self) -> bool:
@@ -188,31 +202,41 @@ class ParallelInterleaveOperator(UnaryOperator, Stage):
         return self.cycle.filled == len(self.cycle.places) or self.readers.no_more_inputs
 
     def state_dict(self) -> State:
-        """Waits for the reads in progress, then saves what is held by value. Reading goes on afterwards."""
+        """Waits for no work in progress, and holds nothing that was read ahead, as long as the inputs repeat.
+
+        Else it waits for what is not repeated: the reads from the source, or all; and saves what is held by value.
+        Reading goes on afterwards.
+        """
         if self.coordinator.forked:
             self.coordinator.check_usable()
-        with self.readers.still():
-            opened = [item.inner if isinstance(item, Reader) else item for item in self.readers.opened()]
-            return {
-                **super().state_dict(),
-                **self.cycle.state_dict(lambda reader: self.datasets.save(reader.inner)),
-                "opened": self.datasets.opened,
-                "source_ended": self.readers.source_ended,
-                "next_inputs": self.datasets.save_openings(opened),
-                "pending": self._pending.save() + [save_chunk(chunk) for chunk in self._rest()],
-            }
+        if not self.datasets.repeats:
+            with self.readers.still():
+                return {**self._state(by_place=False), **self._cycle_by_value()}
+        if not self._build.repeats_input:
+            with self.readers.still(opening_only=True):
+                return {**self._state(by_place=False), **self._cycle_by_place()}
+        return {**self._state(by_place=True), **self._cycle_by_place()}
+
+    def _state(self, *, by_place: bool) -> State:
+        inputs = self.readers.save_inputs(by_place=by_place)
+        return {"op": self.datasets.node.op, **inputs}
+
+    def _cycle_by_place(self) -> State:
+        cycle = self.cycle.state_dict(lambda reader, n: self.datasets.save_by_place(reader.inner, n), self._rounds)
+        return {**cycle, "pending": self._pending.save()}
+
+    def _cycle_by_value(self) -> State:
+        cycle = self.cycle.state_dict(lambda reader, _: self.datasets.save(reader.inner))
+        return {**cycle, "pending": self._pending.save() + [save_chunk(chunk) for chunk in self._rest()]}
 
     def _rest(self) -> list[Chunk]:
-        rest = self._joined.rest()
+        rest = None if self._rounds is None else self._rounds.rest()
         return [] if rest is None else [rest]
 
     def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
-        self.datasets.opened = int(state["opened"])
-        self.readers.source_ended = bool(state["source_ended"])
+        self.inputs.load(state)
         self.cycle.load_state_dict(state, lambda saved: self.readers.adopt(self.datasets.reopen(saved)))
         self.readers.places = len(self.cycle.places) - self.cycle.filled
-        self.readers.load(self.datasets.load_openings(state["next_inputs"]))
         self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
 
     @property

@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_int
 from dataset.plan.deal import Deal
-from dataset.plan.node import UnaryNode, holds_user_code
-from dataset.runtime.chunk import Chunk, Outcome
+from dataset.plan.node import Node, UnaryNode, holds_user_code
+from dataset.runtime.chunk import Array, Chunk, Outcome
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
 from dataset.runtime.stages import CpuClock, Knob, Stage
+from dataset.runtime.trail import Trail
 
 AUTOTUNE_BUFFER_SIZE = 2
 """What AUTOTUNE begins with, and means without tuning: enough to overlap making one batch with using another."""
@@ -34,6 +35,8 @@ class Prefetch(UnaryNode):
 
     op: ClassVar[str] = "prefetch"
     seeks: ClassVar[bool] = True
+    moves_only: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
     buffer_size: int
     patient: bool = field(default=False, kw_only=True, repr=False)
@@ -49,6 +52,9 @@ class Prefetch(UnaryNode):
 
     def deal_below(self, deal: Deal) -> Deal:
         return deal
+
+    def picked(self, positions: Array) -> Node | None:
+        return self.source.picked(positions)
 
     def described(self) -> str:
         return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"
@@ -72,6 +78,10 @@ class PrefetchOperator(UnaryOperator, Stage):
     included, and fewer where memory is short. It asks for one at a time where user code makes them, which may block for
     long with others ready; else for as many as take about a millisecond to make.
 
+    A state is a place of the input, a little before what has been given, and how many elements lie between (see
+    runtime/trail.py). Only where the input cannot repeat its order does it hold what is in the queue, by value, and
+    waits for the element in the making. What came out of such a state is given before the thread starts.
+
     One lock guards all fields. ``_filled`` wakes the consumer: there is something to take, or there never will be.
     ``_freed`` wakes the thread: there is room, or it must stop. Nobody wakes it when memory gets free elsewhere: a
     thread that was refused holds something, or it would not have been, and is woken when that is taken.
@@ -85,6 +95,9 @@ class PrefetchOperator(UnaryOperator, Stage):
         self.knob = size
         self.counters = build.counters
         self.coordinator = build.coordinator
+        self._build = build
+        self._trail = Trail(source)
+        self._given = 0  # elements, counted as the trail counts; an exception is one
         self._account = build.ledger.account()
         self._pulse = build.pulse
         self._takes_many = not holds_user_code(node.source)
@@ -101,13 +114,28 @@ class PrefetchOperator(UnaryOperator, Stage):
 
     def pull(self, n: int) -> Chunk | None:
         if self._thread is None:
-            self._thread = self.coordinator.start(self._run, self._wake, "prefetch")
+            if self._items:
+                return self._give_saved(n)
+            self._start()
         elif self.coordinator.forked:  # asked before the lock, which a thread of the parent may have held
             self.coordinator.check_usable()
         with self.coordinator.blocked(), self._filled:  # who waits here may be a worker that the thread needs
             if not self._items:
                 self._wait()
             return self._take(n) if self._items else None
+
+    def _give_saved(self, n: int) -> Chunk | None:
+        """What a saved state held, while there is no thread yet."""
+        with self._filled:
+            return self._take(n)
+
+    def _start(self) -> None:
+        if not self._trail.is_behind:
+            self._trail = Trail(self.source)  # nobody has counted what was pulled without the thread
+            if self._build.repeats_input:
+                self._trail.step()  # here, so that nobody asks for a place while there is none
+        self._given = self._trail.given
+        self._thread = self.coordinator.start(self._run, self._wake, "prefetch")
 
     def _wait(self) -> None:
         """Until there is something to take, or never will be."""
@@ -123,12 +151,23 @@ class PrefetchOperator(UnaryOperator, Stage):
     def seek(self, count: int) -> None:
         self.source.seek(count)
 
+    def pass_over(self, n: int) -> int:
+        if self._thread is not None or self._items:
+            return super().pass_over(n)
+        self._trail.go_on()
+        return self.source.pass_over(n)
+
     def _take(self, n: int) -> Chunk | None:
         taken = 1  # of an exception, which stands in the place of an element
         counted_bytes = self._items.counted_bytes
         try:
             chunk = self._items.give(n)
+        except Exception:  # an interrupt stands in the place of none
+            self._given += 1
+            raise
+        else:
             taken = chunk.length if chunk else 0
+            self._given += taken
             return chunk
         finally:
             self._held -= taken
@@ -141,9 +180,13 @@ class PrefetchOperator(UnaryOperator, Stage):
     def _run(self) -> None:
         count, clock = 1, CpuClock()
         while count := self._reserve(count):
+            item: Outcome | None = self._prepare()
+            if self._stopped:  # perhaps before it was at its place
+                return
             clock.begin()
             started = time.perf_counter()
-            item = self._make(count)
+            if item is None:
+                item = self._make(count)
             ended_at = time.perf_counter()
             ended = self._deliver(item, ended_at - started, clock)
             del item  # see _deliver
@@ -178,11 +221,25 @@ class PrefetchOperator(UnaryOperator, Stage):
         self.counters.refusals += not count
         return count
 
+    def _prepare(self) -> BaseException | None:
+        """What a state takes, before each reading: an interrupt meanwhile, to be raised in the consumer's thread."""
+        try:
+            self._trail.go_on(lambda: self._stopped)
+            if self._build.repeats_input:
+                self._trail.forget(self._given)
+                self._trail.step()
+        except BaseException as error:  # noqa: BLE001  # raised by pull
+            return error
+        return None
+
     def _make(self, count: int) -> Outcome | None:
         try:
-            return self.source.pull(count)
+            chunk = self.source.pull(count)
         except BaseException as error:  # noqa: BLE001  # raised by pull, in the consumer's thread
+            self._trail.read += isinstance(error, Exception)  # else it stands in the place of no element
             return error
+        self._trail.read += 0 if chunk is None else chunk.length
+        return chunk
 
     def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock) -> bool:
         """Put what was made into the queue; True if it was the end.
@@ -224,24 +281,48 @@ class PrefetchOperator(UnaryOperator, Stage):
             return self._held, self._items.counted_bytes
 
     def state_dict(self) -> State:
-        """Waits for the element in the making, then saves what is held by value."""
         if self.coordinator.forked:
             self.coordinator.check_usable()
+        if self._thread is None:
+            behind = self._trail.is_behind
+            place = self._trail.place(self._trail.given) if behind else self._present_place()
+            return self._state(place, self._items.save())
+        if self._ended and not self._items:
+            return self._state(self._present_place(), [])
+        if self._build.repeats_input or self._trail.is_behind:  # then nothing new has been read, whatever the input is
+            return self._state(self._trail.place(self._given), [])
+        return self._state_by_value()
+
+    def _state_by_value(self) -> State:
+        """Waits for the element in the making."""
         with self.coordinator.blocked(), self._filled:
             self._paused = True
             try:
                 while self._reserved:
+                    if self._stopped:
+                        self.coordinator.check_usable()
                     self._filled.wait()
-                return {**super().state_dict(), "held": self._items.save()}
+                return self._state(self._present_place(), self._items.save())
             finally:
                 self._paused = False
                 self._freed.notify()
 
+    def _present_place(self) -> State:
+        return {"source": self.source.state_dict(), "behind": 0}
+
+    def _state(self, place: State, held: list[Any]) -> State:
+        """``held`` are the elements before those at the place."""
+        return {"op": self.node.op, **place, "held": held}
+
     def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
         self._items.load(state["held"], lambda: self.node.element_spec)
+        self._trail.load(state)
         self._held = len(self._items)
         self._account.hold(self._items.counted_bytes)
+
+    def state_after(self, state: State, count: int) -> State | None:
+        source = None if state["held"] else self.source.state_after(state["source"], state["behind"] + count)
+        return None if source is None else self._state({"source": source, "behind": 0}, [])
 
     def close(self) -> None:
         if self.coordinator.forked:
@@ -273,11 +354,9 @@ class PatientPrefetchOperator(PrefetchOperator):
         if self._unlooked:
             self._unlooked -= 1
             return self.source.pull(n)
-        if self._thread is not None or self._pays():
+        if self._thread is not None or self._items or self._pays():
             return super().pull(n)
-        if self._items:  # out of a saved state
-            with self._filled:
-                return self._take(n)
+        self._trail.go_on()
         started = time.perf_counter()
         chunk = self.source.pull(n)
         self._left_at = time.perf_counter()

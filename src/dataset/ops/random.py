@@ -61,7 +61,7 @@ class RandomOperator(Operator):
         return Chunk(LEAF, n, [(self.random.stream.random(n) * _SIZE).astype(np.int64)])
 
     def state_dict(self) -> State:
-        return self.random.state_dict()
+        return {"op": "random", **self.random.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
         self.random.load_state_dict(state)

@@ -26,6 +26,7 @@ class RandomMap(UnaryNode):
     op: ClassVar[str] = "random_map"
     calls_user_code: ClassVar[bool] = True
     spec_is_static: ClassVar[bool] = False
+    elastic: ClassVar[bool] = True
     function: Callable[..., Any]
     seed: int | None = field(default=None, repr=False)
     counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
@@ -83,6 +84,7 @@ class RandomMapOperator(MapOperator):
         self.epochs = build.epochs
         self.counter = node.counter
         self.deals = node.deals
+        self.since = self.base = 0  # see runtime/elastic.py
         assert node.key is not None
         self._open(self.epochs.key(node.counter, node.key), iteration, epoch)
 
@@ -92,13 +94,16 @@ class RandomMapOperator(MapOperator):
 
     def arguments(self, inputs: Chunk) -> list[Any]:
         positions = range(self.position, self.position + inputs.length)
-        places = (places_in(self.deals, position) for position in positions) if self.deals else positions
+        dealt = (self.base + places_in(self.deals, position - self.since) for position in positions)
+        places = dealt if self.deals else positions
         return [map(self.generators.at, places), *super().arguments(inputs)]
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "key": self.key, "iteration": self.iteration, "epoch": self.epoch}
+        chance = {"key": self.key, "iteration": self.iteration, "epoch": self.epoch}
+        return {**super().state_dict(), **chance, "since": self.since, "base": self.base}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
+        self.since, self.base = int(state["since"]), int(state["base"])
         self._open(int(state["key"]), int(state["iteration"]), int(state["epoch"]))
         self.epochs.resume(self.counter, self.key, self.iteration, self.epoch)

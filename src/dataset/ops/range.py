@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dataset.ops.picked import Picked
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunk import Array, Chunk
 from dataset.runtime.operator import Build, Operator, State
 
 _INT64_MAX = 2**63 - 1
@@ -70,12 +71,17 @@ class Range(Node):
         steps = [] if self.step == 1 else [self.step]
         return f"range({', '.join(map(str, bounds + steps))})"
 
+    def picked(self, positions: Array) -> Node | None:
+        return Picked(self, positions)
+
     def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
         return RangeOperator(self.numbers, self.output_type)
 
 
 class RangeOperator(Operator):
     """Stands at a position of the range."""
+
+    picks = True
 
     def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
         self.numbers = numbers
@@ -94,11 +100,28 @@ class RangeOperator(Operator):
             numbers = np.array(part)
         return Chunk(LEAF, len(part), [numbers.astype(self.dtype, copy=numbers.dtype.kind == "u")])
 
+    def pick(self, positions: Array) -> Chunk:
+        start, step = self.numbers.start, self.numbers.step
+        if max(map(abs, (start, self.numbers.stop, step))) < _INT64_MAX:
+            numbers = positions * step + start
+        else:
+            numbers = np.array([self.numbers[position] for position in positions.tolist()])
+        return Chunk(LEAF, len(positions), [numbers.astype(self.dtype, copy=numbers.dtype.kind == "u")])
+
     def seek(self, count: int) -> None:
         self.position += count
 
+    def pass_over(self, n: int) -> int:
+        passed = min(n, len(self.numbers) - self.position)
+        self.position += passed
+        return passed
+
     def state_dict(self) -> State:
-        return {"position": self.position}
+        return {"op": Range.op, "position": self.position}
+
+    def state_after(self, state: State, count: int) -> State | None:
+        position = int(state["position"]) + count
+        return {**state, "position": position} if position <= len(self.numbers) else None
 
     def load_state_dict(self, state: State) -> None:
         self.position = int(state["position"])

@@ -196,6 +196,7 @@ class RebatchOperator(UnaryOperator):
 
     def state_dict(self) -> State:
         return {
+            "op": self.node.op,
             **super().state_dict(),
             "position": self.position,
             "turn": self.turn,

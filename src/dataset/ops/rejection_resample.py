@@ -149,7 +149,7 @@ class AcceptOperator(UnaryOperator):
         return self._block.give(n)
 
     def state_dict(self) -> State:
-        state = {**super().state_dict(), "random": self.random.state_dict()}
+        state = {"op": self.node.op, **super().state_dict(), "random": self.random.state_dict()}
         if self._estimate is not None:
             state |= {"counts": self._estimate.counts.copy(), "block": self._block.save()}
         return state
@@ -180,7 +180,7 @@ class MixWeightsOperator(UnaryOperator):
 
     def state_dict(self) -> State:
         counts = self._estimate.counts.copy()
-        return {**super().state_dict(), "counts": counts, "block": save_chunk(self._block.rest())}
+        return {"op": MixWeights.op, **super().state_dict(), "counts": counts, "block": save_chunk(self._block.rest())}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
+from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY, is_known, map_known
 from dataset.plan.checks import require_int
 from dataset.plan.deal import Deal
 from dataset.plan.node import Node, UnaryNode
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.chunk import Array, Chunk
+from dataset.runtime.operator import Build, Operator, State, is_trusting
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +24,8 @@ class Repeat(UnaryNode):
     op: ClassVar[str] = "repeat"
     seeks: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
+    moves_only: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     count: int | None
 
     def __post_init__(self) -> None:
@@ -48,10 +54,18 @@ class Repeat(UnaryNode):
         """
         length = self.source.cardinality()
         if is_known(length) and length % deal.round == 0:
-            return deal
+            return deal.relying_on_even()
         if deal.in_order or (deal.remainder == "keep" and self.times >= 0):
             return None  # in each pass the same processes would have more
         return deal if deal.turn == 1 else None if deal.remainder == "pad" else deal.one_by_one()
+
+    def picked(self, positions: Array) -> Node | None:
+        length = self.source.cardinality()
+        if length <= 0:
+            return None
+        passes, within = np.divmod(positions, length)
+        # Else they would not be in ascending order.
+        return self.source.picked(within) if len(np.unique(passes)) < 2 else None
 
     def described(self) -> str:
         return "repeat()" if self.times < 0 else f"repeat({self.count})"
@@ -60,8 +74,14 @@ class Repeat(UnaryNode):
         return RepeatOperator(build, self.source, self.times)
 
 
+_REMEMBERED = 4  # passes that a reader may be ahead in
+
+
 class RepeatOperator(Operator):
-    """Holds the open input of the current pass."""
+    """Holds the open input of the current pass.
+
+    It remembers how the last passes began and how long they were, for who asks what is behind a place in one of them.
+    """
 
     def __init__(self, build: Build, source: Node, times: int) -> None:
         self.build = build
@@ -69,16 +89,33 @@ class RepeatOperator(Operator):
         self.times = times
         self.finished = 0  # passes
         self.pass_is_empty = True  # so far
+        self.position = 0  # in the pass; an element that fails has its place
         self.source: Operator | None = build(source) if times else None
+        self._teller = self.source  # of states, also when it is closed
+        self._lengths: dict[int, int] = {}  # of passes that are over
+        self._beginnings: dict[int, State] = {}  # of passes, the state of the input
 
     def pull(self, n: int) -> Chunk | None:
         while self.source is not None:
-            chunk = self.source.pull(n)
+            try:
+                chunk = self.source.pull(n)
+            except Exception:
+                self.position += 1
+                raise
             if chunk is not None:
                 self.pass_is_empty = False
+                self.position += chunk.length
                 return chunk
             self._next_pass()
         return None
+
+    @property
+    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the input
+        return self.source is not None and self.source.picks and self.node.cardinality() > 0
+
+    def pick(self, positions: Array) -> Chunk:
+        assert self.source is not None  # or it would not pick
+        return self.source.pick(positions % self.node.cardinality())
 
     def seek(self, count: int) -> None:
         assert self.source is not None
@@ -86,27 +123,60 @@ class RepeatOperator(Operator):
         if length > 0:
             passes, count = divmod(count, length)
             self.finished += passes
+        self.position += count
         self.source.seek(count)
 
     def _next_pass(self) -> None:
         assert self.source is not None
         self.source.close()
+        self._lengths[self.finished] = self.position
+        self._lengths.pop(self.finished - _REMEMBERED, None)
+        self._beginnings.pop(self.finished - _REMEMBERED, None)
         self.finished += 1
         # An endless repetition of nothing would never come back.
         over = self.finished == self.times or (self.times < 0 and self.pass_is_empty)
         self.source = None if over else self.build(self.node)
-        self.pass_is_empty = True
+        self.pass_is_empty, self.position = True, 0
+        if self.source is not None:
+            self._teller = self.source
+            with contextlib.suppress(StateError):  # nobody minds who does not ask
+                self._beginnings[self.finished] = self.source.state_dict()
 
     def state_dict(self) -> State:
         return {
+            "op": Repeat.op,
             "finished": self.finished,
             "pass_is_empty": self.pass_is_empty,
+            "position": self.position,
             "source": None if self.source is None else self.source.state_dict(),
         }
 
+    def state_after(self, state: State, count: int) -> State | None:
+        """Within a pass, or in one that this operator has begun: what the next begins with, only opening it tells."""
+        finished, beginning, position = int(state["finished"]), state["source"], int(state["position"])
+        if self._teller is None or beginning is None:
+            return None
+        below = self._teller.state_after(beginning, count)
+        passed = position + count
+        while below is None and passed > (length := self._lengths.get(finished, passed)):
+            passed -= length
+            finished += 1
+            beginning = self._beginnings.get(finished)
+            below = None if beginning is None else self._teller.state_after(beginning, passed)
+        if below is None or not self._gives_elements(finished, state):
+            return None
+        return {**state, "finished": finished, "pass_is_empty": False, "position": passed, "source": below}
+
+    def _gives_elements(self, number: int, state: State) -> bool:
+        """Whether a pass is known to have elements that do not fail; without them an endless repetition ends."""
+        if self.times > 0 or self.node.never_fails or number < self.finished or is_trusting():
+            return True
+        is_of_state = number == state["finished"] and not state["pass_is_empty"]
+        return is_of_state or (number == self.finished and not self.pass_is_empty)
+
     def load_state_dict(self, state: State) -> None:
         self.finished = int(state["finished"])
-        self.pass_is_empty = bool(state["pass_is_empty"])
+        self.pass_is_empty, self.position = bool(state["pass_is_empty"]), int(state["position"])
         if state["source"] is None:
             self.close()
         elif self.source is not None:

@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
+from dataset.ops.picked import Picked
 from dataset.plan.node import Node
 from dataset.plan.structure import Structure
 from dataset.runtime.chunk import Array, Chunk, Remainder
@@ -88,6 +89,14 @@ class RowSource(Node):
         """Whether all rows are elements, in their order."""
         return self.places == self.all_rows
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether rows that fail may be passed over, so that a position does not tell which element is there."""
+        return False
+
+    def picked(self, positions: Array) -> Node | None:
+        return None if self.leaves_out else Picked(self, positions)
+
     def cardinality(self) -> int:
         return len(self.places)
 
@@ -108,20 +117,27 @@ class RowsOperator(UnaryOperator):
         numbers: gives them.
         rows: where they are rows of.
         skipped: counts rows that are left out.
-        saves_numbers: whether a state holds the numbers instead: for an input whose own state is large, because of a
-            shuffle's buffer, and would be saved again and again in vain.
+        op: the name of the op; default, that of ``rows``.
     """
 
-    def __init__(self, numbers: Operator, rows: RowSource, skipped: SkipCount, *, saves_numbers: bool = False) -> None:
+    def __init__(self, numbers: Operator, rows: RowSource, skipped: SkipCount, op: str | None = None) -> None:
         super().__init__(numbers)
+        self.op = op or rows.op
         self.rows = rows.open_rows(skipped)
         self.rows_may_fail = not rows.is_certain
+        self.rows_left_out = rows.leaves_out
         self.rows_at_once = rows.rows_at_once
-        self.saves_numbers = saves_numbers
         self.ahead: Array = np.zeros(0, np.int64)
         self.given = 0  # of the rows with these numbers
         self._before: State | None = None  # of the input, before it gave these
         self._taken = Remainder()
+
+    @property
+    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the rows
+        return self.source.picks and not self.rows_may_fail
+
+    def pick(self, positions: Array) -> Chunk:
+        return self.rows.take(self.source.pick(positions).columns()[0])  # type: ignore[arg-type]  # numbers are an array
 
     def pull(self, n: int) -> Chunk | None:
         if not self._taken and not self._take(max(n, self.rows_at_once)):
@@ -149,7 +165,7 @@ class RowsOperator(UnaryOperator):
 
     def _read_numbers(self, n: int) -> bool:
         passed_over = self.given - len(self.ahead)  # more than 0 only where a state was loaded
-        self._before = None if self.saves_numbers else self.source.state_dict()
+        self._before = self.source.state_dict()
         chunk = self.source.pull(max(n, passed_over, READ_AHEAD))
         if chunk is None:
             return False
@@ -161,16 +177,21 @@ class RowsOperator(UnaryOperator):
         self.source.seek(count)
 
     def state_dict(self) -> State:
-        if self._before is not None:
-            return {"source": self._before, "given": self.given}
-        return {**super().state_dict(), "ahead": self.ahead[self.given :].copy()}
+        before = self.source.state_dict() if self._before is None else self._before
+        exact = self.source.state_after(before, self.given) if self.given else None
+        if exact is not None:
+            return {"op": self.op, "source": exact, "given": 0}
+        return {"op": self.op, "source": before, "given": self.given}
+
+    def state_after(self, state: State, count: int) -> State | None:
+        if self.rows_left_out:
+            return None
+        source = self.source.state_after(state["source"], int(state["given"]) + count)
+        return None if source is None else {**state, "source": source, "given": 0}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
-        if "given" in state:
-            self._before, self.given = state["source"], int(state["given"])
-        else:
-            self.ahead = np.array(state["ahead"], np.int64)
+        self._before, self.given = state["source"], int(state["given"])
 
     def close(self) -> None:
         self.rows.close()

@@ -80,6 +80,10 @@ class RandomSelector(Selector):
     def state_dict(self) -> State:
         return {"random": self.random.state_dict(), "weights": self.weights.copy()}
 
+    def state_before(self, unused: int) -> State:
+        random = self.random.state_dict()
+        return {"random": {**random, "drawn": random["drawn"] - unused}, "weights": self.weights.copy()}
+
     def load_state_dict(self, state: State) -> None:
         self.random.load_state_dict(state["random"])
         self.weights = state["weights"].copy()

@@ -48,6 +48,7 @@ class Scan(UnaryNode):
 class ScanOperator(MapOperator):
     """Holds the state. Where the function fails, or an element of the input, the state stays, as in tf.data."""
 
+    one_to_one = False  # it needs the elements before
     lists_are_structure = False  # what a list becomes here in tf.data, too: an array
 
     def __init__(self, source: Operator, node: Scan) -> None:
@@ -77,7 +78,7 @@ class ScanOperator(MapOperator):
         return self.carried.apart(output)
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "carried": self.carried.save()}
+        return {"op": self.node.op, **super().state_dict(), "carried": self.carried.save()}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

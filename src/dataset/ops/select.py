@@ -11,12 +11,12 @@ import numpy as np
 
 from dataset.errors import SpecError
 from dataset.plan.deal import Deal
-from dataset.plan.node import UnaryNode, spec_is_static
+from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, is_tuple, tuple_of
-from dataset.runtime.chunk import Chunk, Column
+from dataset.runtime.chunk import Array, Chunk, Column
 from dataset.runtime.converting import ConvertingOperator
-from dataset.runtime.operator import Build, Operator
+from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.ownership import copied_component
 
 
@@ -41,6 +41,7 @@ class Select(UnaryNode):
     op: ClassVar[str] = "select"
     seeks: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     keys: tuple[Any, ...]
 
     def __post_init__(self) -> None:
@@ -87,6 +88,10 @@ class Select(UnaryNode):
 
     def deal_below(self, deal: Deal) -> Deal:
         return deal
+
+    def picked(self, positions: Array) -> Node | None:
+        below = self.source.picked(positions)
+        return None if below is None else self.with_inputs([below])
 
     def described(self) -> str:
         return f"select({self._shown()})"
@@ -139,6 +144,13 @@ class SelectOperator(ConvertingOperator):
             # Selected twice, it must not be one memory for two components.
             chosen.append(_copied(column) if any(column is other for other in chosen) else column)
         return Chunk(selection.structure, inputs.length, chosen)
+
+    def state_after(self, state: State, count: int) -> State | None:
+        """As many elements come out as go in, those that fail included."""
+        if state["ready"]:
+            return None
+        below = self.source.state_after(state["source"], count)
+        return None if below is None else {**state, "source": below, "position": int(state["position"]) + count}
 
     def _selected_from(self, structure: Structure) -> Selection:
         if self._selection is None or structure != self._structure:

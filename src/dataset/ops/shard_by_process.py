@@ -1,8 +1,10 @@
 """shard_by_process: the share of one of several processes, with equally many elements for each.
 
-The node says which deal it is (plan/deal.py), the operator below carries it out. How far down in a plan it stands, and
-whether files are dealt out instead, is decided in optimize/sharding/. A stand-in of zeros is made where the elements
-are those that come out (``StandIn``); an ``AbsentError`` takes its place from where the deal stands up to there.
+The node says which deal it is (plan/deal.py), the operator below carries it out; counted_share.py has one for elements
+that are counted, as those of arrays are, whose states other processes can go on from. How far down in a plan the node
+stands, and whether files are dealt out instead, is decided in optimize/sharding/. A stand-in of zeros is made where the
+elements are those that come out (``StandIn``); an ``AbsentError`` takes its place from where the deal stands up to
+there.
 """
 
 from __future__ import annotations
@@ -11,14 +13,16 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from dataset.ops.row_source import on_numbers
-from dataset.plan.cardinality import is_known, map_known
+from dataset.errors import StateError
+from dataset.ops.counted_share import CountedShareOperator, own_part
+from dataset.ops.row_source import RowsOperator, RowSource, on_numbers
+from dataset.ops.shuffle import Shuffle
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known, map_known
 from dataset.plan.deal import Deal
-from dataset.plan.node import UnaryNode
+from dataset.plan.lazy import lazy_property
+from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.absent import AbsentError, zeros_like
-from dataset.runtime.chunk import Chunk, Remainder
+from dataset.runtime.chunk import Array, Chunk, Remainder
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
 from dataset.runtime.state import load_chunk, save_chunk
@@ -34,22 +38,53 @@ class ShardByProcess(UnaryNode):
 
     op: ClassVar[str] = "shard_by_process"
     seeks: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     deal: Deal
 
     @property
+    def gives_only_elements(self) -> bool:
+        """Whether there are no stand-ins, which are not in the input."""
+        return self.deal.gives_all or self.comes_out_even
+
+    @lazy_property
+    def comes_out_even(self) -> bool:
+        """Whether it is known that the last round is complete; elements that fail have their places in it."""
+        count, deal = self.source.cardinality(), self.deal
+        return is_known(count) and self.is_counted and deal.turns_in(count % deal.round) in {0, deal.world_size}
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known how many elements come; those that fail have their places."""
+        return self.source.cardinality() != UNKNOWN_CARDINALITY and _is_counted(self.source)
+
+    @property
     def random_access(self) -> bool:
-        """Not with stand-ins, which are not in the input."""
-        return self.deal.gives_all and super().random_access
+        return self.gives_only_elements and super().random_access
 
     @property
     def is_certain(self) -> bool:
-        return self.deal.gives_all and self.source.is_certain
+        return self.gives_only_elements and self.source.is_certain
+
+    @property
+    def never_fails(self) -> bool:
+        return self.gives_only_elements and self.source.never_fails
+
+    @property
+    def share(self) -> tuple[int, int]:
+        return self.deal.rank, self.deal.world_size
 
     def cardinality(self) -> int:
         return map_known(self.deal.count, self.source.cardinality())
 
+    def picked(self, positions: Array) -> Node | None:
+        return self.source.picked(self.deal.places(positions)) if self.deal.gives_all else None
+
     def parameters(self) -> dict[str, Any]:
         return dataclasses.asdict(self.deal)
+
+    def lasting_parameters(self) -> dict[str, Any]:
+        """Which process this is may change; and by that, how the elements are dealt out."""
+        return {"remainder": self.deal.remainder}
 
     def described(self) -> str:
         deal = self.deal
@@ -58,9 +93,18 @@ class ShardByProcess(UnaryNode):
 
     def lower(self, build: Build) -> Operator:
         source = build(self.source)
+        is_counted = self.source.cardinality() != UNKNOWN_CARDINALITY
         if self.deal.remainder == "pad":  # an absent element has no number
-            return ShardByProcessOperator(source, self)
-        return on_numbers(source, lambda numbers: ShardByProcessOperator(numbers, self))
+            kind = CountedShareOperator if is_counted and self.source.never_fails else ShardByProcessOperator
+            return kind(source, self)
+        never_fails = self.source.never_fails or (isinstance(source, RowsOperator) and source.rows_may_fail)
+        kind = CountedShareOperator if is_counted and never_fails else ShardByProcessOperator
+        return on_numbers(source, lambda numbers: kind(numbers, self))
+
+
+def _is_counted(node: Node) -> bool:
+    """Whether exactly as many elements come, or exceptions in their places, as the node says."""
+    return node.never_fails or isinstance(node, RowSource) or (isinstance(node, Shuffle) and _is_counted(node.source))
 
 
 class ShardByProcessOperator(UnaryOperator):
@@ -74,7 +118,7 @@ class ShardByProcessOperator(UnaryOperator):
     def __init__(self, source: Operator, node: ShardByProcess) -> None:
         super().__init__(source)
         self.node = node
-        self.deal = node.deal
+        self.deal = dataclasses.replace(node.deal, remainder="keep") if node.comes_out_even else node.deal
         self.rounds = 0  # that are complete
         self.place = 0  # in the current one
         self._stop = self._place_of_giving()
@@ -165,7 +209,7 @@ class ShardByProcessOperator(UnaryOperator):
         deal, start = self.deal, self.place
         rounds, self.place = divmod(start + count, deal.round)
         self.rounds += rounds
-        mine = None if chunk is None else _own(chunk, deal, start)
+        mine = None if chunk is None else own_part(chunk, deal, start)
         if mine is not None:
             self._held.append(mine)
         turns = rounds + (self.place >= self._stop) - (start >= self._stop)
@@ -205,6 +249,13 @@ class ShardByProcessOperator(UnaryOperator):
             known = Chunk.concatenate(self._first)
             self._ending.put(known.slice(first, min(stop, known.length)))
 
+    @property
+    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the deal and the input
+        return self.deal.gives_all and self.source.picks
+
+    def pick(self, positions: Array) -> Chunk:
+        return self.source.pick(self.deal.places(positions))
+
     def seek(self, count: int) -> None:
         self.rounds, self._gone = divmod(count, self.deal.turn)
         self.place = self.deal.rank * self.deal.turn + self._gone
@@ -214,7 +265,9 @@ class ShardByProcessOperator(UnaryOperator):
 
     def state_dict(self) -> State:
         return {
+            "op": ShardByProcess.op,
             **super().state_dict(),
+            "share": list(self.node.share),
             "rounds": self.rounds,
             "place": self.place,
             "gone": self._gone,
@@ -227,6 +280,11 @@ class ShardByProcessOperator(UnaryOperator):
         }
 
     def load_state_dict(self, state: State) -> None:
+        if state["share"] != list(self.node.share):
+            raise StateError(
+                f"{self.node.located()}: the state is that of another process; where it is not known how many elements "
+                "come, or some may fail, each process can only go on from its own"
+            )
         super().load_state_dict(state)
         self.rounds, self.place = int(state["rounds"]), int(state["place"])
         self._gone, self._left = int(state["gone"]), int(state["left"])
@@ -244,24 +302,15 @@ class ShardByProcessOperator(UnaryOperator):
         return self.node.source.element_spec
 
 
-def _own(chunk: Chunk, deal: Deal, start: int) -> Chunk | None:
-    """The elements of a chunk that are this process's, if it begins at place ``start`` of a round."""
-    if deal.turn == 1:
-        first = (deal.rank - start) % deal.world_size
-        return chunk.stride(first, deal.world_size) if first < chunk.length else None
-    places = np.arange(start, start + chunk.length) % deal.round // deal.turn
-    own = np.flatnonzero(places == deal.rank)
-    if not len(own):
-        return None
-    first, stop = int(own[0]), int(own[-1]) + 1
-    return chunk.slice(first, stop) if stop - first == len(own) else chunk.take(own)
-
-
 @dataclass(frozen=True, eq=False)
 class StandIn(UnaryNode):
     """``source``, with an element of zeros wherever one is absent."""
 
     op: ClassVar[str] = "shard_by_process.pad"
+    seeks: ClassVar[bool] = True
+    stays_certain: ClassVar[bool] = True
+    moves_only: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
 
     def lower(self, build: Build) -> Operator:
         return StandInOperator(build(self.source), self)
@@ -295,8 +344,11 @@ class StandInOperator(UnaryOperator):
         self._due = False
         return None if example is None else zeros_like(example)
 
+    def seek(self, count: int) -> None:
+        self.source.seek(count)
+
     def state_dict(self) -> State:
-        return {**super().state_dict(), "last": save_chunk(self._last), "due": self._due}
+        return {"op": StandIn.op, **super().state_dict(), "last": save_chunk(self._last), "due": self._due}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

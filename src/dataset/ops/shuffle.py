@@ -7,8 +7,8 @@ drawn twice in one step yields the element that had just replaced it, which the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -20,17 +20,22 @@ from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int, require_seed
 from dataset.plan.deal import Deal
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import UnaryNode, holds_user_code
+from dataset.plan.node import Node, UnaryNode, holds_user_code
 from dataset.runtime.chunk import Array, Chunk, Column, Remainder, object_column
+from dataset.runtime.made_again import can_be_made_again, go_behind, made_again, made_again_behind
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
+from dataset.runtime.permutation import Permutation
+from dataset.runtime.references import ELEMENT_BITS, NOWHERE, FileTrace, References, numbers_of
 from dataset.runtime.rng import EpochCounter, Stream, resolve_seed
-from dataset.runtime.state import load_chunk, save_chunk
+from dataset.runtime.saved_elements import SavedElements
+from dataset.runtime.shuffle_places import buffer_behind, draw
 
 _EVERYTHING = 2**62
 _UINT16_SIZE = 2**16
-_AHEAD_ELEMENTS = 256  # among so many, the fixed cost of a step is small
+_AHEAD_ELEMENTS = 512  # among so many, the fixed cost of a step is small
 _AHEAD_BYTES = 256 * 1024
+_FILES_MIN = 64  # so many are not worth looking for those of which nothing is held
 _FILL_STEP = 4096  # elements asked for at a time, where the buffer is larger than the input may be
 
 
@@ -39,6 +44,7 @@ class Shuffle(UnaryNode):
     """The elements in a random order, each at most ``buffer_size`` places before where it stood."""
 
     op: ClassVar[str] = "shuffle"
+    moves_only: ClassVar[bool] = True
     buffer_size: int | None  # None becomes UNKNOWN_CARDINALITY
     seed: int | None = field(default=None, repr=False)
     reshuffle_each_iteration: bool | None = True
@@ -64,14 +70,20 @@ class Shuffle(UnaryNode):
 
     @property
     def holds_all(self) -> bool:
-        """Whether the input ends before the buffer is full, so that the order is one permutation of all elements."""
+        """Whether the whole input fits into the buffer, so that the order is one of all elements."""
         count = self.source.cardinality()
-        return self.size == _EVERYTHING or (is_known(count) and count < self.size)
+        return self.size == _EVERYTHING or (is_known(count) and count <= self.size)
 
-    @property
+    @lazy_property
     def is_repeatable(self) -> bool:
-        """Whether the elements can be had again, unchanged, instead of being saved."""
-        return self.holds_all and self.source.is_certain and self.source.random_access
+        """Whether the elements can be made again, by their positions, instead of being saved."""
+        return can_be_made_again(self.source) or self.shuffles_shuffled
+
+    @lazy_property
+    def shuffles_shuffled(self) -> bool:
+        """Whether what comes in is certain but for its order, of which a state tells all."""
+        below = _without_shuffles(self.source)
+        return below is not self.source and below.is_certain and below.random_access
 
     @property
     def separates(self) -> bool:
@@ -96,12 +108,38 @@ class Shuffle(UnaryNode):
         return f"shuffle({size}{'' if self.seed is None else f', seed={self.seed}'})"
 
     def lower(self, build: Build) -> Operator:
-        return on_numbers(build(self.source), partial(self.lower_over, build))
+        elements = SavedElements(build, self.source)
+        opened = build(self.source)
+        return on_numbers(
+            opened, lambda source: self.lower_over(build, elements, source, of_numbers=source is not opened)
+        )
 
-    def lower_over(self, build: Build, source: Operator) -> ShuffleOperator:
-        """The operator of the next epoch, over an input that is open."""
-        iteration, epoch = build.epochs.open(self.counter) if self.reshuffle_each_iteration else (0, 0)
-        return ShuffleOperator(build, source, self, iteration, epoch)
+    def lower_over(
+        self, build: Build, elements: SavedElements, source: Operator, *, of_numbers: bool = False
+    ) -> ShuffleOperator:
+        """The operator of the next epoch, over an input that is open.
+
+        Args:
+            build: of the op.
+            elements: saves those that it holds.
+            source: the input.
+            of_numbers: whether it gives the numbers of the elements instead of them.
+        """
+        place = build.epochs.open(self.counter) if self.reshuffle_each_iteration else (0, 0)
+        by_position = source.picks or (not of_numbers and self.is_repeatable and build.repeats_input)
+        if not (by_position or elements.may_refer):
+            build.say_unrepeatable()  # its state is large
+        is_certain = of_numbers or self.source.is_certain or self.shuffles_shuffled
+        return ShuffleOperator(build, source, self, place, elements, by_position=by_position, is_certain=is_certain)
+
+
+def _without_shuffles(node: Node) -> Node:
+    """The plan without the shuffles in it, and so without anything random, if nothing else is."""
+    if isinstance(node, Shuffle):
+        return _without_shuffles(node.source)
+    inputs = [_without_shuffles(source) for source in node.inputs]
+    changed = any(new is not old for new, old in zip(inputs, node.inputs, strict=True))
+    return node.with_inputs(inputs) if changed else node
 
 
 class ShuffleOperator(UnaryOperator):
@@ -109,22 +147,43 @@ class ShuffleOperator(UnaryOperator):
 
     There are three stages: filling the buffer; giving a slot and filling it again; and, once the input has ended,
     giving the rest in random order. What it reads ahead, where nobody can see that, waits shuffled.
+
+    Where elements can be made again by their positions, a state says no more than how many have been given: which of
+    them are in the buffer then is a matter of arithmetic (runtime/shuffle_places.py). An element that fails has a
+    position, but does not go into the buffer; behind one, a state holds the buffer.
     """
 
-    def __init__(self, build: Build, source: Operator, node: Shuffle, iteration: int, epoch: int) -> None:
+    def __init__(
+        self,
+        build: Build,
+        source: Operator,
+        node: Shuffle,
+        place: tuple[int, int],
+        elements: SavedElements,
+        *,
+        by_position: bool,
+        is_certain: bool,
+    ) -> None:
         super().__init__(source)
         self.build = build
         self.node = node
+        self.elements = elements
         self.size = node.size
+        self.count = node.source.cardinality()
+        self.by_position = by_position
+        self.is_certain = is_certain
         assert node.key is not None
         self.key = build.epochs.key(node.counter, node.key)
-        self.iteration, self.epoch = iteration, epoch
-        self.stream = Stream(self.key, iteration, epoch)
+        self.iteration, self.epoch = place
+        self.stream = Stream(self.key, *place)
+        self._origin = source.state_dict() if by_position and node.shuffles_shuffled else None  # of a shuffled input
+        self._restored = 0  # elements given before the state that was loaded; 0 once the buffer is as it was there
         self._filling: list[Chunk] = []
         self._buffer: _Buffer | None = None  # once full
         self._hole = 0  # the slot that was given last
-        self._rest: Remainder | None = None  # once the input has ended: what is left, in its order
-        self._passed_over = 0  # elements that were given before the state that was loaded
+        self._rest: _Rest | None = None  # once the input has ended: what is left, in its order
+        self._is_over = False  # the input, known before it was asked
+        self._total = 0  # elements of all stages, once the input has ended
         self._ahead = Remainder()  # shuffled, and not asked for yet
         self._pending = Pending()  # an exception behind elements that came first
         self._step = 1  # elements to shuffle at once, at least
@@ -140,6 +199,14 @@ class ShuffleOperator(UnaryOperator):
             return self._pending.give(n)
         return self._pending.collect(self._give_ahead, n) if self._step > 1 else self._give_ahead(n)
 
+    def pass_over(self, n: int) -> int:
+        """Before the first pull, by arithmetic."""
+        if not (self.by_position and self.is_certain) or self._buffer is not None or self._rest is not None:
+            return super().pass_over(n)
+        passed = min(n, self.count - self._restored) if is_known(self.count) else n
+        self._restored += passed
+        return passed
+
     def _give_ahead(self, n: int) -> Chunk | None:
         if not self._ahead:
             self._ahead = Remainder(self._next(max(n, self._step)))
@@ -147,7 +214,7 @@ class ShuffleOperator(UnaryOperator):
 
     def _next(self, n: int) -> Chunk | None:
         if self._rest is None and self._buffer is None:
-            self._fill()
+            self._begin()
         if self._buffer is not None:
             chunk = self._exchange(n)
             if chunk is not None:
@@ -160,21 +227,102 @@ class ShuffleOperator(UnaryOperator):
             self._account.release_all()
         return chunk
 
+    def _begin(self) -> None:
+        """Be where it begins, or where a state was."""
+        if self.by_position and self.source.picks and self.node.holds_all and is_known(self.count):
+            self._order_all()
+        elif self._restored:
+            try:
+                self._restore(self._restored)
+            except Exception as error:
+                self._rest = _Rest(None)  # it is over: another try would most likely fail, too, and so without an end
+                if isinstance(error, StateError):
+                    raise
+                raise StateError(f"{self.node.located()}: cannot go to the saved place: {error!r}") from error
+            self._restored = 0
+        else:
+            self._fill()
+
+    def _order_all(self) -> None:
+        """Give all elements in the order of the whole, without a buffer. A full buffer gives one before the rest."""
+        given, self._restored = self._restored, 0
+        self._total = self.count
+        if self.count < self.size:
+            self._rest = _Rest(None, Permutation(self.stream, self.count), self.source.pick, given)
+            return
+        first = self._draw(1)
+        order = Permutation(self.stream, self.count - 1)
+        self._rest = _Rest(
+            None if given else self.source.pick(first),
+            order,
+            lambda slots: self.source.pick(slots + (slots >= first)),
+            max(0, given - 1),
+        )
+
+    def _restore(self, given: int) -> None:
+        """Have the buffer that there was behind ``given`` elements, and the input behind what was read for them."""
+        count, size = self.count, self.size
+        exchanged = max(0, count - size + 1) if is_known(count) else given  # before the input ends
+        if given <= exchanged:
+            positions, hole = buffer_behind(self.stream, given, size)
+            positions[hole] = positions[hole - 1]  # that one has been given, and is made no more
+            full = self._made_again(positions)
+            self._go_behind(size + given - 1)
+            self._start_giving(full)
+            self._hole = hole
+        else:
+            positions = buffer_behind(self.stream, exchanged, size).rest() if exchanged else np.arange(count)
+            order = Permutation(self.stream, len(positions)).from_on(given - exchanged)
+            rest = self._made_again(positions[order]) if len(order) else None
+            self._go_behind(count)
+            self._rest = _Rest(rest)
+            self._total = count
+
+    def _go_behind(self, count: int) -> None:
+        """Have the input behind so many elements. One that is shuffled knows its epochs then, also at its end."""
+        self._is_over = count == self.count
+        if self._origin is not None:
+            go_behind(self.source, self._origin, count)
+        elif not self._is_over:
+            self.source.seek(count)
+
+    def _made_again(self, positions: Array) -> Chunk:
+        if self.source.picks:
+            made = self.source.pick(positions)
+            while made.length < len(positions):
+                made = Chunk.concatenate([made, self.source.pick(positions[made.length :])])
+        elif self._origin is not None:
+            made = made_again_behind(self.build, self.node.source, self._origin, positions)
+        else:
+            made = made_again(self.build, self.node.source, positions)
+        self._account.hold(made.nbytes)
+        return made
+
     def _fill(self) -> None:
         """Fill the buffer. An exception leaves what has been read; filling goes on from there."""
         have = sum(chunk.length for chunk in self._filling)
         while have < self.size:
-            chunk = self.source.pull(min(self.size - have, max(_FILL_STEP, have)))
+            chunk = self._read(min(self.size - have, max(_FILL_STEP, have)))
             if chunk is None:
                 self._end(Chunk.concatenate(self._filling) if self._filling else None)
                 return
             self._check_structure(chunk)
+            self.elements.arrive(chunk)
             self._filling.append(chunk)
             self._account.hold(chunk.nbytes)
             have += chunk.length
         self._start_giving(Chunk.concatenate(self._filling))
         self._filling = []
         self._hole = -1
+
+    def _read(self, n: int) -> Chunk | None:
+        if self._is_over:
+            return None
+        try:
+            return self.source.pull(n)
+        except BaseException:
+            self.by_position = False  # for positions and elements go together no more
+            raise
 
     def _start_giving(self, full: Chunk) -> None:
         self._buffer = _Buffer(full)
@@ -195,11 +343,12 @@ class ShuffleOperator(UnaryOperator):
             slots = self._draw(1)
             self._hole = int(slots[0])
             return self._buffer.get(slots)
-        new = self.source.pull(n)
+        new = self._read(n)
         if new is None:
             self._end(self._buffer.all_but(self._hole))
             self._buffer = None
             return None
+        self.elements.arrive(new)
         slots = self._draw(new.length)
         written = np.concatenate([[self._hole], slots])
         self._hole = int(slots[-1])
@@ -209,76 +358,165 @@ class ShuffleOperator(UnaryOperator):
         return given
 
     def _draw(self, count: int) -> npt.NDArray[np.int64]:
-        return (self.stream.random(count) * self.size).astype(np.int64)
+        return draw(self.stream, count, self.size)
 
     def _end(self, rest: Chunk | None) -> None:
         self._filling = []
-        order = np.zeros(0, np.intp) if rest is None else self.stream.permutation(rest.length)
-        order = order[self._passed_over :]
-        self._rest = Remainder(rest.take(order) if rest is not None and len(order) else None)
+        self._rest = _Rest(None)
+        if rest is not None:
+            self._rest = _Rest(None, Permutation(self.stream, rest.length), rest.take)
+        self._total = self.stream.position + self._rest.left
+
+    @property
+    def _given(self) -> int:
+        """How many elements have been given."""
+        if self._restored:
+            return self._restored
+        if self._buffer is None and self._rest is None:
+            return 0
+        ahead = self._ahead.rest()
+        waiting = len(self._pending) + (0 if ahead is None else ahead.length)
+        made = self.stream.position if self._rest is None else self._total - self._rest.left
+        return made - waiting
 
     def state_dict(self) -> State:
+        place = {"op": Shuffle.op, "key": self.key, "iteration": self.iteration, "epoch": self.epoch}
+        if self.by_position:
+            origin = {} if self._origin is None else {"source": self._origin}
+            return {**place, "given": self._given, **origin}
         held = None if self._rest is None else self._rest.rest()
-        if self.node.is_repeatable:
-            left = 0 if held is None else held.length
-            given = self._passed_over if self._rest is None else self.node.source.cardinality() - left
-            return {"key": self.key, "iteration": self.iteration, "epoch": self.epoch, "given": given}
         if self._buffer is not None:
             held = self._buffer.everything()
         elif self._filling:
             held = Chunk.concatenate(self._filling)
         stage = "giving" if self._buffer is not None else "rest" if self._rest is not None else "filling"
         return {
+            **place,
             **super().state_dict(),
-            "key": self.key,
-            "iteration": self.iteration,
-            "epoch": self.epoch,
             "drawn": self.stream.position,
             "stage": stage,
             "hole": self._hole,
-            "held": save_chunk(held),
-            "ahead": save_chunk(self._ahead.rest()),
-            "pending": self._pending.save(),
+            "elements": self.elements.save([held, self._ahead.rest(), *self._pending.items()]),
         }
+
+    def state_after(self, state: State, count: int) -> State | None:
+        if not self.is_certain or "given" not in state:
+            return None
+        given = int(state["given"]) + count
+        return None if is_known(self.count) and given > self.count else {**state, "given": given}
 
     def load_state_dict(self, state: State) -> None:
         self.key, self.iteration, self.epoch = int(state["key"]), int(state["iteration"]), int(state["epoch"])
         self.build.epochs.resume(self.node.counter, self.key, self.iteration, self.epoch)
         self.stream = Stream(self.key, self.iteration, self.epoch)
         if "given" in state:
-            self._passed_over = int(state["given"])
-            if not self.node.is_repeatable or not 0 <= self._passed_over <= self.node.source.cardinality():
-                raise StateError(
-                    f"shuffle: the saved state is behind {self._passed_over} elements, which the input has not"
-                )
+            self._load_given(int(state["given"]))
+            if self._origin is not None:
+                self._origin = state["source"]
+                if not self._restored:
+                    self.source.load_state_dict(state["source"])
         else:
             self._load_held(state)
 
+    def _load_given(self, given: int) -> None:
+        if not self.by_position:
+            raise StateError("shuffle: the saved state tells no elements, and here they cannot be made again")
+        if not 0 <= given <= (self.count if is_known(self.count) else _EVERYTHING):
+            raise StateError(f"shuffle: the saved state is behind {given} elements, which the input has not")
+        self._restored = given
+
     def _load_held(self, state: State) -> None:
         super().load_state_dict(state)
+        self.by_position = False
         self.stream.seek(int(state["drawn"]))
         self._hole = int(state["hole"])
-        held = load_chunk(state["held"], lambda: self.node.source.element_spec)
+        held, ahead = self._load_elements(state["elements"])
         self._account.hold(0 if held is None else held.nbytes)
-        self._ahead = Remainder(load_chunk(state["ahead"], lambda: self.node.source.element_spec))
-        self._pending.load(state["pending"], lambda: self.node.source.element_spec)
+        self._ahead = Remainder(ahead)
         stage = state["stage"]
         if stage == "giving" and held is not None and held.length == self.size and -1 <= self._hole < self.size:
             self._start_giving(held)
         elif stage == "rest":
-            self._rest = Remainder(held)
+            self._rest = _Rest(held)
         elif stage == "filling":
             self._filling = [] if held is None else [held]
         else:
             raise StateError(f"shuffle: the saved buffer does not fit a buffer of {self.size} elements")
+
+    def _load_elements(self, data: State) -> tuple[Chunk | None, Chunk | None]:
+        held, ahead, *pending = self.elements.load(data)
+        self._pending.extend(item for item in pending if item is not None)
+        if isinstance(held, BaseException) or isinstance(ahead, BaseException):
+            raise StateError("shuffle: the saved buffer is an exception")
+        return held, ahead
 
     def close(self) -> None:
         self._account.close()
         super().close()
 
 
+class _Rest:
+    """What is left once the input has ended: elements that are in order, then others in an order yet to be drawn.
+
+    Args:
+        ready: the first elements.
+        order: of the others.
+        take: those with these numbers, in this order, or the first few of them.
+        taken: how many of the others are to be left out, from the first on.
+    """
+
+    def __init__(
+        self,
+        ready: Chunk | None,
+        order: Permutation | None = None,
+        take: Callable[[Array], Chunk] | None = None,
+        taken: int = 0,
+    ) -> None:
+        self._ready = Remainder(ready)
+        self._order = order
+        self._take = take
+        self._taken = taken
+        self._step = 1
+        self.left = (0 if ready is None else ready.length) + self._untaken
+
+    @property
+    def _untaken(self) -> int:
+        return 0 if self._order is None else len(self._order) - self._taken
+
+    def __bool__(self) -> bool:
+        return self.left > 0
+
+    def give(self, n: int) -> Chunk | None:
+        """The next 1 to ``n`` elements; None where nothing is left."""
+        if not self._ready and self._untaken:
+            assert self._order is not None
+            assert self._take is not None
+            stop = self._taken + min(self._untaken, max(n, self._step))
+            chunk = self._take(self._order.run(self._taken, stop))
+            self._taken += chunk.length
+            self._step = min(_FILL_STEP, _AHEAD_BYTES * chunk.length // max(1, chunk.nbytes))
+            self._ready = Remainder(chunk)
+        given = self._ready.give(n)
+        self.left -= 0 if given is None else given.length
+        return given
+
+    def rest(self) -> Chunk | None:
+        """All that is left, of elements that are all taken at once."""
+        ready = self._ready.rest()
+        if not self._untaken:
+            return ready
+        assert self._order is not None
+        assert self._take is not None
+        behind = self._take(self._order.from_on(self._taken))
+        return behind if ready is None else Chunk.concatenate([ready, behind])
+
+
 class _Buffer:
-    """Elements by slot. Owns its arrays; a column of values without a common shape is an array of objects."""
+    """Elements by slot. Owns its arrays; a column of values without a common shape is an array of objects.
+
+    Where elements say where they can be read again, that is one more column behind the others, of numbers that stand
+    for places in ``files``.
+    """
 
     def __init__(self, elements: Chunk) -> None:
         self.structure = elements.structure
@@ -287,6 +525,27 @@ class _Buffer:
         self.columns = [
             object_column(column) if isinstance(column, list) else column.copy() for column in elements.columns()
         ]
+        self.files: dict[int, FileTrace] | None = None
+        self._files_max = 0  # beyond, those are dropped of which nothing is held
+        if elements.references is not None:
+            self._refer()
+            self.columns[-1][:] = elements.references.numbers
+            self._add_files(elements.references.files)
+
+    def _refer(self) -> None:
+        """Have a place for each element, so far of none."""
+        self.files = {}
+        self.columns.append(np.full(self.length, NOWHERE, np.int64))
+        self.are_lists.append(False)
+
+    def _add_files(self, files: dict[int, FileTrace]) -> None:
+        mine = {} if self.files is None else self.files
+        mine.update(files)
+        if len(mine) > self._files_max:
+            held = np.unique(self.columns[-1] >> ELEMENT_BITS).tolist()
+            kept = {number: mine[number] for number in held if number in mine}
+            self._files_max = 2 * len(kept) + _FILES_MIN
+            self.files = kept | files  # another dict: chunks that were given have the old one
 
     @property
     def is_uneven(self) -> bool:
@@ -295,7 +554,10 @@ class _Buffer:
 
     def _chunk(self, columns: list[Array]) -> Chunk:
         given = [c.tolist() if listed else c for c, listed in zip(columns, self.are_lists, strict=True)]
-        return Chunk(self.structure, len(columns[0]), given)
+        references = None if self.files is None else References(given.pop(), self.files)
+        chunk = Chunk(self.structure, len(columns[0]), given)
+        chunk.references = references
+        return chunk
 
     def get(self, slots: npt.NDArray[np.int64]) -> Chunk:
         return self._chunk([column.take(slots, axis=0) for column in self.columns])
@@ -317,7 +579,7 @@ class _Buffer:
         reads = written[1:]
         later, source = _rewritten(written, self.length)
         columns = []
-        for index, column in enumerate(new.columns()):
+        for index, column in enumerate(self._incoming(new)):
             fresh = self._fitting(index, column)
             slots = self.columns[index]
             out = slots.take(reads, axis=0)
@@ -325,6 +587,15 @@ class _Buffer:
             slots[written[:-1]] = fresh  # of equal slots NumPy keeps the last, as the one-by-one algorithm does
             columns.append(out)
         return self._chunk(columns)
+
+    def _incoming(self, new: Chunk) -> Sequence[Column]:
+        if self.files is None:
+            if new.references is None:
+                return new.columns()
+            self._refer()
+        if new.references is not None:
+            self._add_files(new.references.files)
+        return [*new.columns(), numbers_of(new)]
 
     def _fitting(self, index: int, column: Column) -> Array:
         """The new column as an array like the buffer's; both become arrays of objects where shapes differ."""

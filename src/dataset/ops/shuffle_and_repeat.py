@@ -16,6 +16,8 @@ from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
+from dataset.runtime.saved_elements import SavedElements
+from dataset.runtime.trail import Trail
 
 _STEP = 1024  # elements read ahead at a time; among so many, the fixed cost of a step is small
 _ENDLESS_SHARE = 32  # of what an endless repetition has given, at most one part is read ahead
@@ -56,6 +58,7 @@ class ShuffleAndRepeatOperator(Operator):
     def __init__(self, build: Build, node: ShuffleAndRepeat) -> None:
         self.build = build
         self.node = node
+        self.elements = SavedElements(build, node.source)
         self.times = node.repeat.times
         self.finished = 0  # epochs
         self.given = 0  # elements of all of them
@@ -65,11 +68,11 @@ class ShuffleAndRepeatOperator(Operator):
         self._due = 0  # elements that were given out, and not yet read for the next epoch
 
     def _open_input(self) -> ReadAheadOperator:
-        return ReadAheadOperator(self.build(self.node.source), self.node.source)
+        return ReadAheadOperator(self.build, self.node.source)
 
     def _shuffled(self, source: Operator) -> ShuffleOperator:
         """The shuffle of an epoch, which has its number from now on, as if ``repeat`` had opened it."""
-        return self.node.shuffle.lower_over(self.build, source)
+        return self.node.shuffle.lower_over(self.build, self.elements, source)
 
     def pull(self, n: int) -> Chunk | None:
         while self.current is not None:
@@ -119,12 +122,13 @@ class ShuffleAndRepeatOperator(Operator):
         self.epoch_is_empty = True
 
     def state_dict(self) -> State:
+        """Without what was read for the next epoch, which can be read again from its beginning."""
         return {
+            "op": ShuffleAndRepeat.op,
             "finished": self.finished,
             "given": self.given,
             "epoch_is_empty": self.epoch_is_empty,
             "current": None if self.current is None else self.current.state_dict(),
-            "upcoming": None if self.upcoming is None else self.upcoming.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -135,9 +139,6 @@ class ShuffleAndRepeatOperator(Operator):
             self.close()
         elif self.current is not None:
             self.current.load_state_dict(state["current"])
-        if state["upcoming"] is not None:
-            self.upcoming = self._open_input()
-            self.upcoming.load_state_dict(state["upcoming"])
 
     def close(self) -> None:
         for operator in (self.current, self.upcoming):
@@ -147,33 +148,64 @@ class ShuffleAndRepeatOperator(Operator):
 
 
 class ReadAheadOperator(UnaryOperator):
-    """Gives what was read ahead, and then the rest of its input."""
+    """Gives what was read ahead, and then the rest of its input.
 
-    def __init__(self, source: Operator, node: Node) -> None:
-        super().__init__(source)
+    A state tells a place of the input before that, and how many elements have been given since; only where the input
+    would not give them again, it holds them.
+    """
+
+    def __init__(self, build: Build, node: Node) -> None:
+        super().__init__(build(node))
+        self.build = build
         self.node = node
         self.ahead = Pending()
+        self.given = 0  # elements since the trail began, an exception being one
+        self._trail: Trail | None = None  # while elements are read ahead, or are still to be passed over
         self._ended = False
 
     def read(self, count: int) -> None:
         """Read up to ``count`` elements ahead; exceptions wait in the places of elements."""
+        trail = self._trail = self._trail or Trail(self.source)
+        trail.go_on()
         wanted = len(self.ahead) + count
         while not self._ended and len(self.ahead) < wanted:
+            if self.build.repeats_input:
+                trail.step()
             try:
                 chunk = self.source.pull(wanted - len(self.ahead))
             except Exception as error:  # noqa: BLE001  # raised when its turn comes
                 self.ahead.put(error)
+                trail.read += 1
             else:
                 self._ended = chunk is None
                 if chunk is not None:
                     self.ahead.put(chunk)
+                    trail.read += chunk.length
 
     def pull(self, n: int) -> Chunk | None:
-        return self.ahead.give(n) if self.ahead else self.source.pull(n)
+        if self._trail is None:
+            return self.source.pull(n)
+        self._trail.go_on()
+        if not self.ahead:
+            self._trail = None  # from here on, the input is where this is
+            return self.source.pull(n)
+        given = 1  # an exception
+        try:
+            chunk = self.ahead.give(n)
+            given = 0 if chunk is None else chunk.length
+            return chunk
+        finally:
+            self.given += given
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "ahead": self.ahead.save()}
+        trail = self._trail
+        if trail is not None and self.build.repeats_input:
+            return trail.place(self.given)
+        behind = 0 if trail is None else max(0, trail.given - trail.read)
+        return {**super().state_dict(), "behind": behind, "ahead": self.ahead.save()}
 
     def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
-        self.ahead.load(state["ahead"], lambda: self.node.element_spec)
+        self._trail = Trail(self.source)
+        self._trail.load(state)
+        self.given = self._trail.given
+        self.ahead.load(state.get("ahead", []), lambda: self.node.element_spec)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from dataset.ops.row_source import on_numbers
+from dataset.ops.row_source import RowsOperator, on_numbers
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
-from dataset.plan.node import UnaryNode
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.plan.node import Node, UnaryNode
+from dataset.runtime.chunk import Array, Chunk
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator, is_trusting
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +20,7 @@ class Skip(UnaryNode):
     op: ClassVar[str] = "skip"
     seeks: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
+    moves_only: ClassVar[bool] = True
     count: int
     by_seeking: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer where nobody can tell whether the elements that are left out were made."""
@@ -33,6 +34,9 @@ class Skip(UnaryNode):
             return available
         return 0 if self.count < 0 else max(0, available - self.count)
 
+    def picked(self, positions: Array) -> Node | None:
+        return self.source.picked(positions + self.count)
+
     def described(self) -> str:
         return f"skip({self.count})"
 
@@ -41,17 +45,20 @@ class Skip(UnaryNode):
 
     def lower(self, build: Build) -> Operator:
         source = build(self.source)
-        if not self.by_seeking:
-            return on_numbers(source, lambda numbers: SkipOperator(numbers, self.count))
-        return SeekingSkipOperator(source, self.count, nothing_is_left=self.cardinality() == 0)
+        if self.by_seeking:
+            return SeekingSkipOperator(source, self)
+        never_fails = self.source.never_fails or isinstance(source, RowsOperator)  # numbers don't
+        return on_numbers(source, lambda numbers: SkipOperator(numbers, self, never_fails=never_fails))
 
 
 class SkipOperator(UnaryOperator):
     """Throws away until nothing is left to skip."""
 
-    def __init__(self, source: Operator, count: int) -> None:
+    def __init__(self, source: Operator, node: Skip, *, never_fails: bool) -> None:
         super().__init__(source)
-        self.remaining = count  # below 0: everything, for which nothing need be run
+        self.node = node
+        self.never_fails = never_fails  # what is skipped; else what fails comes out, and does not count
+        self.remaining = node.count  # below 0: everything, for which nothing need be run
 
     def pull(self, n: int) -> Chunk | None:
         while self.remaining:
@@ -61,6 +68,13 @@ class SkipOperator(UnaryOperator):
             self.remaining -= passed
         return self.source.pull(n)
 
+    @property
+    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the input
+        return self.source.picks
+
+    def pick(self, positions: Array) -> Chunk:
+        return self.source.pick(positions + self.node.count)
+
     def seek(self, count: int) -> None:
         if self.remaining < 0:
             return  # endless data can be skipped whole, and then has no place to go to
@@ -68,7 +82,14 @@ class SkipOperator(UnaryOperator):
         self.remaining = 0
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "remaining": self.remaining}
+        return {"op": Skip.op, **super().state_dict(), "remaining": self.remaining}
+
+    def state_after(self, state: State, count: int) -> State | None:
+        remaining = int(state["remaining"])
+        if remaining < 0 or (remaining and not (self.never_fails or is_trusting())):
+            return None
+        below = self.source.state_after(state["source"], remaining + count)
+        return None if below is None else {**state, "source": below, "remaining": 0}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
@@ -78,14 +99,13 @@ class SkipOperator(UnaryOperator):
 class SeekingSkipOperator(SkipOperator):
     """Passes over all that is to be skipped at once, at the first pull."""
 
-    def __init__(self, source: Operator, count: int, *, nothing_is_left: bool) -> None:
-        super().__init__(source, count)
-        self.count = count
-        self.nothing_is_left = nothing_is_left
+    def __init__(self, source: Operator, node: Skip) -> None:
+        super().__init__(source, node, never_fails=True)
+        self.nothing_is_left = node.cardinality() == 0
 
     def pull(self, n: int) -> Chunk | None:
         if self.nothing_is_left:
             return None
-        if self.remaining == self.count:  # or a state was loaded that has some of them behind it
+        if self.remaining == self.node.count:  # or a state was loaded that has some of them behind it
             self.seek(0)
         return super().pull(n)

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_int
-from dataset.plan.node import UnaryNode
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.plan.node import Node, UnaryNode
+from dataset.runtime.chunk import Array, Chunk
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator, is_trusting
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +19,7 @@ class Take(UnaryNode):
     op: ClassVar[str] = "take"
     seeks: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
+    moves_only: ClassVar[bool] = True
     count: int
 
     def __post_init__(self) -> None:
@@ -30,20 +31,24 @@ class Take(UnaryNode):
             return available
         return self.count if available == INFINITE_CARDINALITY else min(available, self.count)
 
+    def picked(self, positions: Array) -> Node | None:
+        return self.source.picked(positions)
+
     def described(self) -> str:
         return f"take({self.count})"
 
     def lower(self, build: Build) -> Operator:
         source = build(self.source)
-        return source if self.count < 0 else TakeOperator(source, self.count)
+        return source if self.count < 0 else TakeOperator(source, self)
 
 
 class TakeOperator(UnaryOperator):
     """Counts down."""
 
-    def __init__(self, source: Operator, count: int) -> None:
+    def __init__(self, source: Operator, node: Take) -> None:
         super().__init__(source)
-        self.remaining = count
+        self.node = node
+        self.remaining = node.count
 
     def pull(self, n: int) -> Chunk | None:
         if not self.remaining:
@@ -58,7 +63,14 @@ class TakeOperator(UnaryOperator):
         self.source.seek(count)
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "remaining": self.remaining}
+        return {"op": Take.op, **super().state_dict(), "remaining": self.remaining}
+
+    def state_after(self, state: State, count: int) -> State | None:
+        remaining = int(state["remaining"]) - count
+        if remaining < 0 or not (self.node.source.never_fails or is_trusting()):
+            return None
+        below = self.source.state_after(state["source"], count)
+        return None if below is None else {**state, "source": below, "remaining": remaining}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

@@ -89,7 +89,7 @@ class TakeWhileOperator(ElementwiseOperator):
         return inputs.slice(0, int(false[0])) if false[0] else None
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "ended": self._ended}
+        return {"op": self.node.op, **super().state_dict(), "ended": self._ended}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class TensorSlices(RowSource):
     gives_elements: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
     tensors: Any
+    dealt: tuple[int, int] | None = field(default=None, kw_only=True, repr=False)
+    """Where these are the names of files that one process reads: its number, and that of all processes."""
 
     def __post_init__(self) -> None:
         structure = structure_of(self.tensors)
@@ -44,6 +46,12 @@ class TensorSlices(RowSource):
                 )
         self._set("tensors", structure.unflatten(columns))
 
+    def dealt_to(self, rank: int, world_size: int) -> Self:
+        """Those of one process."""
+        part = self.at(slice(rank, None, world_size))
+        part._set("dealt", (rank, world_size))  # noqa: SLF001  # its own class, just copied
+        return part
+
     @property
     def structure(self) -> Structure:
         return structure_of(self.tensors)
@@ -58,6 +66,10 @@ class TensorSlices(RowSource):
         chosen = slice(rows.start, rows.stop, rows.step)
         whole = [column if isinstance(column, np.ndarray) else rows_of(column) for column in self.columns()]
         return [column[chosen] for column in whole]
+
+    @property
+    def share(self) -> tuple[int, int] | None:
+        return self.dealt
 
     def parameters(self) -> dict[str, Any]:
         chosen = {} if self.takes_all else {"rows": str(self.rows)}

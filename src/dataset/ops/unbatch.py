@@ -70,7 +70,7 @@ class UnbatchOperator(UnaryOperator):
         return Chunk(element.structure, length, columns)
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "rest": save_chunk(self.rows.rest())}
+        return {"op": self.node.op, **super().state_dict(), "rest": save_chunk(self.rows.rest())}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

@@ -48,7 +48,7 @@ class UniqueOperator(ConvertingOperator):
 
     def state_dict(self) -> State:
         seen = {kind: self._saved(kind, keys) for kind, keys in self._seen.items() if keys}
-        return {**super().state_dict(), "seen": seen}
+        return {"op": self.node.op, **super().state_dict(), "seen": seen}
 
     def _saved(self, kind: str, keys: set[Hashable]) -> Any:
         if kind == OBJECTS:

@@ -203,7 +203,7 @@ class WindowOperator(UnaryOperator):
             start = place - number
         if self._buffer.length > start:
             items.append(self._buffer.chunk(start, self._buffer.length))
-        return {**super().state_dict(), "held": save_pending(items), "gap": self._gap}
+        return {"op": "window", **super().state_dict(), "held": save_pending(items), "gap": self._gap}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from dataset.options import Options
 from dataset.plan.deal import Deal
 from dataset.plan.node import Node, UnaryNode, inputs_first
+from dataset.runtime.chunk import Array
 from dataset.runtime.operator import Build, Operator
 
 
@@ -19,6 +20,8 @@ class WithOptions(UnaryNode):
     op: ClassVar[str] = "with_options"
     seeks: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
+    moves_only: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     options: Options = field(repr=False)
 
     @property
@@ -27,6 +30,10 @@ class WithOptions(UnaryNode):
 
     def deal_below(self, deal: Deal) -> Deal:
         return deal
+
+    def picked(self, positions: Array) -> Node | None:
+        below = self.source.picked(positions)
+        return None if below is None else self.with_inputs([below])
 
     def lower(self, build: Build) -> Operator:
         return build(self.source)

@@ -21,6 +21,8 @@ class Zip(Node):
     op: ClassVar[str] = "zip"
     seeks: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
+    moves_only: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
     structure: Structure
     sources: tuple[Node, ...]
 
@@ -101,7 +103,12 @@ class ZipOperator(Operator):
         return Chunk(structure, count, columns)
 
     def state_dict(self) -> State:
-        return {"ended": self.ended, "feeds": [feed.save() for feed in self.feeds]}
+        return {"op": Zip.op, "ended": self.ended, "feeds": [feed.save() for feed in self.feeds]}
+
+    def state_after(self, state: State, count: int) -> State | None:
+        pairs = zip(self.feeds, state["feeds"], strict=True)
+        feeds = [None if state["ended"] else feed.state_after(saved, count) for feed, saved in pairs]
+        return None if None in feeds else {**state, "feeds": feeds}
 
     def load_state_dict(self, state: State) -> None:
         self.ended = bool(state["ended"])

@@ -58,7 +58,7 @@ def eliminate_noop(node: Node) -> Node | Miss | None:
             return node.source
         case Repeat() if node.times == 1:
             return node.source
-        case ShardByProcess(deal=deal) if deal.world_size == 1:
+        case ShardByProcess(deal=deal) if deal.world_size == 1 and not node.is_counted:
             return node.source
         case Select() if _selects_all(node):
             return node.source

@@ -10,8 +10,7 @@ Legal for range, from_tensor_slices and list_files: they know where each element
 makes them. Records of a file with an index may fail; but what is left out of them is not read in any case (see
 ops/row_source.py). What is above, such as a shuffle, then stands directly on the source. Of a ``map`` in between, the
 function would no longer be called for the elements that are left out, which its author may notice; so it stays where it
-is. ``shard_by_process``, if it deals out single elements, is a shard that ends with the last complete round; and it
-stands below maps already, as its documentation says.
+is. ``shard_by_process`` is no part of a source: a saved state may go to as many processes as there are then.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from dataset.ops.map import Map
 from dataset.ops.range import Range
 from dataset.ops.row_source import RowSource
 from dataset.ops.shard import Shard
-from dataset.ops.shard_by_process import ShardByProcess
 from dataset.ops.skip import Skip
 from dataset.ops.take import Take
 from dataset.optimize.rule import Miss
@@ -36,8 +34,6 @@ def push_down_slice(node: Node) -> Node | Miss | None:
             places = slice(count if count >= 0 else node.source.cardinality(), None)
         case Shard():
             places = slice(node.index, None, node.num_shards)
-        case ShardByProcess(deal=deal) if deal.turn == 1 and deal.gives_all:
-            places = slice(deal.rank, deal.rank + deal.world_size * node.cardinality(), deal.world_size)
         case _:
             return None
     if isinstance(node.source, Range | RowSource) and (node.source.is_certain or _leaves_unread(node)):

@@ -7,6 +7,7 @@ A new process starts to count at 0, and a worker process that is made anew for e
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from dataset.plan.node import Node, inputs_first
@@ -46,3 +47,18 @@ def with_epoch(plan: Node, epoch: int) -> Node:
         counter: CountsIterations | None = getattr(node, "counter", None)
         moved[node] = found if counter is None else dataclasses.replace(found, counter=counter.at(epoch))  # type: ignore[call-arg]  # it has the field
     return moved[plan]
+
+
+def counters(plan: Node) -> Iterator[tuple[Any, int]]:
+    """The counters of a plan, each once, with the seed of the op that has it; in an order that depends on nothing else.
+
+    An op that does the work of others has their nodes in its fields.
+    """
+    found: set[int] = set()
+    for node in inputs_first(plan):
+        for part in (node, *(value for value in vars(node).values() if isinstance(value, Node))):
+            counter = getattr(part, "counter", None)
+            key = getattr(part, "key", None)
+            if counter is not None and key is not None and id(counter) not in found:
+                found.add(id(counter))
+                yield counter, key

@@ -28,10 +28,14 @@ def fingerprint(node: Node) -> str:
     """
     digest = hashlib.sha256()
     for part in walk(node):
-        digest.update(f"{part.op}/{len(part.inputs)}".encode())
-        for key, value in part.parameters().items():
-            digest.update(f";{key}={_text(value)}".encode())
+        digest.update(own_text(part).encode())
     return digest.hexdigest()[:16]
+
+
+def own_text(node: Node) -> str:
+    """What of one node the fingerprint is made of."""
+    parameters = "".join(f";{key}={_text(value)}" for key, value in node.lasting_parameters().items())
+    return f"{node.op}/{len(node.inputs)}{parameters}"
 
 
 def _text(value: Any) -> str:

@@ -45,6 +45,15 @@ class Node:
     stays_certain: ClassVar[bool] = False
     """Whether it is certain (``is_certain``) if its inputs are."""
 
+    moves_only: ClassVar[bool] = False
+    """Whether it hands on elements of its inputs as they are, some or all, in whatever order or side by side."""
+
+    elastic: ClassVar[bool] = False
+    """Whether its state fits in all processes that share the elements of its input, however many they are.
+
+    So it has as many elements as they have, or these by a fixed size, and counts none that would be another's.
+    """
+
     opens_elements: ClassVar[bool] = False
     """Whether each element of its input stands for many, as the name of a file does."""
 
@@ -93,6 +102,14 @@ class Node:
         """The element at a position that exists, of a node that says so with ``gives_elements``."""
         raise NotImplementedError
 
+    def picked(self, positions: Any) -> Node | None:  # noqa: ARG002  # few can
+        """A plan of the elements at these positions, an array in ascending order; None where there is none.
+
+        For nodes with random access of which each position gives one element, or an exception, and which give the same
+        element whatever else is made.
+        """
+        return None
+
     @property
     def rows_per_element(self) -> int | None:
         """How many rows each component of an element has, where that is known whatever the spec."""
@@ -110,6 +127,16 @@ class Node:
         Then nobody can tell whether an element was made and thrown away, or passed over with ``seek``.
         """
         return self.stays_certain and all(source.is_certain for source in self.inputs)
+
+    @property
+    def never_fails(self) -> bool:
+        """Whether none of its elements can fail or takes user code to make, in whatever order they come."""
+        return self.is_certain or (self.moves_only and all(source.never_fails for source in self.inputs))
+
+    @property
+    def share(self) -> tuple[int, int] | None:
+        """The number of the process whose share of its input it gives, and that of all processes, if it deals out."""
+        return None
 
     @property
     def separates(self) -> bool:
@@ -165,6 +192,10 @@ class Node:
         A seed counts; the numbers that are drawn where the user gives none do not.
         """
         return [self.parameters(), getattr(self, "seed", None)]
+
+    def lasting_parameters(self) -> dict[str, Any]:
+        """What of them must be the same where a saved state is loaded."""
+        return self.parameters()
 
     def _fields(self) -> dict[str, Any]:
         """Fields by name, leaving out the label, the origin and what is shared between iterators."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataset.errors import StateError
 from dataset.runtime.calls import ElementwiseOperator
 from dataset.runtime.chunk import Chunk, Remainder
-from dataset.runtime.operator import State, UnaryOperator
+from dataset.runtime.operator import Build, State, UnaryOperator
+from dataset.runtime.tasks import holds_elements
 
 _AHEAD_ELEMENTS = 8192  # beside so many, the fixed cost of a step is small
 _AHEAD_BYTES = 256 * 1024  # stays in the processor's cache
@@ -13,24 +15,44 @@ _AHEAD_BYTES = 256 * 1024  # stays in the processor's cache
 class AheadOperator(UnaryOperator):
     """Asks for twice as many elements each time, up to a limit, and holds what is left over.
 
-    For an input that only computes. A look at the first few elements stays cheap. A state is that of the input, with
-    what is held as elements that it has ready, so it goes to pipelines that hold nothing, and back.
+    For an input that only computes. A look at the first few elements stays cheap. A state is one of the input,
+    before the chunk that is being given or behind what has been given of it. So it goes to pipelines that hold nothing,
+    and back. Only where the input has elements ready, or cannot repeat itself, what is held is added to those.
+
+    Args:
+        source: the input.
+        build: says whether the state of the input can be asked for each time.
     """
 
-    def __init__(self, source: ElementwiseOperator) -> None:
+    source: ElementwiseOperator
+
+    def __init__(self, source: ElementwiseOperator, build: Build) -> None:
         super().__init__(source)
+        self._build = build
         self._ready = source.ready
         self._rest = Remainder()
+        self._made = 0  # elements in the chunk of which this is the rest
+        self._before: State | None = None  # of the input, before that chunk
         self._step = 1
 
     def pull(self, n: int) -> Chunk | None:
         if not self._rest:
+            self._before = self._state_before()
             chunk = self.source.pull(max(n, self._step))
             if chunk is None:
                 return None
+            self._made = chunk.length
             self._step = self._next_step(n, chunk)
             self._rest = Remainder(chunk)
         return self._rest.give(n)
+
+    def _state_before(self) -> State | None:
+        if not self._build.repeats_input:
+            return None
+        try:
+            return self.source.state_dict()
+        except StateError:  # something below holds what is no plain data: who asks for a state will be told
+            return None
 
     def _next_step(self, n: int, chunk: Chunk) -> int:
         in_cache = _AHEAD_BYTES * chunk.length // max(1, chunk.nbytes)
@@ -43,9 +65,23 @@ class AheadOperator(UnaryOperator):
     def state_dict(self) -> State:
         rest = self._rest.rest()
         if rest is not None:
+            place = self._place(self._made - rest.length)
+            if place is not None:
+                return place
             self._ready.put_first(rest)
             self._rest = Remainder()
         return self.source.state_dict()
 
+    def _place(self, given: int) -> State | None:
+        """The state behind so many elements of the chunk; None where its elements have to be in it."""
+        before = self._before
+        if before is None or holds_elements(before):
+            return None
+        run = before["position"], 0, given
+        return self.source.state_after(before, given) or self.source.with_given(before, [run], before["position"])
+
     def load_state_dict(self, state: State) -> None:
         self.source.load_state_dict(state)
+
+    def state_after(self, state: State, count: int) -> State | None:
+        return self.source.state_after(state, count)

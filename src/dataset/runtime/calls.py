@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import copy
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, Self
 
-from dataset.errors import SpecError
+from dataset.errors import ClosedError, SpecError
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
 from dataset.runtime.blocks import Block
@@ -25,13 +26,14 @@ from dataset.runtime.operator import Operator, State
 from dataset.runtime.ownership import is_immutable, own
 from dataset.runtime.pending import Pending
 from dataset.runtime.state import load_chunk, save_chunk
-from dataset.runtime.tasks import Divisible, Feed, Task, Worker, outcomes_of
+from dataset.runtime.tasks import Divisible, Feed, Run, Task, Worker, load_given, outcomes_of, passed_over
 from dataset.runtime.vectorized import are_identical, column_arguments, is_vectorized
 
 if TYPE_CHECKING:
     from dataset.runtime.processes import WorkerProcesses
 
 _UNSEEN_MAX = 8192  # inputs at a time, where so far none has come out
+_PASSED_MAX = 1024  # elements made at a time that are thrown away
 
 
 class ColumnFunction(Protocol):
@@ -74,6 +76,10 @@ class ElementwiseOperator(Divisible):
         self.position = position  # elements taken from the input and called for
         self.ready = Pending()  # results behind an exception, and the exception
         self._todo = Remainder()  # inputs behind an exception
+        self.given: deque[Run] = deque()
+
+    one_to_one: ClassVar[bool] = False
+    """Whether each input makes one element, or an exception, by itself or by its position alone."""
 
     is_unseen = False
     """Whether nobody can notice for how many elements it is run."""
@@ -92,6 +98,8 @@ class ElementwiseOperator(Divisible):
 
     def pull(self, n: int) -> Chunk | None:
         while True:
+            if self.given and not self.ready:
+                n = self.after_given(n)  # which may leave more ready than is to be passed over
             if self.ready:
                 return self.ready.give(n)
             inputs = self.next_inputs(n)
@@ -149,6 +157,8 @@ class ElementwiseOperator(Divisible):
         return expected
 
     def next_inputs(self, n: int) -> Chunk | None:
+        if self.given:
+            n = self.after_given(n)
         if self._todo:
             return self._todo.give(n)
         try:
@@ -283,9 +293,79 @@ class ElementwiseOperator(Divisible):
         """Take note of what a worker found out in a task; an exception if that goes against what is known."""
         return None
 
+    # Behind a saved place.
+
+    def pass_given(self, n: int) -> int:
+        if not self.given or self.ready:
+            return n
+        start, inputs, outputs = self.given[0]
+        if start > self.position:
+            return min(n, start - self.position)
+        if not inputs:
+            self.given.popleft()
+            self._pass_outputs(outputs)
+            return 0
+        passed = self._pass_inputs(inputs)
+        if passed:
+            self.given[0] = self.position, inputs - passed, outputs
+        else:  # the input has become shorter: it has ended, which the next reading finds
+            self.given.clear()
+        return 0
+
+    def _pass_inputs(self, n: int) -> int:
+        """Go over 1 to ``n`` inputs without calling the function for them; 0 at the end."""
+        if self._todo:
+            chunk = self._todo.give(n)
+            passed = 0 if chunk is None else chunk.length
+        elif isinstance(self.source, ElementwiseOperator) and self.source.one_to_one:
+            passed = self.source.pass_unmade(n)
+        else:
+            passed = passed_over(self.source, n)
+        self.position += passed
+        return passed
+
+    def pass_unmade(self, n: int) -> int:
+        """Go over 1 to ``n`` of what comes out, whatever that would be; 0 at the end."""
+        if not self.ready:
+            n = self.after_given(n)  # which may leave more ready than is to be passed over
+        return self._pass_ready(n) if self.ready else self._pass_inputs(n)
+
+    def _pass_ready(self, n: int) -> int:
+        try:
+            chunk = self.ready.give(n)
+        except Exception:  # noqa: BLE001  # it was raised when its turn was
+            return 1
+        return 0 if chunk is None else chunk.length
+
+    def _pass_outputs(self, n: int) -> None:
+        """Make ``n`` elements once more; fewer at the end."""
+        while n:
+            try:
+                chunk = ElementwiseOperator.pull(self, min(n, _PASSED_MAX))
+            except Exception as error:
+                if isinstance(error, ClosedError):  # about the iterator, not about an element
+                    raise
+                n -= 1  # it was raised when its turn was
+                continue
+            except BaseException:  # KeyboardInterrupt and its like: nothing is lost, and nothing comes twice
+                n -= len(self.ready)
+                self.ready.clear()
+                self.given.appendleft((self.position, 0, n))
+                raise
+            if chunk is None:
+                return
+            if chunk.length > n:
+                self.ready.put_first(chunk.slice(n, chunk.length))
+            n -= min(n, chunk.length)
+
+    def state_after(self, state: State, count: int) -> State | None:
+        return self.after_inputs(state, count) if self.one_to_one else None
+
     # Tasks, for several workers.
 
     def next_task(self, n: int) -> Task | None:
+        if self.ready:
+            return Task(None, self.position, len(self.ready), self.ready.take_all())
         inputs = self.next_inputs(n)
         if inputs is None:
             return None
@@ -369,14 +449,17 @@ class ElementwiseOperator(Divisible):
         super().close()
 
     def state_dict(self) -> State:
-        state = {**super().state_dict(), "position": self.position}
+        state = {"op": self.node.op, **super().state_dict(), "position": self.position}
         if self.ready or self._todo:
             state |= {"ready": self.ready.save(), "todo": save_chunk(self._todo.rest())}
+        if self.given:
+            state["given"] = [list(run) for run in self.given]
         return state
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
         self.position = int(state["position"])
+        self.given = load_given(state)
         if "ready" in state:
             self.ready.load(state["ready"], lambda: self.node.element_spec)
             self._todo = Remainder(load_chunk(state["todo"], lambda: self.node.source.element_spec))

@@ -5,6 +5,9 @@ A chunk has one or both of two forms. *Columns*: per component an array with a l
 list of elements. It turns from one form into the other only when asked, and remembers both, because per-element work in
 Python is what costs.
 
+Below a streaming shuffle a chunk may say of its elements where they can be read again (runtime/references.py). Parts of
+it say so, too; a chunk of new elements does not.
+
 A chunk is never changed after it is made. Values in it are canonical (runtime/normalize.py).
 """
 
@@ -20,15 +23,20 @@ import numpy.typing as npt
 from dataset.plan.packed import is_packed
 from dataset.plan.structure import Structure
 from dataset.plan.values import RaggedTensor, SparseTensor, frozen_view
+from dataset.runtime.references import References
 
 Array: TypeAlias = npt.NDArray[Any]
 Column: TypeAlias = Array | list[Any]
 
 
 class Chunk:
-    """``length`` consecutive elements of one structure. Give ``columns``, ``rows`` or both."""
+    """``length`` consecutive elements of one structure. Give ``columns``, ``rows`` or both.
 
-    __slots__ = ("_columns", "_rows", "length", "structure")
+    Attributes:
+        references: where the elements can be read again; set by who makes the chunk, None where nobody knows.
+    """
+
+    __slots__ = ("_columns", "_rows", "length", "references", "structure")
 
     def __init__(
         self,
@@ -41,6 +49,7 @@ class Chunk:
         self.length = length
         self._columns = columns
         self._rows = rows
+        self.references: References | None = None
 
     def __len__(self) -> int:
         return self.length
@@ -75,20 +84,30 @@ class Chunk:
             return self
         columns = None if self._columns is None else [column[start:stop] for column in self._columns]
         rows = None if self._rows is None else self._rows[start:stop]
-        return Chunk(self.structure, stop - start, columns, rows)
+        part = Chunk(self.structure, stop - start, columns, rows)
+        if self.references is not None:
+            part.references = self.references.slice(start, stop)
+        return part
 
     def stride(self, start: int, step: int) -> Chunk:
         """Every ``step``-th element from ``start`` on."""
         picked = [column[start::step] for column in self.columns()]
-        return Chunk(self.structure, len(range(start, self.length, step)), picked)
+        part = Chunk(self.structure, len(range(start, self.length, step)), picked)
+        if self.references is not None:
+            part.references = self.references.slice(start, None, step)
+        return part
 
     def take(self, indices: npt.NDArray[np.intp]) -> Chunk:
         """The elements at ``indices``, in that order, as a chunk with memory of its own."""
         length = len(indices)
         if self._columns is None:
             assert self._rows is not None
-            return Chunk(self.structure, length, rows=take_list(self._rows, indices))
-        return Chunk(self.structure, length, [take_column(column, indices) for column in self._columns])
+            taken = Chunk(self.structure, length, rows=take_list(self._rows, indices))
+        else:
+            taken = Chunk(self.structure, length, [take_column(column, indices) for column in self._columns])
+        if self.references is not None:
+            taken.references = self.references.take(indices)
+        return taken
 
     def read_only(self) -> Chunk:
         """The same elements, their arrays handed out as read-only views, for what the library will read again."""
@@ -109,9 +128,12 @@ class Chunk:
             return chunks[0]
         structure, length = chunks[0].structure, sum(chunk.length for chunk in chunks)
         if all(chunk._columns is None for chunk in chunks):  # noqa: SLF001  # its own class
-            return Chunk(structure, length, rows=[row for chunk in chunks for row in chunk.rows()])
-        parts = zip(*(chunk.columns() for chunk in chunks), strict=True)
-        return Chunk(structure, length, [concatenate_columns(part) for part in parts])
+            joined = Chunk(structure, length, rows=[row for chunk in chunks for row in chunk.rows()])
+        else:
+            parts = zip(*(chunk.columns() for chunk in chunks), strict=True)
+            joined = Chunk(structure, length, [concatenate_columns(part) for part in parts])
+        joined.references = References.concatenate(chunks)
+        return joined
 
     def __repr__(self) -> str:
         form = "rows" if self._columns is None else "columns"

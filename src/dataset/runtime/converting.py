@@ -61,7 +61,7 @@ class ConvertingOperator(UnaryOperator):
         self.source.seek(count)
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "position": self.position, "ready": self._ready.save()}
+        return {"op": self.node.op, **super().state_dict(), "position": self.position, "ready": self._ready.save()}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)

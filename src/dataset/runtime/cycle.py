@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunk import Chunk, Remainder
 from dataset.runtime.operator import State
 
 P = TypeVar("P")
@@ -43,10 +43,13 @@ class Cycle(Generic[P]):
         yield from self.places[self.turn :]
         yield from self.places[: self.turn]
 
+    def places_in_turn(self) -> list[int]:
+        """Their numbers, in the same order."""
+        return [*range(self.turn, len(self.places)), *range(self.turn)]
+
     def empty_places(self) -> list[int]:
         """The empty places, in the order of their turns, which is also the order in which they became empty."""
-        count = len(self.places)
-        return [place for k in range(count) if self.places[place := (self.turn + k) % count] is None]
+        return [place for place in self.places_in_turn() if self.places[place] is None]
 
     def fill(self, place: int, occupant: P) -> None:
         """Put somebody at an empty place."""
@@ -70,10 +73,19 @@ class Cycle(Generic[P]):
         if self.given == self.block_length:
             self.pass_on()
 
-    def state_dict(self, save: Callable[[P], Any]) -> State:
-        """The cycle as plain data."""
-        slots = [None if occupant is None else save(occupant) for occupant in self.places]
-        return {"turn": self.turn, "given": self.given, "slots": slots}
+    def state_dict(self, save: Callable[[P, int], Any], rounds: Rounds | None = None) -> State:
+        """The cycle as plain data.
+
+        Args:
+            save: gives the state of who is at a place, of which so many elements of ``rounds`` have been given.
+            rounds: that are being given.
+        """
+        turn, given, taken = (self.turn, self.given, {}) if rounds is None else rounds.standing()
+        slots = [
+            None if occupant is None else save(occupant, taken.get(place, 0))
+            for place, occupant in enumerate(self.places)
+        ]
+        return {"turn": turn, "given": given, "slots": slots}
 
     def load_state_dict(self, state: State, load: Callable[[Any], P]) -> None:
         """The inverse of ``state_dict``."""
@@ -91,3 +103,39 @@ def join_rounds(waiting: list[Chunk], block_length: int) -> Chunk:
 def _round_order(cycle: int, rounds: int, block: int) -> npt.NDArray[np.intp]:
     """Where the elements of whole rounds stand when the datasets' elements are joined end to end."""
     return np.arange(cycle * rounds * block).reshape(cycle, rounds, block).transpose(1, 0, 2).ravel()
+
+
+class Rounds:
+    """Whole rounds in order, handed out in pieces. Wherever it stops, it knows how much of each place was given.
+
+    Args:
+        places: that take part, in the order of their turns.
+        waiting: of each of them as many blocks.
+        block_length: elements in a block.
+    """
+
+    def __init__(self, places: list[int], waiting: list[Chunk], block_length: int) -> None:
+        self.places = places
+        self.length_of_each = waiting[0].length
+        self._block_length = block_length
+        self._elements = Remainder(join_rounds(waiting, block_length))
+        self._given = 0
+
+    def give(self, n: int) -> Chunk | None:
+        """The next 1 to ``n`` elements; None where nothing is left."""
+        chunk = self._elements.give(n)
+        if chunk is not None:
+            self._given += chunk.length
+        return chunk
+
+    def rest(self) -> Chunk | None:
+        """All that is left, still to be given."""
+        return self._elements.rest()
+
+    def standing(self) -> tuple[int, int, dict[int, int]]:
+        """Whose turn it is, how many elements of its block were given, and how many of each place in all rounds."""
+        block = self._block_length
+        rounds, rest = divmod(self._given, len(self.places) * block)
+        index, given = divmod(rest, block)
+        taken = {place: rounds * block + min(block, max(0, rest - k * block)) for k, place in enumerate(self.places)}
+        return self.places[index], given, taken

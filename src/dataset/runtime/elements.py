@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.node import Node
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunk import Array, Chunk
 from dataset.runtime.operator import Build, Operator, State, open_plan
 
 _STEP = 1024  # elements at a time, where a dataset is run through
@@ -87,16 +87,34 @@ class ElementsOperator(Operator):
         self.position = stop
         return self.elements.slice(start, stop)
 
+    @property
+    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the elements
+        return not self.failures
+
+    def pick(self, positions: Array) -> Chunk:
+        return self.elements.take(positions)
+
     def seek(self, count: int) -> None:
         self.position += count
+
+    def pass_over(self, n: int) -> int:
+        if self.failures:
+            return super().pass_over(n)
+        passed = min(n, self.elements.length - self.position)
+        self.position += passed
+        return passed
 
     @staticmethod
     def state_at(index: int) -> State:
         """The state in front of element ``index`` of a chunk without failures."""
-        return {"position": index, "raised": 0}
+        return {"op": Elements.op, "position": index, "raised": 0}
 
     def state_dict(self) -> State:
-        return {"position": self.position, "raised": self.raised}
+        return {"op": Elements.op, "position": self.position, "raised": self.raised}
+
+    def state_after(self, state: State, count: int) -> State | None:
+        position = int(state["position"]) + count
+        return None if self.failures or position > self.elements.length else {**state, "position": position}
 
     def load_state_dict(self, state: State) -> None:
         self.position, self.raised = int(state["position"]), int(state["raised"])

@@ -80,6 +80,15 @@ class Feed:
             "waiting": save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None,
         }
 
+    def state_after(self, state: State, count: int) -> State | None:
+        """The place ``count`` elements behind a saved one, where arithmetic tells."""
+        if state["ended"] or state["error"] is not None or state["waiting"] is not None:
+            return None
+        below = self.source.state_after(state["source"], count)
+        left = state["left"]
+        passed = left if left is None or left <= 0 else max(0, left - count)
+        return None if below is None else {**state, "source": below, "left": passed}
+
     def load(self, state: State) -> None:
         """Go to a saved place."""
         self.source.load_state_dict(state["source"])

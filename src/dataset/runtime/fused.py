@@ -21,7 +21,8 @@ from dataset.runtime.calls import ElementwiseOperator, placed
 from dataset.runtime.chunk import Chunk, Outcome
 from dataset.runtime.normalize import chunk_of_rows
 from dataset.runtime.operator import State
-from dataset.runtime.tasks import Divisible, Task, Worker, outcomes_of
+from dataset.runtime.pending import Pending
+from dataset.runtime.tasks import Divisible, Run, Task, Worker, outcomes_of
 
 _CACHE_BYTES = 4 << 20
 """What is handed on in chunks of less stays in the cache from one function to the next."""
@@ -43,7 +44,9 @@ class FusedOperator(Divisible):
         self._bounds = [None if calls_each is None else threading.Semaphore(calls_each) for _ in stages]
         self._element_bytes = 0  # as far as is known
         self._passed_bytes: int | None = None  # from stage to stage, per element, at most; the first element tells
+        self._passes = False  # over what had been given before a state was saved, which a stage knows
         self._works_for_others = False  # then an interrupt is an element's outcome like any other
+        self._is_one_to_one = all(stage.one_to_one for stage in stages)
         self.into_arrays = stages[-1].into_arrays
         self._set_stages(stages)
 
@@ -51,12 +54,19 @@ class FusedOperator(Divisible):
         self.source = stages[-1]
         self._stages = list(stages)
         self._first, self._last = stages[0], stages[-1]
-        self.ready = self._last.ready
+
+    @property
+    def position(self) -> int:  # type: ignore[override]  # it is read only
+        return self._first.position
+
+    @property
+    def ready(self) -> Pending:  # type: ignore[override]  # it is read only
+        return self._last.ready
 
     def pull(self, n: int) -> Chunk | None:
         while True:
-            if self._waits_inside():
-                return self._last.pull(n)
+            if self._waits_inside() or self._passes:
+                return self._pull_unfused(n)
             if self._passed_bytes is None:
                 inputs = self._next_inputs(1)
             elif n > 1 and n * self._passed_bytes < _CACHE_BYTES:
@@ -77,6 +87,12 @@ class FusedOperator(Divisible):
     def _waits_inside(self) -> bool:
         """Whether some elements have been through a part of the stages."""
         return any(stage.ready for stage in self._stages) or any(stage.has_todo for stage in self._stages[1:])
+
+    def _pull_unfused(self, n: int) -> Chunk | None:
+        try:
+            return self._last.pull(n)
+        finally:
+            self._passes = self._passes and any(stage.given for stage in self._stages)
 
     def _next_inputs(self, n: int) -> Chunk | None:
         try:
@@ -171,13 +187,49 @@ class FusedOperator(Divisible):
 
     def load_state_dict(self, state: State) -> None:
         self._last.load_state_dict(state)
+        self._passes = any(stage.given for stage in self._stages)
+
+    def pass_given(self, n: int) -> int:
+        if not self._passes:
+            return n
+        for stage in reversed(self._stages):
+            n = stage.pass_given(n)
+            if not n:
+                return 0
+        self._passes = any(stage.given for stage in self._stages)
+        return n
+
+    @property
+    def may_be_marked(self) -> bool:
+        return not (self._waits_inside() or any(stage.given for stage in self._stages[:-1]))
+
+    def state_after(self, state: State, count: int) -> State | None:
+        return self._last.state_after(state, count)
+
+    def with_given(self, state: State, runs: Sequence[Run], read: int) -> State | None:
+        if self._is_one_to_one:
+            return self._last.with_given(state, runs, read)  # whose inputs have the numbers of those of the first
+        if not runs:
+            return state
+        if len(runs) > 1 or "given" in state:
+            return None  # only the first knows inputs by their numbers, and only the last what came out
+        ((start, inputs, outputs),) = runs
+        states = [state]
+        for _ in self._stages[1:]:
+            states.append(states[-1]["source"])
+        below = self._first.with_given(states.pop(), [(start, inputs, 0)] if inputs else [], read)
+        while states:
+            below = {**states.pop(), "source": below, "position": start + inputs}
+        return {**below, "given": [[start + inputs, 0, outputs]]} if outputs else below  # type: ignore[dict-item]
 
     # Tasks, for several workers.
 
     def next_task(self, n: int) -> Task | None:
-        if any(stage.ready for stage in self._stages[:-1]) or any(stage.has_todo for stage in self._stages[1:]):
-            chunk = self._last.pull(n)
+        if self._waits_inside() or (self._passes and not self._is_one_to_one):
+            chunk = self._pull_unfused(n)
             return None if chunk is None else Task(None, 0, chunk.length, [chunk])
+        if self._passes:
+            n = self.after_given(n)
         try:
             return self._first.next_task(n)
         finally:
@@ -204,7 +256,6 @@ class FusedOperator(Divisible):
     def _do(self, task: Task, contexts: list[Any]) -> list[Outcome]:
         for stage, context in zip(self._stages, contexts, strict=True):
             stage.begin(task, context)
-        self.ready = self._last.ready
         self._first.hand(task)
         try:
             return outcomes_of(self.pull, task.count)  # and in no variable; see runtime/operator.py on exceptions

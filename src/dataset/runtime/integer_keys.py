@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,8 @@ class KeyOperator(ElementwiseOperator):
         argument: what the user knows the function as, for messages.
         keys: makes the keys of what the function returned.
     """
+
+    one_to_one: ClassVar[bool] = True
 
     def __init__(
         self,

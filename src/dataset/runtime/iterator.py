@@ -6,23 +6,29 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 from dataset.closing import Closing
 from dataset.errors import SpecError, StateError
 from dataset.options import Options
-from dataset.plan.fingerprint import fingerprint
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
+from dataset.plan.checks import require_int
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.spec import spec_of
+from dataset.runtime import elastic
 from dataset.runtime.coordinator import PATIENCE_SECONDS, Coordinator
+from dataset.runtime.envelope import Envelope
 from dataset.runtime.observation import Observation, Observer, OpenObserver
-from dataset.runtime.operator import Operator, State, open_plan
-from dataset.runtime.state import digest
+from dataset.runtime.operator import Operator, Reader, State, open_plan, trusting
+from dataset.runtime.rng import EpochLedger
+from dataset.runtime.stages import Stage
 from dataset.runtime.statistics import PipelineStatistics, TuningLog
 
 T_co = TypeVar("T_co", covariant=True)
 
-STATE_VERSION = 1
+_FAR = 64  # elements, which are worth to go there
 
 
 class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
@@ -40,31 +46,40 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     np.int64(0)
     """
 
-    def __init__(self, plan: Node, options: Options, open_observer: OpenObserver) -> None:
+    def __init__(self, plan: Node, options: Options, open_observer: OpenObserver, reader: Reader | None = None) -> None:
         self._plan = plan
         self._options = options
+        self._reader = reader
         self._open_observer = open_observer
         self._lock = threading.RLock()  # guards the operators: one pull at a time
         self._closed = False
         self._exhausted = False
-        self._open()
+        self._take_over(self._open(EpochLedger()))
 
-    def _open(self) -> None:
+    def _open(self, epochs: EpochLedger) -> _Opened:
         observation = Observation(self._plan)
         observer = self._open_observer(observation, self._options)
         observation.observe(observer)
-        coordinator, root = open_plan(self._plan, self._options, observation=observation)
-        self._take_over(coordinator, root, observation, observer)
+        coordinator, root = open_plan(
+            self._plan, self._options, observation=observation, epochs=epochs, reader=self._reader
+        )
+        return _Opened(coordinator, root, observation, observer, epochs)
 
-    def _take_over(
-        self, coordinator: Coordinator, root: Operator, observation: Observation, observer: Observer
-    ) -> None:
-        self._coordinator, self._root = coordinator, root
-        self._observation, self._observer = observation, observer
+    def _take_over(self, opened: _Opened, elements: int = 0) -> None:
+        self._is_fresh = True  # until it is asked for an element, or goes to a saved place
+        self._before = elements  # handed out up to the place that was gone to
+        self._skipped = 0
         self._left = 0  # pulls before it is time to look at the clock, or at the end
-        self._finish = _closing(root, observation)
+        self._own(opened)
+
+    def _own(self, opened: _Opened) -> None:
+        """Hold what is open, and see to it that it is closed when the iterator is dropped."""
+        self._coordinator, self._root = opened.coordinator, opened.root
+        self._observation, self._observer = opened.observation, opened.observer
+        self._epochs = opened.epochs
+        self._finish = opened.close
         # Bound to what must end, not to self, which would then never be dropped.
-        self._finalizer = weakref.finalize(self, coordinator.shut_down, self._finish, wait=False)
+        self._finalizer = weakref.finalize(self, self._coordinator.shut_down, self._finish, wait=False)
         self._finalizer.atexit = False  # the coordinator sees to that, with a bounded wait
 
     def __iter__(self) -> Self:
@@ -79,16 +94,21 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._left -= 1
             chunk = self._root.pull(1)
             if chunk is None:
-                self._exhausted = True
-                self._stop_counting(1)  # it was asked for one that is not there
-                self._let_go(wait=False)
-                self._coordinator.join(PATIENCE_SECONDS)  # one may be blocked in user code that nobody needed
+                self._end(1)
                 raise StopIteration
         element: T_co = chunk.only()
         return element
 
+    def _end(self, in_vain: int) -> None:
+        """There are no more elements; so many were asked for that are not there."""
+        self._exhausted = True
+        self._stop_counting(in_vain)
+        self._let_go(wait=False)
+        self._coordinator.join(PATIENCE_SECONDS)  # one may be blocked in user code that nobody needed
+
     def _look(self) -> None:
         """What need not be asked before each element."""
+        self._is_fresh = False
         if self._closed:
             self._coordinator.check_usable()
         if self._exhausted:
@@ -98,6 +118,108 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def _stop_counting(self, in_vain: int) -> None:
         self._observation.count(self._left + in_vain)
         self._left = 0
+
+    def skip(self, count: int) -> int:
+        """Go forward over elements that are not wanted, without making them where the plan allows it.
+
+        It does where the place behind them is a matter of arithmetic: over arrays, ranges and files with an index,
+        however they are shuffled, batched, zipped or dealt out, and whatever functions ``map`` calls for each element.
+        These are not called for what is jumped over, so nothing of it fails; an element that would have is not left out
+        of a batch or a count. Elsewhere elements are made and thrown away; one that fails there counts as one, as it
+        does for ``next``, and is not raised.
+
+        The iterator then stands where as many calls of ``next`` would have brought it. What it has made ahead, and
+        jumps over, is thrown away. ``stats()`` counts only what ``next`` gives.
+
+        Args:
+            count: how many elements, at least 0.
+
+        Returns:
+            How many there were: less than ``count`` where the end came before.
+
+        Raises:
+            TypeError: if ``count`` is no int.
+            ValueError: if it is negative.
+            ClosedError: after ``close()``.
+
+        >>> from dataset import Dataset
+        >>> iterator = iter(Dataset.range(1_000_000_000).map(lambda x: x + 1))
+        >>> iterator.skip(999_999_997), next(iterator)
+        (999999997, np.int64(999999998))
+        >>> iterator.skip(5)
+        2
+        """
+        count = require_int("skip", "count", count, minimum=0)
+        if self._closed or self._coordinator.forked:
+            self._coordinator.check_usable()
+        left = count
+        with self._lock:
+            while left and not self._exhausted:
+                jumped = self._jump(left)
+                left -= jumped
+                if left and not self._exhausted:
+                    # Behind the end of a pass, say, there may be a place to jump from again.
+                    left -= self._pass_over(1 if jumped >= _FAR else left)
+            self._skipped += count - left
+        return count - left
+
+    def _jump(self, count: int) -> int:
+        """Go forward over elements without making them: how many, at most ``count``; 0 where that cannot be done."""
+        if isinstance(self._root, Stage) and count <= self._root.buffered()[0]:
+            return 0  # they have been made, or are being made
+        if self._is_fresh and self._plan.random_access and self._plan.cardinality() != UNKNOWN_CARDINALITY:
+            return self._seek(count)
+        try:
+            place = self._root.state_dict()
+        except StateError:  # it holds what is no plain data
+            return 0
+        with trusting():
+            passed = _largest(count, lambda many: self._root.state_after(place, many) is not None)
+            after = self._root.state_after(place, passed) if passed else None
+        if after is not None:
+            self._go_to(after)
+        return passed
+
+    def _seek(self, count: int) -> int:
+        self._is_fresh = False
+        available = self._plan.cardinality()
+        if is_known(available) and available <= count:
+            self._end(0)
+            return available
+        self._root.seek(count)
+        return count
+
+    def _go_to(self, place: State) -> None:
+        """Go to a place that is known to be right, within the same iteration."""
+        if self._is_fresh:
+            self._is_fresh = False
+            self._root.load_state_dict(place)
+            return
+        epochs = EpochLedger(instead_of=self._epochs)
+        coordinator, root = open_plan(
+            self._plan, self._options, observation=self._observation, epochs=epochs, reader=self._reader
+        )
+        try:
+            root.load_state_dict(place)
+        except BaseException:
+            coordinator.shut_down(root.close, wait=True)
+            raise
+        if self._finalizer.detach() is not None:
+            self._coordinator.shut_down(self._root.close, wait=True)
+        self._own(_Opened(coordinator, root, self._observation, self._observer, epochs))
+
+    def _pass_over(self, count: int) -> int:
+        """Go forward over elements that are made: how many, at most ``count``."""
+        self._is_fresh = False
+        try:
+            passed = self._root.pass_over(count)
+        except Exception:
+            if self._closed:
+                raise
+            return 1
+        if not passed:
+            self._end(0)
+        return passed
 
     def stats(self) -> PipelineStatistics:
         """What each operator has done so far, how long it took, and which one holds up the others.
@@ -162,56 +284,51 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._coordinator.check_usable()
         with self._lock:
             place = None if self._exhausted else self._root.state_dict()
-        return {
-            "version": STATE_VERSION,
-            "fingerprint": fingerprint(self._plan),
-            "operator": place,
-            "digest": digest(place),
-        }
+            elements = self._before + self._skipped + self._observation.elements_until(self._left)
+        return self._envelope.seal(place, elements, self._epochs)
 
     def load_state_dict(self, state: State) -> None:
         """Go to the place that ``state`` describes, from wherever the iterator stands.
 
+        Iterators that are opened afterwards over the same Dataset count on from there: the one after a state of the
+        fifth epoch shuffles as the sixth.
+
         Args:
-            state: what ``state_dict`` gave, for the same pipeline, in this process or another.
+            state: what ``state_dict`` gave, for the same pipeline, in this process or another; or what
+                ``checkpoint.to_json`` made of it.
 
         Raises:
+            ClosedError: after ``close()``.
             StateError: if the state is of another pipeline or version, or is damaged; the iterator stays where it was.
         """
         if self._closed or self._coordinator.forked:
             self._coordinator.check_usable()
-        self._check_state(state)
+        state = self._envelope.open(state)
+        place = state["operator"]
         with self._lock:
-            fresh = type(self)(self._plan, self._options, self._open_observer)
+            begun = self._skipped + self._observation.elements_until(self._left) > 0
+            fresh = self._open(EpochLedger(instead_of=self._epochs))
             try:
-                if state["operator"] is not None:
-                    fresh._root.load_state_dict(state["operator"])  # noqa: SLF001  # its own class
-            except Exception as error:
-                fresh.close()
-                if isinstance(error, StateError):
+                if place is not None and state["shares"] != elastic.shares(self._plan):
+                    place = elastic.moved(place, state["shares"], self._plan)
+                if place is not None:
+                    fresh.root.load_state_dict(place)
+            except BaseException as error:
+                fresh.coordinator.shut_down(fresh.close, wait=True)
+                if isinstance(error, StateError) or not isinstance(error, Exception):
                     raise
-                raise StateError(f"the pipeline cannot go to the saved place: {error!r}") from error
+                raise StateError(f"the pipeline cannot go to the saved place: {error!r:.500}") from error
             self._let_go(wait=True)
-            fresh._finalizer.detach()  # noqa: SLF001
-            self._take_over(fresh._coordinator, fresh._root, fresh._observation, fresh._observer)  # noqa: SLF001
-            self._exhausted = state["operator"] is None
+            self._take_over(fresh, state["elements"])
+            self._envelope.go_on(state, self._epochs, begun=begun)
+            self._is_fresh = False
+            self._exhausted = place is None
             if self._exhausted:
                 self._let_go(wait=True)
 
-    def _check_state(self, state: Any) -> None:
-        keys = {"version", "fingerprint", "operator", "digest"}
-        if type(state) is not dict or set(state) != keys:
-            raise StateError(f"expected what state_dict() returned, a dict of {sorted(keys)}, got {state!r:.100}")
-        version, mine = state["version"], fingerprint(self._plan)
-        if type(version) is not int or version != STATE_VERSION:
-            raise StateError(f"the state has version {version!r}, this library reads version {STATE_VERSION}")
-        if type(state["fingerprint"]) is not str or state["fingerprint"] != mine:
-            raise StateError(
-                f"the state belongs to another pipeline (fingerprint {state['fingerprint']!r}, this one has {mine!r}); "
-                "build the pipeline exactly as it was when the state was saved"
-            )
-        if type(state["digest"]) is not str or state["digest"] != digest(state["operator"]):
-            raise StateError("the state is damaged: its content does not fit its digest")
+    @lazy_property
+    def _envelope(self) -> Envelope:
+        return Envelope(self._plan)
 
     def close(self) -> None:
         """Stop background threads, wait for them, let go of files. May be called twice."""
@@ -226,12 +343,33 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._coordinator.join()
 
 
-def _closing(root: Operator, observation: Observation) -> Callable[[], None]:
-    def close() -> None:
-        root.close()
-        observation.close()
+def _largest(most: int, holds: Callable[[int], bool]) -> int:
+    """The largest number up to ``most`` of which something holds that holds of all smaller ones; 0 if of none."""
+    if holds(most):
+        return most
+    if not holds(1):
+        return 0
+    first, stop = 1, most
+    while stop - first > 1:
+        middle = (first + stop) // 2
+        first, stop = (middle, stop) if holds(middle) else (first, middle)
+    return first
 
-    return close
+
+@dataclass(frozen=True)
+class _Opened:
+    """A plan that is open."""
+
+    coordinator: Coordinator
+    root: Operator
+    observation: Observation
+    observer: Observer
+    epochs: EpochLedger
+
+    def close(self) -> None:
+        """What the coordinator calls when all is over."""
+        self.root.close()
+        self.observation.close()
 
 
 def probed_spec(node: Node) -> Any:

@@ -11,11 +11,11 @@ from typing import ClassVar, Protocol
 
 from dataset.errors import StateError
 from dataset.plan.node import Node, UnaryNode
+from dataset.plan.plain import digest
 from dataset.runtime.calls import placed
 from dataset.runtime.chunk import Chunk, Outcome
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.pending import Pending
-from dataset.runtime.state import digest
 
 _STEP = 1024  # elements at a time, where a finished pass is run again
 
@@ -37,11 +37,15 @@ class Finished:
         start: where the pass started that found the elements, as its input's saved state.
         plan: gives them.
         state_at: the state of that plan's operator in front of an element; None where it has another order.
+        failures: how many elements of the pass failed; they are left out.
+        identity: tells it from what keeps the same elements in other records, where the plan's states mean others.
     """
 
     start: State
     plan: Node
     state_at: Callable[[int], State] | None
+    failures: int = 0
+    identity: str | None = None
 
 
 class Filling(Protocol):
@@ -85,10 +89,12 @@ def lower_keeping(build: Build, node: UnaryNode, store: Store) -> Operator:
 class KeepOperator(Operator):
     """Fills a store, or reads it.
 
-    Which of the two is decided at the first pull. What is handed out while filling is read-only, because it is kept.
+    Which of the two is decided at the first pull, whether or not a state was asked for before. What is handed out while
+    filling is read-only, because it is kept.
     A saved state holds where the filling pass started and how far it is: a process without the elements runs that pass
     again up to there, so that the epochs after it see the very same ones. It does so at the first pull, because the
-    iterator that the state was saved by may still hold the store.
+    iterator that the state was saved by may still hold the store; or the next pass does, where all elements had been
+    asked for before the state was saved. A saved reader is ``{}`` where its place is only known by number.
     """
 
     def __init__(self, build: Build, node: UnaryNode, store: Store) -> None:
@@ -104,6 +110,9 @@ class KeepOperator(Operator):
         self._kept = 0  # those that the store has
         self._failures = 0  # exceptions of the input
         self._ended = False
+        self._identity: str | None = None  # of what is read
+        self._given = 0  # elements of it
+        self._behind = 0  # elements of it that are to be passed over first; they were given before the state was saved
         self._pending = Pending()  # elements behind one that the store refused, and the exception
         self._target: State | None = None  # what load_state_dict was given, until the pass has come there
 
@@ -114,34 +123,65 @@ class KeepOperator(Operator):
         if self._pending:
             return self._pending.give(n)
         if self.reader is not None:
-            return self.reader.pull(n)
+            return self._reread(self.reader, n)
         return None if self._ended else self._fill(n)
+
+    def _reread(self, reader: Operator, n: int) -> Chunk | None:
+        while self._behind:
+            passed = reader.pass_over(self._behind)
+            if not passed:
+                return None
+            self._behind -= passed
+        chunk = reader.pull(n)
+        if chunk is not None:
+            self._given += chunk.length
+        return chunk
 
     def seek(self, count: int) -> None:
         """An element of a pass that is not kept yet is made for this once, and not kept."""
         finished = self.store.finished()
         if finished is not None and finished.state_at is not None:
-            self._read(finished, finished.state_at(count))
+            self._read(finished, finished.state_at(count), count)
             return
         self.source = self.build(self.node.source)
         self.source.seek(count)
         self._begun = True
 
     def _decide(self) -> None:
-        if self.source is not None or self.reader is not None:
+        if self._begun or self._target is not None or self.reader is not None:
             return
         finished = self.store.finished()
+        start = self.build.passes_to_repeat.get(self.node)
         if finished is not None:
-            self._read(finished, None)
-            return
-        self.source = self.build(self.node.source)
-        self._start = self.source.state_dict()
+            self._leave_source()
+            self._read(finished)
+        elif start is not None:  # one that nobody has asked for anything since, because it had ended
+            self._leave_source()
+            self._run_again({"start": start, "reader": {}, "given": 0, "pending": self._pending.save()}, keep=True)
+        elif self.source is None:
+            self.source = self.build(self.node.source)
+            self._start = self.source.state_dict()
 
-    def _read(self, finished: Finished, state: State | None) -> None:
-        self._start = finished.start
+    def _leave_source(self) -> None:
+        if self.source is not None:
+            self.source.close()
+            self.source = None
+
+    def _read(self, finished: Finished, state: State | None = None, given: int = 0) -> None:
+        self._start, self._identity, self._given = finished.start, finished.identity, given
         self.reader = self.build(finished.plan)
         if state is not None:
             self.reader.load_state_dict(state)
+
+    def _go_on_reading(self, finished: Finished, state: State) -> None:
+        given = int(state["given"])
+        if state["reader"] and state["identity"] == finished.identity:
+            self._read(finished, state["reader"], given)
+        elif finished.state_at is not None:
+            self._read(finished, finished.state_at(given), given)
+        else:
+            self._read(finished, given=given)
+            self._behind = given
 
     def _fill(self, n: int) -> Chunk | None:
         self._begin()
@@ -203,39 +243,56 @@ class KeepOperator(Operator):
         return [*outcomes, chunk]
 
     def state_dict(self) -> State:
+        self._decide()
         if self._target is not None:
             return self._target
-        self._decide()
-        state: State = {"start": self._start, "reader": None, "pending": self._pending.save()}
+        state: State = {"op": self.node.op, "start": self._start, "reader": None, "pending": self._pending.save()}
         if self.reader is not None:
-            return {**state, "reader": self.reader.state_dict()}
+            place = {} if self._behind else self.reader.state_dict()
+            return {**state, "reader": place, "given": self._given, "identity": self._identity}
         assert self.source is not None
         counts = {"taken": self._taken, "kept": self._kept, "failures": self._failures, "ended": self._ended}
         return {**state, **counts, "source": None if self.store.in_order else self.source.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
-        self._start = state["start"]
         finished = self.store.finished()
-        if finished is not None and digest(finished.start) == digest(self._start):
+        if _is_untouched(state):
+            if finished is None:
+                self._start = state["start"]
+                self.source = self.build(self.node.source)
+                self.source.load_state_dict(self._start)
+            return
+        if finished is not None and digest(finished.start) == digest(state["start"]):
             self._go_to(finished, state)
             return
         if finished is not None and state["reader"] is not None:
             raise StateError(
                 f"{self.node.located()}: another pass was kept since the state was saved, so its elements are gone"
             )
+        self._run_again(state, keep=finished is None)
+
+    def _run_again(self, state: State, *, keep: bool) -> None:
+        """Have the pass run again up to the place, at the first pull; ``keep`` says whether the store takes it."""
+        self._start = state["start"]
+        if keep and _is_at_the_end(state):
+            self.build.passes_to_repeat[self.node] = state["start"]
         self.source = self.build(self.node.source)
         self.source.load_state_dict(state["start"])
-        self._begun = finished is not None  # then nothing is kept of the pass that has to be run again
+        self._begun = not keep
         self._target = state
 
     def _go_to(self, finished: Finished, state: State) -> None:
         """Go to a place in a pass that was finished since, or had been."""
+        if state["reader"] is None and finished.failures > int(state["failures"]):
+            self._run_again(state, keep=False)  # some that failed behind the place were not kept, and have to come out
+            return
         self._pending.load(state["pending"], lambda: self.node.element_spec)
         if state["reader"] is not None:
-            self._read(finished, state["reader"])
+            self._go_on_reading(finished, state)
         elif finished.state_at is not None:
-            self._read(finished, finished.state_at(int(state["kept"])))
+            self._read(finished, finished.state_at(int(state["kept"])), int(state["kept"]))
         else:  # it is read in another order: the rest of that pass comes from the input
+            self._start = state["start"]
             self.source = self.build(self.node.source)
             self.source.load_state_dict(state["source"])
             self._begun = True
@@ -248,7 +305,7 @@ class KeepOperator(Operator):
     def _catch_up(self, target: State) -> None:
         """Run the pass again, up to where the state was saved, or to its end if it had been finished then."""
         self._begin()
-        to_the_end = target["reader"] is not None or bool(target["ended"])
+        to_the_end = _is_at_the_end(target)
         while not self._ended and (to_the_end or self._is_before(target)):
             step = _STEP if to_the_end else max(1, int(target["taken"]) - self._taken)
             try:
@@ -257,16 +314,27 @@ class KeepOperator(Operator):
                 continue
             if chunk is not None:
                 self._keep(chunk)
+        if to_the_end:
+            self.build.passes_to_repeat.pop(self.node, None)
         if target["reader"] is not None:
             finished = self.store.finished()
+            if finished is None and not target["reader"] and not target["given"]:
+                self._begin_anew()
+                return
             if finished is None:
                 raise StateError(f"{self.node.located()}: the pass that the saved state reads from cannot be repeated")
-            assert self.source is not None
-            self.source.close()
-            self.source = None
-            self._read(finished, target["reader"])
+            self._leave_source()
+            self._go_on_reading(finished, target)
         self._pending.load(target["pending"], lambda: self.node.element_spec)
         self._target = None
+
+    def _begin_anew(self) -> None:
+        """Start a pass of its own: the one before was not kept, nor had it been before the state was saved."""
+        self._leave_source()
+        self._begun = self._ended = False
+        self._taken = self._kept = self._failures = 0
+        self._target = None
+        self._decide()
 
     def _is_before(self, target: State) -> bool:
         return self._taken < int(target["taken"]) or self._failures < int(target["failures"])
@@ -278,3 +346,13 @@ class KeepOperator(Operator):
         for operator in (self.source, self.reader):
             if operator is not None:
                 operator.close()
+
+
+def _is_untouched(state: State) -> bool:
+    """Whether nothing of the pass had been asked for yet."""
+    return state["reader"] is None and not (state["taken"] or state["failures"] or state["ended"])
+
+
+def _is_at_the_end(state: State) -> bool:
+    """Whether all of the pass had been asked for."""
+    return state["reader"] is not None or bool(state["ended"])

@@ -21,6 +21,7 @@ from dataset.plan.node import Node
 from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.feeds import Feed
 from dataset.runtime.operator import Operator, State
+from dataset.runtime.references import References
 from dataset.runtime.selector import Choices, Selector
 
 _AHEAD = 256  # choices drawn at once, at least, where nobody can notice
@@ -179,15 +180,25 @@ class MixOperator(Operator):
                 )
         columns = zip(*(part.columns() for part in parts), strict=True)
         places = [np.flatnonzero(run == index) for index in used]
-        return Chunk(parts[0].structure, len(run), [_interleaved(column, places, len(run)) for column in columns])
+        joined = Chunk(parts[0].structure, len(run), [_interleaved(column, places, len(run)) for column in columns])
+        references = References.concatenate(parts)
+        if references is not None:
+            joined.references = references.take(np.argsort(np.concatenate(places)))
+        return joined
 
     def state_dict(self) -> State:
+        choices, selector = _NOTHING, None
+        if len(self._choices):
+            selector = self.selector.state_before(len(self._choices))
+        if selector is None:
+            choices, selector = self._choices.copy(), self.selector.state_dict()
         return {
+            "op": self.node.op,
             "position": self.position,
             "ended": self.ended,
-            "choices": self._choices.copy(),
+            "choices": choices,
             "gone": self._gone.copy(),
-            "selector": self.selector.state_dict(),
+            "selector": selector,
             "feeds": [feed.save() for feed in self.feeds],
         }
 

@@ -11,19 +11,23 @@ would hold each other, and dropping the iterator would end its threads only at t
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunk import Array, Chunk
 from dataset.runtime.coordinator import Coordinator
 from dataset.runtime.cores import usable_cores
 from dataset.runtime.ledger import UNBOUNDED, Ledger
 from dataset.runtime.memory import default_budget
 from dataset.runtime.observation import Line, Observation
 from dataset.runtime.pulse import Pulse
+from dataset.runtime.references import Opening
 from dataset.runtime.rng import EpochLedger
 from dataset.runtime.skips import SkipCount
 from dataset.runtime.stages import Counters, Knob
@@ -52,6 +56,16 @@ class Operator(ABC):
         """
         raise NotImplementedError
 
+    picks: bool = False
+    """Whether ``pick`` gives elements."""
+
+    def pick(self, positions: Array) -> Chunk:
+        """The elements at these positions of all that come out, in this order, or the first few; at least one.
+
+        At any time, and without going anywhere, in an operator that ``picks``. What may fail raises at its place.
+        """
+        raise NotImplementedError
+
     def pass_over(self, n: int) -> int:
         """Go forward over 1 to ``n`` elements that nobody wants, and say over how many; 0 at the end.
 
@@ -68,9 +82,41 @@ class Operator(ABC):
     def load_state_dict(self, state: State) -> None:
         """Go there. Called at most once, before the first pull."""
 
+    def state_after(self, state: State, count: int) -> State | None:  # noqa: ARG002  # most can't tell
+        """The state ``count`` elements behind ``state``, where arithmetic tells; None where they would have to be made.
+
+        Called from any thread, also while another one is inside ``pull``: it reads nothing that a pull changes.
+
+        Args:
+            state: one of this operator, or of another that runs the same node.
+            count: how many elements, at least 1; there may be fewer than that, which is then None.
+        """
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Let go of files, threads and inputs. May be called twice; nothing is pulled afterwards."""
+
+
+_trusting: ContextVar[bool] = ContextVar("_trusting", default=False)
+
+
+@contextlib.contextmanager
+def trusting() -> Iterator[None]:
+    """Have ``state_after``, in this thread, take it that no element fails whose failure would move those behind it.
+
+    So a batch begins early behind an element that fails, and take does not count it. For who says so, as skip() does.
+    """
+    token = _trusting.set(True)
+    try:
+        yield
+    finally:
+        _trusting.reset(token)
+
+
+def is_trusting() -> bool:
+    """Whether none is taken to fail."""
+    return _trusting.get()
 
 
 class UnaryOperator(Operator):
@@ -104,6 +150,8 @@ class Iteration:
         self.epochs = epochs
         self.options = options
         self.pulse = pulse
+        self.passes_to_repeat: dict[Node, State] = {}
+        """Where the passes started that a saved state reads from, by the op that keeps them; see keeping.py."""
 
     @lazy_property
     def cores(self) -> int:
@@ -124,14 +172,38 @@ class Build:
         iteration: what they share.
         line: of the op that is opened with this; None where nobody observes it.
         skipped: where to count what is left out, if not on a line of its own.
+        reader: the Build of the op that reads from this one.
     """
 
-    __slots__ = ("_iteration", "_line", "skipped")
+    __slots__ = ("_iteration", "_line", "_reader", "repeats_input", "skipped", "within")
 
-    def __init__(self, iteration: Iteration, line: Line | None = None, skipped: SkipCount | None = None) -> None:
+    def __init__(
+        self,
+        iteration: Iteration,
+        line: Line | None = None,
+        skipped: SkipCount | None = None,
+        reader: Build | None = None,
+    ) -> None:
         self._iteration = iteration
         self._line = line
+        self._reader = reader
         self.skipped = skipped or (SkipCount() if line is None else line.skipped)
+        self.repeats_input = True
+        """Whether the op's input, set to a place that it was at, gives the same again, and says cheaply where it is.
+
+        Else what was read ahead of it has to be saved by value. Datasets that open later may change that.
+        """
+        self.within: tuple[Opening, ...] | None = None if reader is None else reader.within
+        """Where elements that are read from files are to say that they are (runtime/references.py), the datasets that
+        the op is inside of, from outer to inner, beginning with those below who wants to know; None where nobody does.
+        """
+
+    def say_unrepeatable(self) -> None:
+        """Say that the op's elements come in an order that chance decides on, or that it holds many by value."""
+        reader = self._reader
+        while reader is not None and reader.repeats_input:
+            reader.repeats_input = False
+            reader = reader._reader  # noqa: SLF001  # its own class
 
     @property
     def coordinator(self) -> Coordinator:
@@ -153,12 +225,17 @@ class Build:
         """What is to be done now and then."""
         return self._iteration.pulse
 
+    @property
+    def passes_to_repeat(self) -> dict[Node, State]:
+        """Where the passes started that a saved state reads from, by the op that keeps them; see keeping.py."""
+        return self._iteration.passes_to_repeat
+
     def __call__(self, node: Node) -> Operator:
         if self._line is None:
-            operator: Operator = node.lower(self)
-            return operator
+            unobserved: Operator = node.lower(Build(self._iteration, skipped=self.skipped, reader=self))
+            return unobserved
         line = self._line.input(node)
-        operator = node.lower(Build(self._iteration, line))
+        operator: Operator = node.lower(Build(self._iteration, line, reader=self))
         self._line.input_opened(line, operator)
         return operator
 
@@ -172,7 +249,20 @@ class Build:
 
         What is left out in them is counted where it is in this op.
         """
-        return Build(self._iteration, skipped=self.skipped)
+        return Build(self._iteration, skipped=self.skipped, reader=self)
+
+    def inside(self, node: Node, argument: Chunk, plan: Node) -> Build:
+        """The same, for a dataset that a function made: the arguments are those of ``Opening``."""
+        if self.within is None:
+            return self
+        inner = Build(self._iteration, self._line, self.skipped, self)
+        inner.within = (*self.within, Opening(node, argument, plan))
+        return inner
+
+    def apart(self) -> Build:
+        """The same, for operators that go over elements once more: no lines, and epochs that count for themselves."""
+        own = Iteration(self.coordinator, EpochLedger(instead_of=self.epochs), self.options, self.pulse)
+        return Build(own, skipped=self.skipped, reader=self)
 
     @property
     def background(self) -> bool:
@@ -231,12 +321,18 @@ class Build:
         return deterministic is not False
 
 
+Reader: TypeAlias = Callable[[Build, Node], Operator]
+"""Opens a plan with a Build, and gives what reads from its last operator."""
+
+
 def open_plan(
     plan: Node,
     options: Options | None = None,
     *,
     probing: bool = False,
     observation: Observation | None = None,
+    epochs: EpochLedger | None = None,
+    reader: Reader | None = None,
 ) -> tuple[Coordinator, Operator]:
     """The last operator of a plan, open, and who owns its threads: ``shut_down(operator.close, ...)`` ends both.
 
@@ -245,12 +341,15 @@ def open_plan(
         options: of the whole pipeline; default, none set.
         probing: for a look at an element or two, which uses up no random order and makes nothing ahead.
         observation: of the iteration, if somebody is going to look at it.
+        epochs: which says in which epoch each shuffle is; default, one of its own.
+        reader: opens the plan, and what reads from it; for an iteration that somebody looks at.
     """
     options = _NO_OPTIONS if options is None else options
     coordinator = Coordinator(options.threading.private_threadpool_size or None)
-    epochs = EpochLedger(probing=probing)
+    epochs = EpochLedger(probing=probing) if epochs is None else epochs
     if observation is None:
         return coordinator, Build(Iteration(coordinator, epochs, options, Pulse()))(plan)
     iteration = Iteration(coordinator, epochs, options, observation.pulse)
     observation.iteration = iteration
-    return coordinator, Build(iteration, observation.top)(plan)
+    build = Build(iteration, observation.top)
+    return coordinator, build(plan) if reader is None else reader(build, plan)

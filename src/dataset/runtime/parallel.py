@@ -11,6 +11,14 @@ could be taken, but are not, are bounded by what the workers make in one go, or 
 
 **Cheap work** is done by the consumer itself, in its own thread, by the operator as it is. It makes nothing ahead then.
 
+**Places.** Inputs have numbers, a task is made of a run of them. Whoever reads them leaves marks (trail.py), and it is
+known which tasks are not done, or not given whole. A state is the last mark before the first of these, and says which
+inputs behind it have been given. So nothing is waited for, nothing that was made is in it, and after a resume, in
+order or not, the function is called for nothing that was given.
+
+That takes an input that gives the same again. Over another, and where something waits that no number tells, a state
+waits for the elements that are worked on, and holds what is made by value.
+
 **Ending.** Who closes the operator waits until no worker is in it. A worker that the coordinator has taken on always
 runs, and leaves at once when it finds that it is not needed any more.
 """
@@ -28,8 +36,10 @@ from dataset.runtime.blocks import LARGE_BYTES, Block
 from dataset.runtime.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.pace import LEASE, REMOTE_TASK_SECONDS, SIZE_MAX, Pace
+from dataset.runtime.pending import Pending
 from dataset.runtime.stages import CpuClock, Knob, Stage, Variation
-from dataset.runtime.tasks import Divisible, Task, Worker
+from dataset.runtime.tasks import Divisible, Run, Task, Worker
+from dataset.runtime.trail import Trail
 
 GRACE_SECONDS = 2e-4
 """How long the consumer waits for the first worker before it calls others: cheap work is done by then."""
@@ -73,6 +83,7 @@ class ParallelOperator(Operator, Stage):
         in_processes: bool = False,
     ) -> None:
         self.inner = inner
+        self._build = build
         self.coordinator = build.coordinator
         self._account = build.ledger.account()
         self.counters = build.counters
@@ -81,7 +92,7 @@ class ParallelOperator(Operator, Stage):
         self._pulse = build.pulse
         self.ordered = ordered
         self.counted = counted
-        self._ready = inner.ready
+        self._ready = Pending()  # what workers have made, and may be taken
         self._lock = threading.RLock()  # reentrant: the garbage collector may call _stop in a thread that holds it
         self._filled = threading.Condition(self._lock)
         self._left = threading.Condition(self._lock)
@@ -93,6 +104,14 @@ class ParallelOperator(Operator, Stage):
         self._demand = 1  # how many elements the consumer asks for at a time
         self._wanted = 0  # for how many it waits; 0 while it does not
         self._tasks: deque[Task] = deque()  # in order, those that are not accepted; only where order is kept
+        self._begun: set[Task] = set()  # the same where it is not kept
+        # Where the inputs were, and what came of them, since workers were called last; the input is not read otherwise.
+        self._trail: Trail | None = None
+        self._read = 0  # the number of the next input
+        self._is_told = True  # whether the numbers of the tasks tell all that came of the inputs before that
+        self._made = 0  # elements that were accepted
+        self._taken = 0  # of these, those that are out of the workers' reach
+        self._accepted: deque[tuple[int, int, range]] = deque()  # by task: _made behind it, of how many, its inputs
         self._stacks = False  # whether elements are written into blocks: not before it is known that they are large
         self._knows_size = not (ordered and inner.into_arrays)
         self._block: Block | None = None  # what the next task writes into, where elements are going to be stacked
@@ -129,8 +148,20 @@ class ParallelOperator(Operator, Stage):
                 if self._is_enough(n) or (inline and self._ready):
                     return self._take(n)
             if inline:
+                self._trail = None
                 return self._pull_inline(n)
+            if self._trail is None:
+                self._begin()
             self._wait(n)
+
+    def _begin(self) -> None:
+        """Before workers are called: from here on, elements are known by the numbers of their inputs."""
+        with self._lock:
+            self._made = self._taken = 0
+            self._accepted.clear()
+            self._read, self._is_told = self.inner.position, True
+            self._trail = Trail(self.inner)
+        self._leave_mark(self._trail)
 
     def seek(self, count: int) -> None:
         self.inner.seek(count)  # no worker has begun before the first pull
@@ -144,7 +175,7 @@ class ParallelOperator(Operator, Stage):
 
     def _take(self, n: int) -> Chunk | None:
         """Up to ``n`` elements; what is behind them in one piece waits in ``_hand``, out of the workers' reach."""
-        counted_bytes = self._ready.counted_bytes
+        counted_bytes, ready = self._ready.counted_bytes, len(self._ready)
         try:
             chunk = self._ready.give_joined(max(n, self._pace.size))
             if chunk is None:
@@ -158,6 +189,11 @@ class ParallelOperator(Operator, Stage):
             return given
         finally:
             self._account.release(counted_bytes - self._ready.counted_bytes - self._hand_bytes)
+            self._taken += ready - len(self._ready)
+            if self._accepted:
+                passed = self._given
+                while self._accepted and self._accepted[0][0] <= passed:
+                    self._accepted.popleft()
             if 2 * len(self._ready) <= self._ahead():  # one that comes has something to do for a while
                 with contextlib.suppress(RuntimeError):  # who finds nothing to take will be told
                     self._call_worker()
@@ -303,10 +339,13 @@ class ParallelOperator(Operator, Stage):
                     self._ended = True
                     self._leave()
                     return None
+                self._read, self._is_told = self.inner.position, self.inner.may_be_marked
                 self._in_flight += task.count
                 self.counters.inputs += task.count if task.inputs is None else task.inputs.length
                 if self.ordered:
                     self._tasks.append(task)
+                else:
+                    self._begun.add(task)
                 if task.outcomes is not None:
                     task.nbytes = sum(map(nbytes_of, task.outcomes))
                     self._account.settle(task.count, 0, task.nbytes)
@@ -337,19 +376,38 @@ class ParallelOperator(Operator, Stage):
 
     def _fetch(self, size: int) -> Task | None:
         started = time.perf_counter()
+        first = self.inner.position
         try:
-            task = self.inner.next_task(size)
+            while not (allowed := self.inner.pass_given(size)):
+                if self._stopped:
+                    return None
+            first = self.inner.position
+            if self._trail is not None:
+                self._leave_mark(self._trail)
+            task = self.inner.next_task(allowed)
         except BaseException as error:  # noqa: BLE001  # raised in the consumer's thread, at its place
-            return Task(None, 0, 1, [error])
+            task = Task(None, 0, 1, [error])
         if task is not None:
+            task.numbers = range(first, self.inner.position)
             task.input_seconds = time.perf_counter() - started
         return task
+
+    def _leave_mark(self, trail: Trail) -> None:
+        """Leave a mark if it is time for one. Called by who reads the input."""
+        if not (self._build.repeats_input and self.inner.may_be_marked):
+            return
+        trail.read = self.inner.position
+        if trail.step() and trail.is_long:
+            with self._lock:
+                first = self._first_not_given()
+            trail.forget(first)
 
     def _finish(self, task: Task, outcomes: list[Outcome]) -> None:
         """Put the outcomes of a task where the consumer finds them when those before have come."""
         task.outcomes = outcomes
         self._waiting_bytes += task.nbytes
         if not self.ordered:
+            self._begun.discard(task)
             self._accept(task)
         elif self._tasks[0] is task:
             while self._tasks and self._tasks[0].outcomes is not None:
@@ -363,15 +421,30 @@ class ParallelOperator(Operator, Stage):
         outcomes = list(self.inner.accept(task))
         if not outcomes:
             self._account.release(task.nbytes)
+        ready = len(self._ready)
         for left, outcome in zip(reversed(range(len(outcomes))), outcomes, strict=True):
             self._ready.put(outcome, 0 if left else task.nbytes)  # all are counted until the last of them is taken
             if not self._knows_size and isinstance(outcome, Chunk):
                 self._knows_size = True
                 self._stacks = outcome.nbytes >= LARGE_BYTES * outcome.length
+        self._count_made(len(self._ready) - ready, task.numbers)
         # The frames of an exception hold the task. Through it one that waits would hold another, which has been raised,
         # and with that the iterator.
         task.outcomes = None
         del outcomes
+
+    def _count_made(self, count: int, numbers: range) -> None:
+        accepted = self._accepted
+        if not count:
+            if not (self.ordered and accepted):
+                return
+            # In order, what comes to nothing is given with what comes before it. There may be very many of them.
+            _, last_count, last = accepted[-1]
+            if not last_count and last.stop == numbers.start:
+                accepted.pop()
+                numbers = range(last.start, numbers.stop)
+        self._made += count
+        accepted.append((self._made, count, numbers))
 
     def _leave(self) -> None:
         self._active -= 1
@@ -404,28 +477,87 @@ class ParallelOperator(Operator, Stage):
             return self._in_flight + len(self._ready), self._waiting_bytes + self._ready.nbytes
 
     def state_dict(self) -> State:
-        """Waits for the elements that are worked on, then saves what is held by value."""
         if self.coordinator.forked:
             self.coordinator.check_usable()
+        with self._lock:
+            if self._trail is None:  # no worker has anything to do with it
+                return self.inner.state_dict()
+            place = self._place(self._trail) if self._build.repeats_input else None
+        return self._state_by_value() if place is None else place
+
+    @property
+    def _given(self) -> int:
+        """Of the elements that were accepted, how many have been given."""
+        waiting = self._hand.rest()
+        return self._taken - (0 if waiting is None else waiting.length)
+
+    def _first_not_given(self) -> int:
+        """The number of the first input that may be needed again. The consumer may be taking from its hand."""
+        numbers = [numbers.start for _, _, numbers in self._accepted]
+        numbers += [task.numbers.start for task in (self._tasks if self.ordered else self._begun)]
+        return min(numbers, default=self._read)
+
+    def _not_given(self) -> list[tuple[range, int]]:
+        """The inputs of which something has not been given, in runs, and how much was given of what each run makes."""
+        found = [(task.numbers, 0) for task in (self._tasks if self.ordered else self._begun)]
+        given = self._given
+        for made, count, numbers in self._accepted:
+            if made > given:
+                some = max(0, count - (made - given))
+                found.append((numbers[some:], 0) if count == len(numbers) else (numbers, some))
+        return sorted(found, key=_first_number)
+
+    def _place(self, trail: Trail) -> State | None:
+        """Where the input was, and what has been given since; None where that does not say all."""
+        waiting = self._not_given()
+        if not waiting and not self._active:
+            return self.inner.state_dict()
+        mark = trail.mark_before(waiting[0][0].start if waiting else self._read)
+        if mark is None or not self._is_told or not all(numbers for numbers, _ in waiting):
+            return None
+        number, state = mark
+        runs: list[Run] = []
+        for numbers, some in waiting:
+            if numbers.start > number or some:
+                runs.append((number, numbers.start - number, some))
+            number = numbers.stop
+        if number < self._read:
+            runs.append((number, self._read - number, 0))
+        return self.inner.with_given(state, runs, self._read)
+
+    def _state_by_value(self) -> State:
+        """Waits for the elements that are worked on, then saves what is held by value."""
         with self.coordinator.blocked(), self._lock:
             self._paused = True
             try:
                 while self._active:
                     self._left.wait()
                 self._put_back()
-                return self.inner.state_dict()
+                self.inner.ready.take_from(self._ready)
+                try:
+                    return self.inner.state_dict()
+                finally:
+                    self._ready.take_from(self.inner.ready)
             finally:
                 self._paused = False
 
     def _put_back(self) -> None:
+        """Have all that waits in ``_ready``, and no more in the hand or behind what workers have made."""
         rest = self._hand.rest()
         if rest is not None:
+            self._taken -= rest.length
             self._ready.put_first(rest, self._hand_bytes)
             self._hand, self._hand_bytes = Remainder(), 0
+        if self.inner.ready:
+            self._account.hold(self.inner.ready.counted_bytes)
+            self._count_made(len(self.inner.ready), range(0))
+            self._ready.take_from(self.inner.ready)
 
     def load_state_dict(self, state: State) -> None:
         self.inner.load_state_dict(state)
-        self._account.hold(self._ready.counted_bytes)
+
+    def state_after(self, state: State, count: int) -> State | None:
+        return self.inner.state_after(state, count) if self.ordered else None
 
     def close(self) -> None:
         if self.coordinator.forked:
@@ -440,6 +572,10 @@ class ParallelOperator(Operator, Stage):
             self._account.close()
         self.coordinator.unregister(self)
         self.inner.close()
+
+
+def _first_number(waiting: tuple[range, int]) -> int:
+    return waiting[0].start
 
 
 def in_parallel(
@@ -464,6 +600,8 @@ def in_parallel(
     if in_processes:
         operator.open_processes(calls.maximum)
     ordered = build.keeps_order(deterministic)
+    if not ordered:
+        build.say_unrepeatable()
     pace = Pace(REMOTE_TASK_SECONDS, may_inline=False) if in_processes else Pace()
     return ParallelOperator(operator, build, calls, pace, ordered=ordered, counted=counted, in_processes=in_processes)
 

@@ -139,6 +139,21 @@ class Pending:
             have += part.length
         return Chunk.concatenate(parts) if parts else None
 
+    def take_all(self) -> list[Outcome]:
+        """Everything, which is then not here any more."""
+        items = self.items()
+        self.clear()
+        return items
+
+    def take_from(self, other: Pending) -> None:
+        """Put all that ``other`` holds behind what is here, with its counted bytes."""
+        rest = other._front.rest()
+        if rest is not None:
+            self.put(rest, other._front_bytes)
+        for item, nbytes in other._items:
+            self.put(item, nbytes)
+        other.clear()
+
     def clear(self) -> None:
         """Forget everything."""
         self._front = Remainder()
@@ -148,16 +163,17 @@ class Pending:
     @property
     def nbytes(self) -> int:
         """Bytes of the elements, as far as they tell."""
-        return sum(item.nbytes for item in self._all() if isinstance(item, Chunk))
+        return sum(item.nbytes for item in self.items() if isinstance(item, Chunk))
 
-    def _all(self) -> list[Outcome]:
+    def items(self) -> list[Outcome]:
+        """All that is held, in order."""
         rest = self._front.rest()
         items = [item for item, _ in self._items]
         return items if rest is None else [rest, *items]
 
     def save(self) -> list[Any]:
         """The queue as plain data."""
-        return save_pending(self._all())
+        return save_pending(self.items())
 
     def load(self, data: Any, spec: SpecGetter) -> None:
         """Put a saved queue behind what is here; ``spec`` as for load_chunk. All its bytes count."""

@@ -71,6 +71,11 @@ class QuotaSelector(Selector):
         self._begin()
         return True
 
+    def state_before(self, unused: int) -> State | None:
+        if not len(self._table):
+            return None  # the counts tell nothing of how they came to be
+        return {**self.state_dict(), "made": (self.made - unused) % self.total}
+
     def state_dict(self) -> State:
         return {"live": list(self._live), "made": self.made, "counts": list(self.counts)}
 

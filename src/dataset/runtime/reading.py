@@ -20,10 +20,11 @@ from functools import partial
 from dataset.errors import ClosedError
 from dataset.plan.node import holds_user_code
 from dataset.runtime.chunk import Chunk
-from dataset.runtime.inner import Inner, InnerDatasets
+from dataset.runtime.inner import Inner, InnerDatasets, Inputs
 from dataset.runtime.ledger import Account
-from dataset.runtime.operator import Build, Operator
+from dataset.runtime.operator import Build, State
 from dataset.runtime.stages import CpuClock, Knob
+from dataset.runtime.state import save_error
 
 TARGET_SECONDS = 1e-3
 """From one hand-over to the next, of all workers together: each wakes up a thread, and all take turns in Python."""
@@ -108,7 +109,7 @@ class Reader:
         """
         started = time.perf_counter()
         try:
-            chunk = datasets.read(self.inner, count)
+            chunk = datasets.read(self.inner, count, ahead=True)
             if chunk is None:
                 self.inner.close()
                 account.settle(count, 0, 0)
@@ -132,10 +133,22 @@ class Reader:
         self._run = max(self._run_min, min(fitting, _GROWTH * chunk.length, AHEAD_ELEMENTS_MAX // 2))
         self._set_limit()
 
-    def take(self, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements that are held; raises the exception where one is next."""
+    def take(self, datasets: InnerDatasets, n: int) -> Chunk | None:
+        """The next 1 to ``n`` elements that are held, checked; raises the exception where one is next."""
+        before = self.inner.given
+        try:
+            return datasets.take(self.inner, n)
+        finally:
+            self._taken += max(1, self.inner.given - before)  # an interrupt is held like an element
+
+    def lend(self, n: int) -> Chunk | None:
+        """``n`` elements that are held in one piece. They are given when ``count_given`` says so."""
         self._taken += n
         return self.inner.ahead.give(n)
+
+    def count_given(self, n: int) -> None:
+        """``n`` elements that were lent have been given."""
+        self.inner.given += n
 
 
 def _element_bytes(chunk: Chunk) -> int:
@@ -151,8 +164,7 @@ class Readers:
     never will. ``_stillness`` wakes who waits for the workers to be outside of the datasets.
 
     Args:
-        source: gives the elements that datasets are made from; read by one worker at a time.
-        datasets: makes them.
+        inputs: the datasets, which one worker at a time opens.
         build: lends the workers.
         calls: from how many datasets to read at once. Opening the next one comes on top.
         opened_max: how many inputs to have opened beside those that have a place in the cycle.
@@ -161,18 +173,17 @@ class Readers:
 
     def __init__(
         self,
-        source: Operator,
-        datasets: InnerDatasets,
+        inputs: Inputs,
         build: Build,
         calls: Knob,
         opened_max: int,
         block_length: int,
     ) -> None:
         self.lock = threading.RLock()  # reentrant: the garbage collector may call wake() in a thread that holds it
-        self.source_ended = False
         self.places = 0  # empty places of the cycle, for which the first of the opened datasets are
-        self._source = source
-        self._datasets = datasets
+        self._inputs = inputs
+        self._datasets = inputs.datasets
+        self._build = build
         self._coordinator = build.coordinator
         self._account = build.ledger.account(
             spare=1
@@ -196,6 +207,7 @@ class Readers:
         self._told = True  # nothing is awaited, or it has come
         self._started = False
         self._paused = False
+        self._opens_no_more = False  # while somebody looks at the source
         self._stopped = False
 
     # What the consumer asks, with the lock held
@@ -217,43 +229,32 @@ class Readers:
     @property
     def no_more_inputs(self) -> bool:
         """Whether all inputs have had a place."""
-        return self.source_ended and not self._opened
+        return self._inputs.ended and not self._opened and not self._opening
 
     def take(self, reader: Reader, n: int) -> Chunk | None:
         """The next 1 to ``n`` elements of a dataset, as far as they were read; raises where an exception is next."""
         ahead = reader.inner.ahead
         if not ahead:
             return None
-        chunk = ahead.next_chunk()
-        fits = chunk is not None and self._datasets.fits(chunk)
-        try:
-            taken = self._take(reader, min(n, ahead.waiting()) if fits else 1)
-        finally:
-            self._line_up(reader)
-        if taken is not None:
-            self._datasets.check(taken)
-        return taken
-
-    def _take(self, reader: Reader, n: int) -> Chunk | None:
-        ahead = reader.inner.ahead
         bytes_given = ahead.bytes_given
         try:
-            return reader.take(n)
+            return reader.take(self._datasets, n)
         finally:
-            self._account.release(ahead.bytes_given - bytes_given)
-            self._is_refused = False
+            self._release(ahead.bytes_given - bytes_given)
+            self._line_up(reader)
 
-    def waiting(self, reader: Reader) -> int:
-        """How many elements of the right structure can be had in one piece."""
-        chunk = reader.inner.ahead.next_chunk()
-        return reader.inner.ahead.waiting() if chunk is not None and self._datasets.fits(chunk) else 0
+    def _release(self, nbytes: int) -> None:
+        self._account.release(nbytes)
+        self._is_refused = False
 
-    def take_waiting(self, readers: list[Reader], n: int) -> list[Chunk]:
-        """``n`` elements of each of them, which are known to be waiting."""
-        taken = [chunk for reader in readers if (chunk := self._take(reader, n)) is not None]
+    def lend(self, readers: list[Reader], n: int) -> list[Chunk]:
+        """``n`` elements of each of them, which are known to be waiting, for whole rounds."""
+        had = sum(reader.inner.ahead.bytes_given for reader in readers)
+        lent = [chunk for reader in readers if (chunk := reader.lend(n)) is not None]
+        self._release(sum(reader.inner.ahead.bytes_given for reader in readers) - had)
         for reader in readers:
             self._line_up(reader)
-        return taken
+        return lent
 
     def free_place(self) -> None:
         """A dataset has ended: its place is for the next input."""
@@ -301,19 +302,20 @@ class Readers:
         self._counters.add_wait(started, time.perf_counter())
 
     @contextlib.contextmanager
-    def still(self) -> Iterator[None]:
-        """Inside, no worker touches a dataset or the source."""
+    def still(self, *, opening_only: bool = False) -> Iterator[None]:
+        """Inside, no worker touches the source, nor, unless ``opening_only``, a dataset."""
         try:
-            self._wait_for_stillness()
+            self._wait_for_stillness(opening_only=opening_only)
             yield
         finally:
-            self._paused = False
+            self._paused = self._opens_no_more = False
             self.call_workers()
 
-    def _wait_for_stillness(self) -> None:
+    def _wait_for_stillness(self, *, opening_only: bool = False) -> None:
         with self._coordinator.blocked(), self.lock:
-            self._paused = True
-            while self._reading or self._opening:
+            self._opens_no_more = True
+            self._paused = not opening_only
+            while self._opening or (self._paused and self._reading):
                 self._stillness.wait()
 
     def wake(self) -> None:
@@ -347,12 +349,18 @@ class Readers:
         self._line_up(reader)
         return reader
 
-    def load(self, opened: list[Inner | BaseException]) -> None:
-        """The next inputs, out of a saved state."""
-        for item in opened:
-            if isinstance(item, Inner):
-                self._account.hold(item.ahead.counted_bytes)
-            self._arrive(item)
+    def save_inputs(self, *, by_place: bool) -> State:
+        """Where the source stands, and the datasets that were opened ahead, of which nothing was given.
+
+        Args:
+            by_place: whether the source's trail tells where it is. Else nobody may be reading from it.
+        """
+        with self.lock:
+            arrived = [
+                self._datasets.save_by_place(item.inner) if isinstance(item, Reader) else save_error(item)
+                for item in self._opened
+            ]
+            return self._inputs.save(arrived, by_place=by_place)
 
     # The two lines
 
@@ -415,7 +423,9 @@ class Readers:
         return self._may_open() + min(readable, max(0, self._calls.value - self._reading))
 
     def _may_open(self) -> bool:
-        return not self._opening and not self.source_ended and len(self._opened) < self.places + self._opened_max
+        if self._opening or self._opens_no_more or self._inputs.ended:
+            return False
+        return len(self._opened) < self.places + self._opened_max
 
     def _work(self) -> None:
         while (task := self._next_task()) is not None:
@@ -496,16 +506,15 @@ class Readers:
 
     def _open_next(self) -> Inner | BaseException | None:
         try:
-            return self._datasets.open_next(self._source)
+            return self._inputs.open_next(leaves_marks=self._build.repeats_input)
         except BaseException as error:  # noqa: BLE001  # raised in the consumer's thread, at its place
             return error
 
     def _deliver_opened(self, item: Inner | BaseException | None) -> None:
         with self.lock:
             self._opening = False
-            if item is None:
-                self.source_ended = True
-            else:
+            self._inputs.note()
+            if item is not None:
                 self._arrive(item)
             if self._awaits_input:
                 self._tell()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -121,9 +121,19 @@ class Stream:
         self.position += count
         return self._generator.random(count)
 
-    def permutation(self, count: int) -> npt.NDArray[np.intp]:
-        """An order of ``count`` things; the same at every position of the stream."""
-        return np.random.Generator(np.random.Philox(self._seed, counter=_FAR)).permutation(count)
+    def permutation(self, count: int, number: int = 0) -> npt.NDArray[np.intp]:
+        """An order of ``count`` things, another for each number; the same at every position of the stream."""
+        return self._far(2 * number).permutation(count)
+
+    def far_bytes(self, count: int) -> npt.NDArray[np.uint8]:
+        """``count`` random bytes; the same at every position of the stream, and whatever the machine's byte order."""
+        words = self._far(1).bit_generator.random_raw(-(-count // 8))
+        return words.astype("<u8", copy=False).view(np.uint8)[:count]
+
+    def _far(self, number: int) -> np.random.Generator:
+        """A generator of what no position of the stream comes to, nor one with another number."""
+        counter = _FAR + np.array((0, number, 0, 0), np.uint64)
+        return np.random.Generator(np.random.Philox(self._seed, counter=counter))
 
 
 class _StreamSeed(ISeedSequence):
@@ -182,19 +192,37 @@ class _ElementSeed(ISpawnableSeedSequence):
         return self._sequence
 
 
+class _Run:
+    """Of a shuffle: which seed the iterations take that begin from now on."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: int | None = None) -> None:
+        self.key = key  # of the saved state that was loaded last; None for the op's own
+
+
+class Turn(NamedTuple):
+    """What an iterator has taken of a counter: its next number was ``before``, and then ``after``."""
+
+    before: int
+    after: int
+
+
 class EpochCounter:
     """Identifies one shuffle or random_map of a user's plan, and counts the iterations over it.
 
     It is the one thing that iterations of a Dataset share, because tf.data's ``reshuffle_each_iteration`` says so: each
-    new iterator gets another order.
+    new iterator gets another order. Iterators that are opened after a saved state was loaded count on behind it.
 
     Args:
         first: the number of the first iteration.
+        run: shared by counters that stand for one op of one pipeline.
     """
 
-    def __init__(self, first: int = 0) -> None:
+    def __init__(self, first: int = 0, run: _Run | None = None) -> None:
         self._lock = threading.Lock()  # guards _iterations
         self._first = self._iterations = first
+        self._run = run or _Run()
 
     def next_iteration(self) -> int:
         """The number of an iteration that starts now."""
@@ -202,43 +230,105 @@ class EpochCounter:
             self._iterations += 1
             return self._iterations - 1
 
+    @property
+    def key(self) -> int | None:
+        """The seed of iterations that begin now, where a saved state has told one."""
+        return self._run.key
+
+    def resume(self, iteration: int | None, key: int, unused: Turn | None) -> Turn | None:
+        """Count on behind an iteration of a saved state, with its seed.
+
+        Numbers never come twice within a process, unless the iterator that resumes had taken one and not used it.
+
+        Args:
+            iteration: its number; None for an op with the same order in each.
+            key: its seed.
+            unused: what the iterator that resumes has taken, if it has not begun.
+
+        Returns:
+            What it has taken now.
+        """
+        self._run.key = key
+        if iteration is None:
+            return unused
+        with self._lock:
+            before = self._iterations
+            if unused is not None and unused.after == before:
+                before = unused.before
+            self._iterations = max(before, iteration + 1)
+            return Turn(before, self._iterations)
+
     def at(self, iteration: int) -> EpochCounter:
         """A counter of its own that gives this number next."""
-        return type(self)(iteration)
+        return type(self)(iteration, self._run)
 
     def restarted(self) -> EpochCounter:
         """A counter of its own that begins where this one began."""
         return type(self)(self._first)
 
-    def __reduce__(self) -> tuple[type[EpochCounter], tuple[int]]:
-        return type(self), (self._first,)  # a copy of a pipeline, such as a worker process gets, counts for itself
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy of a pipeline, such as a worker process gets, counts for itself.
+        return _counter, (self._first, self._run.key)
 
     def __repr__(self) -> str:
         return "EpochCounter()"
 
 
-class EpochLedger:
-    """Which iteration and epoch each shuffle and random_map of one iterator is in."""
+def _counter(first: int, key: int | None) -> EpochCounter:
+    return EpochCounter(first, _Run(key))
 
-    def __init__(self, *, probing: bool = False) -> None:
-        self.probing = probing  # a look at one element must not use up an order, nor write a file
+
+class EpochLedger:
+    """Which iteration and epoch each shuffle and random_map of one iterator is in.
+
+    Args:
+        probing: whether it is for a look at one element, which must not use up an order, nor write a file.
+        instead_of: of the iterator whose place is taken, to go on from a saved state. Its iterations are this one's.
+    """
+
+    def __init__(self, *, probing: bool = False, instead_of: EpochLedger | None = None) -> None:
+        self.probing = probing
         self._lock = threading.Lock()  # guards what follows: inner datasets are opened in several threads
         self._next: dict[EpochCounter, tuple[int, int]] = {}
         self._resumed: dict[EpochCounter, int] = {}
         self._keys: dict[EpochCounter, int] = {}
+        self._turns: dict[EpochCounter, Turn] = {}
+        if instead_of is not None:
+            self._turns, self._next = instead_of._iterations()  # noqa: SLF001  # its own class
+            self._keys = dict(instead_of._keys)  # noqa: SLF001
+
+    def _iterations(self) -> tuple[dict[EpochCounter, Turn], dict[EpochCounter, tuple[int, int]]]:
+        """What was taken of counters, and each shuffle in its iteration before the first epoch."""
+        with self._lock:
+            return dict(self._turns), {counter: (iteration, 0) for counter, (iteration, _) in self._next.items()}
 
     def key(self, counter: EpochCounter, own: int) -> int:
-        """The seed of a shuffle: ``own``, or the one of the saved state that the iterator goes on from."""
-        return self._keys.get(counter, own)
+        """The seed of a shuffle: ``own``, or the one of the saved state that the iterator, or the run, goes on from."""
+        found = self._keys.get(counter)
+        if found is None:
+            found = self._keys.setdefault(counter, own if counter.key is None else counter.key)
+        return found
 
     def open(self, counter: EpochCounter) -> tuple[int, int]:
         """(iteration, epoch) of a shuffle that is being opened: the epoch grows each time ``repeat`` opens it again."""
         with self._lock:
             if counter not in self._next:
-                self._next[counter] = (0 if self.probing else counter.next_iteration(), 0)
+                number = 0
+                if not self.probing:
+                    number = counter.next_iteration()
+                    self._turns[counter] = Turn(number, number + 1)
+                self._next[counter] = (number, 0)
             iteration, epoch = self._next[counter]
             self._next[counter] = (iteration, epoch + 1)
             return iteration, epoch
+
+    def reopened(self) -> EpochLedger:
+        """For the same iteration, opened once more: it uses up no number, and begins with the first epoch."""
+        again = type(self)(probing=self.probing)
+        with self._lock:
+            again._next = {counter: (iteration, 0) for counter, (iteration, _) in self._next.items()}  # noqa: SLF001
+            again._keys = dict(self._keys)  # noqa: SLF001  # its own class
+        return again
 
     def resume(self, counter: EpochCounter, key: int, iteration: int, epoch: int) -> None:
         """Go on behind an epoch that a saved state is in, with its seed."""
@@ -248,6 +338,29 @@ class EpochLedger:
             upcoming = max(epoch + 1, self._resumed.get(counter, 0))
             self._resumed[counter] = upcoming
             self._next[counter] = (iteration, upcoming)
+
+    def place(self, counter: EpochCounter, own: int) -> tuple[int | None, int]:
+        """In which iteration a shuffle is, None if it has the same order in each or has not begun; and its seed."""
+        with self._lock:
+            found = self._next.get(counter)
+            return None if found is None else found[0], self.key(counter, own)
+
+    def go_on(self, counter: EpochCounter, iteration: int | None, key: int, *, begun: bool) -> None:
+        """Have the iterations that begin from now on count on behind a saved state that this iterator has gone to.
+
+        Args:
+            counter: of a shuffle.
+            iteration: what ``place`` gave where the state was saved.
+            key: the same.
+            begun: whether elements had been taken of the iterator before.
+        """
+        with self._lock:
+            taken = counter.resume(iteration, key, None if begun else self._turns.get(counter))
+            if taken is not None:
+                self._turns[counter] = taken
+            self._keys[counter] = key
+            if iteration is not None and counter not in self._resumed:
+                self._next[counter] = (iteration, self._next.get(counter, (0, 0))[1])
 
 
 class RandomPass:

@@ -36,6 +36,10 @@ class Selector(ABC):
     def state_dict(self) -> State:
         """Where it stands, as plain data."""
 
+    def state_before(self, unused: int) -> State | None:  # noqa: ARG002  # for those who can
+        """Where it stood before the last ``unused`` choices; None where they have to be saved by value."""
+        return None
+
     @abstractmethod
     def load_state_dict(self, state: State) -> None:
         """Go there."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import hashlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -18,6 +17,7 @@ from dataset import errors
 from dataset.errors import StateError
 from dataset.plan.nested import Restorable, dataset_of, is_dataset, restore
 from dataset.plan.node import Node
+from dataset.plan.plain import digest as digest  # noqa: PLC0414  # it is public here
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import LEAF, Structure, from_plain, to_plain
 from dataset.plan.values import RaggedTensor, SparseTensor
@@ -60,39 +60,6 @@ def load_chunk(data: Any, spec: SpecGetter) -> Chunk | None:
     if not fits or length < 1 or len(columns) != structure.num_components:
         raise StateError(f"the saved elements do not fit their structure {structure!r}")
     return Chunk(structure, length, columns)
-
-
-def digest(data: Any) -> str:
-    """16 hexadecimal digits over plain data, by which damage to a saved state is found.
-
-    Raises:
-        StateError: if something in it is no plain data.
-    """
-    found = hashlib.blake2b(digest_size=8)
-    _digest(data, found)
-    return found.hexdigest()
-
-
-def _digest(data: Any, found: hashlib.blake2b) -> None:
-    if type(data) is dict:
-        found.update(b"d%d" % len(data))
-        for key in sorted(data, key=repr):
-            _digest(key, found)
-            _digest(data[key], found)
-    elif type(data) is list:
-        found.update(b"l%d" % len(data))
-        for item in data:
-            _digest(item, found)
-    elif type(data) is np.ndarray and not data.dtype.hasobject:
-        found.update(f"a{data.dtype.str}{data.shape}".encode())
-        found.update(data.tobytes())
-    elif type(data) is bytes:
-        found.update(b"b%d:" % len(data))
-        found.update(data)
-    elif type(data) in _PLAIN:
-        found.update(f"{type(data).__name__}{len(repr(data))}:{data!r}".encode(errors="backslashreplace"))
-    else:
-        raise StateError(f"a state is plain data, but here is a {type(data).__name__}: {data!r:.100}")
 
 
 def save_error(error: BaseException) -> dict[str, Any]:
@@ -171,7 +138,7 @@ def _save_column(column: Column) -> Any:
         return column.copy()
     shape = column.shape if isinstance(column, np.ndarray) else None
     values = column.ravel() if isinstance(column, np.ndarray) else column
-    return {"shape": None if shape is None else list(shape), "values": [_save_value(value) for value in values]}
+    return {"shape": None if shape is None else list(shape), "values": [save_value(value) for value in values]}
 
 
 def _load_column(data: Any, inner_spec: SpecGetter) -> Column:
@@ -181,7 +148,8 @@ def _load_column(data: Any, inner_spec: SpecGetter) -> Column:
     return values if data["shape"] is None else object_column(values).reshape(data["shape"])
 
 
-def _save_value(value: Any) -> Any:
+def save_value(value: Any) -> Any:
+    """One component of an element as plain data."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, np.ndarray):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from dataset.dataset import Dataset
 from dataset.options import Options
 from dataset.plan.node import spec_is_static
 from dataset.plan.spec import flatten_spec, spec_of
-from dataset.runtime.operator import open_plan
+from dataset.runtime.operator import Operator, open_plan
 from dataset.testing.elements import assert_elements_equal, outcomes
 from dataset.testing.leaks import no_leaks
 
@@ -30,6 +31,7 @@ def check_operator(
     - ``element_spec`` allows every element, and ``cardinality`` is right where it is a number.
     - Where the plan has random access, ``dataset[i]`` is what iterating gives.
     - From every position a saved state goes on exactly there, also when it is saved again at once; it is plain data.
+    - A state that is found by arithmetic (``Operator.state_after``) goes on where one that is saved there does.
     - Stopping at any position leaves no thread and no open file.
 
     Args:
@@ -58,6 +60,7 @@ def check_operator(
     for position in range(min(len(found), positions) + 1):
         _check_resume(make, found, position)
         _check_stop(make, position)
+    _check_arithmetic(make, found, positions)
     return found
 
 
@@ -116,6 +119,15 @@ def _assert_taken(taken: int, asked: int, needed: int) -> None:
 def _pulled(dataset: Dataset[Any], size: int) -> list[Any]:
     """All elements, pulled as chunks of up to ``size``; the end is asked for twice."""
     coordinator, root = open_plan(dataset.plan)
+    found = _outcomes_of(root, size)
+    if root.pull(size) is not None:
+        raise AssertionError("there are elements after the end")
+    coordinator.shut_down(root.close, wait=True)
+    return found
+
+
+def _outcomes_of(root: Operator, size: int) -> list[Any]:
+    """All that is left, pulled as chunks of up to ``size``."""
 
     def elements() -> Iterator[list[Any]]:
         while (chunk := root.pull(size)) is not None:
@@ -133,9 +145,6 @@ def _pulled(dataset: Dataset[Any], size: int) -> list[Any]:
             raise
         except Exception as error:  # noqa: BLE001  # it is an outcome
             found.append(error)
-    if root.pull(size) is not None:
-        raise AssertionError("there are elements after the end")
-    coordinator.shut_down(root.close, wait=True)
     return found
 
 
@@ -204,6 +213,38 @@ def _check_resume(make: Callable[[], Dataset[Any]], found: Sequence[Any], positi
         with iter(make()) as resumed:
             resumed.load_state_dict(saved)
             assert_elements_equal(outcomes(resumed), found[start:])
+
+
+def _check_arithmetic(make: Callable[[], Dataset[Any]], found: Sequence[Any], positions: int) -> None:
+    """From the beginning and from a place in the middle, by some steps, one of them too large."""
+    for start in (0, min(len(found), positions) // 3):
+        for count in (1, 2, 5, len(found) - start, len(found) - start + 1):
+            if count > 0:
+                _check_state_after(make, found, start, count)
+
+
+def _check_state_after(make: Callable[[], Dataset[Any]], found: Sequence[Any], start: int, count: int) -> None:
+    coordinator, root = open_plan(make().plan)
+    _pass(root, start)
+    state = root.state_dict()
+    after = root.state_after(state, count)
+    coordinator.shut_down(root.close, wait=True)
+    if after is None:
+        return
+    assert_plain_data(after)
+    if start + count > len(found):
+        raise AssertionError(f"behind {start} elements there is a state {count} further on, but there are {len(found)}")
+    coordinator, root = open_plan(make().plan)
+    root.load_state_dict(after)
+    rest = _outcomes_of(root, 3)
+    coordinator.shut_down(root.close, wait=True)
+    assert_elements_equal(rest, found[start + count :])
+
+
+def _pass(root: Operator, count: int) -> None:
+    for _ in range(count):
+        with contextlib.suppress(Exception):  # an element that fails is passed like any other
+            root.pull(1)
 
 
 def _check_stop(make: Callable[[], Dataset[Any]], position: int) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 from dataset.adapters.keras.checks import check_batches, fail
 from dataset.adapters.keras.class_weights import require_class_weight, weighted, weighted_spec
+from dataset.adapters.keras.places import Place, Places
 from dataset.adapters.keras.precision import Precision
 from dataset.dataset import Dataset
 from dataset.plan.cardinality import is_known
@@ -33,6 +34,8 @@ class Feed:
     def __init__(self, dataset: Dataset[Any], class_weight: Mapping[int, float] | None) -> None:
         self._dataset = dataset
         self._class_weight = require_class_weight(class_weight)
+        self._places: Places | None = None
+        self._place: Place | None = None
         if dataset.cardinality() == 0:
             fail(dataset, _NO_BATCHES)
         if spec_is_static(dataset.plan):
@@ -54,18 +57,52 @@ class Feed:
         """Where the batches come from."""
         return self._dataset
 
+    def train_from(self, places: Places | None, place: Place | None) -> None:
+        """Have the passes that begin from now on be those of a training, and the first of them go on at a place.
+
+        Args:
+            places: notes where they are; None for passes of which nobody wants to know.
+            place: in an earlier pass; None to begin one.
+        """
+        self._places, self._place = places, place
+
+    def is_over(self, place: Place) -> bool:
+        """Whether a place is behind the last batch of its pass."""
+        with iter(self._dataset) as elements:
+            _go_to(elements, place)
+            return next(elements, None) is None
+
     def __iter__(self) -> Iterator[Any]:
-        precision = Precision()
-        checked = False
-        with iter(self._dataset) as elements:  # so that its threads end with the pass, however that ends
-            for element in elements:
-                if not checked:
-                    check_batches(self._dataset, spec_of(element), self._class_weight)
-                    checked = True
-                batch = map_structure(precision.cast, without_last_nones(element))
-                yield batch if self._class_weight is None else weighted(batch, self._class_weight, precision.floatx)
-        if not checked:
+        places = None if self._places is None or self._places.paused else self._places
+        place = None
+        if places is not None:
+            place, self._place = self._place, None
+        if place is not None and (yield from self._pass(places, place)):
+            return  # else the place was behind the last batch
+        if not (yield from self._pass(places, None)):
             fail(self._dataset, _NO_BATCHES)
+
+    def _pass(self, places: Places | None, place: Place | None) -> Generator[Any, None, int]:
+        """The batches of a pass, from a place on; returns how many there were."""
+        precision = Precision()
+        count = before = 0
+        with iter(self._dataset) as elements:  # so that its threads end with the pass, however that ends
+            if place is not None:
+                _go_to(elements, place)
+                before = place.state["elements"] + place.behind
+            if places is not None:
+                places.begin_pass(elements.state_dict)
+            for element in elements:
+                if not count:
+                    check_batches(self._dataset, spec_of(element), self._class_weight)
+                count += 1
+                batch = map_structure(precision.cast, without_last_nones(element))
+                if places is not None:
+                    places.give(elements.state_dict, is_last=before + count == self.num_batches)
+                yield batch if self._class_weight is None else weighted(batch, self._class_weight, precision.floatx)
+            if places is not None:
+                places.end_pass(elements.state_dict)
+        return count
 
     def batch_spec(self) -> Any:
         """The spec of the batches; one element is made for it where only user code can tell."""
@@ -74,6 +111,12 @@ class Feed:
         check_batches(self._dataset, spec, self._class_weight)
         cast = map_structure(precision.cast_spec, without_last_nones(spec))
         return cast if self._class_weight is None else weighted_spec(cast, precision.floatx)
+
+
+def _go_to(elements: Any, place: Place) -> None:
+    elements.load_state_dict(place.state)
+    for _ in range(place.behind):
+        next(elements, None)
 
 
 def without_last_nones(element: Any) -> Any:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import torch
 
-from dataset.adapters.torch.device import Card, Copies, Sent, Target
+from dataset import DatasetIterator
+from dataset.adapters.torch.device import Card, Copies, Target
 from dataset.adapters.torch.parcel import packed, unpacked
 from dataset.adapters.torch.passes import passes_over
 from dataset.adapters.torch.tensors import Tensors
 from dataset.closing import Closing
-from dataset.dataset import Dataset, shared_among
+from dataset.dataset import Dataset, outgoing, shared_among
 from dataset.errors import StateError
 from dataset.plan.checks import require_int
 from dataset.plan.epochs import with_epoch
 from dataset.plan.node import inputs_first
+from dataset.plan.plain import state_from_json, state_to_json
 
-if TYPE_CHECKING:
-    from dataset.runtime.iterator import DatasetIterator
-
-_STATE_VERSION = 1
+_STATE_VERSION = 2
 
 
 class Pass(NamedTuple):
@@ -62,8 +60,7 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def __iter__(self) -> TorchIterator:
         self._target.require_no_worker()
-        kind = AheadIterator if self._target.is_cuda else TorchIterator
-        return kind(self)
+        return CudaIterator(self, self._copies()) if self._target.is_cuda else TorchIterator(self, self._tensors(), 0)
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -100,12 +97,12 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
         if self._passes is not None and number is not None:
             self._passes.go_on(torch.utils.data.get_worker_info(), ticket, number)
 
-    def open(self, which: Pass) -> DatasetIterator[Any]:
-        """An iterator over what a pass gives."""
+    def open(self, which: Pass, convert: Callable[[Any], Any], count: int) -> DatasetIterator[Any]:
+        """An iterator over what a pass gives, converted, ``count`` elements before they are asked for."""
         share = self._shared(which)
         plan = share.plan if which.number is None else with_epoch(share.plan, which.number)
-        elements: DatasetIterator[Any] = iter(share if plan is share.plan else Dataset(plan))
-        return elements
+        dataset = share if plan is share.plan else Dataset(plan)
+        return outgoing(dataset, lambda element: (convert(element), element), count, DatasetIterator)
 
     def _shared(self, which: Pass) -> Dataset[Any]:
         """This worker's part, the same in each pass, so that what it caches is kept."""
@@ -117,15 +114,13 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
             self._share = (which.seed, which.part), shared_among(part, workers)
         return self._share[1]
 
-    def tensors(self) -> Tensors:
-        """What makes elements of tensors."""
-        return Tensors(self._target.make, self.inner)
+    def _tensors(self) -> Tensors:
+        return Tensors(self._target.make, self._inner)
 
-    def copies(self) -> Copies:
-        """What sends elements to the CUDA device."""
-        return Copies(Card(self._target.device), self.inner)
+    def _copies(self) -> Copies:
+        return Copies(Card(self._target.device), self._inner)
 
-    def inner(self, dataset: Dataset[Any]) -> TorchIterableDataset:
+    def _inner(self, dataset: Dataset[Any]) -> TorchIterableDataset:
         """What stands for a dataset in an element."""
         return TorchIterableDataset(dataset, self._target, is_inner=True)
 
@@ -146,46 +141,51 @@ def _seed_of(dataset: Dataset[Any]) -> int:
 
 
 class TorchIterator(Closing, Iterator[Any]):
-    """One pass over a TorchIterableDataset. Closes like an iterator over a Dataset, and can say where it stands."""
+    """One pass over a TorchIterableDataset. Closes like an iterator over a Dataset, and can say where it stands.
 
-    def __init__(self, over: TorchIterableDataset) -> None:
+    Args:
+        over: the dataset.
+        convert: makes tensors of an element.
+        count: how many elements to convert before they are asked for.
+    """
+
+    def __init__(self, over: TorchIterableDataset, convert: Callable[[Any], Any], count: int) -> None:
         self._over = over
+        self._how = convert, count
         self._pass, self._ticket = over.begin()
-        self._elements = over.open(self._pass)
-        self._tensors = over.tensors()
+        self._elements = over.open(self._pass, *self._how)
 
     def __next__(self) -> Any:
-        return self._tensors(next(self._elements))
+        return next(self._elements)
 
     def state_dict(self) -> dict[str, Any]:
-        """The place behind the last element that was handed out, as plain data, for a dataset built alike.
+        """The place behind the last element that was handed out, for a dataset built alike.
+
+        Returns:
+            Numbers, strings, lists and dicts: ``torch.load`` takes them with its default ``weights_only=True``.
 
         Raises:
             ClosedError: after ``close()``.
             StateError: if elements are held that are no plain data.
         """
-        return self._state(self._elements.state_dict(), 0)
-
-    def _state(self, place: dict[str, Any], given: int) -> dict[str, Any]:
-        """``given`` elements behind ``place``."""
         return {
             "version": _STATE_VERSION,
             "pass": [self._pass.number, self._pass.seed, *self._pass.part],
-            "given": given,
-            "iterator": [place],  # in a list it stays in one piece: StatefulDataLoader takes dicts apart
+            # In a list it stays in one piece: StatefulDataLoader takes dicts apart.
+            "iterator": [state_to_json(self._elements.state_dict())],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to the place that ``state`` describes, from wherever the iterator stands.
+        """Go to the place that ``state`` describes, from wherever the iterator stands. The passes after it follow.
 
         Raises:
-            StateError: if the state is of another pipeline or another worker, or is damaged.
+            StateError: if the state is of another pipeline or another worker, or is damaged; the iterator stays where
+                it was.
         """
         found = self._checked(state)
-        elements = self._over.open(found)
+        elements = self._over.open(found, *self._how)
         try:
-            elements.load_state_dict(state["iterator"][0])
-            _pass_over(elements, int(state["given"]))
+            elements.load_state_dict(state_from_json(state["iterator"][0]))
         except BaseException:
             elements.close()
             raise
@@ -194,11 +194,16 @@ class TorchIterator(Closing, Iterator[Any]):
         self._over.go_on(self._ticket, found.number)
 
     def _checked(self, state: Any) -> Pass:
-        if type(state) is not dict or set(state) != {"version", "pass", "given", "iterator"}:
+        if type(state) is not dict or "version" not in state:
             raise StateError(f"expected what state_dict() of an iterator over tensors returned, got {state!r:.100}")
         if state["version"] != _STATE_VERSION:
-            raise StateError(f"the state has version {state['version']!r}, this library reads {_STATE_VERSION}")
-        number, seed, worker, workers = state["pass"]
+            raise StateError(f"the state has version {state['version']!r:.40}, this library reads {_STATE_VERSION}")
+        which, place = state.get("pass"), state.get("iterator")
+        if type(which) is not list or len(which) != 4 or type(place) is not list or len(place) != 1:
+            raise StateError(f"expected what state_dict() of an iterator over tensors returned, got {state!r:.100}")
+        number, seed, worker, workers = which
+        if not (number is None or (type(number) is int and number >= 0)) or type(seed) is not int:
+            raise StateError(f"the state is damaged: no pass has number {number!r:.40} and seed {seed!r:.40}")
         if (worker, workers) != self._pass.part:
             mine = "{} of {}".format(*self._pass.part)
             raise StateError(
@@ -216,70 +221,12 @@ class TorchIterator(Closing, Iterator[Any]):
         self._elements.close()
 
 
-def _pass_over(elements: DatasetIterator[Any], count: int) -> None:
-    """Go on behind so many elements, those that fail included."""
-    for _ in range(count):
-        with contextlib.suppress(Exception):
-            next(elements, None)
+class CudaIterator(TorchIterator):
+    """Has the next element on its way to the device when it hands out one."""
 
-
-_SAVED_EVERY = 128
-"""Elements from one place that is remembered to the next: what going on from a state has to make again at most."""
-
-
-class AheadIterator(TorchIterator):
-    """Has the next element on its way to the device when it hands out one.
-
-    That element is not to be lost where somebody asks for a state. So a place some elements back is remembered, and
-    how many were handed out since.
-    """
-
-    def __init__(self, over: TorchIterableDataset) -> None:
-        super().__init__(over)
-        self._copies = over.copies()
-        self._begin(self._elements.state_dict(), 0)
-
-    def _begin(self, place: dict[str, Any], given: int) -> None:
-        self._place, self._given = place, given
-        self._ahead: Sent | Exception | None = None
+    def __init__(self, over: TorchIterableDataset, copies: Copies) -> None:
+        super().__init__(over, copies.send, 1)
+        self._copies = copies
 
     def __next__(self) -> Any:
-        self._ahead = found = self._fetch() if self._ahead is None else self._ahead
-        if isinstance(found, StopIteration):
-            raise StopIteration
-        if (self._given + 1) % _SAVED_EVERY == 0:
-            self._remember()
-        self._ahead = self._fetch()
-        self._given += 1
-        try:
-            if isinstance(found, Exception):
-                raise found
-            return self._copies.receive(found)
-        finally:
-            del found  # an exception would hold this frame, and be held by it
-
-    def _remember(self) -> None:
-        """The place behind what is handed out next; where it cannot be saved, the one before must do."""
-        with contextlib.suppress(StateError):
-            self._place, self._given = self._elements.state_dict(), -1
-
-    def _fetch(self) -> Sent | Exception:
-        try:
-            return self._copies.send(next(self._elements))
-        except Exception as error:  # noqa: BLE001  # raised at its place
-            below = error.__traceback__.tb_next if error.__traceback__ else None
-            return error.with_traceback(below)  # or this iterator would hold itself until it is raised
-
-    def state_dict(self) -> dict[str, Any]:
-        """As above; what is on its way is not in it, and is made again."""
-        return self._state(self._place, self._given)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """As above."""
-        super().load_state_dict(state)
-        self._begin(state["iterator"][0], int(state["given"]))
-
-    def close(self) -> None:
-        """As above."""
-        self._ahead = None
-        super().close()
+        return self._copies.receive(next(self._elements))

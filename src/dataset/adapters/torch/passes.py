@@ -30,6 +30,7 @@ _KEPT = 8  # passes in a row, for loaders that run side by side
 _BITS = 20  # of a pass, and of a process, in an entry; the number is above them
 _MASK = (1 << _BITS) - 1
 _TICKET = (1 << 2 * _BITS) - 1
+_NUMBER_MAX = (1 << 63 - 2 * _BITS) - 1
 
 
 class Passes:
@@ -88,7 +89,7 @@ class Passes:
         kept = self._entries[row].tolist()
         same = [place for place, entry in enumerate(kept) if entry >= 0 and entry & _TICKET == ticket]
         place = same[0] if same else kept.index(min(kept))
-        self._entries[row, place] = number << 2 * _BITS | ticket
+        self._entries[row, place] = min(number, _NUMBER_MAX) << 2 * _BITS | ticket
 
 
 def _who(worker: Any) -> tuple[int, int, int]:

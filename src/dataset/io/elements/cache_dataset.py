@@ -65,15 +65,16 @@ class CacheDirectory:
 
     def _read(self, metadata: Metadata) -> Finished:
         start = metadata.about.get("start")
-        if not isinstance(start, dict):
+        failures = metadata.about.get("failures", 0)  # older caches do not say
+        if not isinstance(start, dict) or type(failures) is not int:
             raise SpecError(
                 f"{self.node.located()}: {self.path!r} was written by save(), not by a cache; give another filename"
             )
         self._check(metadata)
         if not metadata.elements:
-            return Finished(start, Elements(Chunk(LEAF, 0, [[]])), ElementsOperator.state_at)
+            return Finished(start, Elements(Chunk(LEAF, 0, [[]])), ElementsOperator.state_at, failures)
         saved = SavedElements(self.path, metadata, metadata.spec_or(lambda: self.node.element_spec))
-        return Finished(start, saved.shards()[0], SavedShardOperator.state_at)
+        return Finished(start, saved.shards()[0], SavedShardOperator.state_at, failures, saved.identity)
 
     def _check(self, metadata: Metadata) -> None:
         """Raise SpecError if the pipeline makes other elements than those in the file.
@@ -128,12 +129,12 @@ class CacheFilling:
     def add(self, chunk: Chunk) -> None:
         self._writer.add(chunk)
 
-    def finish(self, failures: int) -> None:  # noqa: ARG002  # they are left out, as in tf.data
+    def finish(self, failures: int) -> None:  # they are left out, as in tf.data
         try:
             if self._writer.refused:  # else later passes would do without these elements, and without a word
                 self._writer.discard()
             else:
-                self._writer.finish(self._spec, self._about)
+                self._writer.finish(self._spec, {**self._about, "failures": failures})
         finally:
             self._lock.release()
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from dataset.errors import DataLossError, StateError
-from dataset.io.elements.plain import from_json, to_json
 from dataset.io.files import AtomicFile, local_folder, path_string
 from dataset.plan.checks import require_int
+from dataset.plan.plain import from_json, to_json
 
 __all__ = ["Checkpoints"]
 

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from dataset.errors import DataLossError
 from dataset.io.compression import compression_name
-from dataset.io.elements.plain import from_json, to_json
 from dataset.io.files import AtomicFile
+from dataset.plan.plain import from_json, to_json
 from dataset.plan.skeleton import fits, names_classes, spec_from_plain, spec_to_plain, structure_named
 from dataset.plan.spec import ComponentSpec, flatten_spec
 from dataset.plan.structure import Structure

@@ -169,6 +169,7 @@ class SavedShardOperator(Operator):
 
     def state_dict(self) -> State:
         return {
+            "op": "saved_shard",
             "offset": self._place[0],
             "record": self._place[1],
             "before": self._before,

@@ -107,7 +107,8 @@ class SnapshotDirectory:
         if not metadata.elements:
             return Finished(start, Elements(Chunk(LEAF, 0, [[]])), None)
         saved = SavedElements(path, metadata, metadata.spec_or(lambda: self.node.element_spec))
-        return Finished(start, _Reader(self.node, saved, reader_plan("snapshot", saved, self.node.reader_func)), None)
+        reader = _Reader(self.node, saved, reader_plan("snapshot", saved, self.node.reader_func))
+        return Finished(start, reader, None, identity=saved.identity)
 
     def begin(self, start: State) -> SnapshotFilling:
         os.makedirs(self.node.directory, exist_ok=True)  # noqa: PTH103  # the name stays as the user wrote it

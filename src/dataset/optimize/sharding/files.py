@@ -46,7 +46,7 @@ class FileList:
 
     def part(self, world_size: int, rank: int, agreement: Agreement | None = None) -> Node:
         """The plan over the files of one process. Without an agreement it is only there to be counted."""
-        found: Node = self.names.at(slice(rank, None, world_size))
+        found: Node = self.names.dealt_to(rank, world_size)
         for node in self.above:
             found = node.over_part([found])
             if agreement is not None:

@@ -1,0 +1,323 @@
+"""describe: a saved state in words, from the last op to the source, for people who wonder what is in it.
+
+Ops are not known here: each says its name in its state under ``op``, and what it holds under keys that mean the same
+wherever they stand. What has no words here is shown by its key. A state may be anybody's, so nothing in it is believed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from dataset.checkpoint import container
+from dataset.checkpoint.files import load
+from dataset.errors import StateError
+from dataset.plan.brief import brief_bytes
+from dataset.plan.likeness import chain, is_outline
+from dataset.plan.plain import digest, unwrapped
+from dataset.plan.summary import in_columns, printable, shortened
+from dataset.runtime.envelope import STATE_VERSION
+
+__all__ = ["describe"]
+
+_CHILDREN = frozenset({"source", "inner", "iterator", "reader", "current", "start"})
+"""Keys under which an input stands. Their names say nothing beside the ops that stand there, but for these."""
+
+_CHILD_WORDS = {"upcoming": "of the next epoch", "start": "where the kept pass began", "selector": "the choices"}
+
+_LABELS = {"sources": "input", "feeds": "input", "slots": "dataset", "next_inputs": "dataset opened ahead"}
+
+_VALUE_MAX = 60
+_PATH_MAX = 250
+_LINES_MAX = 200
+_DEPTH_MAX = 400
+
+
+def describe(state: dict[str, Any] | str | os.PathLike[str]) -> str:
+    """A saved state in words: which pipeline it is of, how far that was, and what each operation holds.
+
+    Args:
+        state: what ``state_dict()`` gave, or ``to_json()`` of that, or the path of a file that ``save`` wrote.
+
+    Returns:
+        Lines of text, the last operation first and what it reads from below it.
+
+    Raises:
+        StateError: if it is no state, or the file is damaged. A state of another version is described as far as it can
+            be understood.
+        OSError: if the file cannot be read.
+
+    >>> from dataset import Dataset, checkpoint
+    >>> iterator = iter(Dataset.range(100).take(90).batch(8))
+    >>> _ = next(iterator), next(iterator)
+    >>> print(checkpoint.describe(iterator.state_dict()).splitlines()[1])
+    behind 2 elements
+    """
+    lines = []
+    if isinstance(state, str | os.PathLike):
+        saved = load(state)
+        when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(max(0.0, min(saved.saved, 2.0**37))))
+        lines.append(
+            f"{printable(os.fspath(state))}: saved {when} by version {printable(saved.library)}, "
+            f"{brief_bytes(saved.nbytes)}"
+        )
+        state = saved.state
+    state = unwrapped(state)
+    if type(state) is not dict or not state:
+        raise StateError(f"expected a state, a dict, or the path of a file that holds one, got {state!r:.100}")
+    try:
+        return "\n".join([*lines, *_described(state)])
+    except RecursionError:
+        raise StateError("the state is nested too deeply to be one that an iterator gave") from None
+
+
+def _described(state: dict[Any, Any]) -> Iterator[str]:
+    found = list(_envelopes(state, ""))
+    if not found:
+        yield f"no state of an iterator over a Dataset is in it, {_size(state)}"
+        yield from (f"  {line}" for line in _tree(state))
+    for place, envelope in found:
+        if place:
+            yield f"{place}:"
+        yield from _one(envelope)
+        around = _facts(state) if place and len(found) == 1 else []
+        if around:
+            yield f"around it: {', '.join(around)}"
+
+
+def _envelopes(data: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The states of iterators in whatever stands around them, each with where it stands."""
+    if type(data) is dict and {"fingerprint", "operator"} <= data.keys():
+        yield place, data
+    elif type(data) is dict:
+        for key, value in data.items():
+            yield from _envelopes(value, f"{place}{'.' if place else ''}{_short(key)}")
+    elif type(data) in {list, tuple}:
+        for number, value in enumerate(data):
+            yield from _envelopes(value, place if len(data) == 1 else f"{place}[{number}]")
+
+
+def _one(state: dict[str, Any]) -> Iterator[str]:
+    plan, elements, place = state.get("plan"), state.get("elements"), state["operator"]
+    of = printable(chain(plan)) if is_outline(plan) else "a pipeline that it does not name"
+    yield f"state of {of}"
+    behind = f"behind {_count(elements, 'element')}" if type(elements) is int else "at a place that it does not count"
+    yield f"{behind}, which were all" if place is None else behind
+    about = [f"version {_short(state.get('version'))}", f"of library {_short(state.get('library'))}", _size(state)]
+    if not _is_whole(state):
+        about.append("DAMAGED: its content does not fit its digest")
+    yield ", ".join(about)
+    if place is not None:
+        yield ""
+        yield from (f"  {line}" for line in _tree(place))
+
+
+def _is_whole(state: dict[str, Any]) -> bool:
+    found = state.get("digest")
+    if type(state.get("version")) is not int or type(found) is not str:
+        return False
+    rest = {key: value for key, value in state.items() if key != "digest"}
+    return state["version"] != STATE_VERSION or found == digest(rest)
+
+
+def _size(state: Any) -> str:
+    return brief_bytes(sum(map(len, container.pack(state))))
+
+
+def _tree(place: Any) -> list[str]:
+    rows = list(_rows(place, "", "", "", 0))
+    left_out = len(rows) - _LINES_MAX
+    lines = in_columns([(row[0], row[1]) for row in rows[:_LINES_MAX]])
+    return [*lines, f"... and {left_out:,} lines more"] if left_out > 0 else lines
+
+
+def _rows(place: Any, label: str, first: str, rest: str, depth: int) -> Iterator[tuple[str, str]]:
+    """A line for each op: its name behind what is drawn before it, and its facts."""
+    if type(place) is not dict or depth > _DEPTH_MAX:
+        yield f"{first}{label}", _value(place)
+        return
+    facts = _facts(place)
+    children = list(_children(place))
+    title = " ".join(filter(None, [label, _short(place["op"]) if "op" in place else ""]))
+    if title or facts or len(children) != 1:
+        yield f"{first}{title or '(an op)'}", ", ".join(facts)
+        first = rest
+    if len(children) == 1:
+        yield from _rows(children[0][1], children[0][0], first, rest, depth + 1)
+        return
+    for number, (name, child) in enumerate(children, start=1):
+        last = number == len(children)
+        branch, below = ("└─ ", "   ") if last else ("├─ ", "│  ")
+        yield from _rows(child, name, rest + branch, rest + below, depth + 1)
+
+
+def _is_place(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether this is what an operator saved, or the place of an inner dataset."""
+    return type(value) is dict and ("op" in value or "source" in value or "inner" in value)
+
+
+def _is_chunk(value: Any) -> TypeGuard[dict[str, Any]]:
+    return type(value) is dict and {"length", "structure", "columns"} <= value.keys()
+
+
+def _is_error(value: Any) -> TypeGuard[dict[str, Any]]:
+    return type(value) is dict and {"error", "message"} <= value.keys()
+
+
+def _children(place: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in place.items():
+        if _is_place(value) or (type(value) is dict and key in _CHILDREN):
+            words = _CHILD_WORDS.get(key, "" if key in _CHILDREN else _short(key))
+            yield (f"{words}:" if words else ""), value
+        elif type(value) is list:
+            for number, item in enumerate(value, start=1):
+                if _is_place(item):
+                    yield f"{_LABELS.get(key, _short(key))} {number}:", item
+
+
+def _facts(place: dict[str, Any]) -> list[str]:
+    found = []
+    if type(place.get("epoch")) is int and type(place.get("iteration")) is int:
+        found.append(f"ordered as in iteration {place['iteration'] + 1}, epoch {place['epoch'] + 1}")
+    for key, value in place.items():
+        is_child = _is_place(value) or (type(value) is dict and key in _CHILDREN)
+        if key in _SILENT or is_child or (type(value) is list and any(map(_is_place, value))):
+            continue
+        words = _fact(key, value)
+        if words:
+            found.append(words)
+    return found
+
+
+def _fact(key: str, value: Any) -> str:
+    """A key and its value in words; empty where there is nothing to say."""
+    if value is None or value is False or (type(value) in {list, dict, bytes} and not value):
+        return ""
+    if type(value) is np.ndarray and not value.ndim and not value.dtype.hasobject:
+        value = value[()].item() if value.dtype.kind in "biuf" else value
+    elif type(value) is np.ndarray and not value.size:
+        return ""
+    if type(value) is int and key in _NUMBERS:
+        return _NUMBERS[key](value)
+    if value is True:
+        return _TRUE.get(key, _short(key))
+    if type(value) is dict and {"path", "offset"} <= value.keys():
+        number = f", record {value['number']:,}" if type(value.get("number")) is int else ""
+        at = f"{value['offset']:,}" if type(value["offset"]) is int else _short(value["offset"])
+        path = shortened(printable(repr(value["path"])[: 4 * _PATH_MAX]), _PATH_MAX)
+        return f"in {path} at byte {at}{number}"
+    if type(value) is dict and {"key", "iteration", "epoch", "drawn"} <= value.keys():
+        return ", ".join(_facts(value))
+    if type(value) is dict and {"parts", "files"} <= value.keys():  # see runtime/saved_elements.py
+        way = "value" if value["files"] is None else "reference to files"
+        return f"holds elements by {way} ({brief_bytes(_nbytes(value))})"
+    held = _held(value)
+    return f"{_HELD.get(key, f'{_short(key)}:')} {held or _value(value)}"
+
+
+def _held(value: Any) -> str:
+    """Elements by value: how many, how large; empty if it is something else."""
+    items = value if type(value) is list else [value]
+    if not all(_is_chunk(item) or _is_error(item) for item in items):
+        return ""
+    lengths = [item["length"] for item in items if _is_chunk(item)]
+    elements = sum(length for length in lengths if type(length) is int)
+    errors = sum(map(_is_error, items))
+    parts = [_count(elements, "element")] if lengths else []
+    parts += [_count(errors, "exception")] if errors else []
+    return f"{' and '.join(parts)} by value ({brief_bytes(_nbytes(value))})"
+
+
+def _nbytes(value: Any) -> int:
+    """About how many bytes the content of a value has."""
+    if type(value) is np.ndarray:
+        return int(value.nbytes)
+    if type(value) in {bytes, str}:
+        return len(value)
+    if type(value) is dict:
+        return sum(map(_nbytes, value.values()))
+    return sum(map(_nbytes, value)) if type(value) in {list, tuple} else 8
+
+
+def _value(value: Any) -> str:
+    if type(value) is np.ndarray:
+        return f"{_count(value.size, 'number')} of {value.dtype} ({brief_bytes(value.nbytes)})"
+    if type(value) is int:
+        return f"{value:,}" if abs(value) < 2**64 else "a long number"
+    if type(value) in {list, tuple, dict} and _nbytes(value) > _VALUE_MAX:
+        return f"{_count(len(value), 'entry', 'entries')} ({brief_bytes(_nbytes(value))})"
+    return _short(repr(value))
+
+
+def _short(value: Any) -> str:
+    return shortened(printable(str(value)[: 4 * _VALUE_MAX]), _VALUE_MAX) if not isinstance(value, int) else str(value)
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
+
+
+_SILENT = frozenset({"op", "key", "iteration", "epoch", "structure", "version", "digest"})
+_SILENT |= {
+    "turn",
+    "left",
+    "batch_size",
+    "since",
+    "base",
+    "pass_is_empty",
+    "epoch_is_empty",
+    "hole",
+    "gone",
+    "pass_order",
+}
+
+_NUMBERS: dict[str, Callable[[int], str]] = {
+    "position": lambda n: f"at element {n:,}",
+    "next": lambda n: f"next is number {n:,}",
+    "remaining": lambda n: f"{n:,} still to come" if n else "",
+    "finished": lambda n: f"{_count(n, 'epoch')} finished" if n else "in the first epoch",
+    "given": lambda n: f"{n:,} given",
+    "passed": lambda n: f"{n:,} passed on",
+    "dropped": lambda n: f"{n:,} dropped" if n else "",
+    "drawn": lambda n: f"{_count(n, 'random number')} drawn",
+    "behind": lambda n: f"{_count(n, 'element')} behind the place below, which are passed over first" if n else "",
+    "opened": lambda n: f"{_count(n, 'dataset')} opened",
+    "row": lambda n: f"at row {n:,}",
+    "record": lambda n: f"record {n:,}",
+    "offset": lambda n: f"at byte {n:,}",
+    "current": lambda n: f"in input {n + 1}",
+    "gap": lambda n: f"{_count(n, 'element')} left out up to the next window" if n else "",
+    "ahead": lambda n: f"{_count(n, 'element')} up to the next of this share",
+    "taken": lambda n: f"{n:,} taken",
+    "kept": lambda n: f"{n:,} kept",
+    "raised": lambda n: f"{_count(n, 'exception')} raised" if n else "",
+    "before": lambda n: f"{n:,} before this record" if n else "",
+    "skip": lambda n: f"{n:,} of it given" if n else "",
+    "failures": lambda n: f"{n:,} failed" if n else "",
+    "rounds": lambda n: f"{_count(n, 'round')} dealt",
+    "part": lambda n: f"reads the part of process {n}",
+    "place": lambda n: f"at {n:,}",
+}
+
+_TRUE = {"ended": "its input has ended", "source_ended": "its input has ended"}
+
+_HELD = {
+    "held": "holds",
+    "waiting": "holds for the next",
+    "ready": "made and not given:",
+    "todo": "read and not worked on:",
+    "ahead": "read ahead:",
+    "pending": "waiting to be given:",
+    "rest": "of the last element:",
+    "block": "of the last block:",
+    "argument": "for",
+    "carried": "carries",
+    "seen": "has seen",
+    "file": "in",
+    "stage": "buffer:",
+    "source": "its source:",
+}

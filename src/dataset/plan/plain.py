@@ -1,0 +1,226 @@
+"""Plain data, which saved states are made of: None, bools, numbers, text, bytes, arrays, lists, tuples and dicts.
+
+Here it is written as JSON and read back exactly, with nothing in it that executes. Bytes, and those of arrays, stand in
+the JSON as base64, or wherever the caller puts them, as a file of states does.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dataset.errors import StateError
+from dataset.plan.skeleton import DIMENSION_MAX, dtype_name, dtype_named
+from dataset.plan.spec import BYTES
+
+__all__ = ["digest", "from_json", "is_json_form", "state_from_json", "state_to_json", "to_json", "unwrapped"]
+
+FORMAT = "dataset state as JSON, version 1"
+_KEYS = {"format", "digest", "state"}
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_EXACT_MAX = 2**53  # beyond it other readers of JSON make a float of an int
+_FIXED_TEXT = re.compile(r"\|S[1-9]\d{0,8}|[<>]U[1-9]\d{0,7}")
+
+Put = Callable[[bytes], Any]
+"""Takes bytes, and returns what stands for them in the JSON."""
+
+Get = Callable[[Any], bytes]
+"""The inverse of ``Put``; raises ValueError or TypeError for what that does not return."""
+
+
+def _put(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _get(reference: Any) -> bytes:
+    if type(reference) is not str:
+        raise ValueError(f"no base64: {reference!r:.100}")
+    return base64.b64decode(reference, validate=True)
+
+
+def to_json(data: Any, put: Put = _put) -> Any:
+    """Plain data as what the json module writes.
+
+    Raises:
+        TypeError: if something in it is no plain data.
+
+    >>> to_json({"at": 3, "key": b"ab"})
+    {'at': 3, 'key': {'$bytes': 'YWI='}}
+    """
+    if type(data) is dict:
+        pairs = [[to_json(key, put), to_json(value, put)] for key, value in data.items()]
+        plain_keys = all(type(key) is str and key[:1] != "$" for key in data)
+        return dict(pairs) if plain_keys else {"$pairs": pairs}
+    if type(data) is list:
+        return [to_json(item, put) for item in data]
+    if type(data) is tuple:
+        return {"$tuple": [to_json(item, put) for item in data]}
+    if type(data) is bytes:
+        return {"$bytes": put(data)}
+    if type(data) is np.ndarray:
+        return {"$array": put(data.tobytes()), "dtype": _dtype_name(data.dtype), "shape": list(data.shape)}
+    if type(data) is float and not math.isfinite(data):
+        return {"$float": str(data)}
+    if type(data) is int and abs(data) > _EXACT_MAX:
+        return {"$int": hex(data)}
+    if type(data) in _SCALARS:
+        return data
+    raise TypeError(f"a state is plain data, but here is a {type(data).__name__}: {data!r:.100}")
+
+
+def from_json(data: Any, get: Get = _get) -> Any:
+    """The inverse of ``to_json``.
+
+    Raises:
+        ValueError, TypeError: if ``data`` is not what that gives.
+    """
+    match data:
+        case list():
+            return [from_json(item, get) for item in data]
+        case {"$pairs": list(pairs)}:
+            return {from_json(key, get): from_json(value, get) for key, value in pairs}
+        case {"$tuple": list(items)}:
+            return tuple([from_json(item, get) for item in items])
+        case {"$bytes": content}:
+            return get(content)
+        case {"$float": str(content)}:
+            return float(content)
+        case {"$int": str(content)}:
+            return int(content, 16)
+        case {"$array": content, "dtype": name, "shape": list(shape)}:
+            return _array(get(content), _dtype_named(name), shape)
+        case dict():
+            return {_key(key): from_json(value, get) for key, value in data.items()}
+    if type(data) not in _SCALARS:
+        raise ValueError(f"no JSON: {data!r:.100}")
+    return data
+
+
+def _key(key: Any) -> str:
+    if type(key) is not str or key[:1] == "$":
+        raise ValueError(f"no key: {key!r:.100}")
+    return key
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    """For what a state may hold; columns of objects are lists there."""
+    if dtype.hasobject:
+        raise TypeError("a state is plain data, but here is an array of objects")
+    return dtype.str if _FIXED_TEXT.fullmatch(dtype.str) else dtype_name(dtype)
+
+
+def _dtype_named(name: Any) -> np.dtype[Any]:
+    if type(name) is str and _FIXED_TEXT.fullmatch(name):
+        return np.dtype(name)
+    return dtype_named(name)
+
+
+def _array(content: bytes, dtype: np.dtype[Any], shape: list[Any]) -> Any:
+    sizes_are_right = all(type(size) is int and 0 <= size < DIMENSION_MAX for size in shape)
+    if dtype == BYTES or not sizes_are_right or math.prod(shape) * dtype.itemsize != len(content):
+        raise ValueError(f"no array: {dtype} of shape {shape!r:.100} in {len(content)} bytes")
+    return np.frombuffer(content, dtype).reshape(shape).copy()
+
+
+# Whole states.
+
+
+def state_to_json(state: Any) -> dict[str, Any]:
+    """A state in a dict that the json module writes; says what it is, and has a digest over all of it.
+
+    Raises:
+        StateError: if something in it is no plain data.
+    """
+    try:
+        return {"format": FORMAT, "digest": digest(state), "state": to_json(state)}
+    except TypeError as error:
+        raise StateError(str(error)) from None
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def state_from_json(data: Any) -> Any:
+    """The inverse of ``state_to_json``.
+
+    Raises:
+        StateError: if ``data`` is not what that gives.
+    """
+    if not is_json_form(data):
+        raise StateError(f"expected a state as to_json() gives it, a dict of {sorted(_KEYS)}, got {data!r:.100}")
+    if data["format"] != FORMAT:
+        raise StateError(f"the state has the format {data['format']!r:.100}, this library reads {FORMAT!r}")
+    if set(data) != _KEYS:
+        raise StateError(f"the state is cut short or damaged: its keys are {sorted(map(str, data))!r:.200}")
+    try:
+        state = from_json(data["state"])
+        fits = digest(state) == data["digest"]
+    except (ValueError, TypeError, OverflowError, MemoryError) as error:
+        raise StateError(f"the state is damaged: {error!r:.200}") from None
+    except RecursionError:
+        raise _too_deep() from None
+    if not fits:
+        raise StateError("the state is damaged: its content does not fit its digest")
+    return state
+
+
+def is_json_form(state: Any) -> bool:
+    """Whether something is, or was, what ``state_to_json`` gives, in this version of it or another."""
+    return type(state) is dict and type(state.get("format")) is str
+
+
+def unwrapped(state: Any) -> Any:
+    """A state in either form as itself: what those who load states begin with.
+
+    Raises:
+        StateError: as ``state_from_json``.
+    """
+    return state_from_json(state) if is_json_form(state) else state
+
+
+def _too_deep() -> StateError:
+    return StateError("the state is nested too deeply to be one that an iterator gave")
+
+
+def digest(data: Any) -> str:
+    """16 hexadecimal digits over plain data, by which damage to a saved state is found.
+
+    Raises:
+        StateError: if something in it is no plain data.
+    """
+    found = hashlib.blake2b(digest_size=8)
+    try:
+        _digest(data, found)
+    except RecursionError:
+        raise _too_deep() from None
+    return found.hexdigest()
+
+
+def _digest(data: Any, found: hashlib.blake2b) -> None:
+    if type(data) is dict:
+        found.update(b"d%d" % len(data))
+        for key in sorted(data, key=repr):
+            _digest(key, found)
+            _digest(data[key], found)
+    elif type(data) is list or type(data) is tuple:
+        found.update(b"%c%d" % (b"l" if type(data) is list else b"t", len(data)))
+        for item in data:
+            _digest(item, found)
+    elif type(data) is np.ndarray and not data.dtype.hasobject:
+        found.update(f"a{data.dtype.str}{data.shape}".encode())
+        found.update(data.tobytes())
+    elif type(data) is bytes:
+        found.update(b"b%d:" % len(data))
+        found.update(data)
+    elif type(data) is int:
+        found.update(b"int%x;" % data)  # in decimal digits a long one would take long, or be refused
+    elif type(data) in _SCALARS:
+        found.update(f"{type(data).__name__}{len(repr(data))}:{data!r}".encode(errors="backslashreplace"))
+    else:
+        raise StateError(f"a state is plain data, but here is a {type(data).__name__}: {data!r:.100}")

@@ -1,0 +1,149 @@
+"""A process of test_keras_resume.py: trains on one backend, interrupted and not, and prints what came of it as JSON.
+
+All in one process, because importing Keras takes longest; each training has a model, a dataset and a callback of its
+own, as a process that is started anew has.
+"""
+
+import json
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from dataset import Dataset, StateError, checkpoint
+
+X = np.random.default_rng(0).random((40, 3)).astype("float32")
+Y = X.sum(1, keepdims=True)
+EPOCHS = 3
+
+
+class InterruptedTrainingError(Exception):
+    """Stands for the end of the process."""
+
+
+class Watch(keras.callbacks.Callback):
+    """Notes the weights behind each step, which tell on which batches the model was trained; may interrupt."""
+
+    def __init__(self, last):
+        super().__init__()
+        self.last = last
+        self.seen = []
+        self.epochs = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.seen.append(float(np.abs(keras.ops.convert_to_numpy(self.model.layers[-1].kernel)).sum()))
+        if len(self.seen) == self.last:
+            raise InterruptedTrainingError
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epochs.append([epoch, len(self.seen)])
+
+
+def model_of(steps_per_execution):
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    # Not Adam: on TensorFlow it counts the step that finds no batch, behind an epoch of unknown length, too.
+    model.compile(
+        keras.optimizers.SGD(0.05, momentum=0.9), "mse", jit_compile=False, steps_per_execution=steps_per_execution
+    )
+    return model
+
+
+def data_of(shape):
+    dataset = Dataset.from_tensor_slices((X, Y)).shuffle(40)
+    if shape == "unknown":
+        dataset = dataset.filter(lambda x, y: True)
+    if shape == "endless":
+        dataset = dataset.repeat()
+    return dataset.batch(4).prefetch(2)
+
+
+def train(dataset, shape, folder=None, save_freq="epoch", last=None, validate=False, delete=True):
+    watch = Watch(last)
+    data = dataset.to_keras()
+    callbacks = [watch]
+    if folder is not None:
+        callbacks.insert(0, checkpoint.keras_callback(folder, data, save_freq, delete_checkpoint=delete))
+    arguments = {"endless": {"steps_per_epoch": 7}, "part": {"steps_per_epoch": 5}}.get(shape, {})
+    model = model_of(2 if shape == "twofold" else 1)
+    if validate:
+        arguments["validation_data"] = data
+    try:
+        model.fit(data, epochs=EPOCHS, verbose=0, callbacks=callbacks, **arguments)
+    except InterruptedTrainingError:
+        return {"seen": watch.seen, "epochs": watch.epochs}
+    weights = [float(np.abs(keras.ops.convert_to_numpy(w)).sum()) for w in model.weights]
+    return {"seen": watch.seen, "epochs": watch.epochs, "weights": weights}
+
+
+def case(shape, save_freq, lasts, validate=False):
+    """A training without an interruption, and one with several, each at so many steps of its own."""
+    start = iter(data_of(shape)).state_dict()  # with the seed that was drawn
+
+    def again():
+        dataset = data_of(shape)
+        with iter(dataset) as iterator:
+            iterator.load_state_dict(start)
+        return dataset
+
+    whole = train(again(), shape, validate=validate)
+    with tempfile.TemporaryDirectory() as folder:
+        backup = Path(folder) / "backup"
+        parts = []
+        for number, last in enumerate([*lasts, None]):
+            # Only the first knows the seed. The others find it in the backup.
+            fresh = again() if number == 0 else data_of(shape)
+            parts.append(train(fresh, shape, backup, save_freq, last, validate))
+            if last is not None:
+                files = list(backup.iterdir()) if backup.exists() else []
+                parts[-1]["files"] = len(files)
+        left = backup.exists()
+    return {"whole": whole, "parts": parts, "left": left}
+
+
+CASES = {
+    "by batches": ("known", 4, [17]),
+    "by epochs": ("known", "epoch", [25]),
+    "twice": ("known", 3, [8, 9]),
+    "at the end of an epoch": ("known", 5, [11]),
+    "unknown": ("unknown", 4, [6]),
+    "unknown, by epochs": ("unknown", "epoch", [25]),
+    "endless": ("endless", 4, [10]),
+    "endless, by epochs": ("endless", "epoch", [16]),
+    "unknown, at the end of an epoch": ("unknown", 5, [11]),
+    "part of a pass": ("part", 3, [8]),
+    "part of a pass, by epochs": ("part", "epoch", [12]),
+    "the end of a pass, by epochs": ("part", "epoch", [6]),
+    "two steps at once": ("twofold", 4, [8]),
+    "validated": ("known", 4, [17], True),
+}
+
+
+def refusals():
+    """The messages of what is refused."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        train(data_of("known"), "known", folder, 4, 9)
+        state = Path(folder) / "training.state"
+        found["described"] = checkpoint.describe(state)
+        for name, dataset in {"other": data_of("endless"), "damaged": data_of("known")}.items():
+            if name == "damaged":
+                with state.open("r+b") as file:
+                    file.seek(50)
+                    file.write(b"\0")
+            try:
+                train(dataset, "known", folder, 4)
+            except Exception as error:
+                while error is not None and not isinstance(error, StateError) and error.__cause__ is not None:
+                    error = error.__cause__
+                found[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    names = sys.argv[1:] or [*CASES, "refusals"]
+    sys.stdout.write(json.dumps({name: refusals() if name == "refusals" else case(*CASES[name]) for name in names}))

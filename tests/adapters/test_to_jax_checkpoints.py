@@ -1,0 +1,140 @@
+"""to_jax and Orbax: its iterators are saved beside the weights, by Grain's handler where that is installed."""
+
+import importlib.util
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, StateError
+
+HAS_GRAIN = all(importlib.util.find_spec(name) for name in ("grain", "orbax"))
+
+
+def pipeline():
+    return Dataset.range(40).shuffle(9, seed=1).map(lambda x: x * 2).batch(3).prefetch(2).to_jax()
+
+
+def batches(iterator):
+    return [np.asarray(batch).tolist() for batch in iterator]
+
+
+def after(steps):
+    iterator = iter(pipeline())
+    for _ in range(steps):
+        next(iterator)
+    return iterator
+
+
+class Handler:
+    """What ``grain.checkpoint.CheckpointHandler`` does with iterators that are not Grain's own Dataset's."""
+
+    def save(self, directory, item):
+        (directory / "process_0-of-1.json").write_text(item.get_state().decode())
+
+    def restore(self, directory, item):
+        item.set_state((directory / "process_0-of-1.json").read_text().encode())
+        item.start_prefetch()
+        return item
+
+
+def by_grains_way(directory, iterator):
+    Handler().save(directory, iterator)
+    return lambda fresh: Handler().restore(directory, fresh)
+
+
+def by_grains_handler(directory, iterator):
+    from etils import epath
+    from grain.checkpoint import CheckpointHandler
+
+    CheckpointHandler().save(epath.Path(directory), iterator)
+    return lambda fresh: CheckpointHandler().restore(epath.Path(directory), fresh)
+
+
+def by_orbax(directory, iterator):
+    import grain
+    import orbax.checkpoint as ocp
+
+    with ocp.CheckpointManager(pathlib.Path(directory) / "run") as manager:
+        weights = {"w": np.arange(3.0)}
+        saved = ocp.args.Composite(
+            weights=ocp.args.StandardSave(weights), data=grain.checkpoint.CheckpointSave(iterator)
+        )
+        manager.save(5, args=saved)
+        manager.wait_until_finished()
+
+    def restore(fresh):
+        with ocp.CheckpointManager(pathlib.Path(directory) / "run") as manager:
+            wanted = ocp.args.Composite(
+                weights=ocp.args.StandardRestore(weights), data=grain.checkpoint.CheckpointRestore(fresh)
+            )
+            found = manager.restore(manager.latest_step(), args=wanted)
+        assert found["weights"]["w"].tolist() == [0, 1, 2]
+        return found["data"]
+
+    return restore
+
+
+needs_grain = [
+    pytest.mark.skipif(not HAS_GRAIN, reason="grain and orbax-checkpoint are not installed"),
+    pytest.mark.filterwarnings("ignore"),  # of what they import
+]
+WAYS = [
+    pytest.param(by_grains_way, id="the calls of the handler"),
+    pytest.param(by_grains_handler, id="the handler", marks=needs_grain),
+    pytest.param(by_orbax, id="orbax", marks=needs_grain),
+]
+
+
+@pytest.mark.parametrize("save", WAYS)
+@pytest.mark.parametrize("steps", [0, 4, 14, 15])
+def test_an_iterator_goes_on_where_the_checkpoint_was_saved_twice_over(tmp_path, save, steps):
+    first = iter(pipeline())
+    for _ in range(steps):
+        next(first, None)  # the 14th batch is the last; behind it there is a state, too
+    (tmp_path / "one").mkdir()
+    restore = save(tmp_path / "one", first)
+    expected = batches(first)
+    second = iter(pipeline())
+    assert restore(second) is second
+    found = batches([next(second)]) if expected else []
+    (tmp_path / "two").mkdir()
+    restore = save(tmp_path / "two", second)
+    third = restore(after(2))
+    found += batches(third)
+    assert found == expected
+
+
+def test_a_state_is_bytes_of_json_and_belongs_to_the_element_handed_out_last():
+    iterator = after(3)
+    state = iterator.get_state()
+    assert type(state) is bytes
+    rest = batches(iterator)
+    for form in (state, state.decode(), json.loads(state)):
+        resumed = iter(pipeline())
+        resumed.set_state(form)
+        assert batches(resumed) == rest
+
+
+def test_both_forms_of_a_state_are_one():
+    iterator = after(3)
+    resumed = iter(pipeline())
+    resumed.load_state_dict(iterator.state_dict())
+    other = iter(pipeline())
+    other.set_state(iterator.get_state())
+    assert batches(resumed) == batches(other) == batches(iterator)
+
+
+@pytest.mark.parametrize("bad", [b"", b"{", b"[]", b"null", b"7", b"{}", "text", {}, [], None, b"\xff", b"[" * 100_000])
+def test_what_is_no_state_is_refused_and_changes_nothing(bad):
+    iterator = after(3)
+    with pytest.raises(StateError):
+        iterator.set_state(bad)
+    assert batches(iterator) == batches(after(3))
+
+
+def test_a_state_of_another_pipeline_is_refused():
+    state = iter(Dataset.range(3).batch(2).to_jax()).get_state()
+    with pytest.raises(StateError, match="another pipeline"):
+        iter(pipeline()).set_state(state)

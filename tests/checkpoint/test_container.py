@@ -1,0 +1,287 @@
+"""The file of a state: exactly what was saved, or an error that says what is wrong with it."""
+
+import hashlib
+import json
+import math
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dataset import Dataset, StateError, checkpoint
+from dataset.checkpoint import container
+from dataset.testing.check_operator import assert_plain_data
+
+
+class Holder:
+    """Anything with a state."""
+
+    def __init__(self, state=None):
+        self.state = state
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
+def same(a, b):
+    """Equal in every type and bit."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, float):
+        return struct.pack("d", a) == struct.pack("d", b) or (math.isnan(a) and math.isnan(b))
+    return a == b
+
+
+DTYPES = ["?", "i1", "u1", "<i2", ">i4", "<u8", "f2", "f4", ">f8", "c8", "c16", "M8[ns]", "m8[D]", "M8", "S3", "<U2"]
+
+
+@st.composite
+def arrays(draw):
+    dtype = np.dtype(draw(st.sampled_from(DTYPES)))
+    shape = draw(st.lists(st.integers(0, 3), max_size=3))
+    if dtype.kind in "SU":
+        values = draw(st.lists(st.sampled_from(["", "a", "bc"]), min_size=math.prod(shape), max_size=math.prod(shape)))
+        return np.array(values, dtype).reshape(shape)
+    count = math.prod(shape) * dtype.itemsize
+    content = draw(st.binary(min_size=count, max_size=count))
+    if dtype.kind == "b":
+        content = bytes(byte & 1 for byte in content)
+    return np.frombuffer(content, dtype).reshape(shape).copy()
+
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.integers(-(2**200), 2**200), st.floats(), st.text())
+PLAIN = st.recursive(
+    st.one_of(SCALARS, st.binary(), arrays()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.lists(inner, max_size=4).map(tuple),
+        st.dictionaries(
+            st.one_of(st.text(max_size=5), st.sampled_from(["$", "$bytes", "$array", "format"])), inner, max_size=4
+        ),
+        st.dictionaries(st.integers(), inner, max_size=2),
+    ),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None)
+@given(PLAIN)
+@example({"$pairs": [1], "$x": {"$array": b""}})
+@example([float("nan"), float("inf"), -float("inf"), -0.0, 2**53, 2**53 + 1, -(2**64), 10**5000])
+@example("\ud800")
+@example({"a": True, 1: 2, None: 3})
+def test_plain_data_comes_back_as_it_was(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("state") / "a.state"
+    checkpoint.save(path, Holder(data))
+    found = Holder()
+    checkpoint.restore(path, found)
+    assert same(found.state, data)
+
+
+@settings(deadline=None)
+@given(PLAIN)
+@example({"format": "dataset state as JSON, version 1", "digest": "", "state": 1})
+@example("\ud800")
+def test_plain_data_comes_back_from_json_text(data):
+    text = json.dumps(checkpoint.to_json(data), allow_nan=False)
+    assert same(checkpoint.from_json(json.loads(text)), data)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{1}, object(), np.int64(3), np.array([None]), [b"", {"a": object()}], 1j],
+    ids=["set", "object", "scalar", "objects", "nested", "complex"],
+)
+def test_what_is_no_plain_data_is_refused_before_a_file_is_touched(tmp_path, bad):
+    path = tmp_path / "a.state"
+    checkpoint.save(path, Holder({"good": 1}))
+    for _ in range(2):
+        with pytest.raises(StateError, match="plain data"):
+            checkpoint.save(path, Holder(bad))
+    with pytest.raises(StateError, match="plain data"):
+        checkpoint.to_json(bad)
+    found = Holder()
+    checkpoint.restore(path, found)
+    assert found.state == {"good": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["a.state"]
+
+
+SMALL = {"a": [1, 2.5, None], "b": b"bytes", "c": np.arange(3), "d": "text"}
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.state"
+    checkpoint.save(path, Holder(SMALL))
+    return path
+
+
+def outcome(path):
+    """What comes of restoring: the state, or the message of the StateError that names the file."""
+    holder = Holder()
+    try:
+        checkpoint.restore(path, holder)
+    except StateError as error:
+        return str(error) if str(path) in str(error) else None
+    return holder.state
+
+
+def test_every_byte_counts(small):
+    content = small.read_bytes()
+    for place in range(len(content)):
+        for value in {0, 255, content[place] ^ 1, content[place] ^ 128, ord("0"), ord('"')} - {content[place]}:
+            small.write_bytes(content[:place] + bytes([value]) + content[place + 1 :])
+            assert type(outcome(small)) is str, (place, value)
+
+
+def test_a_file_that_is_cut_short_says_after_how_many_of_how_many_bytes(small):
+    content = small.read_bytes()
+    for length in range(len(content)):
+        small.write_bytes(content[:length])
+        message = outcome(small)
+        assert "cut short after" in message
+        assert f"{length:,}" in message
+        if length >= 32:
+            assert f"of {len(content):,} bytes" in message
+
+
+def test_bytes_behind_the_end_are_refused(small):
+    small.write_bytes(small.read_bytes() + b"\0")
+    assert "goes on behind" in outcome(small)
+
+
+@pytest.mark.parametrize("content", [b"{}", b"\x80\x04}q\0.", b"\x93NUMPY\1\0", b"\x93DSTATE\r\n" + bytes(100)])
+def test_other_files_are_told_from_states(tmp_path, content):
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    assert "no file of a state" in outcome(path)
+
+
+def test_an_empty_file_is_cut_short(tmp_path):
+    path = tmp_path / "empty"
+    path.touch()
+    assert "cut short after 0 bytes" in outcome(path)
+
+
+def test_another_version_of_the_format_is_named(small):
+    content = bytearray(small.read_bytes())
+    content[8] = 7
+    small.write_bytes(content)
+    assert "version 7 of the format; this library, " in outcome(small)
+
+
+def sealed(header, blobs=b""):
+    """A file with a right digest, whatever is in it."""
+    content = struct.pack("<8sIIQQ", container.MAGIC, 1, 0, 32 + len(header) + len(blobs) + 32, len(header))
+    content += header + blobs
+    return content + hashlib.blake2b(content, digest_size=32).digest()
+
+
+def document(state):
+    return json.dumps({"saved": 1, "library": "x", "state": state}).encode()
+
+
+HUGE = 2**62 - 1
+CRAFTED = {
+    "no json": b"{",
+    "no header": b"",
+    "no dict": b"[]",
+    "no state": b'{"saved": 1, "library": "x"}',
+    "no utf-8": b"\xff",
+    "time": b'{"saved": "x", "library": "x", "state": 1}',
+    "deep": b'{"saved": 1, "library": "x", "state": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "deeper": b"[" * 10_000_000,
+    "long int": document(1)[:-2] + b"9" * 5000 + b"}",
+    "objects": document({"$array": [0, 8], "dtype": "|O", "shape": [1]}),
+    "object": document({"$array": [0, 8], "dtype": "O", "shape": [1]}),
+    "structured": document({"$array": [0, 8], "dtype": "i4,i4", "shape": [1]}),
+    "void": document({"$array": [0, 8], "dtype": "|V8", "shape": [1]}),
+    "bytes": document({"$array": [0, 8], "dtype": "bytes", "shape": [1]}),
+    "dtype": document({"$array": [0, 8], "dtype": ["<i4"], "shape": [1]}),
+    "empty text": document({"$array": [0, 0], "dtype": "|S0", "shape": [HUGE]}),
+    "huge text": document({"$array": [0, 8], "dtype": "|S999999999", "shape": [1]}),
+    "shape": document({"$array": [0, 8], "dtype": "<i4", "shape": [HUGE]}),
+    "negative": document({"$array": [0, 8], "dtype": "<i4", "shape": [-1]}),
+    "negative pair": document({"$array": [0, 8], "dtype": "<i4", "shape": [-1, -2]}),
+    "dimensions": document({"$array": [0, 8], "dtype": "<i4", "shape": [1] * 1000 + [2]}),
+    "nothing, hugely": document({"$array": [0, 0], "dtype": "<i4", "shape": [0, HUGE, HUGE, HUGE]}),
+    "floats": document({"$array": [0, 8], "dtype": "<i4", "shape": [2.0]}),
+    "behind": document({"$bytes": [0, HUGE]}),
+    "before": document({"$bytes": [-1, 1]}),
+    "no place": document({"$bytes": "YWI="}),
+    "three": document({"$bytes": [0, 1, 2]}),
+    "bool": document({"$bytes": [False, True]}),
+    "pairs": document({"$pairs": [[1]]}),
+    "key": document({"$pairs": [[[1], 1]]}),
+    "unknown": document({"$object": "os.system"}),
+    "float": document({"$float": "one"}),
+    "int": document({"$int": "0xzz"}),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CRAFTED))
+def test_a_crafted_file_is_a_state_error(tmp_path, name):
+    path = tmp_path / "crafted.state"
+    path.write_bytes(sealed(CRAFTED[name], bytes(8)))
+    assert type(outcome(path)) is str
+    with pytest.raises(StateError):
+        checkpoint.describe(path)
+
+
+@pytest.mark.parametrize(("length", "header"), [(2**64 - 1, 5), (64, 2**64 - 1), (64, 33), (0, 0), (2**62, 2**61)])
+def test_lengths_are_not_believed(tmp_path, length, header):
+    path = tmp_path / "crafted.state"
+    path.write_bytes(struct.pack("<8sIIQQ", container.MAGIC, 1, 0, length, header) + bytes(40))
+    assert type(outcome(path)) is str
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_any_header_with_a_right_digest_is_a_state_error_or_plain_data(tmp_path_factory, data):
+    keys = st.sampled_from(["$array", "$bytes", "dtype", "shape", "$pairs", "$int", "$float", "$tuple", "a"])
+    values = st.one_of(st.integers(-2, 9), st.sampled_from(["<i4", "|O", "ab", "0x1", "nan"]), st.none(), st.floats())
+    inner = st.recursive(
+        values, lambda s: st.lists(s, max_size=3) | st.dictionaries(keys, s, max_size=4), max_leaves=12
+    )
+    path = tmp_path_factory.mktemp("state") / "a.state"
+    path.write_bytes(sealed(document(data.draw(inner)), bytes(8)))
+    outcome(path)
+
+
+def test_restoring_tells_the_file_where_the_state_is_of_another_pipeline(tmp_path):
+    path = tmp_path / "a.state"
+    checkpoint.save(path, iter(Dataset.range(5)))
+    with pytest.raises(StateError, match="they differ at op 1: range\\(5\\) there, range\\(6\\) here") as found:
+        checkpoint.restore(path, iter(Dataset.range(6)))
+    assert str(path) in found.value.__notes__[0]
+
+
+@pytest.mark.parametrize("thing", [Dataset.range(3), [1], None, iter([1])], ids=["dataset", "list", "none", "iterator"])
+def test_what_has_no_place_is_refused(tmp_path, thing):
+    for function in (checkpoint.save, checkpoint.restore):
+        with pytest.raises(TypeError, match="expected an iterator with state_dict"):
+            function(tmp_path / "a.state", thing)
+
+
+def test_a_state_is_small(tmp_path):
+    path = tmp_path / "a.state"
+    dataset = Dataset.range(10**9).batch(32)
+    for _ in range(60):
+        dataset = dataset.map(len)
+    checkpoint.save(path, iter(dataset))
+    small = tmp_path / "b.state"
+    checkpoint.save(small, iter(Dataset.range(10**9).batch(32)))
+    assert small.stat().st_size < 600
+    assert_plain_data(container.read(str(path)).state)
+    assert path.stat().st_size - len(json.dumps(container.read(str(path)).state["operator"])) < 1800

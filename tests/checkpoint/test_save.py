@@ -1,0 +1,277 @@
+"""checkpoint.save: the old file or the new one, whatever happens; and restore goes on there."""
+
+import fcntl
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, StateError, checkpoint
+from dataset.io.files import AtomicFile
+from dataset.testing import no_leaks
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def opened_as(descriptor):
+    """The path of an open file."""
+    return pathlib.Path(f"/proc/self/fd/{descriptor}").readlink()
+
+
+class Holder:
+    def __init__(self, state=None):
+        self.state = state
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
+def pipeline():
+    return Dataset.range(100).shuffle(20).map(lambda x: x * 2).repeat(2).batch(8)
+
+
+@pytest.mark.parametrize("kind", [str, pathlib.Path, os.fsencode], ids=["str", "path", "bytes"])
+def test_an_iterator_goes_on_where_it_was_saved(tmp_path, kind):
+    path = kind(str(tmp_path / "train.state"))
+    iterator = iter(pipeline())
+    for _ in range(7):
+        next(iterator)
+    checkpoint.save(path, iterator)
+    rest = [batch.tolist() for batch in iterator]
+    for _ in range(2):
+        resumed = iter(pipeline())
+        checkpoint.restore(path, resumed)
+        assert [batch.tolist() for batch in resumed] == rest
+    assert names(tmp_path) == ["train.state"]
+
+
+def test_saving_leaks_nothing(tmp_path):
+    iterator = iter(pipeline())
+    with no_leaks():
+        for _ in range(3):
+            next(iterator)
+            checkpoint.save(tmp_path / "a.state", iterator)
+            checkpoint.describe(tmp_path / "a.state")
+
+
+def test_a_file_that_cannot_be_written_says_why(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist; create it first"):
+        checkpoint.save(tmp_path / "no" / "a.state", iter(Dataset.range(3)))
+    with pytest.raises(IsADirectoryError):
+        checkpoint.save(tmp_path, iter(Dataset.range(3)))
+
+
+def test_the_file_and_its_directory_are_on_the_disk_when_save_returns(tmp_path, monkeypatch):
+    synced, real = [], os.fsync
+
+    def fsync(descriptor):
+        synced.append(opened_as(descriptor))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    checkpoint.save(tmp_path / "a.state", iter(Dataset.range(3)))
+    assert synced[0].parent == tmp_path
+    assert synced[-1] == tmp_path
+
+
+SAVER = """
+import sys, numpy as np
+from dataset import checkpoint
+
+class Holder:
+    def state_dict(self):
+        return {"number": self.number, "array": np.full(self.number % 7 * 5000, self.number), "again": self.number}
+    def load_state_dict(self, state):
+        pass
+
+holder, holder.number = Holder(), int(sys.argv[2])
+print("ready", flush=True)
+while True:
+    holder.number += 1
+    checkpoint.save(sys.argv[1], holder)
+"""
+
+
+@pytest.mark.timeout(200)
+def test_a_process_killed_while_it_saves_leaves_one_of_its_states(tmp_path):
+    path, chance = tmp_path / "a.state", random.Random(0)
+    number = 0
+    checkpoint.save(path, Holder({"number": 0, "array": np.zeros(0, np.int64), "again": 0}))
+    for _ in range(12):
+        command = [sys.executable, "-c", SAVER, str(path), str(number)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            # Some files later, and then a bit: a count of files, not a time, whatever the machine.
+            files, wanted = set(), chance.randrange(2, 6)
+            while len(files) < wanted:
+                files.add(path.stat().st_mtime_ns)
+            for _ in range(chance.randrange(200)):
+                names(tmp_path)
+            process.send_signal(signal.SIGKILL)
+            process.wait(60)
+        found = Holder()
+        checkpoint.restore(path, found)
+        state = found.state
+        assert state["number"] == state["again"] > number
+        assert state["array"].tolist() == [state["number"]] * (state["number"] % 7 * 5000)
+        number = state["number"]
+    checkpoint.save(path, Holder(1))
+    assert names(tmp_path) == ["a.state"]  # what the killed ones left is gone
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_save_and_nothing_else_is(tmp_path):
+    left = tmp_path / ".a.state.0123456789abcdef.tmp"
+    others = [".b.state.0123456789abcdef.tmp", ".a.state.tmp", ".a.state.0123.tmp", "a.state.0123456789abcdef.tmp"]
+    for name in others:
+        (tmp_path / name).write_bytes(b"x")
+    left.write_bytes(b"half of a state")
+    checkpoint.save(tmp_path / "a.state", iter(Dataset.range(3)))
+    assert names(tmp_path) == sorted([*others, "a.state"])
+
+
+def test_what_another_process_is_writing_is_left_alone(tmp_path):
+    code = (
+        "import sys\nfrom dataset.io.files import AtomicFile\n"
+        f"file = AtomicFile({str(tmp_path / 'a.state')!r})\nfile.file.write(b'x')\nprint('open', flush=True)\n"
+        "sys.stdin.readline()\nfile.commit()\n"
+    )
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        checkpoint.save(tmp_path / "a.state", iter(Dataset.range(3)))
+        assert len(names(tmp_path)) == 2
+        process.communicate("go on\n", timeout=60)
+    assert process.returncode == 0
+    assert (tmp_path / "a.state").read_bytes() == b"x"
+
+
+def test_who_has_just_made_a_file_that_is_taken_for_abandoned_makes_another(tmp_path, monkeypatch):
+    taken, real = [], fcntl.flock
+
+    def flock(descriptor, how):
+        if not taken:  # somebody else is faster
+            taken.append(opened_as(descriptor))
+            taken[0].unlink()
+        real(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with AtomicFile(tmp_path / "a.bin") as target:
+        target.file.write(b"abc")
+    assert taken
+    assert (tmp_path / "a.bin").read_bytes() == b"abc"
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
+    def flock(descriptor, how):
+        raise OSError(95, "not supported")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    (tmp_path / ".a.state.0123456789abcdef.tmp").touch()
+    checkpoint.save(tmp_path / "a.state", Holder(3))
+    assert len(names(tmp_path)) == 2  # nobody can tell whether it is abandoned
+
+
+def test_two_threads_may_save_to_one_path(tmp_path):
+    path, errors = tmp_path / "a.state", []
+    barrier = threading.Barrier(3)
+
+    def save(number):
+        barrier.wait(60)
+        try:
+            for _ in range(30):
+                checkpoint.save(path, Holder([number] * 1000))
+        except Exception as error:  # looked at below
+            errors.append(error)
+
+    threads = [threading.Thread(target=save, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    checkpoint.save(path, Holder([7] * 1000))
+    barrier.wait(60)
+    found = Holder()
+    while any(thread.is_alive() for thread in threads):
+        checkpoint.restore(path, found)
+        assert len(found.state) == 1000
+        assert len(set(found.state)) == 1
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert names(tmp_path) == ["a.state"]
+
+
+def test_an_iterator_may_be_saved_while_another_thread_reads_it(tmp_path):
+    dataset = Dataset.range(20_000).shuffle(50, seed=1).map(lambda x: x + 1).prefetch(4)
+    expected = [int(x) for x in dataset]
+    dataset = Dataset.range(20_000).shuffle(50, seed=1).map(lambda x: x + 1).prefetch(4)
+    iterator, found = iter(dataset), []
+    thread = threading.Thread(target=lambda: found.extend(map(int, iterator)))
+    thread.start()
+    paths = []
+    while thread.is_alive() and len(paths) < 200:
+        paths.append(tmp_path / f"{len(paths)}.state")
+        checkpoint.save(paths[-1], iterator)
+    thread.join()
+    assert found == expected
+    for path in paths[:: max(1, len(paths) // 5)]:
+        with iter(dataset) as resumed:
+            checkpoint.restore(path, resumed)
+            rest = [int(x) for x in resumed]
+        assert rest == expected[len(expected) - len(rest) :]
+
+
+def tensors():
+    return Dataset.range(40).shuffle(40, seed=1).batch(4).to_torch()
+
+
+def test_an_iterator_over_tensors_is_saved(tmp_path):
+    pytest.importorskip("torch")
+    iterator = iter(tensors())
+    for _ in range(3):
+        next(iterator)
+    checkpoint.save(tmp_path / "a.state", iterator)
+    resumed = iter(tensors())
+    checkpoint.restore(tmp_path / "a.state", resumed)
+    assert [batch.tolist() for batch in resumed] == [batch.tolist() for batch in iterator]
+    assert "range(40)" in checkpoint.describe(tmp_path / "a.state")
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+def test_a_loader_of_torchdata_is_saved(tmp_path):
+    pytest.importorskip("torch")
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def loader():
+        return stateful.StatefulDataLoader(tensors(), batch_size=None, num_workers=0)
+
+    saved, resumed = loader(), loader()
+    iterator = iter(saved)
+    for _ in range(3):
+        next(iterator)
+    checkpoint.save(tmp_path / "a.state", saved)
+    checkpoint.restore(tmp_path / "a.state", resumed)
+    assert [batch.tolist() for batch in resumed] == [batch.tolist() for batch in iterator]
+    assert "range(40)" in checkpoint.describe(tmp_path / "a.state")
+
+
+def test_a_refused_file_leaves_the_iterator_where_it_was(tmp_path):
+    path = tmp_path / "a.state"
+    checkpoint.save(path, iter(Dataset.range(5)))
+    iterator = iter(Dataset.range(6))
+    next(iterator)
+    for content in (path.read_bytes(), path.read_bytes()[:50], b""):
+        path.write_bytes(content)
+        with pytest.raises(StateError):
+            checkpoint.restore(path, iterator)
+    assert [int(x) for x in iterator] == [1, 2, 3, 4, 5]

@@ -1,0 +1,587 @@
+"""A shuffle over files saves where its elements stand instead of them."""
+
+import copy
+import gzip
+import itertools
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset import CsvDataset, Dataset, FixedLengthRecordDataset, Options, StateError, TextLineDataset, TFRecordDataset
+from dataset.io import TFRecordWriter
+from dataset.runtime.operator import open_plan
+from dataset.runtime.references import FileTrace
+from dataset.runtime.state import digest
+from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+from dataset.testing.check_operator import assert_plain_data
+
+
+def write_records(folder, counts, compression_type="", size=40):
+    paths = []
+    for number, count in enumerate(counts):
+        path = str(Path(folder) / f"{number}.tfrecord")
+        with TFRecordWriter(path, compression_type) as writer:
+            for index in range(count):
+                writer.write(f"{number}-{index}-".encode().ljust(size + index % 7, b"x"))
+        paths.append(path)
+    return paths
+
+
+def write_lines(folder, count, name="a.txt", end=b"\n"):
+    path = str(Path(folder) / name)
+    Path(path).write_bytes(b"".join(b"line %d" % index + end for index in range(count)))
+    return path
+
+
+def states_in(state, key="elements"):
+    """The parts of a state that a shuffle saved its elements in."""
+    if isinstance(state, dict):
+        if key in state and isinstance(state[key], dict) and "files" in state[key]:
+            yield state[key]
+        for value in state.values():
+            yield from states_in(value, key)
+    elif isinstance(state, list):
+        for value in state:
+            yield from states_in(value, key)
+
+
+def holds_bytes(value):
+    if isinstance(value, dict):
+        return any(map(holds_bytes, value.values()))
+    return any(map(holds_bytes, value)) if isinstance(value, list) else isinstance(value, bytes)
+
+
+def parts_of(state):
+    return [part for elements in states_in(state) for part in elements["parts"]]
+
+
+def by_value(state):
+    """Whether any element is in the state itself."""
+    return any(part is not None and ("columns" in part or part.get("others")) for part in parts_of(state))
+
+
+def resumed_everywhere(make, every=1):
+    """Stop at each position, resume twice in a row, and compare; gives the states."""
+    expected = list(make())
+    states = []
+    iterator = iter(make())
+    for position in range(len(expected) + 1):
+        if position % every == 0 or position == len(expected):
+            state = iterator.state_dict()
+            assert_plain_data(state)
+            states.append(state)
+            second = iter(make())
+            second.load_state_dict(pickle.loads(pickle.dumps(state)))
+            behind = [next(second) for _ in range(min(3, len(expected) - position))]
+            third = iter(make())
+            third.load_state_dict(second.state_dict())
+            second.close()
+            assert_elements_equal(behind + list(third), expected[position:])
+        next(iterator, None)
+    iterator.close()
+    return states
+
+
+SMALL = 128  # bytes of a block: a few records
+
+
+@pytest.mark.parametrize("compression_type", ["", "GZIP", "ZLIB"])
+@pytest.mark.parametrize("size", [2, 7, 20, 100])
+def test_records(tmp_path, size, compression_type):
+    paths = write_records(tmp_path, [11, 0, 1, 23], compression_type)
+    states = resumed_everywhere(lambda: TFRecordDataset(paths, compression_type, SMALL).shuffle(size, seed=1), 3)
+    assert not any(map(by_value, states))
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_lines(tmp_path, end):
+    path = write_lines(tmp_path, 60, end=end)
+    states = resumed_everywhere(lambda: TextLineDataset([path, path], buffer_size=50).shuffle(25, seed=1), 4)
+    assert not any(map(by_value, states))
+
+
+def test_lines_that_are_compressed(tmp_path):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"".join(b"line %d\n" % index for index in range(60))))
+    make = lambda: TextLineDataset(path, "GZIP", 50).shuffle(25, seed=1)
+    assert not any(map(by_value, resumed_everywhere(make, 7)))
+
+
+def test_records_of_one_length(tmp_path):
+    (tmp_path / "a").write_bytes(b"H" + bytes(range(200)) + b"F")
+    make = lambda: FixedLengthRecordDataset(tmp_path / "a", 2, 1, 1, 9).shuffle(30, seed=1)
+    assert not any(map(by_value, resumed_everywhere(make, 9)))
+
+
+def test_rows_of_csv_files(tmp_path):
+    rows = [f'{index},"a\n{index}"' if index % 5 else f"{index},b" for index in range(50)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    make = lambda: CsvDataset(str(tmp_path / "a.csv"), [np.int64, bytes], header=True, buffer_size=40).shuffle(
+        20, seed=1
+    )
+    assert not any(map(by_value, resumed_everywhere(make, 5)))
+
+
+def test_rows_beside_rows_that_fail(tmp_path):
+    rows = [f"{index}" if index % 4 else "bad" for index in range(24)]
+    (tmp_path / "a.csv").write_text("\n".join(rows) + "\n")
+    read = lambda: CsvDataset(str(tmp_path / "a.csv"), [np.int64], buffer_size=30)
+    states = resumed_everywhere(lambda: read().ignore_errors().shuffle(20, seed=1), 5)
+    assert not any(map(by_value, states))
+    check_operator(lambda: read().shuffle(10, seed=1))
+
+
+def test_rows_of_parquet_files(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = arrow.table({"x": np.arange(90), "s": [f"text {index}" for index in range(90)]})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=20)
+    make = lambda: Dataset.from_parquet(str(tmp_path / "a.parquet")).shuffle(40, seed=1)
+    states = resumed_everywhere(make, 11)
+    assert not any(by_value(state) for state in states if list(states_in(state)))
+    skipped = lambda: Dataset.from_parquet(str(tmp_path / "a.parquet")).skip(25).shuffle(40, seed=1)
+    resumed_everywhere(skipped, 20)
+
+
+PASSED_ON = {
+    "take": lambda d: d.take(30),
+    "skip": lambda d: d.skip(5),
+    "shard": lambda d: d.shard(3, 1),
+    "filter": lambda d: d.filter(lambda record: len(record) % 2 == 0),
+    "take_while": lambda d: d.take_while(lambda record: not record.startswith(b"1-20")),
+    "repeat": lambda d: d.repeat(2),
+    "ignore_errors": lambda d: d.ignore_errors(),
+    "shuffle": lambda d: d.shuffle(5, seed=9),
+    "unique": lambda d: d.unique(),
+    "prefetch": lambda d: d.prefetch(4),
+}
+
+
+@pytest.mark.parametrize("optimized", [True, False], ids=["optimized", "as written"])
+@pytest.mark.parametrize("op", PASSED_ON)
+def test_ops_between_that_pass_elements_on(tmp_path, op, optimized):
+    paths = write_records(tmp_path, [20, 25])
+    options = Options()
+    options.optimization.enabled = optimized
+
+    def make():
+        read = PASSED_ON[op](TFRecordDataset(paths, buffer_size=SMALL))
+        return read.shuffle(13, seed=1).with_options(options)
+
+    states = resumed_everywhere(make, 8)
+    (outer, *_) = states_in(states[1])
+    assert outer["files"] is not None
+    assert not holds_bytes(outer)
+
+
+MIXED = {
+    "concatenate": lambda a, b: a.concatenate(b),
+    "sample_from_datasets": lambda a, b: Dataset.sample_from_datasets([a, b], seed=3),
+    "choose_from_datasets": lambda a, b: Dataset.choose_from_datasets([a, b], Dataset.range(2).repeat()),
+}
+
+
+@pytest.mark.parametrize("op", MIXED)
+def test_elements_of_two_sources_of_files(tmp_path, op):
+    paths = write_records(tmp_path, [20, 25])
+    line = write_lines(tmp_path, 20)
+    make = lambda: MIXED[op](TFRecordDataset(paths), TextLineDataset(line)).shuffle(30, seed=1)
+    states = resumed_everywhere(make, 7)
+    assert not any(map(by_value, states))
+
+
+@pytest.mark.parametrize("op", MIXED)
+def test_elements_of_files_among_others(tmp_path, op):
+    paths = write_records(tmp_path, [20, 25])
+    words = [b"word %d" % index for index in range(20)]
+    made = Dataset.from_generator(lambda: iter(words), output_signature=Dataset.from_tensors(b"").element_spec)
+    make = lambda: MIXED[op](TFRecordDataset(paths), made).shuffle(30, seed=1)
+    states = resumed_everywhere(make, 7)
+    assert any(part and part.get("others") for state in states for part in parts_of(state))
+    back = lambda: MIXED[op](made, TFRecordDataset(paths)).shuffle(30, seed=1)
+    resumed_everywhere(back, 7)
+
+
+INTERLEAVES = {
+    "sequential": {},
+    "parallel": {"num_parallel_calls": 3},
+    "blocks": {"block_length": 3},
+}
+
+
+@pytest.mark.parametrize("kind", INTERLEAVES)
+def test_files_side_by_side(tmp_path, kind):
+    paths = write_records(tmp_path, [20, 5, 0, 25])
+
+    def make():
+        names = Dataset.from_tensor_slices(paths)
+        read = names.interleave(lambda name: TFRecordDataset(name, buffer_size=SMALL), 3, **INTERLEAVES[kind])
+        return read.shuffle(17, seed=1)
+
+    (refers,) = states_in(resumed_everywhere(make, 6)[3])
+    assert refers["files"]["openings"]
+
+
+def test_files_read_by_several_readers(tmp_path):
+    paths = write_records(tmp_path, [20, 5, 25])
+    resumed_everywhere(lambda: TFRecordDataset(paths, num_parallel_reads=2).shuffle(17, seed=1), 6)
+
+
+def test_datasets_inside_of_datasets(tmp_path):
+    paths = write_records(tmp_path, [6, 5, 7, 8])
+
+    def make():
+        pairs = Dataset.from_tensor_slices(([paths[:2], paths[2:]], [3, 4]))
+        inner = lambda name: TFRecordDataset(name).take(5).concatenate(TFRecordDataset(name).skip(5))
+        middle = lambda names, k: Dataset.from_tensor_slices(names).interleave(inner).shuffle(k, seed=4)
+        return pairs.flat_map(middle).shuffle(9, seed=1)
+
+    states = resumed_everywhere(make, 4)
+    outer = states[2]["operator"]["elements"]
+    assert not holds_bytes([outer["parts"], outer["files"]["paths"]])
+    assert [parent for parent, *_ in outer["files"]["openings"]][:2] == [-1, 0]
+
+
+def test_epochs(tmp_path):
+    paths = write_records(tmp_path, [20, 5])
+    resumed_everywhere(lambda: TFRecordDataset(paths).shuffle(7, seed=1).repeat(3), 6)
+    one = write_records(tmp_path, [3000], size=5)
+    endless = lambda: TFRecordDataset(one).shuffle(1000, seed=1).repeat(3)
+    iterator = iter(endless())
+    list(itertools.islice(iterator, 2500))
+    state = iterator.state_dict()
+    again = iter(endless())
+    again.load_state_dict(state)
+    assert list(again) == list(iterator)
+    assert not holds_bytes([elements["parts"] for elements in states_in(state)])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 30), min_size=1, max_size=4),
+    size=st.integers(1, 60),
+    block=st.integers(16, 300),
+    steps=st.lists(st.integers(1, 20), min_size=1, max_size=6),
+    compression=st.sampled_from(["", "GZIP"]),
+    cycle=st.sampled_from([None, 1, 3]),
+    parallel=st.booleans(),
+)
+def test_any_files(tmp_path_factory, counts, size, block, steps, compression, cycle, parallel):
+    """From state to state, each in a new iterator, all comes out that would have come out at once."""
+    paths = write_records(tmp_path_factory.mktemp("records"), counts, compression)
+
+    def make():
+        if cycle is None:
+            read = TFRecordDataset(paths, compression, block)
+        else:
+            names = Dataset.from_tensor_slices(paths)
+            calls = 2 if parallel else None
+            function = lambda name: TFRecordDataset(name, compression, block)
+            read = names.interleave(function, cycle, num_parallel_calls=calls)
+        return read.shuffle(size, seed=5)
+
+    expected = list(make())
+    found, iterator = [], iter(make())
+    for step in itertools.cycle(steps):
+        found += itertools.islice(iterator, step)
+        state = iterator.state_dict()
+        iterator.close()
+        iterator = iter(make())
+        iterator.load_state_dict(state)
+        if len(found) >= len(expected):
+            break
+    assert found + list(iterator) == expected
+
+
+def test_a_state_is_small(tmp_path):
+    paths = write_records(tmp_path, [3000, 3000], size=3000)
+    iterator = iter(TFRecordDataset(paths).shuffle(4000, seed=1))
+    list(itertools.islice(iterator, 1000))
+    assert len(pickle.dumps(iterator.state_dict())) < 30_000
+
+
+def test_a_state_does_not_change_with_what_comes_after_it(tmp_path):
+    paths = write_records(tmp_path, [50])
+    iterator = iter(TFRecordDataset(paths, buffer_size=SMALL).shuffle(20, seed=1))
+    list(itertools.islice(iterator, 10))
+    state = iterator.state_dict()
+    before = digest(state["operator"])
+    list(iterator)
+    assert digest(state["operator"]) == before
+
+
+def test_elements_that_are_made_are_saved_by_value(tmp_path):
+    paths = write_records(tmp_path, [30])
+    make = lambda: TFRecordDataset(paths).map(bytes.upper).shuffle(10, seed=1)
+    states = resumed_everywhere(make, 5)
+    assert all(elements["files"] is None for state in states for elements in states_in(state))
+
+
+def test_without_a_shuffle_nobody_asks_where_elements_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(FileTrace, "step", lambda *_: pytest.fail("it was asked"))
+    (path,) = write_records(tmp_path, [5])
+    assert len(list(TFRecordDataset(path).batch(2))) == 3
+    assert len(list(Dataset.range(3).shuffle(2).flat_map(lambda _: TFRecordDataset(path)))) == 15
+
+
+def test_no_file_and_no_thread_is_left(tmp_path):
+    paths = write_records(tmp_path, [20, 30])
+    names = lambda: Dataset.from_tensor_slices(paths)
+    with no_leaks():
+        make = lambda: names().interleave(TFRecordDataset, num_parallel_calls=2).shuffle(10, seed=1)
+        iterator = iter(make())
+        next(iterator)
+        state = iterator.state_dict()
+        iterator.close()
+        Path(paths[1]).unlink()
+        with pytest.raises(StateError):
+            iter(make()).load_state_dict(state)
+
+
+# What an op above is told
+
+
+class Above:
+    """Opens a plan, and remembers whether its last op says that it repeats."""
+
+    def __init__(self, dataset):
+        from dataset.plan.node import UnaryNode
+
+        class Asking(UnaryNode):
+            op = "asking"
+
+            def lower(asking, build):  # noqa: N805
+                self.build = build
+                return build(asking.source)
+
+        self.coordinator, self.operator = open_plan(Asking(dataset.plan))
+
+    def pulled(self):
+        while self.operator.pull(64) is not None:
+            pass
+        self.coordinator.shut_down(self.operator.close, wait=True)
+        return self.build.repeats_input
+
+
+def test_who_reads_a_shuffle_is_told_whether_its_state_is_small(tmp_path):
+    paths = write_records(tmp_path, [600])
+    read = TFRecordDataset(paths)
+    assert Above(read.shuffle(100)).pulled()
+    assert Above(read.filter(lambda record: len(record) > 3).shuffle(100)).pulled()
+    assert not Above(read.map(len).shuffle(100)).pulled()
+    made = Above(Dataset.from_generator(lambda: iter(range(3)), output_types=np.int64).shuffle(100))
+    assert not made.build.repeats_input  # without waiting for elements
+    made.pulled()
+
+
+# Files that are not as they were
+
+
+def held_by(path, make):
+    iterator = iter(make())
+    list(itertools.islice(iterator, 3))
+    state = iterator.state_dict()
+    iterator.close()
+    return state
+
+
+def refused(make, state, *words):
+    before = iter(make())
+    with pytest.raises(StateError) as caught:
+        before.load_state_dict(state)
+    for word in words:
+        assert str(word) in str(caught.value)
+    return caught.value
+
+
+def test_a_file_that_is_gone(tmp_path):
+    (path,) = write_records(tmp_path, [30])
+    make = lambda: TFRecordDataset(path).shuffle(10, seed=1)
+    state = held_by(path, make)
+    Path(path).rename(path + ".old")
+    refused(make, state, path, "FileNotFoundError", "Put the file back", "TFRecordDataset")
+    Path(path + ".old").rename(path)
+    iter(make()).load_state_dict(state)
+
+
+@pytest.mark.parametrize("compression_type", ["", "GZIP"])
+def test_a_file_that_was_cut_short(tmp_path, compression_type):
+    (path,) = write_records(tmp_path, [300], compression_type)
+    make = lambda: TFRecordDataset(path, compression_type, SMALL).shuffle(100, seed=1)
+    state = held_by(path, make)
+    os.truncate(path, Path(path).stat().st_size // 8)
+    refused(make, state, path, "byte")
+
+
+def test_a_file_that_is_empty_now(tmp_path):
+    (path,) = write_records(tmp_path, [30])
+    make = lambda: TFRecordDataset(path).shuffle(10, seed=1)
+    state = held_by(path, make)
+    os.truncate(path, 0)
+    refused(make, state, path, "ends before")
+
+
+def test_a_file_with_another_content(tmp_path):
+    path = write_lines(tmp_path, 300)
+    make = lambda: TextLineDataset(path, buffer_size=64).shuffle(100, seed=1)
+    state = held_by(path, make)
+    Path(path).write_bytes(b"a line more\n" + Path(path).read_bytes())
+    refused(make, state, path, "another element is there now")
+
+
+def test_the_iterator_that_could_not_go_there_goes_on_as_before(tmp_path):
+    (path,) = write_records(tmp_path, [30])
+    make = lambda: TFRecordDataset(path).shuffle(10, seed=1)
+    state = held_by(path, make)
+    content = Path(path).read_bytes()
+    iterator, other = iter(make()), iter(make())
+    for each in (iterator, other):
+        next(each)
+    os.truncate(path, 0)
+    with pytest.raises(StateError):
+        iterator.load_state_dict(state)
+    Path(path).write_bytes(content)
+    assert outcomes(iterator) == outcomes(other)
+
+
+# States that somebody else has made
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """What a shuffle over two files saves, and who loads it."""
+    paths = write_records(tmp_path, [40, 40])
+
+    def make():
+        names = Dataset.from_tensor_slices(paths)
+        return names.flat_map(lambda name: TFRecordDataset(name, buffer_size=SMALL)).shuffle(60, seed=1)
+
+    iterator = iter(make())
+    next(iterator)
+    state = iterator.state_dict()
+    iterator.close()
+
+    def load(change):
+        changed = copy.deepcopy(state)
+        change(changed["operator"]["elements"])
+        changed["digest"] = digest(changed["operator"])
+        fresh = iter(make())
+        fresh.load_state_dict(changed)
+        return list(fresh)
+
+    assert len(load(lambda _: None)) == 79
+    return load
+
+
+HUGE = 1 << 60
+
+
+def put(*path):
+    *steps, last, value = path
+
+    def change(elements):
+        for step in steps:
+            elements = elements[step]
+        elements[last] = value(elements[last]) if callable(value) else value
+
+    return change
+
+
+WRONG = {
+    "no files": put("files", None),
+    "no paths": put("files", "paths", []),
+    "another path": put("files", "paths", 0, 2, "/nowhere/to/be/found"),
+    "a path that is no text": put("files", "paths", 0, 2, 7),
+    "another node": put("files", "paths", 0, 1, 5),
+    "another dataset": put("files", "paths", 0, 0, 99),
+    "a dataset before the first": put("files", "paths", 0, 0, -7),
+    "a dataset inside of itself": put("files", "openings", 0, 0, 0),
+    "another function": put("files", "openings", 0, 1, 3),
+    "no argument": put("files", "openings", 0, 2, None),
+    "more elements": put("parts", 0, "referred", HUGE),
+    "fewer elements": put("parts", 0, "referred", 3),
+    "no elements": put("parts", 0, "referred", 0),
+    "elements that are no number": put("parts", 0, "referred", "9"),
+    "no marks": put("files", "marks", {}),
+    "marks of nothing": put(
+        "files", "marks", {key: np.zeros(0, int) for key in ("file", "element", "offset", "number")}
+    ),
+    "marks far behind": put("files", "marks", "element", lambda v: v.astype(np.int64) + HUGE),
+    "marks before the beginning": put("files", "marks", "offset", lambda v: v.astype(np.int64) - HUGE),
+    "marks behind the end": put("files", "marks", "offset", lambda v: v.astype(np.int64) + HUGE),
+    "marks between records": put("files", "marks", "offset", lambda v: v.astype(np.int64) + 1),
+    "marks in no order": put("files", "marks", "file", lambda v: v[::-1].copy()),
+    "elements before": put("files", "element", lambda v: v.astype(np.int64) - 1000),
+    "elements behind": put("files", "element", lambda v: v.astype(np.int64) + 1000),
+    "elements far behind": put("files", "element", lambda v: v.astype(np.int64) + HUGE),
+    "other elements": put("files", "element", lambda v: v[::-1].copy()),
+    "elements that are fractions": put("files", "element", lambda v: v.astype(float)),
+    "elements in a table": put("files", "element", lambda v: v[:, None]),
+    "files that are not there": put("files", "file", lambda v: v + 9),
+    "a digest of another": put("files", "digests", 0, 1, "00"),
+    "a digest of none": put("files", "digests", 0, 0, HUGE),
+    "no digests": put("files", "digests", None),
+    "no parts": put("parts", None),
+    "an exception for a buffer": put("parts", 0, {"error": "OSError"}),
+    "one part": put("parts", lambda v: v[:1]),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_references_that_are_wrong(saved, what):
+    with pytest.raises(StateError):
+        saved(WRONG[what])
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_references_with_any_numbers_in_them_do_no_harm(tmp_path_factory, data):
+    paths = write_records(tmp_path_factory.mktemp("records"), [30])
+    dataset = TFRecordDataset(paths, buffer_size=SMALL).shuffle(20, seed=1)
+    iterator = iter(dataset)
+    next(iterator)
+    state = iterator.state_dict()
+    files = state["operator"]["elements"]["files"]
+    number = st.one_of(st.integers(0, 50), st.sampled_from([-1, 1 << 31, 1 << 32, HUGE]))
+    name = data.draw(st.sampled_from(["file", "element", "marks"]))
+    values = (
+        files["marks"][data.draw(st.sampled_from(["file", "element", "offset", "number"]))] if name == "marks" else None
+    )
+    target = files[name] if values is None else values
+    changed = target.astype(np.int64)
+    changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(number)
+    if values is None:
+        files[name] = changed
+    else:
+        key = next(key for key in files["marks"] if files["marks"][key] is values)
+        files["marks"][key] = changed
+    state["digest"] = digest(state["operator"])
+    again = iter(dataset)
+    try:
+        again.load_state_dict(state)
+    except StateError:
+        return
+    assert len(list(again)) == 29
+
+
+def test_marks_are_few_however_long_a_file(tmp_path):
+    class File:
+        at = 0
+
+        def tell(self):
+            return self.at * (1 << 20), self.at
+
+    trace, file = FileTrace((), None, "a"), File()
+    for count in range(20_000):
+        file.at = count
+        trace.step(file)
+        trace.refer(1, 1)
+    assert len(trace.marks) <= 1024
+    assert trace.marks[0].element == 0
+    assert trace.marks[-1].element == 19_999
+    assert [mark.element for mark in trace.marks] == sorted({mark.element for mark in trace.marks})

@@ -1,0 +1,278 @@
+"""prefetch: its state is a place of its input where that repeats its order, and what it holds where it does not."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset import Dataset, StateError
+from dataset.ops.prefetch import Prefetch
+from dataset.testing import assert_elements_equal, no_leaks, outcomes
+
+WAIT = 60  # for what must come; nothing waits that long
+pytestmark = pytest.mark.usefixtures("switch_interval")
+
+
+def fail(x):
+    if x % 5 == 3:
+        raise ValueError(f"at {x}")
+    return x * 2
+
+
+SOURCES = {
+    "range": lambda: Dataset.range(30),
+    "nothing": lambda: Dataset.range(0),
+    "generator": lambda: Dataset.from_generator(lambda: iter(range(30))),
+    "map": lambda: Dataset.range(30).map(lambda x: (x, x + 1)),
+    "exceptions": lambda: Dataset.range(30).map(fail),
+    "shuffle": lambda: Dataset.range(30).map(lambda x: x + 0).shuffle(7, seed=1),
+    "batch": lambda: Dataset.range(90).map(fail).ignore_errors().batch(3),
+    "filter": lambda: Dataset.range(60).filter(lambda x: x % 2 == 0),
+    "repeat": lambda: Dataset.range(10).shuffle(4, seed=2).repeat(3),
+    "flat_map": lambda: Dataset.range(8).flat_map(lambda x: Dataset.range(x).prefetch(2)),
+}
+
+
+def opened(make, size=3, *, patient=False, repeats=True):
+    """An iterator over ``make()`` with a prefetch; ``repeats=False`` if its input is taken not to repeat itself."""
+    iterator = iter(Dataset(Prefetch(make().plan, size, patient=patient)))
+    operator = iterator._root
+    operator._build.repeats_input = repeats
+    return iterator
+
+
+def resumed(state, make, size=3, **keywords):
+    iterator = opened(make, size, **keywords)
+    repeats = iterator._root._build.repeats_input
+    iterator.load_state_dict(state)
+    iterator._root._build.repeats_input = repeats
+    return iterator
+
+
+def take(iterator, count):
+    """That many outcomes, or all that there are."""
+    found = []
+    for _ in range(count):
+        try:
+            found.append(next(iterator))
+        except StopIteration:
+            break
+        except ValueError as error:
+            found.append(error)
+    return found
+
+
+@pytest.mark.parametrize("repeats", [True, False], ids=["by place", "by value"])
+@pytest.mark.parametrize("patient", [True, False], ids=["patient", "at once"])
+@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES.keys())
+@pytest.mark.parametrize("step", [0, 1, 4])
+def test_each_of_several_resumes_in_a_row_goes_on_exactly(make, patient, repeats, step):
+    expected, found = outcomes(iter(make())), []
+    iterator = opened(make, patient=patient, repeats=repeats)
+    with no_leaks():
+        for _ in range(12):
+            state = pickle.loads(pickle.dumps(iterator.state_dict()))
+            iterator.close()
+            iterator = resumed(state, make, patient=patient, repeats=repeats)
+            found += take(iterator, step)
+        found += take(iterator, 1000)
+        assert_elements_equal(found, expected)
+        over = resumed(iterator.state_dict(), make, patient=patient, repeats=repeats)
+        assert take(over, 10) == []
+
+
+KINDS = [{"patient": patient, "repeats": repeats} for patient in (False, True) for repeats in (False, True)]
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 9), st.sampled_from(KINDS)), max_size=6), make=st.sampled_from([*SOURCES])
+)
+@settings(deadline=None, max_examples=60)
+def test_a_state_of_each_kind_goes_to_every_other(steps, make):
+    make = SOURCES[make]
+    iterator, found = opened(make), []
+    for count, kind in steps:
+        found += take(iterator, count)
+        state = iterator.state_dict()
+        found += take(iterator, 0)
+        iterator.close()
+        iterator = resumed(state, make, **kind)
+    found += take(iterator, 1000)
+    assert_elements_equal(found, outcomes(iter(make())))
+
+
+def test_an_input_that_stops_repeating_itself_is_saved_by_value_from_then_on():
+    iterator = opened(lambda: Dataset.range(30))
+    first = take(iterator, 5)
+    before = iterator.state_dict()
+    iterator._root._build.repeats_input = False
+    after = iterator.state_dict()
+    for state in (before, after):
+        assert_elements_equal(
+            first + take(resumed(state, lambda: Dataset.range(30)), 100), outcomes(iter(Dataset.range(30)))
+        )
+    assert sum(chunk["length"] for chunk in after["operator"]["held"]) <= 3
+
+
+@pytest.mark.parametrize("given", [1, 7])
+def test_a_state_holds_no_element(given):
+    def make():
+        return Dataset.range(20).map(lambda x: np.full(100_000, x))
+
+    iterator = opened(make)
+    take(iterator, given)
+    assert len(pickle.dumps(iterator.state_dict())) < 2000
+
+
+def test_what_is_no_plain_data_is_no_hindrance():
+    def make():
+        return Dataset.range(9).map(lambda x: {"object": pytest, "x": x})
+
+    iterator = opened(make)
+    take(iterator, 4)
+    rest = take(resumed(iterator.state_dict(), make), 100)
+    assert [element["x"] for element in rest] == [4, 5, 6, 7, 8]
+
+
+def test_an_input_that_cannot_say_where_it_is_says_so():
+    objects = Dataset.range(90).map(lambda x: {"object": pytest, "x": x}).shuffle(10, seed=1)
+    iterator = iter(objects.prefetch(2).map(lambda x: x).prefetch(2))
+    next(iterator)
+    operator = iterator._root
+    operator._trail._marks.clear()
+    with pytest.raises(StateError, match="user classes"):
+        iterator.state_dict()
+
+
+def opened_behind(make, behind, size=2, *, patient=False):
+    """An iterator that goes on ``behind`` elements from the start, as if it had been saved there."""
+    iterator = opened(make, size, patient=patient)
+    operator = iterator._root
+    operator.load_state_dict({**operator.state_dict(), "behind": behind})
+    return iterator
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_loading_runs_nothing_and_the_first_pull_no_more_than_what_is_behind(patient):
+    calls = []
+
+    def note(x):
+        calls.append(int(x))
+        return x
+
+    def make():
+        return Dataset.range(50).map(note).map(lambda x: x + 1).filter(lambda x: x % 2 == 0)
+
+    iterator = opened_behind(make, 9, patient=patient)
+    assert iterator.state_dict()["operator"]["behind"] == 9  # nothing has been read
+    assert calls == []
+    assert take(iterator, 1) == [20]
+    iterator.close()
+    assert calls == list(range(len(calls)))
+    assert 20 <= len(calls) <= 20 + 4
+
+
+def test_exceptions_among_what_is_passed_over_count_and_stay_silent():
+    make = SOURCES["exceptions"]
+    iterator = opened_behind(make, 4)  # 0, 2, 4, an exception
+    assert_elements_equal(take(iterator, 100), outcomes(iter(make()))[4:])
+
+
+def test_a_place_behind_the_end_of_an_input_that_has_become_shorter_is_its_end():
+    iterator = opened_behind(SOURCES["range"], 10**15)
+    assert take(iterator, 5) == []
+    assert take(resumed(iterator.state_dict(), SOURCES["range"], 2), 5) == []
+
+
+def test_a_place_that_cannot_be_is_refused():
+    with pytest.raises(StateError, match="-1 elements behind"):
+        opened_behind(SOURCES["range"], -1)
+
+
+class Pressed:
+    """Raises KeyboardInterrupt once at each of some elements."""
+
+    def __init__(self, *at):
+        self.left = set(at)
+
+    def __call__(self, x):
+        if int(x) in self.left:
+            self.left.remove(int(x))
+            raise KeyboardInterrupt
+        return x
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_an_interrupt_stands_in_the_place_of_no_element(patient):
+    def make(*at):
+        press = Pressed(*at)
+        return lambda: Dataset.range(12).map(press)
+
+    iterator, found, pressed = opened(make(2, 7), patient=patient), [], 0
+    while True:
+        try:
+            found.append(int(next(iterator)))
+        except StopIteration:
+            break
+        except KeyboardInterrupt:
+            pressed += 1
+        rest = take(resumed(iterator.state_dict(), make()), 100)
+        assert [int(x) for x in rest] == list(range(len(found), 12))
+    assert (found, pressed) == (list(range(12)), 2)
+
+
+def test_an_interrupt_while_elements_are_passed_over_loses_none():
+    press = Pressed(2, 5)
+    iterator = opened_behind(lambda: Dataset.range(12).map(press), 4)
+    with pytest.raises(KeyboardInterrupt):
+        next(iterator)
+    found = [int(next(iterator))]
+    with pytest.raises(KeyboardInterrupt):
+        found += [int(x) for x in iterator]
+    found += [int(x) for x in iterator]
+    assert sorted(found) == list(range(4, 12))
+
+
+def test_closing_while_elements_are_passed_over_ends_soon():
+    gate, reached, calls = threading.Event(), threading.Event(), []
+
+    def slow(x):
+        calls.append(x)
+        reached.set()
+        assert gate.wait(WAIT)
+        return x
+
+    iterator = opened_behind(lambda: Dataset.range(1000).map(slow), 900)
+    operator = iterator._root
+    operator._start()
+    assert reached.wait(WAIT)
+    assert iterator.state_dict()["operator"]["behind"] == 900  # it waits for nothing
+    closing = threading.Thread(target=iterator.close)
+    closing.start()
+    with operator._filled:
+        assert operator._filled.wait_for(lambda: operator._stopped, WAIT)
+    gate.set()
+    closing.join(WAIT)
+    assert not closing.is_alive()
+    assert len(calls) == 1
+
+
+def test_states_taken_in_the_middle_say_what_arithmetic_finds():
+    iterator = opened(lambda: Dataset.range(1000), 4)
+    take(iterator, 10)
+    operator, state = iterator._root, iterator.state_dict()["operator"]
+    exact = operator.source.state_after(state["source"], state["behind"] + 5)
+    after = operator.state_after(state, 5)
+    assert after == (None if exact is None else {**state, "source": exact, "behind": 0})
+
+
+def test_a_state_does_not_change_when_the_iterator_goes_on():
+    iterator = opened(SOURCES["shuffle"])
+    take(iterator, 5)
+    state = iterator.state_dict()
+    kept = pickle.dumps(state)
+    take(iterator, 20)
+    assert pickle.dumps(state) == kept

@@ -1,0 +1,132 @@
+"""Interrupting pipelines and going on with them: what tests of resuming share.
+
+``EXAMPLES=20 pytest tests/test_resume*`` tries 20 times as many pipelines and places.
+
+A place is how many outcomes came before it; an outcome is an element, or the exception in the place of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+
+from dataset import Dataset, DatasetIterator, checkpoint
+from dataset.testing import assert_elements_equal, outcomes
+
+Build = Callable[[], Dataset[Any]]
+"""Builds a pipeline as a new process would: with objects of its own, and where nothing has been kept."""
+
+
+def examples(count: int) -> settings:
+    """Settings for so many examples, or for as many times as many as the environment says."""
+    count *= int(os.environ.get("EXAMPLES", "1"))
+    return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def advanced(iterator: DatasetIterator[Any], count: int) -> list[Any]:
+    """The next ``count`` outcomes; fewer if there are no more."""
+    found: list[Any] = []
+    for _ in range(count):
+        try:
+            found.append(next(iterator))
+        except StopIteration:
+            break
+        except Exception as error:
+            found.append(error)
+    return found
+
+
+def interrupted(dataset: Dataset[Any], places: Iterable[int]) -> tuple[list[Any], dict[int, str]]:
+    """All outcomes of a run, and the states taken at some places of it, as JSON.
+
+    The states are written down at once, and once more when the run is over: going on must not have changed them.
+    """
+    found: list[Any] = []
+    states: dict[int, Any] = {}
+    written: dict[int, str] = {}
+    with iter(dataset) as iterator:
+        for place in sorted(set(places)):
+            found += advanced(iterator, place - len(found))
+            states[place] = iterator.state_dict()
+            written[place] = to_json(states[place])
+            if len(found) < place:  # it has ended, and this is the state behind the end
+                break
+        found += outcomes(iterator)
+    assert {place: to_json(state) for place, state in states.items()} == written
+    return found, written
+
+
+def to_json(state: Any) -> str:
+    """A state as text, as another process would read it."""
+    return json.dumps(checkpoint.to_json(state))
+
+
+def from_json(text: str) -> Any:
+    """The inverse of ``to_json``."""
+    return checkpoint.from_json(json.loads(text))
+
+
+def loaded(dataset: Dataset[Any], state: str) -> DatasetIterator[Any]:
+    """An iterator that stands where the state says."""
+    iterator = iter(dataset)
+    iterator.load_state_dict(from_json(state))
+    return iterator
+
+
+def check_every_place(build: Build, places: Iterable[int], *, resume: Build | None = None) -> list[Any]:
+    """Check that from each place a new pipeline goes on as the interrupted one did. Returns all outcomes.
+
+    Args:
+        build: of what is interrupted.
+        places: where.
+        resume: of what goes on; default, the same.
+    """
+    found, states = interrupted(build(), places)
+    for place, state in states.items():
+        with loaded((resume or build)(), state) as iterator:
+            assert_from(place, outcomes(iterator), found)
+    return found
+
+
+def check_stops(build: Build, stops: Iterable[int], found: Sequence[Any]) -> None:
+    """Check that a run that is ended at each of the stops, and gone on with in a new pipeline, gives ``found``.
+
+    At each stop the state is taken twice, and saved again by who has loaded it and not gone on.
+    """
+    state: str | None = None
+    place = 0
+    for stop in sorted(stops):
+        with iter(build()) if state is None else loaded(build(), state) as iterator:
+            assert_from(place, advanced(iterator, stop - place), found[:stop])
+            iterator.state_dict()
+            state = to_json(iterator.state_dict())
+        with loaded(build(), state) as iterator:
+            state = to_json(iterator.state_dict())
+        place = min(stop, len(found))
+    with iter(build()) if state is None else loaded(build(), state) as iterator:
+        assert_from(place, outcomes(iterator), found)
+
+
+def assert_from(place: int, got: Sequence[Any], found: Sequence[Any]) -> None:
+    """Raise AssertionError unless ``got`` are the outcomes from a place on."""
+    try:
+        assert_elements_equal(got, found[place:])
+    except AssertionError as error:
+        error.add_note(f"resumed at {place} of {len(found)}")
+        raise
+
+
+def with_stops(build: Build, stops: Iterable[int]) -> list[Any]:
+    """All outcomes of a run that is ended at each of the stops, and gone on with in a new pipeline."""
+    found: list[Any] = []
+    state: str | None = None
+    for stop in sorted(stops):
+        with iter(build()) if state is None else loaded(build(), state) as iterator:
+            found += advanced(iterator, stop - len(found))
+            state = to_json(iterator.state_dict())
+    with iter(build()) if state is None else loaded(build(), state) as iterator:
+        return found + outcomes(iterator)

@@ -1,0 +1,57 @@
+"""States of what is computed ahead are places, not elements."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from dataset import Dataset
+from dataset.testing import assert_elements_equal
+
+CHAINS = {
+    "maps": lambda: Dataset.range(5000).map(lambda x: x * 2).map(lambda x: x + 1),
+    "filter": lambda: Dataset.range(5000).map(lambda x: x * 2 + 1).filter(lambda x: x % 3 == 0),
+    "map of a filter": lambda: Dataset.range(5000).filter(lambda x: x % 3 == 0).map(lambda x: x + 1),
+    "shuffled": lambda: Dataset.range(5000).shuffle(50, seed=1, reshuffle_each_iteration=False).map(lambda x: x + 1),
+}
+
+
+@pytest.mark.parametrize("make", CHAINS.values(), ids=CHAINS.keys())
+@pytest.mark.parametrize("steps", [(1,), (2, 1), (100, 7, 300), (0, 1000), (1, 0, 1)])
+def test_several_resumes_in_a_row_go_on_exactly_and_hold_nothing(make, steps):
+    expected, taken = list(make()), 0
+    iterator = iter(make())
+    for step in steps:
+        for _ in range(step):
+            next(iterator)
+        taken += step
+        state = pickle.loads(pickle.dumps(iterator.state_dict()))
+        assert "ready" not in repr(state)
+        iterator = iter(make())
+        iterator.load_state_dict(state)
+    assert_elements_equal(list(iterator), expected[taken:])
+
+
+def test_an_element_of_the_size_of_an_image_is_not_in_a_state():
+    images = Dataset.from_tensor_slices(np.zeros((64, 32, 32), np.float32)).map(lambda x: x + 1)
+    iterator = iter(images)
+    for _ in range(5):
+        next(iterator)
+    assert len(pickle.dumps(iterator.state_dict())) < 4096
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+def test_what_is_passed_over_behind_a_mark_leaves_nothing_out_and_nothing_in_another_place(calls):
+    """A filter that looks for one element may find two; then the second is next, before any that are read behind it."""
+
+    def make():
+        kept = Dataset.range(3000).filter(lambda x: x % 7 != 3)
+        return kept.map(lambda x: x * 2, num_parallel_calls=calls) if calls else kept
+
+    expected = list(make())
+    for place in range(0, len(expected), 37):
+        with iter(make()) as iterator, iter(make()) as resumed:
+            for _ in range(place):
+                next(iterator)
+            resumed.load_state_dict(iterator.state_dict())
+            assert list(resumed) == expected[place:]

@@ -1,0 +1,629 @@
+"""States of parallel ops: taken without waiting, of numbers instead of elements, and each element once behind them."""
+
+import collections
+import dataclasses
+import itertools
+import pickle
+import random
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset import Dataset, Options, StateError
+from dataset.ops.elementwise import Elementwise
+from dataset.runtime.operator import Operator, open_plan
+from dataset.runtime.state import digest
+from dataset.testing import assert_elements_equal, no_leaks, outcomes
+from overlap import WAIT, Work, double
+
+SIZE = 60
+ORDERS = {"in order": True, "in any order": False}
+in_both_orders = pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+
+
+class Gate:
+    """A function whose calls for numbers from ``first`` on wait; it knows for which numbers it was called."""
+
+    def __init__(self, first, workers):
+        self.first = first
+        self.opened = threading.Event()
+        self.called = []
+        self.all_wait = threading.Semaphore(0)
+        self.workers = workers
+
+    def __call__(self, x):
+        self.called.append(int(x))
+        if x >= self.first:
+            self.all_wait.release()
+            assert self.opened.wait(WAIT)
+        return x * 2
+
+    def wait(self):
+        """Until every worker waits inside the function."""
+        for _ in range(self.workers):
+            assert self.all_wait.acquire(timeout=WAIT)
+
+
+def promptly(function):
+    """What the function returns, if it does without anybody opening a gate."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join(WAIT)
+    assert not thread.is_alive(), "it waits for work that is in progress"
+    return found[0]
+
+
+def resumed(dataset, state):
+    iterator = iter(dataset)
+    iterator.load_state_dict(state)
+    return iterator
+
+
+def taken(iterator, count):
+    """The next outcomes, a failure by its text."""
+    found = []
+    while len(found) < count:
+        try:
+            found.append(plain(next(iterator)))
+        except StopIteration:
+            break
+        except Exception as error:
+            found.append(plain(error))
+    return found
+
+
+def plain(outcome):
+    if isinstance(outcome, Exception):
+        return f"{type(outcome).__name__}: {outcome} {getattr(outcome, '__notes__', [])[:1]}"
+    return repr(outcome)
+
+
+def rest_of(iterator):
+    return taken(iterator, 10**9)
+
+
+def parallel(calls=4, *, order=True):
+    return {"num_parallel_calls": calls, "deterministic": order}
+
+
+# Nothing is waited for
+
+
+@in_both_orders
+def test_a_state_is_taken_at_once_while_all_workers_are_inside_the_function(order):
+    function = Gate(1, workers=4)
+    dataset = Dataset.range(SIZE).map(function, **parallel(order=order))
+    with no_leaks():
+        iterator = iter(dataset)
+        iterator._root._alone = False  # else one worker is enough until the consumer waits
+        assert next(iterator) == 0
+        function.wait()
+        state = promptly(iterator.state_dict)
+        assert promptly(iterator.state_dict) == state
+        function.opened.set()
+        assert sorted(map(int, iterator)) == list(range(2, 2 * SIZE, 2))
+        function.called.clear()
+        assert sorted(map(int, resumed(dataset, state))) == list(range(2, 2 * SIZE, 2))
+        assert sorted(function.called) == list(range(1, SIZE))  # and for nothing that had been given
+
+
+def test_in_any_order_what_came_before_an_element_that_takes_long_is_not_made_again():
+    function = Gate(0, workers=1)
+
+    def slow_at_first(x):
+        if int(x) in {3, 7}:
+            return function(x)
+        function.called.append(int(x))
+        return x * 2
+
+    dataset = Dataset.range(SIZE).map(slow_at_first, **parallel(order=False))
+    iterator = iter(dataset)
+    found = [int(next(iterator)) for _ in range(3)]  # whichever they are
+    function.wait()
+    state = promptly(iterator.state_dict)
+    function.opened.set()
+    iterator.close()
+    function.called.clear()
+    again = resumed(dataset, state)
+    found += [int(next(again)) for _ in range(10)]
+    second = promptly(again.state_dict)
+    again.close()
+    assert not {x // 2 for x in found[:3]} & set(function.called)
+    found += map(int, resumed(dataset, second))
+    assert sorted(found) == list(range(0, 2 * SIZE, 2))
+
+
+@in_both_orders
+def test_a_state_is_taken_at_once_while_the_input_blocks(order):
+    gate, reads = threading.Event(), threading.Semaphore(0)
+
+    def numbers():
+        for x in range(20):
+            if x == 10:
+                reads.release()
+                assert gate.wait(WAIT)
+            yield x
+
+    dataset = Dataset.from_generator(numbers).map(double, **parallel(2, order=order))
+    iterator = iter(dataset)
+    found = [int(next(iterator)) for _ in range(3)]
+    assert reads.acquire(timeout=WAIT)
+    state = promptly(iterator.state_dict)
+    gate.set()
+    iterator.close()
+    assert sorted(found + list(map(int, resumed(dataset, state)))) == list(range(0, 40, 2))
+
+
+def test_batches_in_the_making_are_not_waited_for():
+    function = Gate(8, workers=1)
+    dataset = Dataset.range(SIZE).map(function).batch(4, **parallel(2))
+    iterator = iter(dataset)
+    first = next(iterator)
+    assert first.tolist() == [0, 2, 4, 6]
+    function.wait()
+    state = promptly(iterator.state_dict)
+    function.opened.set()
+    iterator.close()
+    found = np.concatenate(list(resumed(dataset, state)))
+    assert found.tolist() == list(range(8, 2 * SIZE, 2))
+
+
+# Numbers, not elements
+
+
+@in_both_orders
+def test_a_state_holds_numbers_however_large_the_elements_are(order):
+    dataset = Dataset.range(200).map(lambda x: np.full(50_000, x), **parallel(order=order)).batch(2, **parallel(2))
+    dataset = dataset if order else Dataset.range(200).map(lambda x: np.full(50_000, x), **parallel(order=order))
+    iterator = iter(dataset)
+    for _ in range(30):
+        next(iterator)
+        assert len(pickle.dumps(iterator.state_dict())) < 4096
+    iterator.close()
+
+
+class Mine:
+    """What no state can hold."""
+
+    def __init__(self, number):
+        self.number = number
+
+
+@in_both_orders
+def test_elements_of_user_classes_can_be_made_in_parallel(order):
+    dataset = Dataset.range(SIZE).map(lambda x: Mine(int(x)), **parallel(order=order))
+    iterator = iter(dataset)
+    found = [next(iterator).number for _ in range(7)]
+    state = iterator.state_dict()
+    iterator.close()
+    assert sorted(found + [element.number for element in resumed(dataset, state)]) == list(range(SIZE))
+
+
+def test_behind_an_input_without_order_a_state_waits_and_holds_what_is_made():
+    dataset = Dataset.range(SIZE).map(double, **parallel(order=False)).map(lambda x: x + 1, **parallel())
+    options = Options()
+    options.optimization.enabled = False
+    dataset = dataset.with_options(options)
+    iterator = iter(dataset)
+    found = [int(next(iterator)) for _ in range(9)]
+    state = iterator.state_dict()
+    rest = list(map(int, iterator))
+    assert sorted(found + rest) == list(range(1, 2 * SIZE, 2))
+    again = resumed(dataset, state)
+    found += [int(next(again)) for _ in range(5)]
+    found += map(int, resumed(dataset, again.state_dict()))
+    assert sorted(found) == list(range(1, 2 * SIZE, 2))
+
+
+# The same as one at a time
+
+delays = st.lists(st.sampled_from([0.0, 0.0, 0.0002, 0.001]), min_size=1, max_size=5).map(tuple)
+works = st.builds(Work, delays, st.frozensets(st.integers(0, 25), max_size=4))
+
+
+def random_pair(work):
+    return lambda rng, x: (work(x), rng.integers(1 << 40))
+
+
+def odd_ones(x):
+    if x == 11:
+        raise ValueError("eleven")
+    return x % 3 > 0
+
+
+def of_length(x):
+    return np.zeros(3 if x % 7 == 5 else 2)
+
+
+PIPELINES = {
+    "map": lambda work, how: Dataset.range(26).map(work, **how),
+    "map on columns": lambda work, how: Dataset.range(26).map(lambda x: x * 2 + 1, **how).map(work, **how),
+    "random_map": lambda work, how: Dataset.range(26).random_map(random_pair(work), seed=3, **how),
+    "maps": lambda work, how: Dataset.range(26).map(work, **how).map(lambda x: (x, x * 2), **how),
+    "maps, the second fails": lambda work, how: Dataset.range(26).map(lambda x: x, **how).map(work, **how),
+    "map, filter": lambda work, how: Dataset.range(26).map(work, **how).filter(odd_ones),
+    "filters between": lambda work, how: (
+        Dataset.range(26).map(work, **how).filter(odd_ones).map(lambda x: x + 1, **how).filter(lambda x: x != 9)
+    ),
+    "a failing input": lambda work, how: Dataset.range(26).map(work).map(double, **how),
+    "a filtered input": lambda work, how: Dataset.range(26).filter(odd_ones).map(work, **how),
+    "a generator": lambda work, how: Dataset.from_generator(lambda: iter(range(26))).map(work, **how),
+    "batch": lambda work, how: Dataset.range(26).map(work).batch(3, **how),
+    "batch, drop": lambda work, how: Dataset.range(26).map(work).batch(3, drop_remainder=True, **how),
+    "batch that may not stack": lambda work, how: Dataset.range(26).map(work).map(of_length).batch(3, **how),
+    "batches of batches": lambda work, how: Dataset.range(26).map(work, **how).batch(2, **how).batch(3, **how),
+    "map, batch, map": lambda work, how: Dataset.range(26).map(work, **how).batch(4, **how).map(double, **how),
+}
+each_pipeline = pytest.mark.parametrize("make", list(PIPELINES.values()), ids=list(PIPELINES))
+ORDER_MATTERS = {"batches of batches", "map, batch, map"}
+NOTHING = {"num_parallel_calls": None, "deterministic": True}
+
+
+def with_optimizer(dataset, *, enabled):
+    options = Options()
+    options.optimization.enabled = enabled
+    options.optimization.filter_parallelization = True
+    return dataset.with_options(options)
+
+
+@each_pipeline
+@settings(max_examples=10, deadline=None)
+@given(
+    work=works,
+    calls=st.lists(st.sampled_from([None, 1, 2, 5]), min_size=4, max_size=4),
+    steps=st.lists(st.integers(0, 9), min_size=3, max_size=3),
+    optimized=st.booleans(),
+)
+def test_in_order_states_go_on_exactly_there_through_any_number_of_resumes(make, work, calls, steps, optimized):
+    expected = rest_of(iter(with_optimizer(make(work.at_once(), NOTHING), enabled=False)))
+    found, state = [], None
+    for number, step in zip(calls, [*steps, 10**9], strict=True):
+        with iter(with_optimizer(make(work, parallel(number)), enabled=optimized)) as iterator:
+            if state is not None:
+                load(iterator, state)
+            found += taken(iterator, step)
+            state = iterator.state_dict()
+    assert without_notes(found) == without_notes(expected)
+
+
+def sealed(state, operator):
+    """A state with another place in it."""
+    changed = {key: value for key, value in state.items() if key != "digest"} | {"operator": operator}
+    return {**changed, "digest": digest(changed)}
+
+
+def load(iterator, state):
+    """Have a pipeline with other calls at once go to a place, though the optimizer may have made another plan of it."""
+    iterator.load_state_dict(sealed(iterator.state_dict(), state["operator"]))
+
+
+CHAINS = {
+    "maps": lambda d, work, how: d.map(work, **how).map(lambda x: x + 1, **how).map(Work((0.0,), work.bad), **how),
+    "filters": lambda d, work, how: d.map(work, **how).filter(odd_ones).map(lambda x: x + 1, **how),
+    "filter below": lambda d, work, how: d.filter(lambda x: x % 4 > 0).map(work, **how).filter(odd_ones),
+}
+
+
+@pytest.mark.parametrize("make", list(CHAINS.values()), ids=list(CHAINS))
+@settings(max_examples=25, deadline=None)
+@given(
+    work=works,
+    forms=st.lists(st.tuples(st.booleans(), st.sampled_from([None, 1, 3])), min_size=4, max_size=4),
+    steps=st.lists(st.lists(st.integers(1, 9), max_size=3), min_size=3, max_size=3),
+)
+def test_states_go_between_ops_that_run_as_one_and_those_that_do_not(make, work, forms, steps):
+    def open_as(joined, calls):
+        plan = make(Dataset.range(26), work, parallel(calls)).plan
+        return open_plan(one_after_another(plan, calls, joined=joined))
+
+    def pulled(operator, sizes):
+        found = []
+        for size in sizes:
+            try:
+                chunk = operator.pull(size)
+            except ValueError as error:
+                found.append(str(error))
+                continue
+            if chunk is None:
+                break
+            found += map(repr, chunk.rows())
+        return found
+
+    expected = [
+        str(x) if isinstance(x, ValueError) else repr(x)
+        for x in outcomes(iter(make(Dataset.range(26), work.at_once(), NOTHING)))
+    ]
+    found, state = [], None
+    for form, sizes in zip(forms, [*steps, [5] * 30], strict=True):
+        coordinator, operator = open_as(*form)
+        try:
+            if state is not None:
+                operator.load_state_dict(state)
+            found += pulled(operator, sizes)
+            state = operator.state_dict()
+        finally:
+            coordinator.shut_down(operator.close, wait=True)
+    assert found == expected
+
+
+def one_after_another(node, calls, *, joined, order=True):
+    """The plan with all ops as parallel as each other; ``joined`` to run as one."""
+    node = node.with_inputs([one_after_another(source, calls, joined=joined, order=order) for source in node.inputs])
+    if not isinstance(node, Elementwise):
+        return node
+    joined = joined and isinstance(node.source, Elementwise)
+    return dataclasses.replace(node, num_parallel_calls=calls, deterministic=order, joined=joined, columnwise=None)
+
+
+def without_notes(found):
+    return [text.partition(" [")[0] if "Error" in text else text for text in found]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [make for name, make in PIPELINES.items() if name not in ORDER_MATTERS],
+    ids=[name for name in PIPELINES if name not in ORDER_MATTERS],
+)
+@settings(max_examples=10, deadline=None)
+@given(
+    work=works,
+    calls=st.lists(st.sampled_from([1, 2, 5]), min_size=4, max_size=4),
+    steps=st.lists(st.integers(0, 9), min_size=3, max_size=3),
+    optimized=st.booleans(),
+)
+def test_in_any_order_each_outcome_comes_once_through_any_number_of_resumes(make, work, calls, steps, optimized):
+    expected = rest_of(iter(with_optimizer(make(work.at_once(), NOTHING), enabled=optimized)))
+    found, state = [], None
+    for number, step in zip(calls, [*steps, 10**9], strict=True):
+        with iter(with_optimizer(make(work, parallel(number, order=False)), enabled=optimized)) as iterator:
+            if state is not None:
+                iterator.load_state_dict(state)
+            found += taken(iterator, step)
+            state = iterator.state_dict()
+    assert collections.Counter(without_notes(found)) == collections.Counter(without_notes(expected))
+
+
+@pytest.mark.parametrize("seed", range(20))
+@in_both_orders
+def test_states_taken_again_and_again_while_workers_run(seed, order):
+    chance = random.Random(seed)
+
+    def wobble(x):
+        sum(range(chance.randint(0, 3000)))
+        if x % 41 == 7:
+            raise ValueError(f"bad {x}")
+        return x * 2
+
+    dataset = Dataset.range(400).map(wobble, **parallel(8, order=order))
+    expected = rest_of(iter(Dataset.range(400).map(wobble)))
+    iterator, found = iter(dataset), []
+    while True:
+        some = taken(iterator, chance.randint(1, 12))
+        found += some
+        state = iterator.state_dict()
+        if not some:
+            break
+        if chance.random() < 0.2:
+            iterator.close()
+            iterator = resumed(dataset, state)
+        elif chance.random() < 0.2:
+            with resumed(dataset, state) as other:
+                assert collections.Counter(without_notes(found + rest_of(other))) == collections.Counter(
+                    without_notes(expected)
+                )
+    if order:
+        assert without_notes(found) == without_notes(expected)
+    else:
+        assert collections.Counter(without_notes(found)) == collections.Counter(without_notes(expected))
+
+
+# What is not done again
+
+
+@pytest.mark.parametrize("calls", [None, 3])
+def test_the_function_is_not_called_again_for_what_was_given(calls):
+    called = []
+
+    def function(x):
+        called.append(int(x))
+        return x
+
+    def make(number):
+        return Dataset.from_generator(lambda: iter(range(SIZE))).map(function, num_parallel_calls=number)
+
+    iterator = iter(make(3))
+    for _ in range(20):
+        next(iterator)
+    state = iterator.state_dict()
+    iterator.close()
+    called.clear()
+    again = resumed(make(calls), state)
+    assert called == []  # nothing before it is asked for
+    assert list(map(int, again)) == list(range(20, SIZE))
+    assert sorted(called) == list(range(20, SIZE))
+
+
+@in_both_orders
+def test_positions_in_messages_and_random_numbers_go_on(order):
+    def draw(rng, x):
+        if x == 40:
+            raise ValueError("forty")
+        return x, rng.random()
+
+    def make(order):
+        return Dataset.from_generator(lambda: iter(range(SIZE))).random_map(draw, seed=5, **parallel(order=order))
+
+    expected = rest_of(iter(make(True)))
+    iterator = iter(make(order))
+    found = taken(iterator, 25)
+    state = iterator.state_dict()
+    iterator.close()
+    found += rest_of(resumed(make(order), state))
+    assert sorted(found) == sorted(expected)
+
+
+# Worker processes
+
+
+@in_both_orders
+def test_with_worker_processes_nothing_is_waited_for_and_nothing_is_lost(order):
+    how = {**parallel(1, order=order), "executor": "process"}
+    dataset = Dataset.range(SIZE).map(double, **how)
+    found, state = [], iter(dataset).state_dict()
+    for count in (11, SIZE):
+        with resumed(dataset, state) as iterator:
+            found += map(int, itertools.islice(iterator, count))
+            state = iterator.state_dict()
+    assert sorted(found) == list(range(0, 2 * SIZE, 2))
+    if order:
+        assert found == sorted(found)
+
+
+# Arithmetic
+
+
+class Numbers(Operator):
+    """A source of which any state can be told."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def pull(self, n):
+        return self.source.pull(n)
+
+    def state_dict(self):
+        return self.source.state_dict()
+
+    def load_state_dict(self, state):
+        self.source.load_state_dict(state)
+
+    def state_after(self, state, count):
+        position = state["position"] + count
+        return None if position > SIZE else {**state, "position": position}
+
+    def close(self):
+        self.source.close()
+
+
+def opened(dataset):
+    coordinator, operator = open_plan(with_optimizer(dataset, enabled=False).plan)
+    below = operator
+    while True:
+        inner = getattr(below, "inner", below)
+        if not hasattr(inner.source, "source"):
+            inner.source = Numbers(inner.source)
+            return coordinator, operator
+        below = inner.source
+
+
+TOLD = {
+    "map": (lambda d: d.map(double), True),
+    "parallel map": (lambda d: d.map(double, **parallel(2)), True),
+    "random_map": (lambda d: d.random_map(lambda rng, x: x, seed=1), True),
+    "maps": (lambda d: d.map(double).map(double), True),
+    "batch": (lambda d: d.batch(4), True),
+    "parallel batch": (lambda d: d.batch(4, **parallel(2)), True),
+    "batch of what may fail": (lambda d: d.map(double).batch(4), False),
+    "filter": (lambda d: d.filter(lambda x: x > 3), False),
+    "scan": (lambda d: d.scan(np.int64(0), lambda s, x: (s + x, s)), False),
+    "take_while": (lambda d: d.take_while(lambda x: x < 50), False),
+    "without order": (lambda d: d.map(double, **parallel(2, order=False)), False),
+}
+
+
+@pytest.mark.parametrize(("make", "is_told"), list(TOLD.values()), ids=list(TOLD))
+def test_a_state_further_on_is_told_only_where_it_is_exact(make, is_told):
+    def run(state):
+        coordinator, operator = opened(make(Dataset.range(SIZE)))
+        try:
+            if state is not None:
+                operator.load_state_dict(state)
+            found = []
+            while (chunk := operator.pull(1)) is not None:
+                found.append(chunk.only())
+            return found
+        finally:
+            coordinator.shut_down(operator.close, wait=True)
+
+    everything = run(None)
+    coordinator, operator = opened(make(Dataset.range(SIZE)))
+    try:
+        start = operator.state_dict()
+        before = pickle.dumps(start)
+        for count in (1, 3, 9):
+            later = operator.state_after(start, count)
+            assert (later is not None) == is_told
+            if later is not None:
+                assert_elements_equal(run(later), everything[count:])
+        assert operator.state_after(start, 10**6) is None
+        assert pickle.dumps(start) == before
+    finally:
+        coordinator.shut_down(operator.close, wait=True)
+
+
+def test_with_such_a_source_the_state_of_a_parallel_map_is_that_of_a_sequential_one():
+    states = []
+    for how in ({}, parallel(3)):
+        coordinator, operator = opened(Dataset.range(SIZE).map(double, **how))
+        for _ in range(17):
+            operator.pull(1)
+        states.append(operator.state_dict())
+        coordinator.shut_down(operator.close, wait=True)
+    assert states[0] == states[1] == {"op": "map", "source": {"position": 17}, "position": 17}
+
+
+def test_a_state_with_elements_in_it_tells_nothing():
+    def fail(x):
+        if x == 2:
+            raise ValueError
+        return x
+
+    coordinator, operator = opened(Dataset.range(SIZE).map(fail))
+    operator.pull(5)
+    state = operator.state_dict()
+    assert state["todo"] is not None
+    assert operator.state_after(state, 1) is None
+    coordinator.shut_down(operator.close, wait=True)
+
+
+# States that are none
+
+
+@pytest.mark.parametrize("given", [[[-1, 2, 0]], [[0, -2, 0]], [[5, 1, 0], [2, 1, 0]], [[1, 2]], ["abc"], [[0, 1, -1]]])
+@pytest.mark.parametrize("make", [lambda d: d.map(double, **parallel(2)), lambda d: d.batch(2)], ids=["map", "batch"])
+def test_a_place_that_cannot_be_is_refused(make, given):
+    dataset = make(Dataset.range(20))
+    iterator = iter(dataset)
+    state = iterator.state_dict()
+    operator = {**state["operator"], "given": given}
+    with pytest.raises(StateError):
+        iterator.load_state_dict(sealed(state, operator))
+    assert outcomes(iterator)
+
+
+def test_more_given_than_there_is_is_the_end():
+    for make in (lambda d: d.map(double), lambda d: d.map(double, **parallel(2)), lambda d: d.batch(2, **parallel(2))):
+        dataset = make(Dataset.range(20))
+        iterator = iter(dataset)
+        state = iterator.state_dict()
+        operator = {**state["operator"], "given": [[0, 10**15, 0]]}
+        iterator.load_state_dict(sealed(state, operator))
+        assert next(iterator, None) is None
+
+
+@in_both_orders
+def test_what_a_filter_leaves_out_is_not_remembered_one_by_one(order):
+    plan = Dataset.range(40_000).map(lambda x: x).filter(lambda x: x in {5, 39_990}).plan
+    coordinator, operator = open_plan(one_after_another(plan, 2, joined=True, order=order))
+    try:
+        operator._pace.may_inline = False
+        assert operator.pull(1).only() == 5
+        assert operator.pull(1).only() == 39_990
+        assert len(operator._accepted) < 100
+        assert len(pickle.dumps(operator.state_dict())) < 2000
+    finally:
+        coordinator.shut_down(operator.close, wait=True)

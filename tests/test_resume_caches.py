@@ -1,0 +1,200 @@
+"""Caches and snapshots that are left while they are being filled: by a state, and by processes that are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dataset
+from dataset import Dataset
+from dataset.testing import assert_elements_equal, outcomes
+from resume_cases import fail_at
+from resuming import advanced, assert_from, interrupted, loaded
+
+SIZE = 8
+PATIENCE_SECONDS = 100
+
+
+def counted(calls: list[int], size: int = SIZE) -> Dataset[Any]:
+    """Numbers, each of which is noted when it is made."""
+    return Dataset.range(size).map(lambda x: calls.append(int(x)) or x)
+
+
+# In memory: a new process has nothing
+
+
+@pytest.mark.parametrize("place", range(2 * SIZE + 1))
+def test_a_pass_that_was_left_is_made_again_once_and_then_kept(place):
+    """The elements before the place are made again, because the passes behind it need them; nothing twice."""
+    _, states = interrupted(counted([]).cache().repeat(3), [place])
+    calls: list[int] = []
+    iterator = loaded(counted(calls).cache().repeat(3), states[place])
+    assert calls == []  # not before they are asked for
+    assert outcomes(iterator) == (list(range(SIZE)) * 3)[place:]
+    assert calls == list(range(SIZE))
+
+
+@pytest.mark.parametrize("place", range(1, SIZE + 1))
+def test_what_was_resumed_leaves_a_complete_cache_to_other_iterators(place):
+    _, states = interrupted(Dataset.range(SIZE).shuffle(SIZE).cache(), [place])
+    whole = Dataset.range(SIZE).shuffle(SIZE).cache()
+    rest = outcomes(loaded(whole, states[place]))
+    again = outcomes(iter(whole))
+    assert sorted(again) == list(range(SIZE))
+    assert_elements_equal(again[place:], rest)
+
+
+def test_a_resumed_pass_that_is_left_again_leaves_no_cache():
+    calls: list[int] = []
+    whole = counted(calls).cache()
+    _, states = interrupted(whole.take(3), [2])
+    del calls[:]
+    with loaded(whole.take(3), states[2]) as iterator:
+        advanced(iterator, 1)
+    assert calls == [0, 1, 2]
+    assert list(whole) == list(range(SIZE))
+    assert calls == [0, 1, 2, *range(SIZE)]
+
+
+def of_two_readers(shuffled: bool) -> Dataset[Any]:
+    """One cache read in turn: six elements of one pass, and then another pass."""
+    failing = Dataset.range(4).map(fail_at(1))
+    kept = (failing.shuffle(4) if shuffled else failing).cache()
+    choices = Dataset.range(12).map(lambda x: np.int64(x >= 6))
+    return Dataset.choose_from_datasets([kept, kept], choices, stop_on_empty_dataset=False)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_asking_for_a_state_does_not_decide_which_pass_fills_the_cache(shuffled):
+    with iter(of_two_readers(shuffled)) as iterator:
+        iterator.state_dict()
+        found = outcomes(iterator)
+    kept = [element for element in found[:4] if not isinstance(element, Exception)]
+    assert_elements_equal(found[4:], kept)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_one_cache_that_is_read_in_several_places_resumes_anywhere(shuffled):
+    found, states = interrupted(of_two_readers(shuffled), range(8))
+    for place, state in states.items():
+        assert_from(place, outcomes(loaded(of_two_readers(shuffled), state)), found)
+
+
+@pytest.mark.parametrize("ahead", [lambda d: d.shuffle(3, seed=1), lambda d: d.batch(3), lambda d: d.prefetch(2)])
+def test_a_pass_that_ended_before_the_state_was_taken_is_the_one_that_later_passes_give(ahead):
+    """What reads ahead had found its end, and asks it for nothing more. Another pass has another order."""
+    make = lambda: ahead(Dataset.range(7).shuffle(7).cache()).repeat(3)
+    found, states = interrupted(make(), range(22))
+    for place, state in states.items():
+        assert_from(place, outcomes(loaded(make(), state)), found)
+
+
+def test_of_a_pass_with_failures_a_full_cache_gives_the_rest_with_them():
+    whole = Dataset.range(7).map(fail_at(0, 3, 6)).cache().repeat(2)
+    found, states = interrupted(whole, range(1, 8))
+    assert [type(one) for one in found].count(ValueError) == 3
+    for place, state in states.items():
+        assert_from(place, outcomes(loaded(whole, state)), found)
+
+
+# In files: a process is killed
+
+KEEPERS: dict[str, Callable[[Any, str], Any]] = {
+    "cache": lambda numbers, path: numbers.cache(path),
+    "snapshot": lambda numbers, path: numbers.snapshot(path),
+    "snapshot in shards": lambda numbers, path: numbers.snapshot(path, "GZIP", shard_func=by_three),
+}
+
+
+def by_three(x: Any) -> Any:
+    return int(x[0]) % 3
+
+
+CALLS: deque[int] = deque()
+"""What ``double`` was called with. A deque counts by its type, where a snapshot looks at what a function refers to."""
+
+
+def double(x: Any) -> Any:
+    CALLS.append(int(x))
+    return np.full(3000, 2 * x)
+
+
+def kept(keeper: str, path: str) -> Dataset[Any]:
+    """More than what is written in one go."""
+    numbers = Dataset.range(200).shuffle(200, seed=3).map(double)
+    return KEEPERS[keeper](numbers, path).repeat(2)
+
+
+SCRIPT = """
+import sys
+from resuming import loaded, to_json
+from test_resume_caches import kept
+keeper, path, count, state = sys.argv[1:]
+iterator = iter(kept(keeper, path))
+if state:
+    iterator = loaded(kept(keeper, path), open(state).read())
+for _ in range(int(count)):
+    next(iterator)
+print(to_json(iterator.state_dict()), flush=True)
+sys.stdin.read()
+"""
+
+
+def killed_after(count: int, keeper: str, path: str, state: str = "") -> str:
+    """The state of a process that was killed behind so many elements."""
+    paths = [str(Path(__file__).parent), str(Path(dataset.__file__).parents[1])]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, keeper, path, str(count), state],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    assert process.stdout is not None
+    try:
+        found = process.stdout.readline()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == -signal.SIGKILL
+    return found
+
+
+@pytest.mark.parametrize("keeper", KEEPERS)
+def test_what_a_killed_process_has_written_is_not_taken_for_complete(keeper, tmp_path):
+    """It is killed in the first pass, and so is the one that goes on with it; the third one comes to the end."""
+    path = str(tmp_path / "kept")
+    expected = outcomes(iter(kept(keeper, str(tmp_path / "elsewhere"))))
+    state = tmp_path / "state.json"
+    state.write_text(killed_after(70, keeper, path))
+    state.write_text(killed_after(50, keeper, path, str(state)))
+
+    with loaded(kept(keeper, path), state.read_text()) as iterator:
+        assert_from(120, outcomes(iterator), expected)
+    CALLS.clear()
+    assert_elements_equal(outcomes(iter(kept(keeper, path))), expected[200:] * 2)  # in the order that is read in
+    assert not CALLS
+    left = [file.name for file in Path(path).rglob("*") if file.is_file()]
+    assert len([name for name in left if name.endswith(".lock")]) <= 1, left
+
+
+@pytest.mark.parametrize("keeper", KEEPERS)
+def test_a_process_that_is_killed_behind_the_first_pass_leaves_all_of_it(keeper, tmp_path):
+    path = str(tmp_path / "kept")
+    expected = outcomes(iter(kept(keeper, str(tmp_path / "elsewhere"))))
+    state = killed_after(230, keeper, path)
+    with loaded(kept(keeper, path), state) as iterator:
+        assert_from(230, outcomes(iterator), expected)
+    with loaded(kept(keeper, str(tmp_path / "nowhere")), state) as iterator:  # where nothing is kept
+        assert_from(230, outcomes(iterator), expected)

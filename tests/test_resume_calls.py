@@ -1,0 +1,112 @@
+"""What users' functions are called with behind a resume: what was handed out is not made again.
+
+What is made again, and where that is written: the few elements between a mark and the place where something reads ahead
+(runtime/trail.py), the elements of a cache that has to be filled (runtime/keeping.py), the values of a generator, and
+what the function of flat_map or interleave returned for the elements whose datasets were open.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dataset import Dataset
+from dataset.testing import outcomes
+from resuming import advanced, interrupted, loaded
+
+SIZE = 30
+Function = Callable[[Any], Any]
+
+
+def streamed(size: int = SIZE) -> Dataset[Any]:
+    return Dataset.range(size).filter(lambda x: x >= 0)
+
+
+def is_noted(function: Function) -> Function:
+    """A predicate that is true."""
+    return lambda x: function(x) >= 0
+
+
+IN_TURN: dict[str, Callable[[Function], Dataset[Any]]] = {
+    "map": lambda f: Dataset.range(SIZE).map(f),
+    "map of a stream": lambda f: streamed().map(f),
+    "filter": lambda f: Dataset.range(SIZE).filter(is_noted(f)),
+    "take_while": lambda f: streamed().take_while(is_noted(f)),
+    "scan": lambda f: streamed().scan(0, lambda state, x: (state, f(x))),
+    "shuffle, map": lambda f: Dataset.range(SIZE).shuffle(7, seed=1).map(f),
+    "shuffle of a stream, map": lambda f: streamed().shuffle(7, seed=1).map(f),
+    "map, shuffle": lambda f: streamed().map(f).shuffle(7, seed=1),
+    "map, shuffle over all": lambda f: Dataset.range(SIZE).map(f).shuffle(None, seed=1),
+    "map, batch, unbatch": lambda f: Dataset.range(SIZE).map(f).batch(1).unbatch(),
+    "map in flat_map": lambda f: Dataset.range(6).flat_map(lambda x: Dataset.range(5 * x, 5 * x + 5).map(f)),
+    "map in interleave": lambda f: Dataset.range(6).interleave(
+        lambda x: Dataset.range(5 * x, 5 * x + 5).map(f), cycle_length=3
+    ),
+    "map behind a generator": lambda f: Dataset.from_generator(lambda: iter(range(SIZE))).map(f),
+    "map, group_by_window": lambda f: streamed().map(f).group_by_window(lambda x: x % 2, lambda _, group: group, 4),
+    "map behind a cache": lambda f: streamed().cache().map(f),
+    "map, prefetch": lambda f: Dataset.range(SIZE).map(f).prefetch(2),
+    "map by threads": lambda f: Dataset.range(SIZE).map(f, num_parallel_calls=2),
+    "map by threads, prefetch": lambda f: Dataset.range(SIZE).map(f, num_parallel_calls=2).prefetch(3),
+}
+"""Each gives the numbers below SIZE, in some order, having called the function with each."""
+
+AHEAD: dict[str, Callable[[Function], Dataset[Any]]] = {
+    "filter, prefetch": lambda f: Dataset.range(SIZE).filter(is_noted(f)).prefetch(2),
+    "map of a stream, prefetch": lambda f: streamed().map(f).prefetch(2),
+    "map of a stream, by threads": lambda f: streamed().map(f, num_parallel_calls=2),
+    "filter, map by threads": lambda f: (
+        Dataset.range(SIZE).filter(is_noted(f)).map(lambda x: x, num_parallel_calls=2).prefetch(1)
+    ),
+    "interleave by threads": lambda f: Dataset.range(6).interleave(
+        lambda x: Dataset.range(5 * x, 5 * x + 5).map(f), cycle_length=3, num_parallel_calls=2
+    ),
+}
+"""Where no arithmetic leads to the place behind what was read ahead."""
+
+
+def resumed_calls(make: Callable[[Function], Dataset[Any]], place: int) -> tuple[list[int], Counter[int]]:
+    """The elements that were handed out before the place, and the calls behind it; none is made before the first."""
+    calls: list[int] = []
+
+    def function(x: Any) -> Any:
+        calls.append(int(x))
+        return x
+
+    found, states = interrupted(make(function), [place])
+    with loaded(make(function), states[place]) as iterator:
+        del calls[:]  # the spec may take one element
+        iterator.state_dict()
+        assert calls == []
+        outcomes(iterator)
+    return [int(element) for element in found[:place]], Counter(calls)
+
+
+@pytest.mark.parametrize("place", [0, 1, 8, SIZE - 1, SIZE])
+@pytest.mark.parametrize("name", IN_TURN)
+def test_nothing_that_was_handed_out_is_made_again(name, place):
+    before, calls = resumed_calls(IN_TURN[name], place)
+    assert not calls.keys() & set(before)
+    assert calls.keys() <= set(range(SIZE))
+    assert set(calls.values()) <= {1}
+
+
+@pytest.mark.parametrize("place", [0, 1, 8, SIZE - 1, SIZE])
+@pytest.mark.parametrize("name", AHEAD)
+def test_where_something_reads_ahead_nothing_is_made_twice_again(name, place):
+    """What was handed out may be made once more, and whatever is made is made once."""
+    _, calls = resumed_calls(AHEAD[name], place)
+    assert set(calls.values()) <= {1}
+
+
+def test_a_resumed_run_is_as_lazy_as_a_new_one():
+    calls: list[int] = []
+    make = lambda: Dataset.range(SIZE).map(lambda x: calls.append(int(x)) or x)
+    _, states = interrupted(make(), [10])
+    del calls[:]
+    with loaded(make(), states[10]) as iterator:
+        advanced(iterator, 3)
+    assert calls == [10, 11, 12]

@@ -1,0 +1,94 @@
+"""Random pipelines, and long ones, interrupted anywhere: what is resumed goes on as what was not interrupted.
+
+The elements themselves are held to a model in test_pipelines.py; here a run is held to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chains.model import Pipeline
+from dataset import Dataset
+from dataset.testing import assert_elements_equal, no_leaks, outcomes
+from libraries import Ours
+from resuming import check_every_place, check_stops, examples
+from strategies import resumable_pipelines
+from test_pipelines import in_parallel
+
+OURS = Ours()
+STOPS = st.lists(st.integers(0, 80), min_size=1, max_size=5)
+
+
+@examples(40)
+@given(resumable_pipelines(seeded=False))
+def test_a_pipeline_goes_on_from_every_place(pipeline: Pipeline):
+    check_every_place(lambda: pipeline.make(OURS), range(81))
+
+
+@examples(40)
+@given(resumable_pipelines(seeded=True), st.integers(1, 4), st.integers(1, 255), STOPS)
+def test_a_pipeline_in_parallel_goes_on_after_several_stops(pipeline: Pipeline, calls: int, where: int, stops):
+    build = lambda: in_parallel(pipeline.make(OURS), calls, where=where)
+    with no_leaks():
+        found = outcomes(iter(build()))
+        check_stops(build, stops, found)
+        assert_elements_equal(check_every_place(build, stops), found)
+
+
+# Long ones: buffers of thousands, and places anywhere
+
+MANY = 100_000
+
+
+def numbers() -> Dataset[Any]:
+    return Dataset.range(MANY)
+
+
+def streamed() -> Dataset[Any]:
+    return numbers().filter(lambda x: x % 7 != 3)
+
+
+def rows_of(count: int) -> Dataset[Any]:
+    return Dataset.from_tensor_slices((np.arange(count), np.arange(2 * count).reshape(count, 2)))
+
+
+LONG: dict[str, Callable[[], Dataset[Any]]] = {
+    "shuffled, mapped, batched": lambda: (
+        rows_of(MANY).shuffle(5000, seed=1).map(lambda x, y: (x, y + x)).batch(100).prefetch(2)
+    ),
+    "shuffled all, in epochs": lambda: numbers().shuffle(None, seed=1).repeat(2).batch(1000),
+    "streamed, shuffled, in epochs": lambda: streamed().shuffle(5000, seed=1).repeat(2).batch(1000),
+    "streamed, mapped by threads": lambda: (
+        streamed().map(lambda x: (x, x * 2), num_parallel_calls=2).batch(500).prefetch(4)
+    ),
+    "interleaved by threads": lambda: (
+        Dataset.range(100)
+        .interleave(lambda x: Dataset.range(1000 * x, 1000 * x + 1000), cycle_length=8, num_parallel_calls=2)
+        .batch(500)
+    ),
+    "cached, shuffled, in epochs": lambda: streamed().cache().shuffle(3000, seed=2).repeat(2).batch(1000),
+    "windows": lambda: streamed().window(1000, 700).flat_map(lambda window: window.batch(1000)),
+    "grouped": lambda: (
+        streamed().take(20_000).group_by_window(lambda x: x % 5, lambda _, group: group.batch(500), window_size=500)
+    ),
+    "unique": lambda: streamed().map(lambda x: x * x % 5003).unique().batch(100),
+    "rebatched": lambda: streamed().batch(999).rebatch([1000, 17]),
+    "mixed": lambda: Dataset.sample_from_datasets([numbers(), streamed()], [0.7, 0.3], seed=5).batch(1000),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+@examples(2)
+@given(fractions=st.lists(st.floats(0, 1), min_size=3, max_size=3))
+def test_a_long_pipeline_goes_on_from_places_anywhere(name, fractions):
+    build = LONG[name]
+    length = sum(1 for _ in build())
+    places = [round(fraction * length) for fraction in fractions]
+    found = check_every_place(build, places)
+    check_stops(build, places, found)

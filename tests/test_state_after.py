@@ -1,0 +1,67 @@
+"""A state that arithmetic finds is one that the iterator comes to: for random pipelines, from random places."""
+
+import contextlib
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from chains.model import Pipeline, plain
+from dataset.plan.node import walk
+from dataset.runtime.operator import open_plan
+from libraries import Ours
+from strategies import pipelines, rewritable_pipelines, shuffled_pipelines
+
+OURS = Ours()
+QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def outcomes_of(root, limit=200):
+    """What comes, one by one."""
+    found = []
+    while len(found) < limit:
+        try:
+            chunk = root.pull(1)
+        except Exception as error:
+            found.append(plain(error))
+        else:
+            if chunk is None:
+                return found
+            found.append(plain(chunk.only()))
+    raise AssertionError("no end")
+
+
+def check(pipeline, start, count, *, optimized):
+    """That the state ``count`` elements behind that at ``start`` goes on there; whether there is one."""
+    dataset = pipeline.make(OURS)
+    plan = dataset._optimized.plan if optimized else dataset.plan
+    coordinator, root = open_plan(plan)
+    for _ in range(start):
+        with contextlib.suppress(ValueError):
+            root.pull(1)
+    state = root.state_dict()
+    after = root.state_after(state, count)
+    rest = outcomes_of(root)
+    coordinator.shut_down(root.close, wait=True)
+    if after is None:
+        return False
+    assert count <= len(rest)
+    coordinator, root = open_plan(plan)
+    root.load_state_dict(after)
+    found = outcomes_of(root)
+    coordinator.shut_down(root.close, wait=True)
+    assert found == rest[count:]
+    return True
+
+
+@QUICK
+@given(st.one_of(pipelines(), rewritable_pipelines()), st.integers(0, 12), st.integers(1, 12), st.booleans())
+def test_of_any_pipeline(pipeline: Pipeline, start: int, count: int, optimized: bool):
+    check(pipeline, start, count, optimized=optimized)
+
+
+@QUICK
+@given(shuffled_pipelines(), st.integers(0, 12), st.integers(1, 12), st.booleans())
+def test_of_any_shuffled_pipeline(pipeline: Pipeline, start: int, count: int, optimized: bool):
+    # Else the second iteration has another order.
+    assume(not any(getattr(node, "reshuffle_each_iteration", False) for node in walk(pipeline.make(OURS).plan)))
+    check(pipeline, start, count, optimized=optimized)
