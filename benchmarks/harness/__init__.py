@@ -1,0 +1,1 @@
+"""What measures: workloads, passes over pipelines in fresh processes, tables and plots. No library is named here."""
