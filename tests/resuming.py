@@ -15,6 +15,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 
 from dataset import Dataset, DatasetIterator, checkpoint
+from dataset.plan.plain import digest
 from dataset.testing import assert_elements_equal, outcomes
 
 Build = Callable[[], Dataset[Any]]
@@ -25,6 +26,12 @@ def examples(count: int) -> settings:
     """Settings for so many examples, or for as many times as many as the environment says."""
     count *= int(os.environ.get("EXAMPLES", "1"))
     return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def resealed(state: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The state with these entries changed, and the digest that is right for it then."""
+    changed = {key: value for key, value in {**state, **changes}.items() if key != "digest"}
+    return {**changed, "digest": digest(changed)}
 
 
 def advanced(iterator: DatasetIterator[Any], count: int) -> list[Any]:

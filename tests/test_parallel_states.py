@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from dataset import Dataset, Options, StateError
 from dataset.ops.elementwise import Elementwise
 from dataset.runtime.operator import Operator, open_plan
-from dataset.runtime.state import digest
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from overlap import WAIT, Work, double
+from resuming import resealed
 
 SIZE = 60
 ORDERS = {"in order": True, "in any order": False}
@@ -290,15 +290,9 @@ def test_in_order_states_go_on_exactly_there_through_any_number_of_resumes(make,
     assert without_notes(found) == without_notes(expected)
 
 
-def sealed(state, operator):
-    """A state with another place in it."""
-    changed = {key: value for key, value in state.items() if key != "digest"} | {"operator": operator}
-    return {**changed, "digest": digest(changed)}
-
-
 def load(iterator, state):
     """Have a pipeline with other calls at once go to a place, though the optimizer may have made another plan of it."""
-    iterator.load_state_dict(sealed(iterator.state_dict(), state["operator"]))
+    iterator.load_state_dict(resealed(iterator.state_dict(), operator=state["operator"]))
 
 
 CHAINS = {
@@ -573,7 +567,7 @@ def test_with_such_a_source_the_state_of_a_parallel_map_is_that_of_a_sequential_
             operator.pull(1)
         states.append(operator.state_dict())
         coordinator.shut_down(operator.close, wait=True)
-    assert states[0] == states[1] == {"op": "map", "source": {"position": 17}, "position": 17}
+    assert states[0] == states[1] == {"op": "map", "source": {"op": "range", "position": 17}, "position": 17}
 
 
 def test_a_state_with_elements_in_it_tells_nothing():
@@ -601,7 +595,7 @@ def test_a_place_that_cannot_be_is_refused(make, given):
     state = iterator.state_dict()
     operator = {**state["operator"], "given": given}
     with pytest.raises(StateError):
-        iterator.load_state_dict(sealed(state, operator))
+        iterator.load_state_dict(resealed(state, operator=operator))
     assert outcomes(iterator)
 
 
@@ -611,7 +605,7 @@ def test_more_given_than_there_is_is_the_end():
         iterator = iter(dataset)
         state = iterator.state_dict()
         operator = {**state["operator"], "given": [[0, 10**15, 0]]}
-        iterator.load_state_dict(sealed(state, operator))
+        iterator.load_state_dict(resealed(state, operator=operator))
         assert next(iterator, None) is None
 
 

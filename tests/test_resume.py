@@ -213,6 +213,7 @@ NEVER_SEEN = {
     "Foreign": "of from_tf, which is resumed elsewhere",
     "IndexedSource": "of from_torch, which is resumed elsewhere",
     "TableRows": "of from_huggingface, which is resumed elsewhere",
+    "Picked": "is made when a shuffle goes on from a state, as many cases do, not in a first run",
     "_Counted": "is never run",
 }
 

@@ -19,6 +19,7 @@ from dataset.runtime.references import FileTrace
 from dataset.runtime.state import digest
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 from dataset.testing.check_operator import assert_plain_data
+from resuming import resealed
 
 
 def write_records(folder, counts, compression_type="", size=40):
@@ -469,7 +470,7 @@ def saved(tmp_path):
     def load(change):
         changed = copy.deepcopy(state)
         change(changed["operator"]["elements"])
-        changed["digest"] = digest(changed["operator"])
+        changed = resealed(changed)
         fresh = iter(make())
         fresh.load_state_dict(changed)
         return list(fresh)
@@ -560,7 +561,7 @@ def test_references_with_any_numbers_in_them_do_no_harm(tmp_path_factory, data):
     else:
         key = next(key for key in files["marks"] if files["marks"][key] is values)
         files["marks"][key] = changed
-    state["digest"] = digest(state["operator"])
+    state = resealed(state)
     again = iter(dataset)
     try:
         again.load_state_dict(state)

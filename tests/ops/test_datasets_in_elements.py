@@ -89,7 +89,7 @@ def test_what_comes_back_from_a_state_is_the_same_dataset():
 
 def test_one_without_an_end_cannot_be_saved_by_value():
     def make(inner):
-        return Dataset.range(4).map(inner).shuffle(2, seed=1)
+        return Dataset.from_generator(lambda: iter(range(4))).map(inner).shuffle(2, seed=1)
 
     generator = Dataset.from_generator(lambda: iter(int, 1))  # nobody knows that it never ends
     for inner in (lambda n: Dataset.range(3).repeat(), lambda n: generator.batch(2**16).unbatch()):

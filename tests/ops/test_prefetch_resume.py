@@ -249,7 +249,8 @@ def test_closing_while_elements_are_passed_over_ends_soon():
     operator = iterator._root
     operator._start()
     assert reached.wait(WAIT)
-    assert iterator.state_dict()["operator"]["behind"] == 900  # it waits for nothing
+    place = iterator.state_dict()["operator"]  # it waits for nothing
+    assert (place["source"]["position"], place["behind"]) == (900, 0)
     closing = threading.Thread(target=iterator.close)
     closing.start()
     with operator._filled:

@@ -13,8 +13,8 @@ from op_cases import ints
 
 from dataset import Dataset, Options, StateError, TFRecordDataset
 from dataset.io import TFRecordWriter
-from dataset.runtime.state import digest
 from dataset.testing import assert_elements_equal
+from resuming import resealed
 
 REMAINDERS = ["drop", "pad", "repeat", "keep"]
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -368,8 +368,7 @@ def test_a_rest_that_does_not_come_out_even_is_refused_where_passes_rely_on_that
 )
 def test_a_state_that_somebody_made_up_is_refused(damage):
     state = iter(rows(20).shard_by_process(0, 2)).state_dict()
-    state["operator"] = {**state["operator"], **damage}
-    state["digest"] = digest([state["shares"], state["operator"]])
+    state = resealed(state, operator={**state["operator"], **damage})
     iterator = iter(rows(20).shard_by_process(1, 3))
     with pytest.raises(StateError):
         iterator.load_state_dict(state)

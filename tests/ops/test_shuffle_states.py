@@ -173,6 +173,19 @@ def test_a_resumed_chain_of_shuffles_is_the_uninterrupted_one(data):
     set_random_seed(None)
 
 
+@pytest.mark.parametrize("optimized", [True, False])
+def test_epochs_that_were_over_when_the_state_was_taken_are_counted(optimized):
+    """The upper shuffle holds all that is left, so the lower one's place is nowhere but in its number of epochs."""
+
+    def make():
+        dataset = Dataset.range(4).map(as_text).map(int).shuffle(4, seed=3).repeat(2).shuffle(5, seed=7).repeat(3)
+        return dataset if optimized else unoptimized(dataset)
+
+    everything = list(make())
+    for position in range(len(everything) + 1):
+        assert_elements_equal(_resumed(make(), advanced(make(), position).state_dict()), everything[position:])
+
+
 @pytest.mark.parametrize("demand", [1, 5, 64])
 @pytest.mark.parametrize("size", [1, 6, 30, 31])
 def test_what_was_drawn_ahead_is_not_taken_for_given(demand, size):

@@ -10,8 +10,8 @@ import pytest
 
 import dataset as library
 from dataset import Dataset, StateError, TFRecordDataset, checkpoint, io
-from dataset.plan.plain import digest
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
+from resuming import resealed
 
 
 def double(x):
@@ -23,11 +23,6 @@ def state_of(dataset, count=1):
         for _ in range(count):
             next(iterator)
         return iterator.state_dict()
-
-
-def resealed(state):
-    """The same with a right digest."""
-    return {**state, "digest": digest({key: value for key, value in state.items() if key != "digest"})}
 
 
 def refusal(dataset, state):

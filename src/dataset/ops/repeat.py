@@ -149,6 +149,7 @@ class RepeatOperator(Operator):
             "pass_is_empty": self.pass_is_empty,
             "position": self.position,
             "source": None if self.source is None else self.source.state_dict(),
+            "epochs": self.build.epochs.standing(self.node) if self.source is None else [],
         }
 
     def state_after(self, state: State, count: int) -> State | None:
@@ -178,6 +179,7 @@ class RepeatOperator(Operator):
         self.finished = int(state["finished"])
         self.pass_is_empty, self.position = bool(state["pass_is_empty"]), int(state["position"])
         if state["source"] is None:
+            self.build.epochs.resume_below(self.node, state["epochs"])
             self.close()
         elif self.source is not None:
             self.source.load_state_dict(state["source"])

@@ -16,6 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISeedSequence, ISpawnableSeedSequence
 
+from dataset.plan.epochs import counters
+from dataset.plan.node import Node
+
 _WORDS_PER_COUNTER = 4  # Philox4x64 makes four 64-bit words from one counter value
 _FAR = np.array((0, 0, 1, 0), np.uint64)  # the counter 2**128, which no stream comes to
 _ELEMENTS = 1  # tells the streams of elements from those of a shuffle with the same seed
@@ -338,6 +341,25 @@ class EpochLedger:
             upcoming = max(epoch + 1, self._resumed.get(counter, 0))
             self._resumed[counter] = upcoming
             self._next[counter] = (iteration, upcoming)
+
+    def standing(self, plan: Node) -> list[list[int] | None]:
+        """Which epoch each counter of a plan was in last, as plain data: for an op that opens none of it any more.
+
+        Whoever opens it again, as a repeat above, gets the next ones.
+        """
+        with self._lock:
+            return [
+                [self.key(counter, own), self._next[counter][0], self._next[counter][1] - 1]
+                if counter in self._next
+                else None
+                for counter, own in counters(plan)
+            ]
+
+    def resume_below(self, plan: Node, standing: list[list[int] | None]) -> None:
+        """Go on behind what ``standing`` gave."""
+        for (counter, _), found in zip(counters(plan), standing, strict=True):
+            if found is not None:
+                self.resume(counter, *map(int, found))
 
     def place(self, counter: EpochCounter, own: int) -> tuple[int | None, int]:
         """In which iteration a shuffle is, None if it has the same order in each or has not begun; and its seed."""
