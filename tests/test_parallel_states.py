@@ -225,6 +225,36 @@ delays = st.lists(st.sampled_from([0.0, 0.0, 0.0002, 0.001]), min_size=1, max_si
 works = st.builds(Work, delays, st.frozensets(st.integers(0, 25), max_size=4))
 
 
+@pytest.mark.parametrize("run", [(4, 2, 0), (0, 2, 0), (0, 2, 1), (0, 0, 1), (4, 0, 1), (4, 2, 1)])
+def test_fused_stages_say_what_was_given_of_later_inputs_only_where_the_first_can_know_it(run):
+    """What was given of an input's outcomes, the last stage passes over, which counts none of the inputs before it."""
+    start, inputs, outputs = run
+
+    def make():
+        return Dataset.range(8).map(plus_one).filter(odd_ones)
+
+    def through(numbers):
+        return [n + 1 for n in numbers if odd_ones(n + 1)]
+
+    with iter(make()) as iterator:
+        operator = iterator._root
+        assert type(operator).__name__ == "FusedOperator"
+        state = operator.with_given(operator.state_dict(), [run], 8)
+        sealed = iterator.state_dict()
+    if start and outputs:
+        assert state is None
+        return
+    with iter(make()) as again:
+        again.load_state_dict(resealed(sealed, operator=state))
+        rest = [int(x) for x in again]
+    before, behind = through(range(start)), through(range(start + inputs, 8))
+    assert rest == before + behind[outputs:]
+
+
+def plus_one(x):
+    return int(x) + 1
+
+
 def random_pair(work):
     return lambda rng, x: (work(x), rng.integers(1 << 40))
 

@@ -217,9 +217,13 @@ class FusedOperator(Divisible):
         states = [state]
         for _ in self._stages[1:]:
             states.append(states[-1]["source"])
+        at_once = start == states[-1]["position"]
+        if outputs and not at_once:
+            return None  # of what is before them nothing was given, and the last would pass over that instead
         below = self._first.with_given(states.pop(), [(start, inputs, 0)] if inputs else [], read)
         while states:
-            below = {**states.pop(), "source": below, "position": start + inputs}
+            above = states.pop()
+            below = {**above, "source": below, "position": start + inputs if at_once else above["position"]}
         return {**below, "given": [[start + inputs, 0, outputs]]} if outputs else below  # type: ignore[dict-item]
 
     # Tasks, for several workers.
