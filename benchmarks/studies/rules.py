@@ -1,6 +1,6 @@
 """Measures what the optimizer's rules are worth: each pipeline with all rules, and with all of them off.
 
-    python benchmarks/rules.py [--runs 11] [--only TEXT]
+    python benchmarks/studies/rules.py [--runs 11] [--only TEXT]
 
 The two take turns, run by run, in one process; what is printed are the medians, and how many times as fast the
 optimized one is, as the median over the pairs. The first pair is a warm-up and not counted. Building and optimizing the
