@@ -54,13 +54,13 @@ def rows(workload: Result) -> list[list[str]]:
             found.append([library, result["outcome"]])
             continue
         speed = result["elements_per_s"]
-        times = "" if base(library) == OURS else _times(stand.times(library))
+        ratio = "" if base(library) == OURS else times(stand.times(library))
         found.append(
             [
                 library,
                 three(speed["median"]),
                 f"{three(speed['min'])} to {three(speed['max'])}",
-                times,
+                ratio,
                 *(three(result[name]["median"]) if result[name] else "-" for name in MEASURES),
                 percent(speed["median"] / lowest if lowest else None),
             ]
@@ -96,8 +96,8 @@ def summary(results: Result) -> list[list[str]]:
                 f"{three(stand.speed)} {workload['unit']}/s" if stand.speed else "-",
                 stand.peer or "-",
                 three(stand.speeds[stand.peer]) if stand.peer else "-",
-                _times(stand.times(stand.peer)),
-                _times(stand.times(stand.floor)),
+                times(stand.times(stand.peer)),
+                times(stand.times(stand.floor)),
                 percent(stand.share),
                 ", ".join(stand.remarks),
             ]
@@ -105,7 +105,7 @@ def summary(results: Result) -> list[list[str]]:
     return found
 
 
-def _times(value: float | None) -> str:
+def times(value: float | None) -> str:
     return "-" if value is None else f"{three(value)} x"
 
 

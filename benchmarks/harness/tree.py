@@ -43,7 +43,7 @@ class Look:
     time_s: float = field(default_factory=time.monotonic)
 
     def with_own(self, pid: int, own_s: float) -> Look:
-        """With the CPU time of one process as it has taken it itself, because from outside it comes in steps of 10 ms."""
+        """With the CPU time of one process as it has read it itself: from outside it comes in steps of 10 ms."""
         exact = {key: replace(usage, own_s=own_s) for key, usage in self.processes.items() if key[0] == pid}
         return Look(self.processes | exact, self.time_s)
 
