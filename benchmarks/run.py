@@ -3,6 +3,7 @@
 python benchmarks/run.py [--runs 5] [--only TEXT] [--libraries dataset,tf.data] [--cap 3] [--json FILE]
 python benchmarks/run.py --check    whether all give the same elements, on little data, and nothing else
 python benchmarks/run.py --list     what there is
+python benchmarks/run.py --print    the results that are there
 """
 
 from __future__ import annotations
@@ -216,6 +217,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--update", action="store_true", help="keep the results that are there of other workloads")
     parser.add_argument("--check", action="store_true", help="only check that all give the same")
     parser.add_argument("--list", action="store_true", help="only print the workloads and their libraries")
+    parser.add_argument("--print", action="store_true", help="only print the results that are there")
     parser.add_argument("--verbose", action="store_true", help="show what a process that failed has printed")
     parser.add_argument("--workloads", type=Path, default=HERE / "workloads", help="the folder of the workloads")
     parser.add_argument("--data", type=Path, default=BUILD / "data", help="the folder that data is kept in")
@@ -245,13 +247,18 @@ def main() -> int:
     if arguments.check:
         sound = [checks(bench, module) for module in chosen]
         return 0 if all(sound) else 1
-    whole = whole_of(arguments)
+    path = arguments.json or BUILD / "results.json"
+    if arguments.print:
+        whole = json.loads(path.read_text())
+        print(tables.report(whole, whole["workloads"]))
+        return 0
+    whole = whole_of(arguments, path)
     for module in chosen:
         say(module.WORKLOAD.title)
         name = module.__name__.rpartition(".")[2]
         whole["workloads"][name] = bench.measure(module)
         whole["workloads"] = dict(sorted(whole["workloads"].items()))
-        write(arguments.json or BUILD / "results.json", whole)
+        write(path, whole)
     print(tables.report(whole, [module.__name__.rpartition(".")[2] for module in chosen]))
     return 0 if all(tables.ours_is_sound(workload) for workload in whole["workloads"].values()) else 1
 
@@ -267,9 +274,8 @@ def checks(bench: Bench, module: ModuleType) -> bool:
     return all(outcome.startswith(("ok", "absent")) for outcome in outcomes.values())
 
 
-def whole_of(arguments: argparse.Namespace) -> Result:
+def whole_of(arguments: argparse.Namespace, path: Path) -> Result:
     """What results are added to."""
-    path = arguments.json or BUILD / "results.json"
     kept = json.loads(path.read_text())["workloads"] if arguments.update and path.exists() else {}
     return {
         "date": machine.now(),

@@ -31,10 +31,10 @@ def page(results: Result) -> str:
     """The tables of docs/benchmarks.md."""
     parts = [
         conditions(results),
-        "![How fast each library is in each workload](assets/benchmarks/speeds.svg)",
-        "## Summary",
+        "![How fast each library is in each workload, next to this one](assets/benchmarks/speeds.svg)",
+        "[All runs, as JSON](assets/benchmarks/results.json).",
+        "### All workloads",
         as_markdown(SUMMARY_HEADS, summary(results)),
-        "## Each workload",
     ]
     for name, workload in results["workloads"].items():
         parts += _section(name, workload)

@@ -112,7 +112,7 @@ class Tree:
                 )
         return Look(found, now)
 
-    def end(self, grace_s: float = 1.0) -> int:
+    def end(self, grace_s: float = 0.5) -> int:
         """Have all processes ended, by themselves within the grace or else killed. How many had to be."""
         self.look()
         _, left = psutil.wait_procs(self.seen, grace_s)
