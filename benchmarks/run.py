@@ -201,9 +201,10 @@ def _left(outcome: fresh.Outcome) -> str:
 def modules(folder: Path, only: str) -> Iterator[ModuleType]:
     """The workloads of a folder, which is a package."""
     for found in pkgutil.iter_modules([str(folder)]):
-        module = importlib.import_module(f"{folder.name}.{found.name}")
-        if hasattr(module, "WORKLOAD") and only in found.name:
-            yield module
+        if only in found.name:
+            module = importlib.import_module(f"{folder.name}.{found.name}")
+            if hasattr(module, "WORKLOAD"):
+                yield module
 
 
 def parsed() -> argparse.Namespace:

@@ -117,8 +117,7 @@ def limit(workload: Workload, job: dict[str, Any]) -> dict[str, Any]:
     return {"elements": elements, "seconds": seconds}
 
 
-def do(job: dict[str, Any], parent: Parent) -> dict[str, Any]:
-    workload: Workload = importlib.import_module(job["module"]).WORKLOAD
+def do(job: dict[str, Any], workload: Workload, parent: Parent) -> dict[str, Any]:
     folder = Path(job["folder"])
     match job["what"]:
         case "data":
@@ -144,8 +143,9 @@ def reason(error: BaseException) -> str:
 def main() -> None:
     parent = Parent(int(sys.argv[1]))
     job = json.loads(sys.argv[2])
+    workload: Workload = importlib.import_module(job["module"]).WORKLOAD
     try:
-        parent.tell(result=do(job, parent))
+        parent.tell(result=do(job, workload, parent))
     except BaseException as error:  # noqa: BLE001 -- whatever a library raises is the result
         traceback.print_exc()
         parent.tell(error=reason(error))

@@ -14,16 +14,20 @@ from typing import Any
 
 
 def fingerprint(module: ModuleType) -> str:
-    """Of the source of a workload, and of the modules of its folder that it takes anything from."""
-    package = module.__name__.rpartition(".")[0]
+    """Of the source of a workload, and of the modules in or beside its folder that it takes anything from.
+
+    Those of the harness do not count: data would have to be made anew whenever a table is laid out differently.
+    """
+    around = str(Path(inspect.getfile(module)).parents[1])
     names, found = [module.__name__], set()
     while names:
         name = names.pop()
-        if name not in found:
+        file = getattr(sys.modules.get(name), "__file__", None) or ""
+        if name not in found and file.startswith(around) and not name.startswith("harness."):
             found.add(name)
             for value in vars(sys.modules[name]).values():
                 other = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
-                if isinstance(other, str) and other.startswith(f"{package}.") and other in sys.modules:
+                if isinstance(other, str):
                     names.append(other)
     content = hashlib.sha256()
     for name in sorted(found):

@@ -48,7 +48,7 @@ def environment(path: Sequence[Path], scratch: Path) -> dict[str, str]:
     inherited = [str(Path(entry).absolute()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(HERE), *map(str, path), *inherited]),
+        "PYTHONPATH": os.pathsep.join([*map(str, path), str(HERE), *inherited]),
         "PYTHONHASHSEED": "0",
         "PYTHONWARNINGS": "ignore",
         "CUDA_VISIBLE_DEVICES": "",
