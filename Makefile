@@ -45,7 +45,8 @@ fmt: $(VENV)/.ready-lint
 
 bench: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/run.py
-	.venv-bench/bin/python benchmarks/scale.py
+	.venv-bench/bin/python benchmarks/startup.py
+	.venv-bench/bin/python benchmarks/scale
 	.venv-bench/bin/python benchmarks/run.py --print
 
 bench-studies: .venv-bench/.ready

@@ -129,7 +129,7 @@ def test_measures_what_is_right_and_says_what_is_wrong(run, tmp_path):
     assert done.returncode == 0, done.stderr
 
     whole_pass = fake["libraries"]["backwards"]["runs"]
-    assert [(one["elements"], one["complete"]) for one in whole_pass] == [(4000, True)] * 2
+    assert all(one["complete"] and one["elements"] == 4000 * one["passes"] for one in whole_pass)
     cut_short = fake["libraries"]["slow"]["runs"]
     assert all(0 < one["elements"] < 4000 and not one["complete"] for one in cut_short)
     assert all(one["first_batch_s"] > 0 and one["made_bytes"] <= one["peak_bytes"] for one in cut_short)
@@ -232,6 +232,16 @@ def test_passes_are_whole_or_cut_short():
     assert endless["elements"] > 0
     empty = child.a_pass([], len, 1.0)
     assert (empty["elements"], empty["first_batch_s"], empty["complete"]) == (0, None, True)
+
+
+def test_short_passes_are_repeated_and_others_are_not():
+    short = child.passes([[1, 2], [3]], len, 0.01)
+    assert short["passes"] > 1
+    assert (short["elements"], short["complete"]) == (3 * short["passes"], True)
+    assert not child.passes(iter(lambda: [1], None), len, 0.01)["complete"]
+    assert child.passes([], len, 0.01)["passes"] == 1
+    used_up = child.passes(iter([[1]]), len, 0.01)
+    assert results.wrong_run(used_up, 1).startswith("wrong: 0 elements") or used_up["elements"] == 1
 
 
 def test_passes_close_their_iterator_after_settling():

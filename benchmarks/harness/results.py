@@ -61,8 +61,8 @@ def _ms(seconds: float | None) -> float | None:
 
 def wrong_run(run: Result, expected: int) -> str:
     """What is wrong with the number of elements of a pass, which says nothing where it was cut short."""
-    if run["complete"] and run["elements"] != expected:
-        return f"wrong: {run['elements']:,} elements in a whole pass, not {expected:,}"
+    if run["complete"] and run["elements"] != run["passes"] * expected:
+        return f"wrong: {run['elements'] / run['passes']:,.0f} elements in a whole pass, not {expected:,}"
     if not run["elements"]:
         return "failed: no elements before the time was up"
     return ""

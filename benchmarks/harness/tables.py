@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from harness.results import OURS, Result, base, standing
@@ -109,9 +110,15 @@ def times(value: float | None) -> str:
     return "-" if value is None else f"{three(value)} x"
 
 
+NAME_WIDTH = 48
+
+
 def as_text(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Columns for a terminal: words to the left, numbers to the right. A short row's last cell may run on."""
-    lines = [list(heads), *map(list, rows)]
+    lines = []
+    for row in [heads, *rows]:
+        *above, last = textwrap.wrap(row[0], NAME_WIDTH) or [""]
+        lines += [*([part] for part in above), [last, *row[1:]]]
     full = [line for line in lines if len(line) == len(heads)]
     widths = [max(len(line[column]) for line in full) for column in range(len(heads))]
     widths[0] = max(len(line[0]) for line in lines)

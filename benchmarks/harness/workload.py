@@ -59,6 +59,8 @@ class Workload:
             may rightly differ, as JPEG decoders do.
         small: the scale of the data that results are checked on.
         whole_first_epoch: whether the first pass has to be run to its end, as a cache wants it.
+        cap_s: passes are cut short after this many seconds, where that is more than run.py's own cap: for work whose
+            start takes so long, as that of processes does, that shorter passes would say little else.
         reference: the runner whose digest is right.
         notes: what a reader of the result has to know.
     """
@@ -71,6 +73,7 @@ class Workload:
     tolerance: float = 0.0
     small: float = 0.05
     whole_first_epoch: bool = False
+    cap_s: float = 0.0
     reference: str = "numpy"
     notes: str = ""
     runners: dict[str, Runner] = field(default_factory=dict)
