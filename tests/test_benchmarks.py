@@ -235,7 +235,9 @@ def test_passes_are_whole_or_cut_short():
 
 
 def test_short_passes_are_repeated_and_others_are_not():
-    short = child.passes([[1, 2], [3]], len, 0.01)
+    settled = []
+    short = child.passes([[1, 2], [3]], len, 0.01, lambda: settled.append(True))
+    assert settled == [True]
     assert short["passes"] > 1
     assert (short["elements"], short["complete"]) == (3 * short["passes"], True)
     assert not child.passes(iter(lambda: [1], None), len, 0.01)["complete"]
@@ -254,8 +256,8 @@ def test_passes_close_their_iterator_after_settling():
         finally:
             events.append("closed")
 
-    child.a_pass(batches(), len, 0.001, lambda: events.append("settled"))
-    assert events == ["settled", "closed"]
+    child.a_pass(batches(), len, 0.001, lambda result: events.append(f"settled {result['complete']}"))
+    assert events == ["settled False", "closed"]
 
 
 def test_spreads_are_medians_and_extremes():

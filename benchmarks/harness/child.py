@@ -24,7 +24,7 @@ FIRST_PASS_S = 1.0
 """Long enough for traces, autotuners and worker processes to have settled, short beside what is measured."""
 
 TIMED_S = 0.5
-"""Passes that take less are repeated until they have taken this long together, so that the clock and chance say less."""
+"""Passes that take less are repeated until it is over, so that chance says less."""
 
 LIMIT_S = 1.0
 GLANCE_S = 0.001
@@ -33,11 +33,14 @@ GLANCE_BATCHES = 64
 
 
 def a_pass(
-    pipeline: Pipeline, count: Callable[[Any], int], cap_s: float | None, settle: Callable[[], None] = lambda: None
+    pipeline: Pipeline,
+    count: Callable[[Any], int],
+    cap_s: float | None,
+    settle: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Iterate an epoch, to its end or until ``cap_s`` seconds have gone by.
 
-    ``settle`` is called when time has been taken, and while all that the iterator started is still there.
+    ``settle`` is given the result while all that the iterator started is still there.
     """
     started = time.perf_counter()
     iterator = iter(pipeline)
@@ -55,24 +58,32 @@ def a_pass(
             at_once = min(2 * at_once, GLANCE_BATCHES)
         elif at_once > 1:
             at_once //= 2
-    settle()
+    result = {"elements": elements, "seconds": seconds, "first_batch_s": first_s, "complete": complete}
+    settle(result)
     close(iterator)
-    return {"elements": elements, "seconds": seconds, "first_batch_s": first_s, "complete": complete}
+    return result
 
 
 def passes(
     pipeline: Pipeline, count: Callable[[Any], int], cap_s: float, settle: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
-    """One pass, or several short ones, as if they were one. ``settle`` is called in each."""
-    found = [a_pass(pipeline, count, cap_s, settle)]
-    while (seconds := sum(one["seconds"] for one in found)) < min(TIMED_S, cap_s):
-        if not found[-1]["complete"] or not found[-1]["elements"]:
-            break
-        found.append(a_pass(pipeline, count, cap_s, settle))
+    """One pass, or several short ones, as if they were one. ``settle`` is called in the last."""
+    over = time.perf_counter() + min(TIMED_S, cap_s)
+    found: list[dict[str, Any]] = []
+    last = False
+
+    def look(result: dict[str, Any]) -> None:
+        nonlocal last
+        last = time.perf_counter() >= over or not result["complete"] or not result["elements"]
+        if last:
+            settle()
+
+    while not last:
+        found.append(a_pass(pipeline, count, cap_s, look))
     return {
         "passes": len(found),
         "elements": sum(one["elements"] for one in found),
-        "seconds": seconds,
+        "seconds": sum(one["seconds"] for one in found),
         "first_batch_s": found[0]["first_batch_s"],
         "complete": found[-1]["complete"],
     }
