@@ -43,7 +43,7 @@ class Bench:
         folder: where data is kept.
         path: where the workloads can be imported from.
         runs: how many runs of each library.
-        cap_s: how long a pass may take before it is cut short.
+        cap_s: how long a pass may take after its first batch before it is cut short.
         timeout_s: how long a process may take before it is killed.
         libraries: names to choose from, before the comma. None for all.
         verbose: whether to show what a process that failed has printed.
@@ -213,7 +213,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=5, help="runs of each library, each in a fresh process")
     parser.add_argument("--only", default="", help="only workloads with this text in their file's name")
     parser.add_argument("--libraries", help="only some, with commas between; one name stands for all its variants")
-    parser.add_argument("--cap", type=float, default=3.0, help="seconds after which a pass is cut short")
+    parser.add_argument(
+        "--cap", type=float, default=3.0, help="seconds after its first batch at which a pass is cut short"
+    )
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds after which a process is killed")
     parser.add_argument("--json", type=Path, help="where results go (default: build/benchmarks/results.json)")
     parser.add_argument("--update", action="store_true", help="keep the results that are there of other workloads")

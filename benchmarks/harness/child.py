@@ -38,15 +38,16 @@ def a_pass(
     cap_s: float | None,
     settle: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Iterate an epoch, to its end or until ``cap_s`` seconds have gone by.
+    """Iterate an epoch, to its end or until ``cap_s`` seconds have gone by since the first batch.
 
+    So where starting takes long, as daemons and processes do, it counts, but is not all that counts.
     ``settle`` is given the result while all that the iterator started is still there.
     """
     started = time.perf_counter()
     iterator = iter(pipeline)
     elements, first_s, seconds, complete = 0, None, 0.0, False
     at_once = 1
-    while not complete and (cap_s is None or seconds < cap_s):
+    while not complete and (cap_s is None or seconds - (first_s or 0.0) < cap_s):
         before, taken = seconds, 0
         for taken, batch in enumerate(itertools.islice(iterator, at_once), 1):  # noqa: B007
             elements += count(batch)

@@ -59,8 +59,8 @@ class Workload:
             may rightly differ, as JPEG decoders do.
         small: the scale of the data that results are checked on.
         whole_first_epoch: whether the first pass has to be run to its end, as a cache wants it.
-        cap_s: passes are cut short after this many seconds, where that is more than run.py's own cap: for work whose
-            start takes so long, as that of processes does, that shorter passes would say little else.
+        cap_s: passes are cut short this many seconds after their first batch, where that is more than run.py's own cap:
+            for work whose start takes so long, as that of processes does, that shorter passes would say little else.
         reference: the runner whose digest is right.
         notes: what a reader of the result has to know.
     """
