@@ -321,7 +321,7 @@ def workload(libraries, limits):
     }
 
 
-def test_compares_the_fastest_of_ours_with_the_fastest_peer_and_the_closest_limit():
+def test_compares_the_fastest_of_ours_with_the_fastest_peer_and_the_last_limit():
     libraries = {
         "dataset": ok(10.0),
         "dataset, batched": ok(20.0),
@@ -331,7 +331,7 @@ def test_compares_the_fastest_of_ours_with_the_fastest_peer_and_the_closest_limi
         "grain": {"outcome": "wrong: 3 elements", "settings": "", "source": "", "runs": []},
     }
     stand = results.standing(
-        workload(libraries, {"copy": ok(400.0), "CRC": ok(100.0), "disk": {"outcome": "failed: no"}})
+        workload(libraries, {"disk": {"outcome": "failed: no"}, "copy": ok(400.0), "CRC": ok(100.0)})
     )
     assert (stand.ours, stand.peer, stand.floor, stand.limit) == (
         "dataset, batched",

@@ -70,7 +70,7 @@ def wrong_run(run: Result, expected: int) -> str:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a workload came out: the fastest of ours, of the peers and of the loops by hand, and the closest limit."""
+    """How a workload came out: the fastest of ours, of the peers and of the loops by hand, and the limit that counts."""
 
     ours: str | None
     peer: str | None
@@ -119,6 +119,8 @@ def standing(workload: Result) -> Standing:
         if result["outcome"] == "ok"
     }
 
+    last = next(reversed(workload["limits"]), None)
+
     def fastest(wanted: Iterable[str]) -> str | None:
         return max(wanted, key=speeds.__getitem__, default=None)
 
@@ -126,7 +128,7 @@ def standing(workload: Result) -> Standing:
         fastest(name for name in speeds if base(name) == OURS),
         fastest(name for name in speeds if base(name) not in {OURS, FLOOR}),
         fastest(name for name in speeds if base(name) == FLOOR),
-        min(limits, key=limits.__getitem__, default=None),
+        last if last in limits else None,
         speeds,
         limits,
     )

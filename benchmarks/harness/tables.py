@@ -47,7 +47,7 @@ HEADS = (
 def rows(workload: Result) -> list[list[str]]:
     """One for each library, the fastest first, then those without a result, then the limits."""
     stand = standing(workload)
-    lowest = stand.limits[stand.limit] if stand.limit else None
+    limit = stand.limits[stand.limit] if stand.limit else None
     found = []
     for library in sorted(workload["libraries"], key=lambda name: -stand.speeds.get(name, 0)):
         result = workload["libraries"][library]
@@ -63,10 +63,10 @@ def rows(workload: Result) -> list[list[str]]:
                 f"{three(speed['min'])} to {three(speed['max'])}",
                 ratio,
                 *(three(result[name]["median"]) if result[name] else "-" for name in MEASURES),
-                percent(speed["median"] / lowest if lowest else None),
+                percent(speed["median"] / limit if limit else None),
             ]
         )
-    for step, result in sorted(workload["limits"].items(), key=lambda item: -stand.limits.get(item[0], 0)):
+    for step, result in workload["limits"].items():
         name = f"limit: {step}"
         if result["outcome"] != "ok":
             found.append([name, result["outcome"]])

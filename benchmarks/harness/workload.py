@@ -92,7 +92,10 @@ class Workload:
         return register
 
     def limit(self, step: str) -> Callable[[Callable[[Path], int]], Callable[[Path], int]]:
-        """Register what the machine could do at best."""
+        """Register what the machine could do at best.
+
+        Where there are several, shares are of the last one; what is registered before it is for orientation.
+        """
 
         def register(run: Callable[[Path], int]) -> Callable[[Path], int]:
             self.limits.append(Limit(step, run))
