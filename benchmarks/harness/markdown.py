@@ -6,6 +6,7 @@ from harness.results import Result, base, standing
 from harness.tables import (
     SUMMARY_HEADS,
     as_markdown,
+    escaped,
     heads,
     in_bytes,
     machine_line,
@@ -42,11 +43,11 @@ def page(results: Result) -> str:
 
 
 def _section(name: str, workload: Result) -> list[str]:
-    parts = [f"### {name.replace('_', ' ').capitalize()}", f"`{workload['title']}`"]
+    parts = [f"### {escaped(workload['title'])}"]
     if "error" in workload:
         return [*parts, f"Not measured: {workload['error']}"]
     about = f"{workload['elements']:,} {workload['unit']}, {in_bytes(workload['data_bytes'])} of data."
-    parts.append(f"{about} {workload['notes']}".strip())
+    parts.append(f"`benchmarks/workloads/{name}.py`: {about} {workload['notes']}".strip())
     parts.append(as_markdown(heads(workload), rows(workload)))
     settings = [
         f"- {library}: {result['settings']}"

@@ -70,7 +70,7 @@ def wrong_run(run: Result, expected: int) -> str:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a workload came out: the fastest of ours, of the peers and of the loops by hand, and the limit that counts."""
+    """How a workload came out: our fastest, that of peers and of loops by hand, and the limit that counts."""
 
     ours: str | None
     peer: str | None

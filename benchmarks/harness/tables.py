@@ -148,12 +148,12 @@ def as_markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [
         list(heads),
         ["---:" if _is_number(column, full) and full else "---" for column in range(len(heads))],
-        *([_escaped(cell) for cell in row] + [""] * (len(heads) - len(row)) for row in body),
+        *([escaped(cell) for cell in row] + [""] * (len(heads) - len(row)) for row in body),
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _escaped(cell: str) -> str:
+def escaped(cell: str) -> str:
     return cell.replace("|", "\\|").replace("<", "&lt;").replace("->", "→")
 
 
