@@ -6,15 +6,17 @@
 #   make lint    formatting, lint rules, types
 #   make docs    build the site of docs/ in site/
 #   make notebooks    run the notebooks, and write them as pages in docs/notebooks/
-#   make bench   measure against tf.data and hand-written loops, side by side (installs TensorFlow in .venv-bench)
+#   make bench   measure against other libraries, side by side: docs/benchmarks.md (installs them in .venv-bench)
+#   make bench-studies    measure single features
 #   make clean   remove what the others made
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH_PIP := .venv-bench/bin/python -m pip --disable-pip-version-check install --quiet
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint fmt docs notebooks bench clean
+.PHONY: demo test lint fmt docs notebooks bench bench-studies clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python notebooks/digits/train.py --data-dir build/digits
@@ -43,13 +45,15 @@ fmt: $(VENV)/.ready-lint
 
 bench: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/run.py
-	.venv-bench/bin/python benchmarks/rules.py
-	.venv-bench/bin/python benchmarks/parallel.py
-	.venv-bench/bin/python benchmarks/autotune.py
-	.venv-bench/bin/python benchmarks/resume.py
-	for kind in tfrecord index text csv parquet remote commands; do .venv-bench/bin/python benchmarks/files_$$kind.py || exit; done
-	for kind in torch jax tables; do .venv-bench/bin/python benchmarks/feed_$$kind.py || exit; done
-	for backend in torch jax tensorflow; do KERAS_BACKEND=$$backend .venv-bench/bin/python benchmarks/feed_keras.py || exit; done
+	.venv-bench/bin/python benchmarks/startup.py
+	.venv-bench/bin/python benchmarks/scale
+	.venv-bench/bin/python benchmarks/run.py --print
+
+bench-studies: .venv-bench/.ready
+	for study in rules parallel processes autotune resume; do .venv-bench/bin/python benchmarks/studies/$$study.py || exit; done
+	for kind in tfrecord index text csv parquet remote commands; do .venv-bench/bin/python benchmarks/studies/files_$$kind.py || exit; done
+	for kind in torch jax tables; do .venv-bench/bin/python benchmarks/studies/feed_$$kind.py || exit; done
+	for backend in torch jax tensorflow; do KERAS_BACKEND=$$backend .venv-bench/bin/python benchmarks/studies/feed_keras.py || exit; done
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -74,9 +78,14 @@ $(VENV)/.ready-lint: $(VENV)/.ready
 	$(PIP) --editable '.[test,lint]'
 	@touch $@
 
+# Some peers have no wheels for some machines. Then all are tried one by one, and those that fail are left out.
 .venv-bench/.ready: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet --editable . -r benchmarks/requirements.txt
+	$(BENCH_PIP) --editable . psutil matplotlib
+	$(BENCH_PIP) -r benchmarks/requirements.txt || \
+	  sed -e 's/ *#.*//' -e '/^$$/d' benchmarks/requirements.txt | while read -r peer; do \
+	    $(BENCH_PIP) "$$peer" < /dev/null || echo "Absent: $$peer"; \
+	  done
 	@touch $@
 
 clean:

@@ -59,6 +59,8 @@ class Workload:
             may rightly differ, as JPEG decoders do.
         small: the scale of the data that results are checked on.
         whole_first_epoch: whether the first pass has to be run to its end, as a cache wants it.
+        cap_s: passes are cut short this many seconds after their first batch, where that is more than run.py's own cap:
+            for work whose start takes so long, as that of processes does, that shorter passes would say little else.
         reference: the runner whose digest is right.
         notes: what a reader of the result has to know.
     """
@@ -71,6 +73,7 @@ class Workload:
     tolerance: float = 0.0
     small: float = 0.05
     whole_first_epoch: bool = False
+    cap_s: float = 0.0
     reference: str = "numpy"
     notes: str = ""
     runners: dict[str, Runner] = field(default_factory=dict)
@@ -89,7 +92,10 @@ class Workload:
         return register
 
     def limit(self, step: str) -> Callable[[Callable[[Path], int]], Callable[[Path], int]]:
-        """Register what the machine could do at best."""
+        """Register what the machine could do at best.
+
+        Where there are several, shares are of the last one; what is registered before it is for orientation.
+        """
 
         def register(run: Callable[[Path], int]) -> Callable[[Path], int]:
             self.limits.append(Limit(step, run))

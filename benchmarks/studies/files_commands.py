@@ -1,6 +1,6 @@
 """How fast ``tfrecord info`` and ``verify`` of the command line are, beside a pass of TFRecordDataset and of tf.data.
 
-    python benchmarks/files_commands.py [--runs 7]
+    python benchmarks/studies/files_commands.py [--runs 7]
 
 All work in one process and take turns. Files are in the page cache. tf.data reads with ``buffer_size`` of 8 MiB, in
 batches of 1,000 records and with ``prefetch(AUTOTUNE)``, which is the fastest of the ways in its performance guide.

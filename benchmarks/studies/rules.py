@@ -1,6 +1,6 @@
 """Measures what the optimizer's rules are worth: each pipeline with all rules, and with all of them off.
 
-    python benchmarks/rules.py [--runs 11] [--only TEXT]
+    python benchmarks/studies/rules.py [--runs 11] [--only TEXT]
 
 The two take turns, run by run, in one process; what is printed are the medians, and how many times as fast the
 optimized one is, as the median over the pairs. The first pair is a warm-up and not counted. Building and optimizing the
@@ -14,7 +14,6 @@ import functools
 import os
 import platform
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,10 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-import workloads
 
 import dataset
 from dataset import Dataset, Options, TFRecordDataset, io
@@ -39,6 +34,18 @@ WANTED = {
     "range.map(x * 2).map(x + 1).filter(even).batch(1000)": 20.0,
     "range.map(x * 2).map(x + 1).filter(odd).batch(1000)": 20.0,
 }
+
+
+def make_data(folder: Path) -> None:
+    """MNIST-shaped arrays, and the same as a TFRecord file of Examples."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (60_000, 28, 28), np.uint8)
+    labels = rng.integers(0, 10, len(images))
+    np.save(folder / "images.npy", images)
+    np.save(folder / "labels.npy", labels)
+    with io.TFRecordWriter(folder / "mnist.tfrecord") as writer:
+        for image, label in zip(images, labels, strict=True):
+            writer.write(io.encode_example({"image": image.tobytes(), "label": label}))
 
 
 def opaque(x: Any) -> Any:
@@ -65,7 +72,7 @@ def decoded(example: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def cases(folder: Path) -> dict[str, Callable[[], Dataset[Any]]]:
-    images, labels = workloads.arrays(folder)
+    images, labels = np.load(folder / "images.npy"), np.load(folder / "labels.npy")
     floats = images.astype(np.float32)
     small = (images[:1000], labels[:1000])
     records = functools.partial(TFRecordDataset, folder / "mnist.tfrecord")
@@ -144,7 +151,7 @@ def main() -> None:
     print(f"{platform.python_implementation()} {platform.python_version()}, NumPy {np.__version__}, {cores} cores\n")
     print(f"{'':<72}{'off, ms':>10}{'on, ms':>10}{'ratio':>8}{'wanted':>8}")
     with tempfile.TemporaryDirectory() as name:
-        workloads.make_data(Path(name))
+        make_data(Path(name))
         for title, make in cases(Path(name)).items():
             if arguments.only in title:
                 report(title, make, arguments.runs)

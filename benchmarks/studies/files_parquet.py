@@ -1,6 +1,6 @@
 """Parquet in batches of 1024: ours, pyarrow's own batches turned to NumPy, and tf.data over those.
 
-    python benchmarks/files_parquet.py [--runs 9] [--only TEXT]
+    python benchmarks/studies/files_parquet.py [--runs 9] [--only TEXT]
 
 Rows have eight mixed columns: four of numbers, a bool, a timestamp, a text that repeats and one that does not. tf.data
 has no reader for Parquet (tensorflow-io's is not to be had for this version), so it gets its best practicable: a

@@ -1,6 +1,6 @@
 """Measures a training loop of JAX over ``to_jax()``, beside the same loop over the dataset's own NumPy batches.
 
-    python benchmarks/feed_jax.py [--runs 9] [--steps 300]
+    python benchmarks/studies/feed_jax.py [--runs 9] [--steps 300]
 
 The loops take turns in one process, run by run; what is printed is the median time of a step, and its ratio to that of
 the plain loop of the same pipeline, which hands NumPy arrays to the jitted step. The first run of each is a warm-up and

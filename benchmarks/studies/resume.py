@@ -1,6 +1,6 @@
 """Measures what resuming costs: the size of a state, taking and restoring it, and the pause of who takes it.
 
-    python benchmarks/resume.py [--runs 20] [--only TEXT]
+    python benchmarks/studies/resume.py [--runs 20] [--only TEXT]
 
 Times are medians over the runs. "restore" is from a new iterator to the first element behind the place. The pause is
 from one ``next`` to the next one, with a ``state_dict()`` between the two and without.

@@ -4,7 +4,7 @@ Each way reads the same file from its beginning to its end, 256 KiB at a time, a
 requests that reach the server, and the time beside that of the first way. ``--latency`` makes the server wait before
 each answer, as one far away does: with none, a request costs next to nothing, and all that is seen is the processor.
 
-    python benchmarks/files_remote.py [--latency 0.02] [--rounds 5]
+    python benchmarks/studies/files_remote.py [--latency 0.02] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ server.close()
 def http(folder, latency, rounds):
     file = Path(folder, "a")
     file.write_bytes(os.urandom(SIZE))
-    tests = str(Path(__file__).parents[1] / "tests" / "io" / "remote")
+    tests = str(Path(__file__).parents[2] / "tests" / "io" / "remote")
     code = SERVER.format(folder=tests, latency=latency, size=SIZE, file=str(file))
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True) as process:

@@ -1,6 +1,6 @@
 """Measures AUTOTUNE against the best fixed setting of a grid, and prints what was got beside what was wanted.
 
-    python benchmarks/autotune.py [--runs 3] [--only TEXT] [--json FILE]
+    python benchmarks/studies/autotune.py [--runs 3] [--only TEXT] [--json FILE]
 
 The best of many noisy numbers is too good. So the grid is measured once to find the best setting, and this one is
 measured again beside AUTOTUNE; only the second number is quoted. The two take turns, run by run, together with

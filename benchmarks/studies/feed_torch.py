@@ -1,6 +1,6 @@
 """Measures a step loop over batches of tensors from arrays in memory, shuffled: to_torch() beside torch's DataLoader.
 
-    python benchmarks/feed_torch.py [--runs 9] [--only TEXT] [--libraries A/B]
+    python benchmarks/studies/feed_torch.py [--runs 9] [--only TEXT] [--libraries A/B]
 
 The data are 60,000 images of 28x28 bytes with labels, in batches of 128, as in MNIST. The loops do nothing with them,
 so that what is measured is the feeding. torch gets one thread in each process, since no loop has work for more. The

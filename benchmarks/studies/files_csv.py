@@ -1,6 +1,6 @@
 """CSV workloads: 8 mixed columns, some fields empty, in batches of 1024.
 
-    python benchmarks/files_csv.py [--runs 9] [--only TEXT]
+    python benchmarks/studies/files_csv.py [--runs 9] [--only TEXT]
 
 tf.data has the settings that its documentation recommends, a prefetch at the end set by its autotuner; beside its two
 readers of CSV stands the fastest way that it has, lines that ``decode_csv`` takes apart by the batch in parallel calls.

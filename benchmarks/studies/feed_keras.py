@@ -1,6 +1,6 @@
 """An epoch of ``model.fit`` on ``to_keras()`` beside one on the same arrays in memory, shuffled in batches of 128.
 
-    for backend in torch jax tensorflow; do KERAS_BACKEND=$backend python benchmarks/feed_keras.py --runs 7; done
+    for backend in torch jax tensorflow; do KERAS_BACKEND=$backend python benchmarks/studies/feed_keras.py; done
 
 60,000 made-up images of MNIST's shape, as floats and as bytes that the model scales, for a small dense model and a
 small convolutional one. Both sides shuffle all rows anew in each epoch. Each process builds its models once: what is

@@ -1,6 +1,6 @@
 """TFRecord files: reading GZIP ones, reading damaged ones, writing shards.
 
-    python benchmarks/files_tfrecord.py [--runs 9] [--only TEXT]
+    python benchmarks/studies/files_tfrecord.py [--runs 9] [--only TEXT]
 
 tf.data reads with ``prefetch(AUTOTUNE)``, as its guide recommends; its inflating is part of that. It has no way to
 write a dataset to shards but a loop with ``tf.io.TFRecordWriter``, which is ``loop`` here. ``dataset`` uses isal where

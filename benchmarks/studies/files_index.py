@@ -1,6 +1,6 @@
 """Measures TFRecord files with an index: making one, and reading records in any order.
 
-    python benchmarks/files_index.py [--runs 9] [--only TEXT]
+    python benchmarks/studies/files_index.py [--runs 9] [--only TEXT]
 
 60,000 records of an MNIST-shaped Example. tf.data has nothing of the kind; making an index is set beside passes over
 all records, and random access beside what one writes by hand: seek and read at offsets that are known, without looking

@@ -1,6 +1,6 @@
 """Measures worker processes by themselves: moving batches, small tasks, and Python code on all cores.
 
-    python benchmarks/processes.py [--workers 2] [--rounds 7]
+    python benchmarks/studies/processes.py [--workers 2] [--rounds 7]
 
 Medians over rounds; what is compared takes turns in one run, so that a machine that gets slower does so for all.
 """

@@ -1,6 +1,6 @@
 """Measures what is promised of parallel pipelines, and prints what was got beside what was wanted.
 
-    python benchmarks/parallel.py [--runs 5] [--only TEXT]
+    python benchmarks/studies/parallel.py [--runs 5] [--only TEXT]
 
 Every number is a ratio, or a difference, of two things done in turn in one process, run by run; what is printed is the
 median over the runs. The first run of each is a warm-up and not counted. Where a limit of the machine bounds the

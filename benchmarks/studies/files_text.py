@@ -1,6 +1,6 @@
 """Measures the readers of text lines, fixed-length records and SQL rows, beside tf.data's.
 
-    python benchmarks/files_text.py [--runs 9] [--only TEXT]
+    python benchmarks/studies/files_text.py [--runs 9] [--only TEXT]
 
 tf.data has the settings with which it reads fastest: batches made in parallel and a prefetch, both set by its
 autotuner, and a read buffer of 8 MiB.

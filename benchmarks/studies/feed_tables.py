@@ -1,6 +1,6 @@
 """Tables into shuffled batches of 1024 NumPy arrays: ours, what the table's own library does, and PyTorch's loader.
 
-    python benchmarks/feed_tables.py [--runs 9] [--only TEXT]
+    python benchmarks/studies/feed_tables.py [--runs 9] [--only TEXT]
 
 A million rows of eight columns of numbers. pandas shuffles with ``df.sample`` and slices the result; Hugging Face
 has shuffled its indices before the clock starts, and iterates in its NumPy format; the DataLoader reads the dataset in

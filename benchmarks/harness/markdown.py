@@ -1,0 +1,71 @@
+"""What the docs say of results: a page with a table for each workload, and a short table."""
+
+from __future__ import annotations
+
+from harness.results import Result, base, standing
+from harness.tables import (
+    SUMMARY_HEADS,
+    as_markdown,
+    escaped,
+    heads,
+    in_bytes,
+    machine_line,
+    percent,
+    rows,
+    summary,
+    three,
+    times,
+)
+
+
+def conditions(results: Result) -> str:
+    """On what, when, and with which versions."""
+    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    revision = f", at commit `{results['revision']}`" if results["revision"] else ""
+    return (
+        f"Measured on {results['date'][:10]}{revision}, on {machine_line(results)}; medians of {results['runs']} runs. "
+        f"Versions: {versions}."
+    )
+
+
+def page(results: Result) -> str:
+    """The tables of docs/benchmarks.md."""
+    parts = [
+        conditions(results),
+        "![How fast each library is in each workload, next to this one](assets/benchmarks/speeds.svg)",
+        "[All runs, as JSON](assets/benchmarks/results.json).",
+        "### All workloads",
+        as_markdown(SUMMARY_HEADS, summary(results)),
+    ]
+    for name, workload in results["workloads"].items():
+        parts += _section(name, workload)
+    return "\n\n".join(parts)
+
+
+def _section(name: str, workload: Result) -> list[str]:
+    parts = [f"### {escaped(workload['title'])}"]
+    if "error" in workload:
+        return [*parts, f"Not measured: {workload['error']}"]
+    about = f"{workload['elements']:,} {workload['unit']}, {in_bytes(workload['data_bytes'])} of data."
+    parts.append(f"`benchmarks/workloads/{name}.py`: {about} {workload['notes']}".strip())
+    parts.append(as_markdown(heads(workload), rows(workload)))
+    settings = [
+        f"- {library}: {result['settings']}"
+        + (f" ([recommended here]({result['source']}))" if result["source"] else "")
+        for library, result in workload["libraries"].items()
+        if result["settings"] or result["source"]
+    ]
+    return [*parts, "\n".join(settings)] if settings else parts
+
+
+def short(results: Result) -> str:
+    """The table of README.md."""
+    body = []
+    for workload in results["workloads"].values():
+        stand = standing(workload)
+        peer = f"{three(stand.speeds[stand.peer])} ({base(stand.peer)})" if stand.peer else "-"
+        ours = f"{three(stand.speed)} {workload['unit']}/s"
+        body.append([workload["title"], ours, peer, times(stand.times(stand.peer)), percent(stand.share)])
+    table = as_markdown(("", "`dataset`", "fastest peer", "`dataset` is", "of the limit"), body)
+    where = f"{machine_line(results)}; medians of {results['runs']} runs, each in a fresh process"
+    return f"{where}:\n\n{table}"

@@ -1,0 +1,424 @@
+"""The harness of benchmarks/: its arithmetic, and what it does with runners that are wrong, hang or leave processes."""
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "benchmarks"))
+
+import publish  # noqa: E402
+from harness import child, data, digests, machine, results, tables, tree  # noqa: E402
+
+PUBLISHED = ROOT / "docs" / "assets" / "benchmarks" / "results.json"
+
+FAKE = '''
+"""A workload whose runners go wrong in all ways."""
+import os, subprocess, sys, time
+from harness.workload import Again, Workload
+
+def make_data(folder, scale):
+    (folder / "numbers").write_text(str(int(4000 * scale)))
+
+def numbers(folder):
+    return range(int((folder / "numbers").read_text()))
+
+WORKLOAD = Workload("numbers", make_data, count=len, digest=sum, small=0.01, unit="numbers")
+
+def batches(folder, change=lambda batch: batch, order=1):
+    every = numbers(folder)
+    return Again(lambda: (change(list(every[i : i + 8])) for i in range(0, len(every), 8)[::order]))
+
+@WORKLOAD.runner("numpy")
+def numpy(folder):
+    print("noise on stdout")
+    return batches(folder)
+
+@WORKLOAD.runner("dataset")
+def dataset(folder):
+    """Leaves a process behind that has a session of its own, and whose parent has ended."""
+    code = "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return batches(folder)
+
+@WORKLOAD.runner("backwards", settings="the other way round", source="https://example.org/way")
+def backwards(folder):
+    return batches(folder, order=-1)
+
+@WORKLOAD.runner("slow")
+def slow(folder):
+    return batches(folder, lambda batch: time.sleep(0.02) or batch)
+
+@WORKLOAD.runner("short")
+def short(folder):
+    return batches(folder, lambda batch: batch[1:])
+
+@WORKLOAD.runner("other")
+def other(folder):
+    return batches(folder, lambda batch: [x + 1 for x in batch])
+
+@WORKLOAD.runner("once")
+def once(folder):
+    return iter(batches(folder))
+
+@WORKLOAD.runner("missing")
+def missing(folder):
+    import no_such_library
+
+@WORKLOAD.runner("raises")
+def raises(folder):
+    raise ValueError("not today")
+
+@WORKLOAD.runner("dies")
+def dies(folder):
+    print("my last words", flush=True)
+    os._exit(3)
+
+@WORKLOAD.runner("loses")
+def loses(folder):
+    """On much data only, which checks do not see."""
+    return batches(folder, lambda batch: batch if batch[0] < 1000 else batch[1:])
+
+@WORKLOAD.limit("counting")
+def limit(folder):
+    return len(numbers(folder))
+'''
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run benchmarks/run.py on workloads given as text."""
+
+    def run(sources, *arguments):
+        folder = tmp_path / "fakes"
+        folder.mkdir(exist_ok=True)
+        for name, source in sources.items():
+            (folder / f"{name}.py").write_text(textwrap.dedent(source))
+        command = [sys.executable, ROOT / "benchmarks" / "run.py", "--workloads", folder, "--data", tmp_path / "data"]
+        command += ["--json", tmp_path / "results.json", *arguments]
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=100)
+
+    return run
+
+
+def test_measures_what_is_right_and_says_what_is_wrong(run, tmp_path):
+    done = run({"numbers": FAKE}, "--runs", "2", "--cap", "0.5")
+    whole = json.loads((tmp_path / "results.json").read_text())
+    fake = whole["workloads"]["numbers"]
+    outcomes = {library: result["outcome"] for library, result in fake["libraries"].items()}
+    assert outcomes == {
+        "numpy": "ok",
+        "dataset": "ok",
+        "backwards": "ok",
+        "slow": "ok",
+        "short": "wrong: 35 elements in epoch 1, not 40",
+        "other": "wrong: other elements in epoch 1: their digest is 820.0, not 780.0",
+        "once": "wrong: 0 elements in epoch 2, not 40",
+        "missing": "absent: No module named 'no_such_library'",
+        "raises": "failed: ValueError: not today",
+        "dies": "failed: ended with status 3, having said 'my last words'",
+        "loses": "wrong: 3,625 elements in a whole pass, not 4,000",
+    }, done.stderr
+    assert done.returncode == 0, done.stderr
+
+    whole_pass = fake["libraries"]["backwards"]["runs"]
+    assert all(one["complete"] and one["elements"] == 4000 * one["passes"] for one in whole_pass)
+    cut_short = fake["libraries"]["slow"]["runs"]
+    assert all(0 < one["elements"] < 4000 and not one["complete"] for one in cut_short)
+    assert all(one["first_batch_s"] > 0 and one["made_bytes"] <= one["peak_bytes"] for one in cut_short)
+    assert [one["killed"] for one in fake["libraries"]["dataset"]["runs"]] == [1, 1]
+    assert fake["limits"]["counting"]["elements_per_s"]["min"] > 0
+
+    assert "absent: No module named 'no_such_library'" in done.stdout
+    assert "noise on stdout" not in done.stdout
+    assert fake["elements"] == 4000
+    assert not [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in " ".join(p.info["cmdline"] or [])]
+    page = publish.markdown.page(whole)
+    assert "- backwards: the other way round ([recommended here](https://example.org/way))" in page
+
+
+def test_kills_what_hangs_and_all_below_it(run, tmp_path):
+    """The pids are written down by the processes themselves, which are in sessions of their own."""
+    source = f"""
+        import os, subprocess, time
+        from pathlib import Path
+        from harness.workload import Workload
+
+        WORKLOAD = Workload("x", lambda folder, scale: None, count=len, digest=sum, reference="dataset")
+
+        @WORKLOAD.runner("dataset")
+        def dataset(folder):
+            below = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+            print("going to sleep", flush=True)
+            Path({str(tmp_path / "pids")!r}).write_text(f"{{os.getpid()}} {{below.pid}}")
+            time.sleep(1000)
+    """
+    done = run({"hanging": source}, "--check", "--timeout", "4")
+    assert done.returncode == 1
+    assert "timed out: no result after 4 s, having said 'going to sleep'" in done.stderr
+    pids = (tmp_path / "pids").read_text().split()
+    assert len(pids) == 2
+    assert not any(psutil.pid_exists(int(pid)) for pid in pids)
+
+
+def test_data_is_kept_until_its_workload_changes(run, tmp_path):
+    source = FAKE.partition('@WORKLOAD.runner("dataset")')[0]
+    arguments = ["--runs", "1", "--cap", "0.1"]
+    assert "making the full data" in run({"numbers": source}, *arguments).stderr
+    assert "making" not in run({"numbers": source}, *arguments).stderr
+    assert "making the full data" in run({"numbers": source.replace("4000", "400")}, *arguments).stderr
+    about = json.loads((tmp_path / "data" / "numbers" / "full.json").read_text())
+    assert (about["elements"], about["bytes"]) == (400, 3)
+
+
+def test_fingerprints_follow_what_a_workload_takes_from_its_folder(tmp_path, monkeypatch):
+    package = tmp_path / "fingerprinted"
+    package.mkdir()
+    (package / "helper.py").write_text("SIZE = 1\n\ndef size():\n    return SIZE\n")
+    (package / "one.py").write_text("import json\nfrom fingerprinted.helper import size\n")
+    command = [
+        sys.executable,
+        "-c",
+        "import fingerprinted.one; from harness import data; print(data.fingerprint(fingerprinted.one))",
+    ]
+    paths = f"{tmp_path}:{ROOT / 'benchmarks'}"
+
+    def fingerprint():
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env={"PYTHONPATH": paths})
+        return done.stdout
+
+    first = fingerprint()
+    assert fingerprint() == first
+    (package / "helper.py").write_text("SIZE = 22\n\ndef size():\n    return SIZE\n")
+    assert fingerprint() != first
+
+
+def test_digests_do_not_depend_on_order_or_batches():
+    rows = np.arange(60, dtype=np.float32).reshape(20, 3)
+    shuffled = rows[np.random.default_rng(0).permutation(20)]
+    assert digests.of_rows(rows) == digests.of_rows(shuffled[:7]) + digests.of_rows(shuffled[7:])
+    assert digests.of_rows(rows) != digests.of_rows(rows + 1)
+    assert digests.of_texts(["a", "é"]) == digests.of_texts(["é".encode(), b"a"])
+
+
+def test_digests_are_compared_within_the_tolerance():
+    reference = [(10, 1000.0), (10, 1000.0)]
+    assert results.compared([(10, 1000.0), (10, 1000.0)], reference, 0.0) == ""
+    assert results.compared([(10, 1001.0), (10, 999.0)], reference, 0.01) == ""
+    assert results.compared([(10, 1000.0), (10, 1020.0)], reference, 0.01).startswith(
+        "wrong: other elements in epoch 2"
+    )
+    assert results.compared([(10, 1000.0), (11, 1000.0)], reference, 0.5) == "wrong: 11 elements in epoch 2, not 10"
+
+
+def test_passes_are_whole_or_cut_short():
+    assert child.a_pass([[1, 2], [3]], len, None) | {"seconds": 0, "first_batch_s": 0} == {
+        "elements": 3,
+        "complete": True,
+        "seconds": 0,
+        "first_batch_s": 0,
+    }
+    many = child.a_pass(([1, 2] for _ in range(100_000)), len, None)
+    assert (many["elements"], many["complete"]) == (200_000, True)
+    endless = child.a_pass(iter(lambda: [1], None), len, 0.02)
+    assert not endless["complete"]
+    assert endless["elements"] > 0
+    empty = child.a_pass([], len, 1.0)
+    assert (empty["elements"], empty["first_batch_s"], empty["complete"]) == (0, None, True)
+
+
+def test_short_passes_are_repeated_and_others_are_not():
+    settled = []
+    short = child.passes([[1, 2], [3]], len, 0.01, lambda: settled.append(True))
+    assert settled == [True]
+    assert short["passes"] > 1
+    assert (short["elements"], short["complete"]) == (3 * short["passes"], True)
+    assert not child.passes(iter(lambda: [1], None), len, 0.01)["complete"]
+    assert child.passes([], len, 0.01)["passes"] == 1
+    used_up = child.passes(iter([[1]]), len, 0.01)
+    assert results.wrong_run(used_up, 1).startswith("wrong: 0 elements") or used_up["elements"] == 1
+
+
+def test_passes_close_their_iterator_after_settling():
+    events = []
+
+    def batches():
+        try:
+            while True:
+                yield [1]
+        finally:
+            events.append("closed")
+
+    child.a_pass(batches(), len, 0.001, lambda result: events.append(f"settled {result['complete']}"))
+    assert events == ["settled False", "closed"]
+
+
+def test_spreads_are_medians_and_extremes():
+    assert results.spread([3.0, None, 1.0, 10.0]) == {"median": 3.0, "min": 1.0, "max": 10.0}
+    assert results.spread([None]) is None
+
+
+def usage(own, ended=0.0, parent=1, peak=0):
+    return tree.Usage(parent, own, ended, peak)
+
+
+def test_cpu_time_counts_processes_that_end_on_the_way():
+    me, waited_for, unnoticed = (10, 0.0), (11, 0.0), (12, 0.0)
+    before = tree.Look({me: usage(5.0), waited_for: usage(2.0, parent=10), unnoticed: usage(1.0, parent=10)}, 0.0)
+    between = tree.Look({me: usage(5.5), waited_for: usage(2.5, parent=10), unnoticed: usage(1.7, parent=10)}, 1.0)
+    after = tree.Look({me: usage(6.0), waited_for: usage(3.0, parent=10), unnoticed: usage(2.0, parent=10)}, 2.0)
+    assert tree.cpu_s([before, between, after]) == pytest.approx(1.0 + 1.0 + 1.0)
+    # One has ended and been waited for, which adds all of its life to its parent's; of the other there is only a look.
+    ended = tree.Look({me: usage(6.0, ended=2.9), unnoticed: usage(2.0, parent=10)}, 2.0)
+    assert tree.cpu_s([before, between, ended]) == pytest.approx(1.0 + 0.9 + 1.0)
+    forgotten = tree.Look({me: usage(6.0), waited_for: usage(3.0, parent=10)}, 2.0)
+    assert tree.cpu_s([before, between, forgotten]) == pytest.approx(1.0 + 1.0 + 0.7)
+    # A daemon, whose parent is not there, and one that began and ended without being seen.
+    daemon = tree.Look({me: usage(5.5, ended=0.4), (13, 0.0): usage(0.3, parent=99)}, 1.0)
+    assert tree.cpu_s([tree.Look({me: usage(5.0)}, 0.0), daemon, tree.Look({me: usage(6.0, ended=0.4)}, 2.0)]) == (
+        pytest.approx(1.0 + 0.4 + 0.3)
+    )
+
+
+def test_cpu_time_of_a_process_is_its_own_exact_one():
+    look = tree.Look({(10, 0.0): usage(1.0, ended=0.5), (11, 0.0): usage(2.0, parent=10)}, 3.0).with_own(10, 1.0042)
+    assert look.processes[10, 0.0] == usage(1.0042, ended=0.5)
+    assert look.processes[11, 0.0] == usage(2.0, parent=10)
+    assert look.time_s == 3.0
+
+
+def test_memory_is_added_up():
+    assert tree.Look({(1, 0.0): usage(0.0, peak=5), (2, 0.0): usage(0.0, peak=7)}, 0.0).peak_bytes == 12
+
+
+def ok(speed):
+    spreads = {name: {"median": 1.0, "min": 1.0, "max": 1.0} for name in tables.MEASURES}
+    return {
+        "outcome": "ok",
+        "settings": "",
+        "source": "",
+        "elements_per_s": {"median": speed, "min": speed, "max": speed},
+        **spreads,
+    }
+
+
+def workload(libraries, limits):
+    return {
+        "title": "a -> b",
+        "unit": "elements",
+        "notes": "",
+        "elements": 10,
+        "data_bytes": 1234,
+        "libraries": libraries,
+        "limits": limits,
+    }
+
+
+def test_compares_the_fastest_of_ours_with_the_fastest_peer_and_the_last_limit():
+    libraries = {
+        "dataset": ok(10.0),
+        "dataset, batched": ok(20.0),
+        "tf.data": ok(4.0),
+        "tf.data, batched": ok(5.0),
+        "numpy": ok(40.0),
+        "grain": {"outcome": "wrong: 3 elements", "settings": "", "source": "", "runs": []},
+    }
+    stand = results.standing(
+        workload(libraries, {"disk": {"outcome": "failed: no"}, "copy": ok(400.0), "CRC": ok(100.0)})
+    )
+    assert (stand.ours, stand.peer, stand.floor, stand.limit) == (
+        "dataset, batched",
+        "tf.data, batched",
+        "numpy",
+        "CRC",
+    )
+    assert (stand.times(stand.peer), stand.times(stand.floor), stand.share) == (4.0, 0.5, 0.2)
+    assert stand.remarks == ["slower than the loop", "below a quarter of the limit"]
+    behind = results.standing(workload({"dataset": ok(1.0), "grain": ok(2.0)}, {}))
+    assert behind.remarks == ["not the fastest"]
+    assert behind.share is None
+    absent = {"outcome": "failed: no", "settings": "", "source": "", "runs": []}
+    assert results.standing(workload({"dataset": absent}, {})).remarks == ["no result of ours"]
+    assert not tables.ours_is_sound(workload({"dataset": absent}, {}))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1_234_567, "1,230,000"), (99.96, "100"), (45.61, "45.6"), (9.996, "10.0"), (1.0, "1.00"),
+        (0.0078912, "0.00789"), (0, "0"), (None, "-"), (999.6, "1,000"), (0.9996, "1.00"),
+    ],
+)  # fmt: skip
+def test_numbers_have_three_digits(value, text):
+    assert tables.three(value) == text
+
+
+def test_sizes_have_a_unit():
+    assert [tables.in_bytes(size) for size in (0, 7, 1000, 47_040_000, 2_500_000_000)] == [
+        "0 bytes", "7 bytes", "1.00 kB", "47.0 MB", "2.50 GB",
+    ]  # fmt: skip
+
+
+def test_markdown_rows_are_full_and_escaped():
+    libraries = {"dataset": ok(2.0), "grain": {"outcome": "failed: <a|b>", "settings": "", "source": "", "runs": []}}
+    made = workload(libraries, {"copy": ok(4.0)})
+    lines = tables.as_markdown(tables.heads(made), tables.rows(made)).splitlines()
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(tables.HEADS) + 1}
+    assert "failed: &lt;a\\|b>" in lines[3]
+    assert "50.0%" in lines[2]
+
+
+def test_pages_are_filled_between_their_comments_only():
+    page = f"before\n{publish.BEGIN}\nold\n{publish.END}\nafter\n"
+    assert publish.filled(page, "new") == f"before\n{publish.BEGIN}\nnew\n{publish.END}\nafter\n"
+    assert publish.filled("no place\n", "new") is None
+
+
+def test_publishes_pictures_and_tables(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "benchmarks.md").write_text(f"{publish.BEGIN}\n{publish.END}\n")
+    (tmp_path / "README.md").write_text("nothing\n")
+    whole = {
+        "date": machine.now(),
+        "revision": "",
+        "machine": machine.machine(),
+        "versions": machine.versions(),
+        "runs": 1,
+        "cap_s": 1,
+        "workloads": {"a": workload({"dataset": ok(2.0), "grain": ok(1.0), "numpy": ok(0.5)}, {"copy": ok(4.0)})},
+    }
+    publish.publish(whole, tmp_path)
+    assets = tmp_path / "docs" / "assets" / "benchmarks"
+    assert json.loads((assets / "results.json").read_text()) == whole
+    assert (assets / "speeds.svg").read_text().startswith("<?xml")
+    assert (assets / "speeds.png").read_bytes().startswith(b"\x89PNG")
+    first = (assets / "speeds.svg").read_bytes()
+    publish.publish(whole, tmp_path)
+    assert (assets / "speeds.svg").read_bytes() == first
+    assert "| dataset | 2.00 |" in (tmp_path / "docs" / "benchmarks.md").read_text()
+    assert (tmp_path / "README.md").read_text() == "nothing\n"
+
+
+def test_published_tables_are_those_of_the_published_results():
+    for name, made in publish.PAGES.items():
+        text = (ROOT / name).read_text()
+        if PUBLISHED.exists() and publish.BEGIN in text:
+            assert publish.filled(text, made(json.loads(PUBLISHED.read_text()))) == text, (
+                f"publish.py makes {name} anew"
+            )
+        else:
+            assert not PUBLISHED.exists() or name == "README.md"
+
+
+def test_sizes_of_folders_are_those_of_their_files(tmp_path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "file").write_bytes(b"12345")
+    assert data.size(tmp_path) == 5
+    data.warm(tmp_path)
