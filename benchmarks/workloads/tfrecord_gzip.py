@@ -81,7 +81,7 @@ def tf_data_buffer(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "tfrecord, no CRCs",
-    settings="tfrecord_iterator, which checks no checksum of records, and inflates the file twice, for its length first",
+    settings="tfrecord_iterator, which checks no checksum of records, and first inflates the file for its length",
     source="https://github.com/vahidk/tfrecord#reading-tfexample-records",
 )
 def tfrecord(folder: Path) -> Pipeline:

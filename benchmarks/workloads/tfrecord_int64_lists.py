@@ -41,7 +41,8 @@ def ids_of(batch: Any) -> Any:
 
 def digest(batch: Any) -> int:
     ids = np.asarray(ids_of(batch))
-    assert ids.dtype == np.int64 and ids.shape[1:] == (IDS,)
+    assert ids.dtype == np.int64
+    assert ids.shape[1:] == (IDS,)
     return digests.of_rows(ids)
 
 

@@ -1,4 +1,4 @@
-"""TFRecord -> shuffle(2000) -> map(parse one Example) -> batch(128) -> prefetch: 28x28 bytes and a label of each record.
+"""TFRecord -> shuffle(2000) -> map(parse one Example) -> batch(128) -> prefetch: 28x28 bytes and a label of each.
 
 Left out: Hugging Face datasets, mlx-data, webdataset, spdl and torchdata.nodes, which have no reader of TFRecord files.
 torch has none either, but the package tfrecord is made for its DataLoader.
@@ -118,7 +118,7 @@ def tf_data_8(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "grain, no CRCs",
-    settings=f"TFRecordIterDataset, which {NO_CHECKSUMS}; a window shuffle; protobuf; prefetch of 2 batches in a thread",
+    settings=f"TFRecordIterDataset, which {NO_CHECKSUMS}; a window shuffle; protobuf; 2 batches ahead in a thread",
     source="https://google-grain.readthedocs.io/en/latest/grain.experimental.html",
 )
 def grain(folder: Path) -> Pipeline:
