@@ -178,7 +178,7 @@ def arrays_of_table(table: Any) -> dict[str, np.ndarray]:
 
 @WORKLOAD.runner(
     "Hugging Face datasets",
-    settings='converted to Arrow before the clock runs, its usual way: reads Arrow, not CSV; with_format("arrow"), to_numpy',
+    settings='converted to Arrow before the clock runs, its usual way, so no CSV is read; format "arrow", to_numpy',
     source="https://huggingface.co/docs/datasets/tabular_load#csv-files",
 )
 def huggingface(folder: Path) -> Pipeline:
