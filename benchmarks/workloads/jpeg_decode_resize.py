@@ -247,10 +247,10 @@ def torchdata_nodes(folder: Path) -> Pipeline:
 def mlx_data(folder: Path) -> Pipeline:
     import mlx.data as dx
 
-    files = [{"image": path.encode()} for path in paths_of(folder)]
+    files = dx.buffer_from_vector([{"image": path.encode()} for path in paths_of(folder)])
 
     def epoch() -> Any:
-        images = dx.buffer_from_vector(files).load_image("image").image_resize("image", SIDE, SIDE)
+        images = files.load_image("image").image_resize("image", SIDE, SIDE)
         return images.to_stream().batch(BATCH).prefetch(8, WORKERS)
 
     return Again(epoch)
