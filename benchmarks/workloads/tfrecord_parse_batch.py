@@ -6,7 +6,7 @@ torch, torchdata.nodes, Hugging Face datasets, mlx-data, webdataset and spdl, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def make_data(folder: Path, scale: float) -> None:
 
 
 WORKLOAD = Workload(
-    title="TFRecord -> shuffle(2000) -> batch(128) -> parse_example -> prefetch",
+    title="TFRecord -> shuffle(2000) -> batch(128) -> parse_example",
     make_data=make_data,
     count=lambda batch: len(batch[1]),
     digest=of_images_and_labels,
@@ -42,34 +42,31 @@ WORKLOAD = Workload(
 )
 
 
-@WORKLOAD.runner("dataset", settings="map(parse_example) on batches of records, prefetch(AUTOTUNE)")
+def parser_of_dataset() -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    from dataset import io
+
+    features = {"image": io.FixedLenFeature((), bytes), "label": io.FixedLenFeature((), np.int64)}
+
+    def parse(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        examples = io.parse_example(records, features)
+        return io.decode_raw(examples["image"], np.uint8), examples["label"]
+
+    return parse
+
+
+@WORKLOAD.runner("dataset", settings="map(parse_example) on batches of records")
 def dataset(folder: Path) -> Pipeline:
-    from dataset import AUTOTUNE, TFRecordDataset, io
+    from dataset import TFRecordDataset
 
-    features = {"image": io.FixedLenFeature((), bytes), "label": io.FixedLenFeature((), np.int64)}
-
-    def parse(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        examples = io.parse_example(records, features)
-        return io.decode_raw(examples["image"], np.uint8), examples["label"]
-
-    records = TFRecordDataset(folder / "data.tfrecord").shuffle(BUFFER)
-    return records.batch(BATCH).map(parse).prefetch(AUTOTUNE)
+    return TFRecordDataset(folder / "data.tfrecord").shuffle(BUFFER).batch(BATCH).map(parser_of_dataset())
 
 
-@WORKLOAD.runner(
-    "dataset, parallel", settings="the same with map(num_parallel_calls=AUTOTUNE): threads, batches in order"
-)
+@WORKLOAD.runner("dataset, parallel", settings="the same with map(num_parallel_calls=AUTOTUNE) and prefetch(AUTOTUNE)")
 def dataset_parallel(folder: Path) -> Pipeline:
-    from dataset import AUTOTUNE, TFRecordDataset, io
+    from dataset import AUTOTUNE, TFRecordDataset
 
-    features = {"image": io.FixedLenFeature((), bytes), "label": io.FixedLenFeature((), np.int64)}
-
-    def parse(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        examples = io.parse_example(records, features)
-        return io.decode_raw(examples["image"], np.uint8), examples["label"]
-
-    records = TFRecordDataset(folder / "data.tfrecord").shuffle(BUFFER)
-    return records.batch(BATCH).map(parse, num_parallel_calls=AUTOTUNE).prefetch(AUTOTUNE)
+    batches = TFRecordDataset(folder / "data.tfrecord").shuffle(BUFFER).batch(BATCH)
+    return batches.map(parser_of_dataset(), num_parallel_calls=AUTOTUNE).prefetch(AUTOTUNE)
 
 
 @WORKLOAD.runner(
