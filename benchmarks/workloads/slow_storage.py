@@ -240,14 +240,14 @@ def spdl(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "spdl, batches",
-    settings="aggregates indices, then pipe(concurrency=16) of a function that reads a batch",
+    settings="a source of lists of indices, pipe(concurrency=16) of a function that reads a batch",
     source="https://facebookresearch.github.io/spdl/main/getting_started/building_and_running_pipeline.html",
 )
 def spdl_batches(folder: Path) -> Pipeline:
     from spdl.pipeline import PipelineBuilder
 
     def epoch() -> Iterator[np.ndarray]:
-        builder = PipelineBuilder().add_source(range(reads(folder))).aggregate(BATCH)
+        builder = PipelineBuilder().add_source(batches_of(range(reads(folder)), BATCH))
         pipeline = builder.pipe(fetch_all, concurrency=WORKERS).add_sink().build(num_threads=WORKERS)
         with pipeline.auto_stop():
             yield from pipeline
