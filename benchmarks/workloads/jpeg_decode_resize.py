@@ -178,7 +178,7 @@ def read_by_grain(folder: Path) -> Any:
 @WORKLOAD.runner(
     "grain",
     settings=f"files; {OPENCV}; to_iter_dataset() with its 16 threads",
-    source="https://google-grain.readthedocs.io/en/latest/data_loader/performance.html",
+    source="https://google-grain.readthedocs.io/",
 )
 def grain(folder: Path) -> Pipeline:
     one_thread_for_each_call()
@@ -188,7 +188,7 @@ def grain(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "grain, 2 processes",
     settings=f"files; {OPENCV}; mp_prefetch with 2 workers of a thread each",
-    source="https://google-grain.readthedocs.io/en/latest/tutorials/dataset_basic_tutorial.html",
+    source="https://google-grain.readthedocs.io/",
 )
 def grain_processes(folder: Path) -> Pipeline:
     import grain
@@ -242,7 +242,7 @@ def torch_pillow(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "torchdata.nodes",
     settings=f"files; {OPENCV}; ParallelMapper with 2 threads, Batcher, Mapper(np.stack), Prefetcher",
-    source="https://meta-pytorch.org/data/beta/migrate_to_nodes_from_utils.html",
+    source="https://pytorch.org/data/0.11/migrate_to_nodes_from_utils.html",
 )
 def torchdata_nodes(folder: Path) -> Pipeline:
     from torchdata.nodes import Batcher, IterableWrapper, Loader, Mapper, ParallelMapper, Prefetcher
@@ -255,7 +255,7 @@ def torchdata_nodes(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "mlx-data",
     settings="files; its own load_image and image_resize, uint8; batch, then prefetch(8, 2) as its page has it",
-    source="https://ml-explore.github.io/mlx-data/build/html/quick_start.html",
+    source="https://ml-explore.github.io/mlx-data/build/html/python/_autosummary/mlx.data.Stream.prefetch.html",
 )
 def mlx_data(folder: Path) -> Pipeline:
     import mlx.data as dx
@@ -272,7 +272,7 @@ def mlx_data(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "spdl",
     settings=f"files; {OPENCV}; pipe(concurrency=2), aggregate, np.stack, 2 threads and one more for stacking",
-    source="https://facebookresearch.github.io/spdl/main/getting_started/building_and_running_pipeline.html",
+    source="https://facebookresearch.github.io/spdl/0.8.0/generated/spdl.pipeline.PipelineBuilder.html",
 )
 def spdl(folder: Path) -> Pipeline:
     from spdl.pipeline import PipelineBuilder
@@ -291,7 +291,7 @@ def spdl(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "spdl, batches",
     settings=f"files; {OPENCV}; a source of lists of paths, each of 2 threads loads a batch",
-    source="https://facebookresearch.github.io/spdl/main/getting_started/building_and_running_pipeline.html",
+    source="https://facebookresearch.github.io/spdl/0.8.0/generated/spdl.pipeline.PipelineBuilder.html",
 )
 def spdl_batches(folder: Path) -> Pipeline:
     from spdl.pipeline import PipelineBuilder
@@ -366,7 +366,7 @@ def huggingface(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "ray.data",
     settings=f'read_images(size=(224, 224), mode="RGB"), which is {PILLOW}; 2 cores',
-    source="https://docs.ray.io/en/latest/data/working-with-images.html",
+    source="https://docs.ray.io/en/latest/data/api/doc/ray.data.read_images.html",
 )
 def ray_data(folder: Path) -> Pipeline:
     images = start_ray().read_images(str(folder / "photos"), size=(SIDE, SIDE), mode="RGB")

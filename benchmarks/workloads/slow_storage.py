@@ -144,7 +144,7 @@ def tf_data_batches(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "grain",
     settings="to_iter_dataset() with its 16 threads and buffer of 500; its autotuner isn't released",
-    source="https://google-grain.readthedocs.io/en/latest/data_loader/performance.html",
+    source="https://google-grain.readthedocs.io/",
 )
 def grain(folder: Path) -> Pipeline:
     import grain
@@ -179,7 +179,7 @@ def torch(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "torchdata.nodes",
     settings="ParallelMapper with 16 threads, Batcher, Mapper(np.stack), Prefetcher",
-    source="https://meta-pytorch.org/data/beta/migrate_to_nodes_from_utils.html",
+    source="https://pytorch.org/data/0.11/migrate_to_nodes_from_utils.html",
 )
 def torchdata_nodes(folder: Path) -> Pipeline:
     from torchdata.nodes import Batcher, IterableWrapper, Loader, Mapper, ParallelMapper, Prefetcher
@@ -191,7 +191,7 @@ def torchdata_nodes(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "torchdata.nodes, batches",
     settings="Batcher of indices, then ParallelMapper with 16 threads that read a batch each, Prefetcher",
-    source="https://meta-pytorch.org/data/beta/migrate_to_nodes_from_utils.html",
+    source="https://pytorch.org/data/0.11/migrate_to_nodes_from_utils.html",
 )
 def torchdata_nodes_batches(folder: Path) -> Pipeline:
     from torchdata.nodes import Batcher, IterableWrapper, Loader, ParallelMapper, Prefetcher
@@ -204,7 +204,7 @@ def torchdata_nodes_batches(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "mlx-data",
     settings="sample_transform with the Python function, batch, then prefetch(16, 16)",
-    source="https://ml-explore.github.io/mlx-data/build/html/quick_start.html",
+    source="https://ml-explore.github.io/mlx-data/build/html/python/_autosummary/mlx.data.Stream.prefetch.html",
 )
 def mlx_data(folder: Path) -> Pipeline:
     import mlx.data as dx
@@ -224,7 +224,7 @@ def mlx_data(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "spdl",
     settings="pipe(concurrency=16), aggregate, np.stack; 16 threads and one more for stacking",
-    source="https://facebookresearch.github.io/spdl/main/getting_started/building_and_running_pipeline.html",
+    source="https://facebookresearch.github.io/spdl/0.8.0/generated/spdl.pipeline.PipelineBuilder.html",
 )
 def spdl(folder: Path) -> Pipeline:
     from spdl.pipeline import PipelineBuilder
@@ -241,7 +241,7 @@ def spdl(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "spdl, batches",
     settings="a source of lists of indices, pipe(concurrency=16) of a function that reads a batch",
-    source="https://facebookresearch.github.io/spdl/main/getting_started/building_and_running_pipeline.html",
+    source="https://facebookresearch.github.io/spdl/0.8.0/generated/spdl.pipeline.PipelineBuilder.html",
 )
 def spdl_batches(folder: Path) -> Pipeline:
     from spdl.pipeline import PipelineBuilder

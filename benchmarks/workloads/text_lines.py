@@ -128,7 +128,7 @@ def torch_batches(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "torchdata.nodes",
     settings="IterableWrapper of the lines, Batcher; a Prefetcher would be a thread beside one that never waits",
-    source="https://meta-pytorch.org/data/beta/getting_started_with_torchdata_nodes.html",
+    source="https://pytorch.org/data/0.11/getting_started_with_torchdata_nodes.html",
 )
 def torchdata_nodes(folder: Path) -> Pipeline:
     from torchdata.nodes import Batcher, IterableWrapper, Loader
@@ -140,7 +140,7 @@ def torchdata_nodes(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "mlx-data",
     settings="stream_line_reader, prefetch(8, 2); batches are bytes as numbers, padded with zeros",
-    source="https://ml-explore.github.io/mlx-data/build/html/python/stream.html",
+    source="https://ml-explore.github.io/mlx-data/build/html/python/_autosummary/mlx.data.Stream.prefetch.html",
 )
 def mlx_data(folder: Path) -> Pipeline:
     import mlx.data as dx

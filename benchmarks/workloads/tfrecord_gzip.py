@@ -86,7 +86,7 @@ def tf_data_buffer(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "tfrecord, no CRCs",
     settings="tfrecord_iterator, which checks no checksum of records, and first inflates the file for its length",
-    source="https://github.com/vahidk/tfrecord#reading-tfexample-records",
+    source="https://github.com/vahidk/tfrecord",
 )
 def tfrecord(folder: Path) -> Pipeline:
     from tfrecord.reader import tfrecord_iterator

@@ -100,7 +100,7 @@ def tf_data(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "grain, no CRCs",
     settings=f"TFRecordIterDataset, which {NO_CHECKSUMS}; map with protobuf; prefetch of 2 batches in a thread",
-    source="https://google-grain.readthedocs.io/en/latest/grain.experimental.html",
+    source="https://google-grain.readthedocs.io/",
 )
 def grain(folder: Path) -> Pipeline:
     import grain
@@ -130,7 +130,7 @@ def loaded_by_torch(folder: Path, workers: int) -> Pipeline:
 @WORKLOAD.runner(
     "tfrecord, no CRCs",
     settings=f"its TFRecordDataset in torch's DataLoader, no workers; {NO_CHECKSUMS}; batches are tensors",
-    source="https://github.com/vahidk/tfrecord#reading-tfexample-records-in-pytorch",
+    source="https://github.com/vahidk/tfrecord",
 )
 def tfrecord(folder: Path) -> Pipeline:
     return loaded_by_torch(folder, 0)
@@ -139,7 +139,7 @@ def tfrecord(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "tfrecord, 2 workers, no CRCs",
     settings=f"the same with an index, which 2 persistent workers share; {NO_CHECKSUMS}; batches are tensors",
-    source="https://github.com/vahidk/tfrecord#reading-tfexample-records-in-pytorch",
+    source="https://github.com/vahidk/tfrecord",
 )
 def tfrecord_workers(folder: Path) -> Pipeline:
     return loaded_by_torch(folder, 2)

@@ -119,7 +119,7 @@ def tf_data_8(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "grain, no CRCs",
     settings=f"TFRecordIterDataset, which {NO_CHECKSUMS}; a window shuffle; protobuf; 2 batches ahead in a thread",
-    source="https://google-grain.readthedocs.io/en/latest/grain.experimental.html",
+    source="https://google-grain.readthedocs.io/",
 )
 def grain(folder: Path) -> Pipeline:
     import grain
@@ -158,7 +158,7 @@ def loaded_by_torch(folder: Path, workers: int) -> Pipeline:
 @WORKLOAD.runner(
     "tfrecord, no CRCs",
     settings=f"its TFRecordDataset in torch's DataLoader, no workers; {NO_CHECKSUMS}; batches are tensors",
-    source="https://github.com/vahidk/tfrecord#reading-tfexample-records-in-pytorch",
+    source="https://github.com/vahidk/tfrecord",
 )
 def tfrecord(folder: Path) -> Pipeline:
     return loaded_by_torch(folder, 0)
@@ -167,7 +167,7 @@ def tfrecord(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "tfrecord, 2 workers, no CRCs",
     settings=f"the same with an index, which 2 persistent workers share; {NO_CHECKSUMS}; batches are tensors",
-    source="https://github.com/vahidk/tfrecord#transforming-input",
+    source="https://github.com/vahidk/tfrecord",
 )
 def tfrecord_workers(folder: Path) -> Pipeline:
     return loaded_by_torch(folder, 2)

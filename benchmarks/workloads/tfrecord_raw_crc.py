@@ -76,7 +76,7 @@ def tf_data_buffer(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "grain, no CRCs",
     settings=f"TFRecordIterDataset, which {NO_CHECKSUMS}; batches are lists of bytes",
-    source="https://google-grain.readthedocs.io/en/latest/grain.experimental.html",
+    source="https://google-grain.readthedocs.io/",
 )
 def grain(folder: Path) -> Pipeline:
     import grain
@@ -88,7 +88,7 @@ def grain(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "tfrecord, no CRCs",
     settings=f"tfrecord_iterator, which {NO_CHECKSUMS}; each view copied to bytes, as the next record overwrites it",
-    source="https://github.com/vahidk/tfrecord#reading-tfexample-records",
+    source="https://github.com/vahidk/tfrecord",
 )
 def tfrecord(folder: Path) -> Pipeline:
     from tfrecord.reader import tfrecord_iterator
@@ -102,7 +102,7 @@ def tfrecord(folder: Path) -> Pipeline:
 @WORKLOAD.runner(
     "torchdata.nodes, no CRCs",
     settings=f"IterableWrapper of the package tfrecord's iterator, which {NO_CHECKSUMS}; Batcher, no thread",
-    source="https://meta-pytorch.org/data/beta/getting_started_with_torchdata_nodes.html",
+    source="https://pytorch.org/data/0.11/getting_started_with_torchdata_nodes.html",
 )
 def torchdata_nodes(folder: Path) -> Pipeline:
     from tfrecord.reader import tfrecord_iterator
