@@ -37,7 +37,7 @@ def digest(batch: Any) -> float:
 
 
 WORKLOAD = Workload(
-    title=f"arrays of {ROWS:,} x 28 x 28 -> map(to float32) -> cache() -> batch({BATCH}), {EPOCHS} epochs from the cache",
+    title=f"arrays of {ROWS:,} x 28 x 28 -> map(to float32) -> cache() -> batch({BATCH}), {EPOCHS} epochs from it",
     make_data=mnist.make_data,
     count=mnist.count,
     digest=digest,

@@ -1,4 +1,4 @@
-"""Arrays -> map(a NumPy function of about 20 us) on two cores -> batch(128): what it costs to call it, and to spread it.
+"""Arrays -> map(a NumPy function of about 20 us) on two cores -> batch(128): what it costs to call and to spread it.
 
 Each library spreads the calls over two threads or two processes, as it can; where it can do both, both are here.
 Left out: WebDataset, which maps in the workers of a torch DataLoader as torch itself does.
@@ -170,7 +170,7 @@ def torch(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "torch, bulk indices",
-    settings=f"the same with sampler=BatchSampler(SequentialSampler) and batch_size=None, {WORKERS} workers that persist",
+    settings="the same with sampler=BatchSampler(SequentialSampler) and batch_size=None",
     source="https://docs.pytorch.org/docs/stable/data.html#disable-automatic-batching",
 )
 def torch_bulk(folder: Path) -> Pipeline:

@@ -40,7 +40,7 @@ def value(element: Any) -> int:
 WORKLOAD = Workload(
     title="range -> map(x + 1), one element at a time",
     make_data=make_data,
-    count=lambda element: 1,
+    count=lambda _: 1,
     digest=value,
     small=0.01,
 )
@@ -175,7 +175,7 @@ def loop(folder: Path) -> Pipeline:
 
 @WORKLOAD.limit("a list of the numbers, iterated over")
 def at_best(folder: Path) -> int:
-    elements = 0
-    for _ in (made := increased(np.arange(numbers(folder))).tolist()):
-        elements += 1
+    made = increased(np.arange(numbers(folder))).tolist()
+    for _ in made:
+        pass
     return len(made)

@@ -48,7 +48,7 @@ def count(batch: Any) -> int:
 
 
 def digest(batch: Any) -> int:
-    """Bound to its label, each image counts; a label with the wrong image shows. Any dtype that holds pixels will do."""
+    """Bound to its label, each image counts; a label with the wrong image shows. The dtype does not matter."""
     images, labels = columns(batch)
     images = np.asarray(images).astype(np.uint8)
     return sum(digests.of_rows(images[i : i + 1]) * (int(label) + 1) for i, label in enumerate(np.asarray(labels)))

@@ -18,7 +18,7 @@ ROWS = 1000
 BATCH = 32
 
 
-def make_data(folder: Path, scale: float) -> None:  # noqa: ARG001 -- no smaller than it is measured
+def make_data(folder: Path, scale: float) -> None:
     np.save(folder / "rows.npy", np.random.default_rng(0).random((ROWS, 10), np.float32))
 
 
@@ -116,7 +116,7 @@ def torch_workers(folder: Path) -> Pipeline:
 )
 def torchdata_nodes(folder: Path) -> Pipeline:
     from torch.utils.data import RandomSampler
-    from torchdata.nodes import Batcher, Loader, MapStyleWrapper, Mapper
+    from torchdata.nodes import Batcher, Loader, Mapper, MapStyleWrapper
 
     rows: Any = Doubled(rows_of(folder))
     batches = Batcher(MapStyleWrapper(rows, RandomSampler(rows)), BATCH, drop_last=False)
