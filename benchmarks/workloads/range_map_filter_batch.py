@@ -1,6 +1,7 @@
 """Numbers -> map(x * 2 + 1) -> filter(not a multiple of 3) -> batch(1000): nothing but the library's own cost.
 
-Where a library calls functions with whole batches, its users write them so: ``, batched``. Left out: WebDataset, whose elements are samples of shards.
+Where a library calls functions with whole batches, its users write them so: ``, batched``. Left out: WebDataset,
+whose elements are samples of shards.
 """
 
 from __future__ import annotations
