@@ -71,11 +71,12 @@ WORKLOAD = Workload(
 )
 
 
-@WORKLOAD.runner("dataset", settings=f'num_parallel_calls={WORKERS}, executor="process"')
+@WORKLOAD.runner("dataset", settings=f'num_parallel_calls={WORKERS}, executor="process"; prefetch(AUTOTUNE)')
 def dataset(folder: Path) -> Pipeline:
-    from dataset import Dataset
+    from dataset import AUTOTUNE, Dataset
 
-    return Dataset.range(numbers(folder)).map(spin, num_parallel_calls=WORKERS, executor="process").batch(BATCH)
+    mapped = Dataset.range(numbers(folder)).map(spin, num_parallel_calls=WORKERS, executor="process")
+    return mapped.batch(BATCH).prefetch(AUTOTUNE)
 
 
 @WORKLOAD.runner(

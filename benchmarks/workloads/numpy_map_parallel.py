@@ -66,20 +66,21 @@ WORKLOAD = Workload(
 )
 
 
-@WORKLOAD.runner("dataset", settings=f"num_parallel_calls={WORKERS}: threads")
+@WORKLOAD.runner("dataset", settings=f"num_parallel_calls={WORKERS}: threads; prefetch(AUTOTUNE)")
 def dataset(folder: Path) -> Pipeline:
-    from dataset import Dataset
+    from dataset import AUTOTUNE, Dataset
 
     rows = Dataset.from_tensor_slices(signals(folder))
-    return rows.map(spectrum, num_parallel_calls=WORKERS).batch(BATCH)
+    return rows.map(spectrum, num_parallel_calls=WORKERS).batch(BATCH).prefetch(AUTOTUNE)
 
 
-@WORKLOAD.runner("dataset, processes", settings=f'num_parallel_calls={WORKERS}, executor="process"')
+@WORKLOAD.runner("dataset, processes", settings=f'num_parallel_calls={WORKERS}, executor="process"; prefetch(AUTOTUNE)')
 def dataset_processes(folder: Path) -> Pipeline:
-    from dataset import Dataset
+    from dataset import AUTOTUNE, Dataset
 
     rows = Dataset.from_tensor_slices(signals(folder))
-    return rows.map(spectrum, num_parallel_calls=WORKERS, executor="process").batch(BATCH)
+    mapped = rows.map(spectrum, num_parallel_calls=WORKERS, executor="process")
+    return mapped.batch(BATCH).prefetch(AUTOTUNE)
 
 
 @WORKLOAD.runner(
