@@ -177,17 +177,19 @@ def torchdata_nodes(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "mlx-data",
-    settings=f"dynamic_batch, which sorts 100 batches at a time by length into batches of about {BATCH * 32} tokens",
-    source="https://ml-explore.github.io/mlx-data/build/html/python/stream.html",
+    settings="perm() of indices in buckets by hand, batch, ordered_prefetch(8, 2); dynamic_batch now and then hangs",
+    source="https://ml-explore.github.io/mlx-data/build/html/python/buffer.html",
 )
 def mlx_data(folder: Path) -> Pipeline:
     import mlx.data as dx
 
-    rows = dx.buffer_from_vector([{"tokens": row} for row in sequences(folder)])
+    arrays = sequences(folder)
+    rows = dx.buffer_from_vector([{"tokens": row} for row in arrays])
 
     def epoch() -> Iterator[Any]:
-        batches = rows.to_stream().dynamic_batch(100 * BATCH, "tokens", BATCH * 32)
-        return iter(batches.prefetch(8, 2))
+        buckets = list(Buckets(arrays))
+        order = rows.perm([index for chosen in buckets for index in chosen])
+        return iter(order.batch(list(map(len, buckets))).ordered_prefetch(8, 2))
 
     return Again(epoch)
 
