@@ -90,11 +90,9 @@ def timed(what: str, code: str, runs: int, environment: Mapping[str, str]) -> Ti
 
 def imported(environment: Mapping[str, str]) -> list[tuple[str, float, float]]:
     """The modules that ``import dataset`` runs: name, own ms, and ms with what they import in turn. Slowest first."""
-    modules = []
-    for line in _python(["-X", "importtime", "-c", "import dataset"], environment).stderr.splitlines():
-        if found := re.match(r"import time:\s+(\d+) \|\s+(\d+) \|\s+(\S+)$", line):
-            modules.append((found[3], int(found[1]) / 1e3, int(found[2]) / 1e3))
-    return sorted(modules, key=lambda module: -module[1])
+    report = _python(["-X", "importtime", "-c", "import dataset"], environment).stderr
+    found = re.findall(r"^import time:\s+(\d+) \|\s+(\d+) \|\s+(\S+)$", report, re.MULTILINE)
+    return sorted(((name, int(own) / 1e3, int(whole) / 1e3) for own, whole, name in found), key=lambda row: -row[1])
 
 
 def packages_of(modules: list[tuple[str, float, float]]) -> list[tuple[str, float]]:
@@ -121,7 +119,7 @@ def with_bytecode(folder: str) -> dict[str, str]:
 
 
 def _installed(module: str) -> bool:
-    return importlib.util.find_spec(module.split(".")[0]) is not None
+    return importlib.util.find_spec(module.split(".", maxsplit=1)[0]) is not None
 
 
 def main() -> None:
@@ -150,7 +148,9 @@ def main() -> None:
         for title, pipeline in PIPELINES.items():
             measure(title, FIRST_BATCH.format(pipeline=pipeline), arguments.runs)
         modules = imported(environment)
-    print(f"\nWhat `import dataset` spends its time in (-X importtime); target {TARGETS['import dataset'] * 1e3:.0f} ms")
+    print(
+        f"\nWhat `import dataset` spends its time in (-X importtime); target {TARGETS['import dataset'] * 1e3:.0f} ms"
+    )
     print(f"{'package':<48} {'own ms':>9}")
     for name, own in packages_of(modules)[:10]:
         print(f"{name:<48} {own:>9.1f}")
