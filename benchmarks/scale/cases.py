@@ -332,7 +332,9 @@ def wide_concatenate(size: int, folder: Path) -> Build:
     return build
 
 
-@case("width", "zip of ranges -> batch, by component", WIDTHS, always(10**5) // width, per=itself, library="tf.data")
+@case(
+    "width", "zip of ranges -> batch, by component", WIDTHS, lambda width: 10**5 // width, per=itself, library="tf.data"
+)
 def tf_wide_zip(size: int, folder: Path) -> Build:
     import tensorflow as tf
 
