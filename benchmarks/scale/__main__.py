@@ -4,8 +4,10 @@ python benchmarks/scale [--runs 3] [--only TEXT] [--tf-data] [--json build/bench
 
 More elements (10^4 to 10^8), more files (1 to 10,000), longer chains (1 to 200 ops), more inputs (1 to 1,000). Each
 point is measured in fresh processes, in rounds over all points, and medians are shown. Costs are divided by elements
-and, where the axis is the depth or the width of zip, by ops or inputs, too. ``flat`` is the largest over the smallest
-of a line; 1.0 would be flat as a board. No judgement is made: what is flat enough is for the reader to say.
+and, where the axis is the depth or the width of zip, by ops or inputs, too. Beneath each line stand the largest over
+the smallest cost beyond the first batch, 1.0 if it is flat, and the last over the first. No judgement is made: what is
+flat enough is for the reader to say. ``build`` is building the pipeline, ``first`` the first batch in a fresh process,
+``again`` that of a later pass.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def summary(case: Case, size: int, runs: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def flatness(points: list[dict[str, Any]]) -> dict[str, Any]:
-    """The largest over the smallest marginal cost of a line, and over the last step how the whole time grows."""
+    """Of the marginal costs of a line the largest over the smallest, and the last over the first; most memory, too."""
     costs = [point["marginal_ns"] for point in points if "failed" not in point]
     memory = [point["memory_mib"] for point in points if "failed" not in point]
     if not costs:
@@ -88,12 +90,11 @@ def table(line: dict[str, Any]) -> str:
         cells += [_number(point.get(key)) for key in ["whole_ns", "marginal_ns", "build_ms", "first_ms", "again_ms"]]
         rows.append([*cells, f"{point['memory_mib']:.1f}", str(point.get("open_files", ""))])
     text = "\n".join("  ".join(f"{cell:>11}" for cell in row).rstrip() for row in rows)
-    verdict = ""
-    if line["flatness"]:
-        verdict = "\n  flat: largest / smallest marginal cost {flat:.2f}, last / first {last_over_first:.2f}".format(
-            **line["flatness"]
-        ) + ", most memory {memory_mib:.1f} MiB".format(**line["flatness"])
-    return f"{line['name']}\n{text}{verdict}\n"
+    if not line["flatness"]:
+        return f"{line['name']}\n{text}\n"
+    flat, last, memory = (line["flatness"][key] for key in ["flat", "last_over_first", "memory_mib"])
+    verdict = f"marginal cost: largest / smallest {flat:.2f}, last / first {last:.2f}; most memory {memory:.1f} MiB"
+    return f"{line['name']}\n{text}\n  {verdict}\n"
 
 
 def _number(value: float | None) -> str:
