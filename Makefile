@@ -8,6 +8,7 @@
 #   make notebooks    run the notebooks, and write them as pages in docs/notebooks/
 #   make bench   measure against other libraries, side by side: docs/benchmarks.md (installs them in .venv-bench)
 #   make bench-studies    measure single features
+#   make micro   measure what an element costs in each operator; CI shows it, and compare.py sets two such runs side by side
 #   make clean   remove what the others made
 
 PYTHON ?= python3
@@ -16,7 +17,7 @@ BIN := $(VENV)/bin
 BENCH_PIP := .venv-bench/bin/python -m pip --disable-pip-version-check install --quiet
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint fmt docs notebooks bench bench-studies clean
+.PHONY: demo test lint fmt docs notebooks bench bench-studies micro clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python notebooks/digits/train.py --data-dir build/digits
@@ -27,6 +28,10 @@ test: $(VENV)/.ready-test
 	for backend in jax tensorflow; do \
 	  KERAS_BACKEND=$$backend $(BIN)/python -m pytest -n auto tests/adapters/test_to_keras.py || exit; \
 	done
+
+micro: $(VENV)/.ready-test
+	mkdir -p build/benchmarks
+	$(BIN)/python -m pytest benchmarks/micro --rounds 3 --benchmark-json build/benchmarks/micro.json
 
 docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -26,7 +26,7 @@ PEERS = {
     "torch": "torch.utils.data",
     "torchdata": "torchdata.nodes",
     "grain": "grain",
-    "Hugging Face datasets": "datasets",
+    "HF datasets": "datasets",
     "ray.data": "ray.data",
     "webdataset": "webdataset",
     "spdl": "spdl.pipeline",

@@ -186,7 +186,7 @@ def arrays_of_table(table: Any) -> dict[str, np.ndarray]:
 
 
 @WORKLOAD.runner(
-    "Hugging Face datasets",
+    "HF datasets",
     settings='converted to Arrow before the clock runs, its usual way, so no CSV is read; format "arrow", to_numpy',
     source="https://huggingface.co/docs/datasets/tabular_load#csv-files",
 )
@@ -201,7 +201,7 @@ def huggingface(folder: Path) -> Pipeline:
 
 
 @WORKLOAD.runner(
-    "Hugging Face datasets, streaming",
+    "HF datasets, streaming",
     settings='streaming=True: reads the CSV itself in every pass; with_format("arrow"), to_numpy',
     source="https://huggingface.co/docs/datasets/stream",
 )

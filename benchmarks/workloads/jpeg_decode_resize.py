@@ -222,7 +222,7 @@ def loaded_by_torch(folder: Path, load: Callable[[str], np.ndarray]) -> Pipeline
 
 
 @WORKLOAD.runner(
-    "torch DataLoader",
+    "torch",
     settings=f"files; {OPENCV}; 2 persistent workers; tensors",
     source="https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading",
 )
@@ -231,7 +231,7 @@ def torch(folder: Path) -> Pipeline:
 
 
 @WORKLOAD.runner(
-    "torch DataLoader, Pillow",
+    "torch, Pillow",
     settings=f"files; {PILLOW}; 2 persistent workers; tensors",
     source="https://docs.pytorch.org/tutorials/beginner/data_loading_tutorial.html",
 )
@@ -349,7 +349,7 @@ def resized_rows(rows: dict[str, list[Any]]) -> dict[str, list[np.ndarray]]:
 
 
 @WORKLOAD.runner(
-    "Hugging Face datasets",
+    "HF datasets",
     settings=f"files as an Image column; {PILLOW}, in with_transform; torch's DataLoader with 2 persistent workers",
     source="https://huggingface.co/docs/datasets/use_with_pytorch",
 )

@@ -166,7 +166,7 @@ class Blocks:
 
 
 @WORKLOAD.runner(
-    "torch DataLoader",
+    "torch",
     settings="16 persistent workers, which are processes; tensors",
     source="https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading",
 )

@@ -96,7 +96,7 @@ def batches_by_hand(path: Path) -> Iterator[list[bytes]]:
 
 
 @WORKLOAD.runner(
-    "torch DataLoader",
+    "torch",
     settings="an IterableDataset of lines, no workers; batches are lists of bytes",
     source="https://docs.pytorch.org/docs/stable/data.html#iterable-style-datasets",
 )
@@ -111,7 +111,7 @@ def torch(folder: Path) -> Pipeline:
 
 
 @WORKLOAD.runner(
-    "torch DataLoader, batches",
+    "torch, batches",
     settings="an IterableDataset that makes whole batches itself, batch_size=None, no workers; lists of bytes",
     source="https://docs.pytorch.org/docs/stable/data.html#disable-automatic-batching",
 )
@@ -152,7 +152,7 @@ def mlx_data(folder: Path) -> Pipeline:
 
 
 @WORKLOAD.runner(
-    "Hugging Face datasets",
+    "HF datasets",
     settings="converted to Arrow before the clock runs, its usual way; lists of str: reads Arrow, not lines",
     source="https://huggingface.co/docs/datasets/nlp_load",
 )
@@ -165,7 +165,7 @@ def huggingface(folder: Path) -> Pipeline:
 
 
 @WORKLOAD.runner(
-    "Hugging Face datasets, streaming",
+    "HF datasets, streaming",
     settings="streaming=True: reads the lines themselves in every pass; lists of str",
     source="https://huggingface.co/docs/datasets/stream",
 )

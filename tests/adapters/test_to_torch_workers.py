@@ -30,6 +30,8 @@ def _warnings_are_errors():
         warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
         # Python 3.12 warns of forking beside threads, which is what a DataLoader does.
         warnings.filterwarnings("ignore", ".*use of fork.*", DeprecationWarning)
+        # JAX does so, too, once other tests of the same process have used it.
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
         # torch's own way of sending sparse tensors between processes does not say whether to check them.
         warnings.filterwarnings("ignore", "Sparse invariant checks", UserWarning)
         yield
