@@ -21,6 +21,7 @@ from example_strategies import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dataset import Dataset
 from dataset.errors import ParseError
 from dataset.io.example.columns import unpack_varints
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
@@ -487,3 +488,16 @@ def test_varints_are_unpacked(values):
     found, ends = unpack_varints(octets)
     assert found.tolist() == values
     assert len(ends) == len(values)
+
+
+def test_a_parser_that_stands_behind_batch_says_where_it_belongs_and_what_works_there():
+    features = {"y": FixedLenFeature([], np.int64)}
+    parser = ExampleParser(features)
+    batches = Dataset.from_tensor_slices([encode_example({"y": i}) for i in range(5)]).batch(3)
+    with pytest.raises(TypeError, match=r"has to stand before batch\(\).*parse_example\(records, features\)"):
+        next(iter(batches.map(parser)))
+    assert [batch["y"].tolist() for batch in batches.map(parser.parse_batch)] == [[0, 1, 2], [3, 4]]
+    assert [batch["y"].tolist() for batch in batches.map(lambda records: parse_example(records, features))] == [
+        [0, 1, 2],
+        [3, 4],
+    ]

@@ -355,9 +355,15 @@ def _as_records(serialized: Records) -> list[bytes]:
     """``serialized`` as a list of bytes."""
     if isinstance(serialized, np.ndarray):
         if serialized.ndim != 1 or (serialized.dtype != object and serialized.size):
+            advice = (
+                "An ExampleParser in map() has to stand before batch(); behind it, use map(lambda records: "
+                "parse_example(records, features)) or map(parser.parse_batch)"
+                if serialized.ndim == 2 and serialized.dtype == object
+                else "Parse a single record with parse_single_example()"
+            )
             raise TypeError(
                 f"parse_example: serialized must be an object array of shape (n,), got {serialized.dtype} of shape "
-                f"{serialized.shape}. Parse a single record with parse_single_example()"
+                f"{serialized.shape}. {advice}"
             )
         records: list[Any] = serialized.tolist()
     elif isinstance(serialized, bytes | str | bytearray) or not isinstance(serialized, Sequence):
