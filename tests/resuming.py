@@ -7,9 +7,10 @@ A place is how many outcomes came before it; an outcome is an element, or the ex
 
 from __future__ import annotations
 
+import copy
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -32,6 +33,33 @@ def resealed(state: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The state with these entries changed, and the digest that is right for it then."""
     changed = {key: value for key, value in {**state, **changes}.items() if key != "digest"}
     return {**changed, "digest": digest(changed)}
+
+
+DELETED = object()
+"""Stands for what is taken out of a state."""
+
+
+def paths_in(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path to everything in a state."""
+    yield path
+    items = state.items() if isinstance(state, dict) else enumerate(state) if isinstance(state, list) else ()
+    for key, value in items:
+        yield from paths_in(value, (*path, key))
+
+
+def damaged(state: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """A copy of a state with another value at a path, or without what is there."""
+    if not path:
+        return value
+    state = copy.deepcopy(state)
+    parent = state
+    for key in path[:-1]:
+        parent = parent[key]
+    if value is DELETED:
+        del parent[path[-1]]
+    else:
+        parent[path[-1]] = value
+    return state
 
 
 def advanced(iterator: DatasetIterator[Any], count: int) -> list[Any]:

@@ -11,22 +11,10 @@ from hypothesis import strategies as st
 from dataset import AUTOTUNE, Dataset, Options, TextLineDataset, TFRecordDataset, io
 from dataset.errors import DataLossError
 from dataset.testing import assert_elements_equal, outcomes
+from resuming import advanced
 
 WAIT = 60  # for what must come; nothing waits that long
 pytestmark = pytest.mark.usefixtures("switch_interval")
-
-
-def step(iterator, count):
-    """The next ``count`` outcomes; fewer at the end."""
-    found = []
-    while len(found) < count:
-        try:
-            found.append(next(iterator))
-        except StopIteration:
-            break
-        except Exception as error:
-            found.append(error)
-    return found
 
 
 def resumed_at(make, state):
@@ -43,12 +31,12 @@ def check_every_place(make, expected, places=None):
             state = walking.state_dict()
             first = resumed_at(make, state)
             at_once = first.state_dict()
-            assert_elements_equal(step(first, 2), expected[place : place + 2])
+            assert_elements_equal(advanced(first, 2), expected[place : place + 2])
             later = first.state_dict()
             assert_elements_equal(outcomes(first), expected[place + 2 :])
             for saved, start in ((at_once, place), (later, min(place + 2, len(expected)))):
                 assert_elements_equal(outcomes(resumed_at(make, saved)), expected[start:])
-        step(walking, 1)
+        advanced(walking, 1)
     walking.close()
 
 
@@ -102,7 +90,7 @@ def test_a_state_is_there_at_once_while_all_readers_are_in_user_code(determinist
         return Dataset.range(4).interleave(held.dataset, 4, num_parallel_calls=8, deterministic=deterministic)
 
     iterator = iter(make())
-    found = step(iterator, 4)  # the first of each, which are read alone
+    found = advanced(iterator, 4)  # the first of each, which are read alone
     held.wait_until_inside(0, 1, 2, 3)
     state = in_another_thread(iterator.state_dict)
     resumed = resumed_at(make, state)
@@ -126,7 +114,7 @@ def test_a_state_is_there_at_once_while_the_function_is_called():
         return Dataset.range(5).interleave(open_one, 2, num_parallel_calls=2)
 
     iterator = iter(make())
-    found = step(iterator, 3)
+    found = advanced(iterator, 3)
     assert inside.wait(WAIT)
     state = in_another_thread(iterator.state_dict)
     gate.set()
@@ -142,7 +130,7 @@ def test_a_state_is_there_at_once_while_the_source_makes_the_next_name():
         return held.dataset(0, 6).interleave(lambda n: Dataset.range(10 * n, 10 * n + 4), 2, num_parallel_calls=2)
 
     iterator = iter(make())
-    found = step(iterator, 3)
+    found = advanced(iterator, 3)
     held.wait_until_inside(0)
     state = in_another_thread(iterator.state_dict)
     held.gate.set()
@@ -167,9 +155,9 @@ def test_a_state_waits_where_an_inner_dataset_does_not_repeat_its_order_and_lose
 
     for taken in (0, 1, 7, 60, 150, 299, 300):
         iterator = iter(make())
-        found = step(iterator, taken)
+        found = advanced(iterator, taken)
         resumed = resumed_at(make, iterator.state_dict())
-        found += step(resumed, 40)
+        found += advanced(resumed, 40)
         state = resumed.state_dict()
         resumed.close()
         assert sorted(found + outcomes(resumed_at(make, state))) == list(range(300))
@@ -182,9 +170,9 @@ def test_a_source_that_does_not_repeat_its_order_loses_nothing():
 
     for taken in (0, 1, 33, 120, 199, 200):
         iterator = iter(make())
-        found = step(iterator, taken)
+        found = advanced(iterator, taken)
         resumed = resumed_at(make, iterator.state_dict())
-        found += step(resumed, 9)
+        found += advanced(resumed, 9)
         state = resumed.state_dict()
         resumed.close()
         assert sorted(found + outcomes(resumed_at(make, state))) == list(range(200))
@@ -202,7 +190,7 @@ def test_the_state_of_open_files_has_no_records(tmp_path, calls):
                 writer.write(np.random.default_rng([number, i]).bytes(3000))
     names = [str(tmp_path / f"{number}.tfrecord") for number in range(16)]
     iterator = iter(Dataset.from_tensor_slices(names).interleave(TFRecordDataset, 16, num_parallel_calls=calls))
-    step(iterator, 300)
+    advanced(iterator, 300)
     assert len(pickle.dumps(iterator.state_dict())) < 16 * 1000
     iterator.close()
 
@@ -210,7 +198,7 @@ def test_the_state_of_open_files_has_no_records(tmp_path, calls):
 def test_rounds_that_were_put_in_order_are_not_held():
     iterator = iter(Dataset.range(4).interleave(lambda n: Dataset.range(10_000), 4, num_parallel_calls=4))
     for taken in range(1, 200, 7):
-        step(iterator, 7)
+        advanced(iterator, 7)
         state = iterator.state_dict()["operator"]
         assert not state["pending"], taken
         assert all(not slot["held"] for slot in state["slots"])
@@ -229,7 +217,7 @@ def test_of_a_dataset_that_is_used_up_nothing_is_made_again():
 
     for parallel in (None, 2):
         iterator = iter(make(parallel))
-        step(iterator, 20)
+        advanced(iterator, 20)
         state = iterator.state_dict()
         calls.clear()
         resumed = iter(make(parallel))
@@ -249,7 +237,7 @@ def test_what_was_opened_ahead_is_opened_again_when_its_turn_is_near():
         return Dataset.range(8).interleave(open_one, 2, num_parallel_calls=2)
 
     iterator = iter(make())
-    found = step(iterator, 2)
+    found = advanced(iterator, 2)
     with iterator._root.readers.lock:
         assert iterator._root.readers._stillness.wait_for(lambda: len(iterator._root.readers._opened) == 2, WAIT)
     state = iterator.state_dict()
@@ -407,11 +395,11 @@ def test_states_go_between_reading_in_turn_and_reading_ahead(plan):
         iterator = iter(PLANS[plan](saver))
         for place in range(0, len(expected) + 1, 4):
             resumed = resumed_at(lambda loader=loader: PLANS[plan](loader), iterator.state_dict())
-            assert_elements_equal(step(resumed, 1), expected[place : place + 1])
+            assert_elements_equal(advanced(resumed, 1), expected[place : place + 1])
             back = resumed_at(lambda saver=saver: PLANS[plan](saver), resumed.state_dict())
             assert_elements_equal(outcomes(back), expected[place + 1 :])
             resumed.close()
-            step(iterator, 4)
+            advanced(iterator, 4)
         iterator.close()
 
 
@@ -458,7 +446,7 @@ def test_however_often_it_stops_each_element_comes_once_and_in_order(case, stops
     expected = outcomes(iter(build_case({**case, "calls": None})))
     iterator, found = iter(build_case(case)), []
     for stop in stops:
-        found += step(iterator, stop)
+        found += advanced(iterator, stop)
         state = iterator.state_dict()
         iterator.close()
         iterator = resumed_at(lambda: build_case(case), state)
@@ -478,7 +466,7 @@ def test_with_the_option_for_any_order_each_element_comes_once_across_many_stops
         return numbers.with_options(options)
 
     iterator, found = iter(make()), []
-    while step_found := step(iterator, 37):
+    while step_found := advanced(iterator, 37):
         found += step_found
         state = iterator.state_dict()
         iterator.close()
@@ -489,7 +477,7 @@ def test_with_the_option_for_any_order_each_element_comes_once_across_many_stops
 def test_going_on_does_not_change_a_state():
     dataset = Dataset.range(4).interleave(lambda n: Dataset.range(50).shuffle(9, seed=1), 3, num_parallel_calls=3)
     iterator = iter(dataset)
-    step(iterator, 20)
+    advanced(iterator, 20)
     state = iterator.state_dict()
     before = pickle.dumps(state)
     outcomes(iterator)

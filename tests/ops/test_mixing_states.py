@@ -8,19 +8,7 @@ from op_cases import fail_at
 
 from dataset import Dataset
 from dataset.testing import assert_elements_equal, outcomes
-
-
-def step(iterator, count):
-    """The next ``count`` outcomes; fewer at the end."""
-    found = []
-    while len(found) < count:
-        try:
-            found.append(next(iterator))
-        except StopIteration:
-            break
-        except Exception as error:
-            found.append(error)
-    return found
+from resuming import advanced
 
 
 def numbers(length, *bad):
@@ -98,13 +86,13 @@ def test_from_every_place_and_from_there_again_the_rest_comes(case, prefetched):
             state = walking.state_dict()
             first = iter(make())
             first.load_state_dict(pickle.loads(pickle.dumps(state)))
-            assert_elements_equal(step(first, 2), expected[place : place + 2])
+            assert_elements_equal(advanced(first, 2), expected[place : place + 2])
             again = first.state_dict()
             first.close()
             second = iter(make())
             second.load_state_dict(again)
             assert_elements_equal(outcomes(second), expected[place + 2 :])
-        step(walking, 1)
+        advanced(walking, 1)
     walking.close()
 
 
@@ -116,7 +104,7 @@ def test_a_mix_of_arrays_is_saved_as_a_few_numbers(exact, stop):
     dataset = Dataset.sample_from_datasets(images, [0.7, 0.3], seed=seed, stop_on_empty_dataset=stop, exact=exact)
     iterator = iter(dataset)
     for _ in range(20):
-        step(iterator, 13)
+        advanced(iterator, 13)
         assert len(pickle.dumps(iterator.state_dict())) < 1500
     iterator.close()
 
@@ -124,6 +112,6 @@ def test_a_mix_of_arrays_is_saved_as_a_few_numbers(exact, stop):
 def test_choices_that_were_drawn_ahead_are_drawn_again():
     dataset = Dataset.sample_from_datasets([Dataset.range(300), Dataset.range(1000, 1300)], [0.4, 0.6], seed=1)
     iterator = iter(dataset)
-    step(iterator, 100)
+    advanced(iterator, 100)
     assert len(iterator.state_dict()["operator"]["choices"]) == 0
     iterator.close()

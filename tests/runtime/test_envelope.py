@@ -1,6 +1,5 @@
 """What a state says of itself: of which pipeline, of which version, whole or not; a StateError at worst."""
 
-import copy
 import json
 import math
 import threading
@@ -11,7 +10,7 @@ import pytest
 import dataset as library
 from dataset import Dataset, StateError, TFRecordDataset, checkpoint, io
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
-from resuming import resealed
+from resuming import DELETED, damaged, paths_in, resealed
 
 
 def double(x):
@@ -169,28 +168,6 @@ PIPELINES = {
     "random_map": lambda: Dataset.range(12).random_map(lambda rng, x: rng.random() + x, seed=1),
 }
 ODD = [None, "x", b"x", -1, 2**62, 10**30, 1.5, float("nan"), [], {}, [None], {"a": 1}, np.zeros(3), True]
-DELETED = object()
-
-
-def places(state, path=()):
-    yield path
-    items = state.items() if isinstance(state, dict) else enumerate(state) if isinstance(state, list) else ()
-    for key, value in items:
-        yield from places(value, (*path, key))
-
-
-def changed(state, path, value):
-    if not path:
-        return value
-    state = copy.deepcopy(state)
-    parent = state
-    for key in path[:-1]:
-        parent = parent[key]
-    if value is DELETED:
-        del parent[path[-1]]
-    else:
-        parent[path[-1]] = value
-    return state
 
 
 @pytest.mark.parametrize("name", sorted(PIPELINES))
@@ -199,11 +176,11 @@ def test_a_wrong_place_with_a_right_digest_is_refused_or_gone_to_and_nothing_is_
     state = state_of(dataset, 2)
     expected = outcomes(iter(PIPELINES[name]()))
     threads = threading.active_count()
-    for path in places(state["operator"]):
+    for path in paths_in(state["operator"]):
         for value in [*ODD, DELETED]:
             if value is DELETED and not path:
                 continue
-            wrong = resealed({**state, "operator": changed(state["operator"], path, value)})
+            wrong = resealed({**state, "operator": damaged(state["operator"], path, value)})
             iterator = iter(PIPELINES[name]())
             try:
                 iterator.load_state_dict(wrong)

@@ -10,6 +10,7 @@ from dataset import ClosedError, Dataset, Options, StateError, TFRecordDataset, 
 from dataset.plan.structure import structure_of
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from dataset.testing.check_operator import assert_plain_data
+from resuming import DELETED, damaged, paths_in
 
 
 def ints(iterable):
@@ -258,29 +259,6 @@ ODD = [
     np.array(2),
     ...,
 ]
-DELETED = object()
-
-
-def places(state, path=()):
-    """The path to everything in a state."""
-    yield path
-    items = state.items() if isinstance(state, dict) else enumerate(state) if isinstance(state, list) else ()
-    for key, value in items:
-        yield from places(value, (*path, key))
-
-
-def damaged(state, path, value):
-    if not path:
-        return value
-    state = copy.deepcopy(state)
-    parent = state
-    for key in path[:-1]:
-        parent = parent[key]
-    if value is DELETED:
-        del parent[path[-1]]
-    else:
-        parent[path[-1]] = value
-    return state
 
 
 def components(element):
@@ -297,7 +275,7 @@ def test_a_damaged_state_is_a_state_error_or_a_right_continuation(name):
     for _ in range(3):
         next(iterator)
     state, wrong = iterator.state_dict(), []
-    for path in places(state):
+    for path in paths_in(state):
         for value in [*ODD, DELETED] if path else ODD:
             broken = damaged(state, path, value)
             try:
