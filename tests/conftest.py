@@ -9,6 +9,10 @@ import os
 import sys
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("dataset", deadline=None)  # no test says anything about how long an example takes
+settings.load_profile("dataset")
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # read when Keras is imported; other backends take other processes
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when datasets is imported; no test reaches the network

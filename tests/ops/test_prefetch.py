@@ -252,7 +252,7 @@ def test_a_resumed_prefetch_holds_no_more_than_its_size():
     source = Source()
     with iter(source.dataset().prefetch(3)) as resumed:
         resumed.load_state_dict(state)
-        assert source.taken == 0
+        assert source.taken <= 1  # a generator is run again up to the place, either now or by the thread
         for given in range(2, 30):
             assert next(resumed) == given - 1
             assert source.taken <= given + 3
