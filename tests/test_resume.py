@@ -214,6 +214,7 @@ NEVER_SEEN = {
     "IndexedSource": "of from_torch, which is resumed elsewhere",
     "TableRows": "of from_huggingface, which is resumed elsewhere",
     "Picked": "is made when a shuffle goes on from a state, as many cases do, not in a first run",
+    "_PaddedBucket": "only says how bucket_by_sequence_length, which has cases, makes its batches",
     "_Counted": "is never run",
 }
 

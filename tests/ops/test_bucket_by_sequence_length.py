@@ -165,3 +165,67 @@ def test_refuses_what_cannot_be_padded_at_once():
     with pytest.raises(ValueError, match="unknown rank"):
         unknown = Dataset.from_generator(lambda: [[1]], output_signature=TensorSpec(None, np.int64))
         unknown.bucket_by_sequence_length(len, [3], [2, 2])
+
+
+def taken_before_each_batch(lengths, boundaries, sizes):
+    """How many elements have come when each full batch is there, by counting."""
+    waiting, found = [0] * len(sizes), []
+    for count, length in enumerate(lengths, 1):
+        bucket = sum(length >= boundary for boundary in boundaries)
+        waiting[bucket] += 1
+        if waiting[bucket] == sizes[bucket]:
+            waiting[bucket] = 0
+            found.append(count)
+    return found
+
+
+@pytest.mark.parametrize("sizes", [[64, 64, 64], [64, 32, 1], [20, 17, 40], [5, 1, 2], [1, 1, 1]], ids=str)
+@pytest.mark.parametrize("reads_ahead", [False, True])
+def test_calls_for_just_the_elements_that_fill_each_batch(sizes, reads_ahead):
+    """Whatever the input: one that calls user code is not read ahead, and the length is not asked for before."""
+    lengths = np.random.default_rng(1).geometric(0.3, 600)
+    made, asked = [], []
+
+    def generate():
+        for length in lengths:
+            made.append(length)
+            yield np.full(length, length)
+
+    def length_of(row):
+        asked.append(len(row))
+        return len(row)
+
+    if reads_ahead:
+        source = Dataset.from_tensor_slices(RaggedTensor.from_rows([[length] * length for length in lengths.tolist()]))
+    else:
+        source = Dataset.from_generator(generate, output_signature=TensorSpec((None,), np.int64))
+    iterator = iter(source.bucket_by_sequence_length(length_of, [3, 6], sizes, no_padding=reads_ahead))
+    expected = taken_before_each_batch(lengths, [3, 6], sizes)
+    assert len(expected) > 5
+    for count in expected:
+        next(iterator)
+        assert len(asked) == count
+        assert reads_ahead or len(made) == count
+    assert asked == lengths[: expected[-1]].tolist()
+
+
+def test_resumes_where_elements_were_read_ahead():
+    lengths = np.random.default_rng(2).geometric(0.3, 150).tolist()
+    ragged = Dataset.from_tensor_slices(
+        (RaggedTensor.from_rows([[length] * length for length in lengths]), np.arange(150), np.ones((150, 2)))
+    )
+
+    def make(dataset=ragged):
+        return dataset.bucket_by_sequence_length(lambda row, *_: len(row), [3, 6], [9, 5, 2], no_padding=True)
+
+    found = check_operator(make, positions=12)
+    assert sorted(number for _, numbers, _ in found for number in numbers.tolist()) == list(range(150))
+    assert all(pairs.shape == (len(rows), 2) for rows, _, pairs in found)
+    check_operator(lambda: make(ragged.shuffle(20, seed=1)), positions=6)
+
+
+def test_batches_are_the_users_own():
+    scalars = Dataset.from_tensor_slices((np.arange(4), np.arange(8).reshape(4, 2)))
+    for options in ({}, {"no_padding": True}):
+        for parts in scalars.bucket_by_sequence_length(lambda *_: 1, [2], [1, 2], **options):
+            assert all(part.flags.writeable for part in parts)

@@ -1,6 +1,7 @@
 """group_by_window: what a function makes of elements with one key."""
 
 import dataclasses
+import enum
 import gc
 import weakref
 
@@ -255,6 +256,21 @@ def test_arrays_in_a_window_are_read_only():
     assert not any(row.flags.writeable for row in found)
 
 
+@pytest.mark.parametrize("size", [1023, 1024, 1025, 2500, 10**15])
+def test_large_windows(size):
+    for dataset in (Dataset.range(5000), Dataset.range(5000).map(fail_at())):
+        found = [
+            window.tolist() for window in grouped(dataset, keys=2, size=size).map(lambda w: w).unbatch().batch(10**4)
+        ]
+        windows = model(range(5000), 2, size)
+        assert found == [[x for window in windows for x in window]]
+    check_laziness(
+        lambda numbers: numbers.group_by_window(lambda x: x % 2, lambda _, w: w.batch(10**4), size),
+        lambda k: size * (k + k % 2) - k % 2,
+        size=3000,
+    )
+
+
 def test_many_keys():
     rng = np.random.default_rng(0)
     values = rng.integers(0, 10_000, 3000)
@@ -285,3 +301,91 @@ def test_knows_its_spec_by_running_and_its_cardinality_hardly_ever():
     assert dataset.element_spec == (library.TensorSpec((), np.int64),) * 2
     assert dataset.cardinality() == -2
     assert "group_by_window(<lambda>, <lambda>)" in repr(dataset)
+
+
+def test_an_element_that_waits_does_not_hold_those_that_came_with_it():
+    alive = []
+
+    def make(x):
+        array = np.repeat(np.arange(100), 10).reshape(100, 10).copy()
+        alive.append(weakref.ref(array))
+        return array
+
+    # One row in a hundred has a key of its own, whose window does not get full.
+    rows = Dataset.range(20).map(make).unbatch()
+    iterator = iter(rows.group_by_window(lambda row: int(row[0] == 50), lambda _, window: window.batch(99), 99))
+    for _ in range(15):
+        next(iterator)
+    assert len(alive) >= 15
+    assert sum(ref() is not None for ref in alive) <= 3
+
+
+def test_a_key_that_a_function_keeps_and_changes_is_taken_at_once():
+    buffer = np.zeros((), np.int64)
+
+    def key(x):
+        buffer[...] = x % 2
+        return buffer
+
+    check_operator(
+        lambda: Dataset.range(6).group_by_window(key, lambda _, window: window.batch(9), 3),
+        [
+            np.array([0, 2, 4]),
+            np.array([1, 3, 5]),
+        ],
+    )
+
+
+class Kind(enum.IntEnum):
+    EVEN, ODD = 0, 1
+
+
+def test_keys_of_unusual_types():
+    for kind in (np.uint64, Kind, np.longlong):
+        found = list(Dataset.range(6).group_by_window(lambda x, kind=kind: kind(x % 2), lambda _, w: w.batch(9), 3))
+        assert_elements_equal(found, [np.array([0, 2, 4]), np.array([1, 3, 5])])
+
+
+@pytest.mark.parametrize("bad", [2**63, np.uint64(2**63), 2**80, np.timedelta64(1, "s")], ids=repr)
+def test_a_key_beyond_64_bits_or_of_time_fails_in_its_place(bad):
+    for source in (Dataset.range(9), Dataset.range(9).map(fail_at(), num_parallel_calls=None)):
+        dataset = source.group_by_window(lambda x: bad if x == 4 else int(x % 2), lambda _, w: w.batch(9), 4)
+        found = outcomes(iter(dataset))
+        (error,) = [one for one in found if isinstance(one, Exception)]
+        assert error.__notes__[0].endswith("element 4")
+        assert sorted(x for one in found if one is not error for x in one.tolist()) == [0, 1, 2, 3, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("sizes", [(1, 7), (2, 3), (40, 50)])
+def test_window_size_func_with_inputs_read_ahead(sizes):
+    values = np.random.default_rng(3).integers(0, 9, 200)
+    asked, keyed = [], []
+
+    def size_of(key):
+        asked.append(int(key))
+        return sizes[int(key) % 2]
+
+    def key_of(x):
+        keyed.append(int(x))
+        return x % 4
+
+    dataset = Dataset.from_tensor_slices(values).group_by_window(key_of, lambda _, w: w.batch(99), None, size_of)
+    groups, expected, counts = {}, [], []
+    for count, value in enumerate(values.tolist(), 1):
+        group = groups.setdefault(value % 4, [])
+        group.append(value)
+        if len(group) == sizes[value % 2]:
+            expected.append(groups.pop(value % 4))
+            counts.append(count)
+    iterator = iter(dataset)
+    for window, count in zip(expected, counts, strict=True):
+        assert next(iterator).tolist() == window
+        assert keyed == values[:count].tolist()
+        assert sorted(asked) == sorted(set((values[:count] % 4).tolist()))
+    assert [window.tolist() for window in iterator] == [groups[key] for key in sorted(groups)]
+    check_operator(
+        lambda: Dataset.from_tensor_slices(values[:60]).group_by_window(
+            lambda x: x % 4, lambda _, w: w.batch(99), None, lambda key: sizes[int(key) % 2]
+        ),
+        positions=8,
+    )

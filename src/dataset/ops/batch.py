@@ -108,8 +108,12 @@ class Batch(UnaryNode):
     def detail(self) -> str:
         return parallel_detail(self.num_parallel_calls, self.deterministic)
 
+    def operator(self, source: Operator) -> BatchOperator:
+        """The op alone, in one thread."""
+        return BatchOperator(source, self)
+
     def lower(self, build: Build) -> Operator:
-        operator = BatchOperator(build(self.source), self)
+        operator = self.operator(build(self.source))
         return in_parallel(build, operator, self.num_parallel_calls, self.deterministic)
 
 
@@ -274,6 +278,10 @@ class BatchOperator(Divisible):
             return [self._stack(task.inputs, task.inputs.length, task.position)]
         except BaseException as error:  # noqa: BLE001  # raised in the consumer's thread, at its place
             return [error]
+
+    def stacked(self, elements: Chunk) -> Chunk:
+        """The batch of these elements, of which messages count the first as 0."""
+        return self._stack(elements, elements.length, 0)
 
     def _stack(self, elements: Chunk, size: int, position: int) -> Chunk:
         """The batches of ``size`` in ``elements``, one element each. ``position`` is that of the first of them."""

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.ops.batch import Batch
-from dataset.ops.group_by_window import GroupsOperator, windows_of
+from dataset.ops.batch import Batch, BatchOperator
+from dataset.ops.group_by_window import GroupsOperator
 from dataset.ops.padded_batch import PaddedBatch
 from dataset.plan.cardinality import endless_or_unknown
 from dataset.plan.checks import require_bool, require_callable, require_int
 from dataset.plan.lazy import lazy_property
-from dataset.plan.nested import HasPlan, dataset_of
 from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.origin import function_name
 from dataset.plan.spec import Shape, TensorSpec, flatten_spec
 from dataset.plan.structure import Structure
-from dataset.runtime.integer_keys import Integers, KeyOperator
+from dataset.runtime.chunk import Chunk
+from dataset.runtime.integer_keys import KeyOperator
 from dataset.runtime.operator import Build, Operator
 
 
@@ -88,30 +90,32 @@ class BucketBySequenceLength(UnaryNode):
         return f"{self.op}({function_name(self.element_length_func)}, {list(self.bucket_boundaries)})"
 
     def lower(self, build: Build) -> Operator:
-        keyed = KeyOperator(build(self.source), self, self.element_length_func, "element_length_func", self._buckets)
-        sizes = self.bucket_batch_sizes
-        windows = windows_of(build, self, self._batch)
-        return GroupsOperator(keyed, self, windows, lambda bucket: sizes[bucket], min(sizes))
-
-    def _buckets(self, lengths: Integers) -> Integers:
-        """The number of the bucket for each length."""
-        buckets = np.searchsorted(self._boundaries, lengths, side="right")
-        if self.pad_to_bucket_boundary and not self.no_padding and buckets.max() == len(self._boundaries):
-            raise ValueError(
-                f"{self.described()}: with pad_to_bucket_boundary every length must be below the last boundary, got "
-                f"{lengths.max()}; add a boundary, or filter such elements out"
-            )
-        return buckets.astype(np.int64)
+        function = self.element_length_func
+        keyed = KeyOperator(build(self.source), self, function, "element_length_func", self._bucket_of)
+        return BucketsOperator(build, keyed, self)
 
     @lazy_property
-    def _boundaries(self) -> Integers:
-        return np.array(self.bucket_boundaries, np.int64)
+    def _bucket_of(self) -> Callable[[int], int]:
+        """Gives the number of the bucket for a length."""
+        find = partial(bisect.bisect_right, self.bucket_boundaries)
+        return self._checked(find) if self.pad_to_bucket_boundary and not self.no_padding else find
 
-    def _batch(self, bucket: np.int64, window: HasPlan) -> Any:
-        number = int(bucket)
-        length = self.bucket_boundaries[number] - 1 if self.pad_to_bucket_boundary and not self.no_padding else None
-        size = self.bucket_batch_sizes[number]
-        return dataset_of(self._batch_node(window.plan, size, self.drop_remainder, length))
+    def _checked(self, find: Callable[[int], int]) -> Callable[[int], int]:
+        def bucket_of(length: int) -> int:
+            bucket = find(length)
+            if bucket == len(self.bucket_boundaries):
+                raise ValueError(
+                    f"{self.described()}: with pad_to_bucket_boundary every length must be below the last boundary, "
+                    f"got {length}; add a boundary, or filter such elements out"
+                )
+            return bucket
+
+        return bucket_of
+
+    def batch_of(self, bucket: int) -> Batch:
+        """The op that makes a batch of a full bucket."""
+        length = self.bucket_boundaries[bucket] - 1 if self.pad_to_bucket_boundary and not self.no_padding else None
+        return self._batch_node(self.source, self.bucket_batch_sizes[bucket], self.drop_remainder, length)
 
     def _batch_node(self, window: Node, size: int, drop_remainder: bool = False, length: int | None = None) -> Batch:
         """What makes a batch of a full window, filled up to ``length`` if that is given."""
@@ -142,6 +146,32 @@ class _PaddedBucket(PaddedBatch):
         if self.length is None:
             return shapes
         return [shape and tuple(self.length if dim is None else dim for dim in shape) for shape in shapes]
+
+
+class BucketsOperator(GroupsOperator):
+    """Makes a batch of each full bucket."""
+
+    node: BucketBySequenceLength
+
+    def __init__(self, build: Build, source: KeyOperator, node: BucketBySequenceLength) -> None:
+        super().__init__(build, source, node, min(node.bucket_batch_sizes))
+        self._stackers: dict[int, BatchOperator] = {}
+
+    def size_of(self, bucket: int) -> int:
+        return self.node.bucket_batch_sizes[bucket]
+
+    def pull(self, n: int) -> Chunk | None:  # noqa: ARG002  # a batch is made when it is asked for
+        while (found := self.next_group()) is not None:
+            bucket, rows = found
+            if len(rows) == self.size_of(bucket) or not self.node.drop_remainder:
+                return self._stacker(bucket).stacked(self.chunk_of(rows))
+        return None
+
+    def _stacker(self, bucket: int) -> BatchOperator:
+        stacker = self._stackers.get(bucket)
+        if stacker is None:
+            stacker = self._stackers[bucket] = self.node.batch_of(bucket).operator(self.source)
+        return stacker
 
 
 def _require_ints(op: str, argument: str, values: Any, *, minimum: int | None = None) -> tuple[int, ...]:

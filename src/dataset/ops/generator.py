@@ -77,20 +77,25 @@ class GeneratorOperator(Operator):
         while not self._ready:
             if self._ended:
                 return None
-            self._advance(n)
+            chunk = self._advance(n)
+            if chunk is not None:
+                return chunk
         return self._ready.give(n)
 
-    def _advance(self, n: int) -> None:
-        """Take up to ``n`` values from the generator."""
+    def _advance(self, n: int) -> Chunk | None:
+        """Take up to ``n`` values from the generator. The usual chunk is given back; all else waits in ``_ready``."""
         rows: list[Any] = []
         failure = self._collect(rows, n)
         try:
-            if rows:
-                self._convert(rows)
-            if failure is not None:
-                self._fail(failure)
+            chunk = self._convert(rows) if rows else None
+            if failure is None:
+                return chunk
+            if chunk is not None:
+                self._ready.put(chunk)
+            self._fail(failure)
         finally:
             del failure
+        return None
 
     def _collect(self, rows: list[Any], n: int) -> Exception | None:
         try:
@@ -106,18 +111,23 @@ class GeneratorOperator(Operator):
             return error
         return None
 
-    def _convert(self, rows: list[Any]) -> None:
+    def _convert(self, rows: list[Any]) -> Chunk | None:
+        """The values as a chunk; None where one of them cannot be used: then all wait one by one."""
         try:
-            self._ready.put(self._rows.chunk(rows))
-            self.position += len(rows)
+            chunk = self._rows.chunk(rows)
         except (StructureMismatchError, SpecError, TypeError, ValueError) as error:
             if len(rows) > 1:
                 for row in rows:
-                    self._convert([row])
+                    single = self._convert([row])
+                    if single is not None:
+                        self._ready.put(single)
             elif isinstance(error, StructureMismatchError):
                 self._fail(self._rows.mismatch(rows[0]))
             else:
                 self._fail(error)
+            return None
+        self.position += len(rows)
+        return chunk
 
     def _fail(self, error: Exception) -> None:
         self._ready.put(placed(error, self.node, self.position))

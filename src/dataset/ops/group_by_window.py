@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -15,12 +17,13 @@ import numpy as np
 from dataset.plan.cardinality import endless_or_unknown
 from dataset.plan.checks import require_callable, require_int
 from dataset.plan.nested import dataset_of
-from dataset.plan.node import UnaryNode, spec_is_static
+from dataset.plan.node import Node, UnaryNode, holds_user_code, spec_is_static
 from dataset.plan.origin import function_name
-from dataset.plan.spec import DatasetSpec, TensorSpec
+from dataset.plan.spec import DatasetSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import LEAF, tuple_of
+from dataset.runtime.batching import ColumnMismatchError, stack_column
 from dataset.runtime.calls import raise_placed
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunk import Chunk, Column, pack
 from dataset.runtime.elements import Elements
 from dataset.runtime.inner import Inner, InnerDatasets
 from dataset.runtime.integer_keys import KeyOperator, as_integer
@@ -64,122 +67,123 @@ class GroupByWindow(UnaryNode):
         return f"{self.op}({function_name(self.key_func)}, {function_name(self.reduce_func)})"
 
     def lower(self, build: Build) -> Operator:
-        keyed = KeyOperator(build(self.source), self, self.key_func, "key_func")
-        groups = windows_of(build, self, self.reduce_func)
-        if self.window_size is None:
-            return GroupsOperator(keyed, self, groups, self._size_of, 1)
-        size = self.window_size
-        return GroupsOperator(keyed, self, groups, lambda _key: size, size)
+        return WindowsOperator(build, KeyOperator(build(self.source), self, self.key_func, "key_func"), self)
 
-    def _size_of(self, key: int) -> int:
-        assert self.window_size_func is not None
+    def size_of(self, key: int) -> int:
+        """How many elements of a key make a window."""
+        if self.window_size_func is None:
+            assert self.window_size is not None
+            return self.window_size
         size = as_integer(self, "window_size_func", self.window_size_func(np.int64(key)))
         if size < 1:
             raise ValueError(f"{self.described()}: window_size_func must return at least 1, got {size} for key {key}")
         return size
 
 
-def windows_of(build: Build, node: UnaryNode, function: Callable[..., Any]) -> InnerDatasets:
-    """The inner datasets that ``function(key, window)`` returns."""
-    return InnerDatasets(build, node, function, partial(_argument_spec, node), "window")
+_AHEAD = 32  # elements at least that are read at once where nobody can notice it
+_AT_ONCE_MAX = 1024
 
 
-def _argument_spec(node: UnaryNode) -> Any:
-    return TensorSpec((), np.int64), DatasetSpec(node.source.element_spec)
+def _reads_unseen(node: Node) -> bool:
+    """Whether nobody can notice that elements are read before their turn, and they can be saved by value."""
+    if holds_user_code(node) or not spec_is_static(node):
+        return False
+    specs = flatten_spec(node.element_spec)[1]
+    return not any(isinstance(spec, DatasetSpec) or spec.dtype.kind == "O" for spec in specs)
 
 
 class _Group:
-    """The elements of one key that wait until they are ``size``."""
+    """The elements of one key that wait, and how many more there must be."""
+
+    __slots__ = ("missing", "rows")
 
     def __init__(self, size: int) -> None:
         self.missing = size
-        self.chunks: list[Chunk] = []
-
-    def add(self, elements: Chunk) -> None:
-        self.chunks.append(elements)
-        self.missing -= elements.length
+        self.rows: list[Any] = []
 
 
 class GroupsOperator(UnaryOperator):
-    """Sorts the elements into groups, and reads the dataset that is made of a full one before it goes on.
+    """Sorts the elements into groups, and makes something of a full one before it goes on.
 
-    ``smallest`` is no more than any group's size. So long as no group can get full before, several elements are taken
-    from the input at once: which is never more than the next element that comes out takes.
+    It takes no more elements than the next that comes out takes. Of an input that calls user code those are taken that
+    are needed whatever their keys are: as many as some group misses. Of any other a few more are taken at once, which
+    wait; the key function is not called for them before.
     """
 
     source: KeyOperator
 
-    def __init__(
-        self,
-        source: KeyOperator,
-        node: UnaryNode,
-        windows: InnerDatasets,
-        size_of: Callable[[int], int],
-        smallest: int,
-    ) -> None:
+    def __init__(self, build: Build, source: KeyOperator, node: UnaryNode, smallest: int) -> None:
         super().__init__(source)
         self.node = node
-        self.windows = windows
-        self.size_of = size_of
-        self.smallest = smallest
+        self.smallest = smallest = min(smallest, _AT_ONCE_MAX)
+        """No more than any group's size, nor than is to be read at once."""
         self.sizes: dict[int, int] = {}  # of all keys that were seen: a key is asked for its size once
         self.groups: dict[int, _Group] = {}
-        self.missing = [0] * smallest  # how many groups miss how many elements, where that is less than smallest
-        self.inner: Inner | None = None
         self.ended = False
+        self._structure = LEAF  # of the elements, once there is one
+        self._stacked: list[bool] = []  # which components came as rows of an array, with the last elements
+        self._counts = [0] * (smallest + 1)  # how many groups miss how many elements, up to smallest
+        self._least = smallest  # so many are missed by every group, or more
+        self._at_once = max(smallest, _AHEAD) if build.background and _reads_unseen(node.source) else 0
 
-    def pull(self, n: int) -> Chunk | None:
-        while True:
-            if self.inner is not None:
-                chunk = self.windows.pull(self.inner, n)
-                if chunk is not None:
-                    return chunk
-                self._close_inner()
-            key = self._next_key()
-            if key is None:
-                return None
-            self.inner = self.windows.open(self._window(key))
+    @abstractmethod
+    def size_of(self, key: int) -> int:
+        """How many elements make a group full. May be user code."""
 
-    def _next_key(self) -> int | None:
-        """The key of a group that is full; at the end, the least of the keys that are left."""
+    def next_group(self) -> tuple[int, list[Any]] | None:
+        """The key and the elements of a group that is full; at the end, of that with the least key."""
         while not self.ended:
-            keyed = self.source.pull(self._safe_count())
+            certain = self._safe_count()
+            keyed = self.source.pull_until_full(self._at_once or certain, certain, self._room)
             if keyed is None:
                 self.ended = True
                 break
             full = self._sort_in(keyed)
             if full is not None:
-                return full
-        return min(self.groups, default=None)
+                return self._remove(full)
+        key = min(self.groups, default=None)
+        return None if key is None else self._remove(key)
 
     def _safe_count(self) -> int:
         """How many elements can come before any group is full, the one that fills it included."""
-        return next((count for count in range(1, self.smallest) if self.missing[count]), self.smallest)
+        counts, least = self._counts, self._least
+        while least < self.smallest and not counts[least]:
+            least += 1
+        self._least = least
+        return least
+
+    def _room(self, key: int) -> int:
+        group = self.groups.get(key)
+        return self.sizes.get(key, self.smallest) if group is None else group.missing
 
     def _sort_in(self, keyed: Chunk) -> int | None:
         """Add elements to their groups; the key of the one that gets full by the last of them."""
+        smallest, counts = self.smallest, self._counts
+        self._structure = keyed.structure.children[1]
+        full = None
         keys, *columns = keyed.columns()
-        elements = Chunk(keyed.structure.children[1], keyed.length, columns)
-        if keyed.length == 1:
-            return self._add(int(keys[0]), elements)
-        places: dict[int, list[int]] = {}
-        for place, key in enumerate(np.asarray(keys).tolist()):
-            places.setdefault(key, []).append(place)
-        if len(places) == 1:
-            return self._add(key, elements)
-        full = [self._add(key, elements.take(np.array(indices))) for key, indices in places.items()]
-        return next((key for key in full if key is not None), None)
+        rows = self._rows(columns, keyed.length)
+        for key, row in zip(keys.tolist() if isinstance(keys, np.ndarray) else keys, rows, strict=True):
+            group = self.groups.get(key) or self._open_group(key)
+            group.rows.append(row)
+            missing = group.missing = group.missing - 1
+            if missing < smallest:
+                counts[missing] += 1
+                counts[missing + 1] -= 1
+                self._least = min(self._least, missing)
+                if not missing:
+                    full = key
+        return full
 
-    def _add(self, key: int, elements: Chunk) -> int | None:
-        group = self.groups.get(key)
-        if group is None:
-            group = self._open_group(key)
-            self.groups[key] = group
-        else:
-            self._count(group, -1)
-        group.add(elements)
-        self._count(group, 1)
-        return key if group.missing == 0 else None
+    def _rows(self, columns: Sequence[Column], length: int) -> Iterable[Any]:
+        """The elements, each a tuple of its components or, where there is one, that. None is a view of all."""
+        self._stacked = [isinstance(column, np.ndarray) and column.ndim > 1 for column in columns]
+        if length > 1 and any(self._stacked):
+            pairs = zip(columns, self._stacked, strict=True)
+            columns = [[row.copy() for row in column] if stacked else column for column, stacked in pairs]
+        if len(columns) == 1:
+            return columns[0]
+        return zip(*columns, strict=True) if columns else [()] * length
 
     def _open_group(self, key: int) -> _Group:
         size = self.sizes.get(key)
@@ -188,37 +192,29 @@ class GroupsOperator(UnaryOperator):
                 size = self.sizes[key] = self.size_of(key)
             except Exception as error:  # noqa: BLE001  # raised again, with its place
                 raise_placed(error, self.node, self.source.position - 1)
-        return _Group(size)
+        group = self.groups[key] = _Group(size)
+        self._counts[min(size, self.smallest)] += 1
+        return group
 
-    def _count(self, group: _Group, change: int) -> None:
-        if group.missing < self.smallest:
-            self.missing[group.missing] += change
-
-    def _window(self, key: int) -> Chunk:
-        """What the function is called with for a group, which is over: should it fail, its elements are dropped."""
+    def _remove(self, key: int) -> tuple[int, list[Any]]:
         group = self.groups.pop(key)
-        self._count(group, -1)
-        elements = Chunk.concatenate(group.chunks).read_only()
-        source = self.node.source
-        spec = partial(getattr, source, "element_spec")
-        window = dataset_of(Elements(elements, spec, spec_is_static(source), origin=self.node.origin))
-        return Chunk(tuple_of(LEAF, LEAF), 1, [np.array([key]), [window]])
+        self._counts[min(group.missing, self.smallest)] -= 1
+        self._least = max(1, self._least)
+        return key, group.rows
 
-    def _close_inner(self) -> None:
-        if self.inner is not None:
-            self.inner.operator.close()
-            self.inner = None
+    def chunk_of(self, rows: list[Any]) -> Chunk:
+        """The elements of a group as a chunk."""
+        columns = [rows] if len(self._stacked) == 1 else zip(*rows, strict=True)
+        return Chunk(self._structure, len(rows), list(map(pack, columns)))
 
     def state_dict(self) -> State:
-        groups = [save_chunk(Chunk.concatenate(group.chunks)) for group in self.groups.values()]
+        groups = [save_chunk(self.chunk_of(group.rows)) for group in self.groups.values()]
         return {
             "op": self.node.op,
             **super().state_dict(),
             "sizes": np.array([list(self.sizes), list(self.sizes.values())], np.int64),
             "keys": np.array(list(self.groups), np.int64),
             "groups": groups,
-            "opened": self.windows.opened,
-            "inner": self.windows.save(self.inner),
             "ended": self.ended,
         }
 
@@ -228,11 +224,75 @@ class GroupsOperator(UnaryOperator):
         for key, saved in zip(state["keys"].tolist(), state["groups"], strict=True):
             elements = load_chunk(saved, lambda: self.node.source.element_spec)
             assert elements is not None
-            self._add(key, elements)
+            columns = [[key] * elements.length, *elements.columns()]
+            self._sort_in(Chunk(tuple_of(LEAF, elements.structure), elements.length, columns))
+        self.ended = bool(state["ended"])
+
+
+def _stacked_again(values: Column) -> Column:
+    """Arrays as one, where they are all alike."""
+    if set(map(type, values)) == {np.ndarray}:
+        with contextlib.suppress(ColumnMismatchError):
+            stacked: Column = stack_column(values)
+            return stacked
+    return values
+
+
+class WindowsOperator(GroupsOperator):
+    """Reads the dataset that is made of a full group before it goes on."""
+
+    node: GroupByWindow
+
+    def __init__(self, build: Build, source: KeyOperator, node: GroupByWindow) -> None:
+        super().__init__(build, source, node, node.window_size or 1)
+        self.windows = InnerDatasets(build, node, node.reduce_func, partial(_argument_spec, node), "window")
+        self.inner: Inner | None = None
+
+    def size_of(self, key: int) -> int:
+        return self.node.size_of(key)
+
+    def pull(self, n: int) -> Chunk | None:
+        while True:
+            if self.inner is not None:
+                chunk = self.windows.pull(self.inner, n)
+                if chunk is not None:
+                    return chunk
+                self._close_inner()
+            found = self.next_group()
+            if found is None:
+                return None
+            self.inner = self.windows.open(self._window(*found))
+
+    def _window(self, key: int, rows: list[Any]) -> Chunk:
+        """What the function is called with for a group. Should it fail, the elements are dropped."""
+        source = self.node.source
+        spec = partial(getattr, source, "element_spec")
+        elements = self.chunk_of(rows)
+        if any(self._stacked):  # as an array they are one thing to look at
+            pairs = zip(elements.columns(), self._stacked, strict=True)
+            columns = [_stacked_again(column) if stacked else column for column, stacked in pairs]
+            elements = Chunk(elements.structure, elements.length, columns)
+        elements = elements.read_only()
+        window = dataset_of(Elements(elements, spec, spec_is_static(source), origin=self.node.origin))
+        return Chunk(tuple_of(LEAF, LEAF), 1, [np.array([key]), [window]])
+
+    def _close_inner(self) -> None:
+        if self.inner is not None:
+            self.inner.operator.close()
+            self.inner = None
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "opened": self.windows.opened, "inner": self.windows.save(self.inner)}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
         self.windows.opened = int(state["opened"])
         self.inner = self.windows.load(state["inner"])
-        self.ended = bool(state["ended"])
 
     def close(self) -> None:
         self._close_inner()
         super().close()
+
+
+def _argument_spec(node: GroupByWindow) -> Any:
+    return TensorSpec((), np.int64), DatasetSpec(node.source.element_spec)

@@ -79,8 +79,11 @@ class PaddedBatch(Batch):
             return spec.shape
         return (None,) * len(spec.shape)
 
+    def operator(self, source: Operator) -> PaddedBatchOperator:
+        return PaddedBatchOperator(source, self)
+
     def lower(self, build: Build) -> Operator:
-        return PaddedBatchOperator(build(self.source), self)
+        return self.operator(build(self.source))
 
 
 class PaddedBatchOperator(BatchOperator):

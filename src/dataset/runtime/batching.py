@@ -141,6 +141,10 @@ def _join_sparse(parts: Sequence[SparseTensor]) -> SparseTensor:
     return SparseTensor(indices, np.concatenate([part.values for part in parts]), shape)
 
 
+_LONG = 64
+"""From so many numbers a row on, assigning row by row takes less time than looking at each cell."""
+
+
 def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array:
     """The arrays of a column in one array, each filled up with ``value`` at the end of every dimension.
 
@@ -154,26 +158,33 @@ def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array
     """
     if is_packed(column) and (padded := _pad_packed(column, shape, value)) is not None:
         return padded
-    if isinstance(column, np.ndarray):
-        arrays: Sequence[Array] = list(column) if column.dtype != object else [np.asarray(v, object) for v in column]
-        dtype = column.dtype
-    else:
-        arrays = [np.asarray(v, object) if isinstance(v, bytes) else np.asarray(v) for v in column]
-        dtype = arrays[0].dtype
+    arrays, dtype = _arrays_of(column)
     if not shape and not any(array.ndim for array in arrays):
         return stack_column(column)  # type: ignore[no-any-return]  # scalars: nothing to fill up
-    require_equal(
-        arrays, "dtype", [array.dtype for array in arrays] if arrays[0].dtype != object else [0] * len(arrays)
-    )
-    require_equal(arrays, "rank", [array.ndim for array in arrays])
+    if dtype.kind != "O" and len({array.dtype for array in arrays}) > 1:
+        require_equal(arrays, "dtype", [array.dtype for array in arrays])
+    if len({array.ndim for array in arrays}) > 1:
+        require_equal(arrays, "rank", [array.ndim for array in arrays])
     if arrays[0].ndim != len(shape):
         raise ColumnMismatchError(0, "rank", arrays[0].ndim, len(shape))
-    largest = [max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)]
+    sizes = [list(map(len, arrays))] if len(shape) == 1 else list(zip(*(array.shape for array in arrays), strict=True))
+    largest = list(map(max, sizes))
     target = [size if wanted is None else wanted for size, wanted in zip(largest, shape, strict=True)]
-    for index, array in enumerate(arrays):
-        if any(size > limit for size, limit in zip(array.shape, target, strict=True)):
-            raise NoRoomError(index, "shape", array.shape, tuple(target))
+    if any(size > limit for size, limit in zip(largest, target, strict=True)):
+        for index, array in enumerate(arrays):
+            if any(size > limit for size, limit in zip(array.shape, target, strict=True)):
+                raise NoRoomError(index, "shape", array.shape, tuple(target))
     return _fill(arrays, target, value, dtype)
+
+
+def _arrays_of(column: Column) -> tuple[Sequence[Array], np.dtype[Any]]:
+    """The values as arrays, and the dtype of the first; text as arrays of objects."""
+    if isinstance(column, np.ndarray):
+        return (list(column) if column.dtype != object else [np.asarray(v, object) for v in column]), column.dtype
+    if set(map(type, column)) == {np.ndarray}:
+        return column, column[0].dtype
+    arrays = [np.asarray(v, object) if isinstance(v, bytes) else np.asarray(v) for v in column]
+    return arrays, arrays[0].dtype
 
 
 def _pad_packed(column: PackedColumn, shape: Sequence[int | None], value: Any) -> Array | None:
@@ -193,12 +204,15 @@ def _pad_packed(column: PackedColumn, shape: Sequence[int | None], value: Any) -
 
 def _fill(arrays: Sequence[Array], target: list[int], value: Any, dtype: np.dtype[Any]) -> Array:
     padded = filled((len(arrays), *target), value, dtype)
-    if len(target) == 1:  # vectors, such as token lists: one assignment for the whole batch
-        lengths = np.array([len(array) for array in arrays])
+    if len(target) > 1:
+        for row, array in zip(padded, arrays, strict=True):
+            row[tuple(map(slice, array.shape))] = array
+    elif target[0] < _LONG:  # vectors, such as token lists: one assignment for the whole batch
+        lengths = np.fromiter(map(len, arrays), np.int64, len(arrays))
         padded[np.arange(target[0]) < lengths[:, None]] = np.concatenate(arrays)
-        return padded
-    for row, array in zip(padded, arrays, strict=True):
-        row[tuple(map(slice, array.shape))] = array
+    else:
+        for row, array in zip(padded, arrays, strict=True):
+            row[: len(array)] = array
     return padded
 
 

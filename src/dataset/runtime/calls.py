@@ -169,7 +169,9 @@ class ElementwiseOperator(Divisible):
 
     def _call(self, inputs: Chunk) -> Chunk | None:
         results: list[Any] = []
-        error = self._collect(results, inputs)
+        return self._conclude(inputs, results, self._collect(results, inputs))
+
+    def _conclude(self, inputs: Chunk, results: list[Any], error: BaseException | None) -> Chunk | None:
         done = len(results)
         if done == inputs.length:
             return self._finish(inputs, results)

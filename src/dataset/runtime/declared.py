@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,8 @@ import numpy as np
 from dataset.errors import SpecError
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, component_spec, flatten_spec
 from dataset.plan.structure import Structure, structure_of
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.normalize import canonical_component, chunk_of_rows
+from dataset.runtime.chunk import Array, Chunk
+from dataset.runtime.normalize import canonical_array, canonical_component, chunk_of_rows
 
 
 class DeclaredRows:
@@ -41,11 +43,18 @@ class DeclaredRows:
         if not self._specs:
             return chunk_of_rows(rows, self._structure)
         columns = self._structure.columns(rows)
-        cast = [
-            [self._cast(index, spec, value) for value in column]
+        declared = [
+            self._declared(index, spec, column)
             for index, (spec, column) in enumerate(zip(self._specs, columns, strict=True))
         ]
-        return chunk_of_rows(self._structure.rows(cast, len(rows)), self._structure)
+        if not all(map(operator.is_, declared, columns)):
+            rows = self._structure.rows(declared, len(rows))
+        return chunk_of_rows(rows, self._structure)
+
+    def _declared(self, index: int, spec: ComponentSpec, column: Sequence[Any]) -> Sequence[Any]:
+        """A column as the signature declares it; itself, the very object, where chunks can be made of it as it is."""
+        declared = _all_as_declared(spec, column)
+        return [self._cast(index, spec, value) for value in column] if declared is None else declared
 
     def _cast(self, index: int, spec: ComponentSpec, value: Any) -> Any:
         """``value`` as the signature declares it. Ints become declared floats; floats no ints."""
@@ -70,6 +79,69 @@ class DeclaredRows:
             f"{self._gave} {structure_of(row)!r} where {declared} the structure "
             f"{self._structure!r} (a list is data, a tuple is structure): {row!r:.200}"
         )
+
+
+def _all_as_declared(spec: ComponentSpec, column: Sequence[Any]) -> Sequence[Any] | None:
+    """A column of usual values, arrays or numbers of one type, as declared; None where each must be looked at.
+
+    A spec for each value, to compare with, would cost more than all the rest.
+    """
+    kinds = set(map(type, column))
+    if type(spec) is not TensorSpec or len(kinds) != 1:
+        return None
+    kind: Any = kinds.pop()
+    if kind is list or kind is tuple:
+        column, kind = [canonical_array(value if kind is list else list(value)) for value in column], np.ndarray
+    if kind is np.ndarray:
+        return _arrays_as_declared(spec, column)
+    return _numbers_as_declared(spec, column, kind) if spec.shape == () else None
+
+
+def _numbers_as_declared(spec: TensorSpec, column: Sequence[Any], kind: Any) -> Sequence[Any] | None:
+    wanted = spec.dtype
+    if kind is bytes or kind is str:
+        return column if wanted == BYTES else None
+    if wanted.kind not in _NUMERIC or not wanted.isnative or kind not in _NUMBERS:
+        return None
+    if kind is wanted.type:
+        return column
+    if kind is int and not (_INT64.min <= min(column) and max(column) <= _INT64.max):
+        return None
+    numbers = np.array(column, _NUMBERS[kind])
+    if numbers.dtype == wanted:
+        return column
+    return list(numbers.astype(wanted)) if _may_cast(numbers, numbers.dtype, wanted) else None
+
+
+def _arrays_as_declared(spec: TensorSpec, arrays: Sequence[Array]) -> Sequence[Array] | None:
+    wanted, shape = spec.dtype, spec.shape
+    dtypes = {array.dtype for array in arrays}
+    if wanted.kind not in _NUMERIC or len(dtypes) > 1 or {array.ndim for array in arrays} == {0}:
+        return None
+    if shape is not None:
+        if {array.ndim for array in arrays} != {len(shape)}:
+            return None
+        known = [axis for axis, size in enumerate(shape) if size is not None]
+        if known and any(array.shape[axis] != shape[axis] for array in arrays for axis in known):
+            return None
+    dtype = dtypes.pop()
+    if dtype == wanted:
+        return arrays
+    return (
+        [array.astype(wanted) for array in arrays] if all(_may_cast(array, dtype, wanted) for array in arrays) else None
+    )
+
+
+_NUMERIC = "biufc"
+_INT64 = np.iinfo(np.int64)
+_NUMBERS = {np.dtype(code).type: np.dtype(code) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"}
+_NUMBERS |= {
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    complex: np.dtype(np.complex128),
+    bool: np.dtype("?"),
+}
+"""The dtypes of numbers."""
 
 
 def _may_cast(component: Any, got: np.dtype[Any], wanted: np.dtype[Any]) -> bool:

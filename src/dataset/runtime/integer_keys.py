@@ -10,23 +10,29 @@ import numpy.typing as npt
 
 from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode
-from dataset.plan.structure import LEAF, tuple_of
+from dataset.plan.structure import LEAF, Structure, tuple_of
 from dataset.runtime.calls import ElementwiseOperator
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.operator import Operator
+from dataset.runtime.ownership import own
 
 Integers = npt.NDArray[np.int64]
+
+_MANY = 16  # elements at least, for which it is worth to call the function for all at once
+_INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 
 
 class KeyOperator(ElementwiseOperator):
     """Puts before each element the whole number that a function gives for it.
+
+    Inputs for which the function was not to be called yet wait here.
 
     Args:
         source: gives the elements.
         node: the operation that asks for the keys.
         function: takes an element as ``map`` passes it.
         argument: what the user knows the function as, for messages.
-        keys: makes the keys of what the function returned.
+        key_of: makes the key of what the function returned; it may raise.
     """
 
     one_to_one: ClassVar[bool] = True
@@ -37,14 +43,78 @@ class KeyOperator(ElementwiseOperator):
         node: UnaryNode,
         function: Callable[..., Any],
         argument: str,
-        keys: Callable[[Integers], Integers] | None = None,
+        key_of: Callable[[int], int] | None = None,
     ) -> None:
         super().__init__(source, node, function)
         self.argument = argument
-        self.keys = keys
+        self.key_of = key_of
+        self._certain = 1
+        self._room: Callable[[int], int] = _one
+        self._stopped = False  # by a key for which there was no more room
+        self._keyed_structure: Structure | None = None
+
+    def pull_until_full(self, n: int, certain: int, room: Callable[[int], int]) -> Chunk | None:
+        """As ``pull(n)``, but what comes ends with the first element that fills up the room for its key.
+
+        Args:
+            n: how many elements may be taken from the input.
+            certain: for how many of them a function may be called that takes whole columns.
+            room: says for how many elements of a key there is room, at least 1. It is asked for each key that comes.
+        """
+        self._certain, self._room = certain, room
+        return self.pull(min(n, certain) if self._vectorized or certain >= _MANY else n)
+
+    def _collect(self, results: list[Any], inputs: Chunk) -> BaseException | None:
+        self._stopped = False
+        if inputs.length <= self._certain:
+            return super()._collect(results, inputs)
+        function, key_of = self.function, self.key_of
+        left: dict[int, int] = {}  # room for each key
+        try:
+            for given in zip(*self.arguments(inputs), strict=True):
+                number = function(*given)
+                if type(number) not in _INTEGERS or type(number) is np.uint64:
+                    results.append(own(number, given))
+                    break  # what its key is, if it can be one, is found out first
+                results.append(number)
+                try:
+                    key = int(number) if key_of is None else key_of(int(number))
+                except Exception:  # noqa: BLE001  # it is raised again, at its place
+                    break
+                room = left.get(key) or self._room(key)
+                if room == 1:
+                    break
+                left[key] = room - 1
+            self._stopped = True
+        except BaseException as error:  # noqa: BLE001  # it is raised again, at its place
+            return error
+        return None
+
+    def _conclude(self, inputs: Chunk, results: list[Any], error: BaseException | None) -> Chunk | None:
+        done = len(results)
+        if done < inputs.length and self._stopped:
+            self.put_back(inputs, done)
+            inputs = inputs.slice(0, done)
+        if done == inputs.length and (keys := self._keys(results)) is not None:
+            self.position += done
+            return self._with_keys(inputs, keys)
+        try:
+            return super()._conclude(inputs, results, error)
+        finally:
+            del error  # see runtime/operator.py on exceptions that are kept
+
+    def _keys(self, results: list[Any]) -> list[int] | None:
+        """The keys for results of the usual types; None where one can be no key."""
+        if not _INTEGERS.issuperset(map(type, results)):
+            return None
+        try:
+            numbers: list[int] = np.array(results, np.int64).tolist()
+            return numbers if self.key_of is None else list(map(self.key_of, numbers))
+        except Exception:  # noqa: BLE001  # it is raised again, at its place
+            return None
 
     def finish(self, inputs: Chunk, results: list[Any]) -> Chunk:
-        if any(map(_is_no_integer_type, set(map(type, results)))):
+        if not _INTEGERS.issuperset(map(type, results)):
             results = [as_integer(self.node, self.argument, result) for result in results]
         return self._keyed(inputs, np.array(results, np.int64))
 
@@ -58,8 +128,19 @@ class KeyOperator(ElementwiseOperator):
         return self._keyed(inputs, numbers.astype(np.int64))
 
     def _keyed(self, inputs: Chunk, numbers: Integers) -> Chunk:
-        keys = numbers if self.keys is None else self.keys(numbers)
-        return Chunk(tuple_of(LEAF, inputs.structure), inputs.length, [keys, *inputs.columns()])
+        if self.key_of is not None:
+            numbers = np.array(list(map(self.key_of, numbers.tolist())), np.int64)
+        return self._with_keys(inputs, numbers)
+
+    def _with_keys(self, inputs: Chunk, keys: Column) -> Chunk:
+        structure = inputs.structure
+        if self._keyed_structure is None or self._keyed_structure.children[1] is not structure:
+            self._keyed_structure = tuple_of(LEAF, structure)
+        return Chunk(self._keyed_structure, inputs.length, [keys, *inputs.columns()])
+
+
+def _one(key: int) -> int:  # noqa: ARG001  # nothing is known
+    return 1
 
 
 def as_integer(node: UnaryNode, argument: str, value: Any) -> int:
@@ -74,7 +155,3 @@ def as_integer(node: UnaryNode, argument: str, value: Any) -> int:
             f"{node.described()}: {argument} must return an int, got {value!r:.100} of type {type(value).__name__}"
         )
     return int(number)
-
-
-def _is_no_integer_type(kind: type[Any]) -> bool:
-    return kind is not int and not issubclass(kind, np.integer)
