@@ -209,6 +209,22 @@ def test_modules_and_arguments_are_those_of_the_parent(start, tmp_path, monkeypa
     assert plain(start(look).run(numbers(1), 0)) == [(17, "train.py --fast", str(Path.cwd()))]
 
 
+def test_the_whole_library_is_there_for_a_function_and_not_imported_for_others(start):
+    def look(x):
+        before = "dataset.dataset" in sys.modules
+        import dataset
+
+        return (before, dataset.__name__, [int(y) for y in dataset.Dataset.range(3)], "Dataset" in dir(dataset))
+
+    def look_from(x):
+        from dataset import Dataset, io
+
+        return (Dataset.__name__, io.__name__)
+
+    assert plain(start(look).run(numbers(1), 0)) == [(False, "dataset", [0, 1, 2], True)]
+    assert plain(start(look_from).run(numbers(1), 0)) == [("Dataset", "dataset.io")]
+
+
 def test_a_function_that_cannot_be_sent_is_refused_at_once():
     lock = threading.Lock()
     with no_leaks(), pytest.raises(TypeError, match=r"map\(f\) from train.py:41: the function .* lock"):

@@ -420,7 +420,8 @@ class ElementwiseOperator(Divisible):
         from dataset.runtime.processes import WorkerProcesses  # noqa: PLC0415
 
         work = RemoteTwin(self.twin(), self.node)
-        self.processes = WorkerProcesses(work, count, self.node.located(), self.process_owner)
+        modules = [type(self).__module__]
+        self.processes = WorkerProcesses(work, count, self.node.located(), self.process_owner, modules)
 
     def _do_elsewhere(self, task: Task) -> list[Outcome]:
         assert self.processes is not None

@@ -6,5 +6,5 @@ from __future__ import annotations
 class Owner:
     """Held by a node of the plan and by whatever that is rewritten into; what is kept for it ends with it.
 
-    A copy in another process, or by ``copy``, is an owner of its own.
+    A copy in another process is an owner of its own.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from dataset.runtime.processes.channel import EndedError
 from dataset.runtime.processes.forking import at_fork
@@ -16,17 +16,20 @@ _live: weakref.WeakSet[Crew] = weakref.WeakSet()
 class Crew:
     """Belongs to one user at a time, whose locks guard it.
 
+    Args:
+        modules: what is imported once, before there is a worker.
+
     Attributes:
         workers: those that have not ended, by number.
         started: how many there were, ever.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Sequence[str] = ()) -> None:
         self.workers: dict[int, Worker] = {}
         self.started = 0
         self._forked = False
         self._circumstances = circumstances()
-        self._launcher = Launcher()
+        self._launcher = Launcher(modules)
         _live.add(self)
 
     def start(self) -> int:

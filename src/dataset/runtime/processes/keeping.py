@@ -1,6 +1,6 @@
 """Crews that rest: worker processes between two iterations of the same dataset.
 
-Starting an interpreter that has imported NumPy and this library takes a fifth of a second of computing, and what the
+Starting an interpreter that imports NumPy and some of this library takes a sixth of a second of computing, and what the
 user's function imports comes on top. So the processes of an iteration that has ended wait for the next one.
 
 They are kept for an *owner*, which every copy of the plan's node holds, and end

@@ -36,13 +36,17 @@ def _file(descriptor: int) -> tuple[int, int] | None:
 
 
 class Launcher:
-    """Starts and ends worker processes. Its process is started at once; it is ready a third of a second later."""
+    """Starts and ends worker processes. Its process is started at once; it is ready a sixth of a second later.
 
-    def __init__(self) -> None:
+    Args:
+        modules: what is imported once, before there is a worker.
+    """
+
+    def __init__(self, modules: Sequence[str] = ()) -> None:
         self._lock = threading.Lock()  # one command at a time; nothing that a garbage collector calls takes it
         with new_pair() as (self._control, descriptor):
             self._process = subprocess.Popen(
-                command("dataset.runtime.processes.launcher_main", "main", [descriptor]),
+                command("dataset.runtime.processes.launcher_main", "main", [descriptor], modules),
                 stdin=subprocess.DEVNULL,
                 pass_fds=[descriptor],
                 env={_THREADS: "1", **os.environ},  # workers are the parallelism; their libraries need not add to it

@@ -1,8 +1,8 @@
 """What runs in the launcher: the process that imports the library once, forks the workers, and reaps them.
 
-Importing NumPy and the library takes a third of a second of computing. A fork of a process that has done so takes
-milliseconds. The launcher is a fresh interpreter with one thread, so forking is safe there, which it is not in the
-user's process. It does one thing after another, as the parent tells it:
+Importing NumPy and what is needed of the library takes a sixth of a second of computing. A fork of a process that has
+done so takes milliseconds. The launcher is a fresh interpreter with one thread, so forking is safe there, which it is
+not in the user's process. It does one thing after another, as the parent tells it:
 
     "start", number, with the worker's socket and started count     no reply
     "end", number          kill the worker if it still runs; the reply is the number, and what waitpid says, or why it

@@ -23,7 +23,7 @@ import os
 import subprocess
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from dataset.errors import ClosedError
@@ -64,6 +64,7 @@ class WorkerProcesses:
         count: how many processes there may be. They are started when ``run`` needs them.
         label: how errors name the operation, such as ``map(decode) from train.py:41``.
         owner: for whom the processes are kept behind the end.
+        modules: those of the library that ``work`` is from; imported once, not in every process.
 
     Raises:
         NotImplementedError: on systems without Unix sockets.
@@ -71,7 +72,9 @@ class WorkerProcesses:
         TypeError: if ``work`` cannot be pickled.
     """
 
-    def __init__(self, work: Work, count: int, label: str, owner: Owner | None = None) -> None:
+    def __init__(
+        self, work: Work, count: int, label: str, owner: Owner | None = None, modules: Sequence[str] = ()
+    ) -> None:
         _require_unix()
         self._count = count
         self._label = label
@@ -86,7 +89,7 @@ class WorkerProcesses:
         self._is_kept = True  # unless all were killed
         self._work = SharedValue(_encoded(work, label))
         try:
-            self._crew = (None if owner is None else kept(owner)) or Crew()
+            self._crew = (None if owner is None else kept(owner)) or Crew(modules)
         except BaseException:
             self._work.close()
             raise
