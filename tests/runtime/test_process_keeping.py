@@ -75,7 +75,8 @@ def test_the_next_iteration_finds_the_same_processes(family):
 def test_datasets_made_of_one_share_its_processes(family):
     dataset = pids(3)
     pid = kept_pid(dataset)
-    assert next(iter(dataset.batch(3))).tolist() == [pid] * 3
+    [batch] = dataset.batch(3)
+    assert batch.tolist() == [pid] * 3
     assert kept_pid(dataset.prefetch(2).repeat(2)) == pid
 
 
