@@ -1001,7 +1001,8 @@ class Dataset(Generic[T_co]):
                 compute in Python: they run in ``num_parallel_calls`` (default AUTOTUNE) worker processes, for
                 which function, elements and results must be such that pickle or cloudpickle can send them; the
                 extra ``process`` installs that. Large arrays travel in shared memory. What the function changes
-                outside of its results, it changes in the worker process only.
+                outside of its results, it changes in the worker process only. Processes that are idle when an
+                iteration ends wait for the next one of the same dataset, for a minute at most.
 
         Raises:
             TypeError: if ``map_func`` cannot be called; while iterating, if it cannot be sent to a process.

@@ -176,7 +176,7 @@ def test_more_threads_than_workers_wait_for_their_turn(start):
     processes = start(lambda x: x + 1, 2)
     others = [in_thread(lambda: processes.run(numbers(3), 0)) for _ in range(6)]
     assert [plain(other.result()) for other in others] == [[1, 2, 3]] * 6
-    assert len(processes._workers) <= 2
+    assert len(processes._crew.workers) <= 2
 
 
 def test_workers_draw_different_random_numbers(start, gate):
@@ -207,6 +207,22 @@ def test_modules_and_arguments_are_those_of_the_parent(start, tmp_path, monkeypa
         return (only_here.value, " ".join(sys.argv), str(Path.cwd()))
 
     assert plain(start(look).run(numbers(1), 0)) == [(17, "train.py --fast", str(Path.cwd()))]
+
+
+def test_the_whole_library_is_there_for_a_function_and_not_imported_for_others(start):
+    def look(x):
+        before = "dataset.dataset" in sys.modules
+        import dataset
+
+        return (before, dataset.__name__, [int(y) for y in dataset.Dataset.range(3)], "Dataset" in dir(dataset))
+
+    def look_from(x):
+        from dataset import Dataset, io
+
+        return (Dataset.__name__, io.__name__)
+
+    assert plain(start(look).run(numbers(1), 0)) == [(False, "dataset", [0, 1, 2], True)]
+    assert plain(start(look_from).run(numbers(1), 0)) == [("Dataset", "dataset.io")]
 
 
 def test_a_function_that_cannot_be_sent_is_refused_at_once():
@@ -247,7 +263,7 @@ def test_a_function_that_cannot_be_loaded_says_why_and_is_not_tried_for_ever(sta
         with pytest.raises(ModuleNotFoundError, match="no_such_module") as caught:
             processes.run(numbers(1), 0)
         assert LABEL in "\n".join(caught.value.__notes__)
-    assert processes._started == 1
+    assert processes._crew.started == 1
 
 
 def test_a_worker_that_dies_while_it_loads_is_an_error_and_not_tried_for_ever(start):
@@ -256,7 +272,7 @@ def test_a_worker_that_dies_while_it_loads_is_an_error_and_not_tried_for_ever(st
         with pytest.raises(WorkerDiedError, match="exit code 7 while it loaded the function") as caught:
             processes.run(numbers(1), 0)
         assert caught.value.exit_code == 7
-    assert processes._started == 1
+    assert processes._crew.started == 1
 
 
 def test_a_launcher_that_cannot_start_is_an_error(start, monkeypatch):
@@ -313,7 +329,7 @@ def test_work_that_dies_before_its_first_element_is_an_error_and_not_tried_for_e
     processes = start(None, work=lambda inputs, position, context, started: os._exit(5))
     with pytest.raises(WorkerDiedError, match="exit code 5 before it began with element 8"):
         processes.run(numbers(3), 8)
-    assert processes._started == 2
+    assert processes._crew.started == 2
 
 
 def test_a_process_that_a_worker_has_forked_does_not_hide_its_death(start):

@@ -22,6 +22,7 @@ from dataset.runtime.chunk import Array, Chunk, Outcome, Remainder
 from dataset.runtime.iterator import probed_spec
 from dataset.runtime.normalize import chunk_of_rows, is_canonical
 from dataset.runtime.operator import Build, Operator
+from dataset.runtime.owner import Owner
 from dataset.runtime.ownership import own
 from dataset.runtime.parallel import in_parallel
 from dataset.runtime.tasks import Divisible, Task
@@ -44,6 +45,8 @@ class Map(Elementwise):
     """Whether calls must never be made ahead or at once."""
     use_unbounded_threadpool: bool = field(default=False, kw_only=True, repr=False)
     executor: str = field(default="thread", kw_only=True, repr=False)
+    process_owner: Owner = field(default_factory=Owner, kw_only=True, repr=False)
+    """For whom worker processes are kept between iterations: this node and all that are made from it."""
     into_arrays: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer where the results are going to be stacked."""
     column_function: ColumnFunction | None = field(default=None, kw_only=True, repr=False)
@@ -94,6 +97,7 @@ class Map(Elementwise):
             source, self, self.function, columnwise=self.columnwise, column_function=self.column_function
         )
         operator.into_arrays = self.into_arrays
+        operator.process_owner = self.process_owner
         return operator
 
     def parallel_settings(self) -> tuple[Any, ...]:

@@ -30,6 +30,7 @@ from dataset.runtime.tasks import Divisible, Feed, Run, Task, Worker, load_given
 from dataset.runtime.vectorized import are_identical, column_arguments, is_vectorized
 
 if TYPE_CHECKING:
+    from dataset.runtime.owner import Owner
     from dataset.runtime.processes import WorkerProcesses
 
 _UNSEEN_MAX = 8192  # inputs at a time, where so far none has come out
@@ -70,6 +71,7 @@ class ElementwiseOperator(Divisible):
         self._columns = None if columnwise is None else Columns(columnwise)
         self._returns_immutable = False  # as far as the last result tells
         self.processes: WorkerProcesses | None = None
+        self.process_owner: Owner | None = None
         self._begin(0)
 
     def _begin(self, position: int) -> None:
@@ -386,7 +388,7 @@ class ElementwiseOperator(Divisible):
         twin = copy.copy(self)
         twin.source = Feed()
         twin.into_arrays = False  # whoever has the tasks done sees to that
-        twin.processes = None
+        twin.processes = twin.process_owner = None
         return twin
 
     def task_context(self) -> Any:
@@ -419,7 +421,9 @@ class ElementwiseOperator(Divisible):
         # Imported where it is used: most pipelines have no such processes.
         from dataset.runtime.processes import WorkerProcesses  # noqa: PLC0415
 
-        self.processes = WorkerProcesses(RemoteTwin(self.twin(), self.node), count, self.node.located())
+        work = RemoteTwin(self.twin(), self.node)
+        modules = [type(self).__module__]
+        self.processes = WorkerProcesses(work, count, self.node.located(), self.process_owner, modules)
 
     def _do_elsewhere(self, task: Task) -> list[Outcome]:
         assert self.processes is not None

@@ -23,7 +23,8 @@ def no_leaks() -> Iterator[None]:
     """Raise AssertionError if the block leaves threads, open files or child processes behind.
 
     Threads that have been told to stop are waited for. fsspec's own, which all remote files share, lives as long as the
-    process and does not count. Connections that it keeps for later requests do count, if the block opened them. Files
+    process and does not count. Connections that it keeps for later requests do count, if the block opened them. Worker
+    processes that rest between two iterations of a dataset are ended, before the block and behind it. Files
     and processes are counted where the system shows them (Linux); a child that has ended and was not waited for,
     a zombie, counts.
 
@@ -32,6 +33,7 @@ def no_leaks() -> Iterator[None]:
     ...     _ = next(iter(Dataset.range(1000).prefetch(2)))
     """
     gc.collect()
+    _end_resting_processes()
     threads, files, children = set(threading.enumerate()), _open_files(), _children()
     yield
     gc.collect()
@@ -42,10 +44,17 @@ def no_leaks() -> Iterator[None]:
     if left:
         raise AssertionError(f"threads left behind: {left}")
     _let_fsspec_close()
+    _end_resting_processes()
     if extra := _open_files() - files:
         raise AssertionError(f"files left open: {sorted(extra)}")
     if left_running := _children() - children:
         raise AssertionError(f"child processes left behind: {sorted(left_running)}")
+
+
+def _end_resting_processes() -> None:
+    keeping = sys.modules.get("dataset.runtime.processes.keeping")
+    if keeping is not None:
+        keeping.end_resting()
 
 
 def _let_fsspec_close() -> None:

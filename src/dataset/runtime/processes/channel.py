@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import contextlib
 import os
+import select
 import socket
 import struct
 import weakref
@@ -70,6 +71,10 @@ class Channel:
             if isinstance(error, ConnectionError):
                 raise EndedError from None
             raise
+
+    def has_more(self, within: float) -> bool:
+        """Whether there is something to receive, be it the end, within so many seconds."""
+        return bool(select.select([self._socket], [], [], within)[0])
 
     def _complete(self, size: int) -> bytes:
         """The message of which ``size`` bytes have been read."""

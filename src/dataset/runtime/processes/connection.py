@@ -114,6 +114,12 @@ class Connection:
             return SharedValue.views(loan, descriptors[0])
         return self._borrower.views(loan, descriptors[0] if descriptors else None)
 
+    def reset(self) -> None:
+        """Let go of all memory, but for what arrays in somebody's hands lie in, as the other side does, too."""
+        self._lender = Lender()
+        self._borrower = Borrower()
+        self._by_value = False
+
     def shut_down(self) -> None:
         """End it for both sides; whoever waits in it is woken. From any thread."""
         self._channel.shut_down()
@@ -121,8 +127,7 @@ class Connection:
     def close(self) -> None:
         """Let go of the socket and of the memory, but for what arrays in somebody's hands lie in."""
         self._channel.close()
-        self._lender = Lender()
-        self._borrower = Borrower()
+        self.reset()
 
 
 class SharedValue:

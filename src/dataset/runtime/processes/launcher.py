@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from dataset.runtime.processes.bootstrap import command
 from dataset.runtime.processes.channel import EndedError, new_pair
@@ -16,14 +17,36 @@ _THREADS = "OMP_NUM_THREADS"
 """What OpenBLAS, MKL and OpenMP read if their own variables are not set; so what the user has set stands."""
 
 
-class Launcher:
-    """Starts and ends worker processes. Its process is started at once; it is ready a third of a second later."""
+def circumstances() -> tuple[Any, ...]:
+    """All that the processes of a launcher would take over from this one now: equal where nothing has changed."""
+    try:
+        folder = os.getcwd()  # noqa: PTH109  # a text is all that is wanted
+    except OSError:  # it has been removed
+        folder = ""
+    return command("", "", []), dict(os.environ), folder, _file(1), _file(2)
 
-    def __init__(self) -> None:
+
+def _file(descriptor: int) -> tuple[int, int] | None:
+    """Which file a descriptor stands for."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:  # closed
+        return None
+    return found.st_dev, found.st_ino
+
+
+class Launcher:
+    """Starts and ends worker processes. Its process is started at once; it is ready a sixth of a second later.
+
+    Args:
+        modules: what is imported once, before there is a worker.
+    """
+
+    def __init__(self, modules: Sequence[str] = ()) -> None:
         self._lock = threading.Lock()  # one command at a time; nothing that a garbage collector calls takes it
         with new_pair() as (self._control, descriptor):
             self._process = subprocess.Popen(
-                command("dataset.runtime.processes.launcher_main", "main", [descriptor]),
+                command("dataset.runtime.processes.launcher_main", "main", [descriptor], modules),
                 stdin=subprocess.DEVNULL,
                 pass_fds=[descriptor],
                 env={_THREADS: "1", **os.environ},  # workers are the parallelism; their libraries need not add to it
@@ -44,11 +67,33 @@ class Launcher:
         with self._lock:
             with contextlib.suppress(EndedError):  # it may have said why, before
                 self._control.send(pickle.dumps(("end", number)))
-            while True:
-                message, _ = self._control.receive()
-                about, answer = pickle.loads(message)
-                if about in {number, None}:  # else it answers a caller who was interrupted
-                    return answer  # type: ignore[no-any-return]  # see launcher_main.py
+            return self._receive_reply(number)
+
+    def _receive_reply(self, number: int) -> int | str:
+        while True:
+            message, _ = self._control.receive()
+            about, answer = pickle.loads(message)
+            if about in {number, None}:  # else it answers a caller who was interrupted
+                return answer  # type: ignore[no-any-return]  # see launcher_main.py
+
+    def rest(self, seconds: float) -> None:
+        """End in so many seconds, unless there is another command before: ``wake``. Does not wait."""
+        with self._lock, contextlib.suppress(EndedError):  # then it has ended already
+            self._control.send(pickle.dumps(("rest", seconds)))
+
+    def wake(self) -> bool:
+        """Whether it has not ended; then it does not rest any more.
+
+        Raises:
+            EndedError: if it ends now.
+        """
+        with self._lock:
+            if self._process.poll() is not None:
+                return False
+            self._receive_reply(0)  # to the command to rest
+            self._control.send(pickle.dumps(("wake", 0)))
+            self._receive_reply(0)
+            return True
 
     def stop(self) -> None:
         """Have all workers killed, and end. Does not wait; from any thread."""

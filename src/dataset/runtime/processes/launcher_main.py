@@ -1,12 +1,14 @@
 """What runs in the launcher: the process that imports the library once, forks the workers, and reaps them.
 
-Importing NumPy and the library takes a third of a second of computing. A fork of a process that has done so takes
-milliseconds. The launcher is a fresh interpreter with one thread, so forking is safe there, which it is not in the
-user's process. It does one thing after another, as the parent tells it:
+Importing NumPy and what is needed of the library takes a sixth of a second of computing. A fork of a process that has
+done so takes milliseconds. The launcher is a fresh interpreter with one thread, so forking is safe there, which it is
+not in the user's process. It does one thing after another, as the parent tells it:
 
     "start", number, with the worker's socket and started count     no reply
     "end", number          kill the worker if it still runs; the reply is the number, and what waitpid says, or why it
                            never started
+    "rest", seconds        reply with 0 and None, then end if there is no other command within so many seconds
+    "wake", 0              reply with 0 and None
 
 When the parent has gone, by whichever way, the socket ends; then the launcher kills what is left and ends.
 
@@ -15,6 +17,7 @@ On macOS system libraries do not survive a fork, so a worker is a fresh interpre
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -49,14 +52,19 @@ def main(descriptor: int) -> None:
     finally:
         for worker in workers.values():
             _end(worker)
-        os.killpg(0, signal.SIGKILL)  # this process, and whatever the workers started
+        os.killpg(0, signal.SIGKILL)  # this process, without the rest of an interpreter's end
 
 
 def _obey(control: Channel, workers: dict[int, int | str]) -> None:
     message, descriptors = control.receive()
     verb, number = pickle.loads(message)
     if verb == "end":
-        control.send(pickle.dumps((number, _end(workers.pop(number)))))
+        control.send(pickle.dumps((number, _end(workers.pop(number, "it has been ended")))))
+        return
+    if verb in {"rest", "wake"}:
+        control.send(pickle.dumps((0, None)))
+        if verb == "rest" and not control.has_more(within=number):
+            raise EndedError
         return
     try:
         workers[number] = _start(*descriptors)
@@ -71,6 +79,8 @@ def _end(worker: int | str) -> int | str:
     if isinstance(worker, str):
         return worker
     os.kill(worker, signal.SIGKILL)  # changes nothing for one that has ended and waits to be reaped
+    with contextlib.suppress(OSError):  # there is nobody else in its group
+        os.killpg(worker, signal.SIGKILL)  # whatever it has started
     _, status = os.waitpid(worker, 0)
     return os.waitstatus_to_exitcode(status)
 
@@ -80,14 +90,22 @@ def _start(end: int, started: int) -> int:
     worker = os.fork()
     if not worker:
         _leave(lambda: _be_worker(launcher, end, started))
+    _lead_group(worker)  # here, too, since either process may be the first to need it
     return worker
 
 
 def _be_worker(launcher: int, end: int, started: int) -> None:
+    _lead_group(0)
     _die_with(launcher)
     if _STARTS_AFRESH:
         _start_afresh(end, started)
     _work(end, started)
+
+
+def _lead_group(worker: int) -> None:
+    """Put a worker, 0 for this process, into a process group of its own: what it starts will be there, too."""
+    with contextlib.suppress(OSError):  # it has replaced its program, and so has done it itself
+        os.setpgid(worker, worker)
 
 
 def _leave(run: Callable[[], None]) -> NoReturn:

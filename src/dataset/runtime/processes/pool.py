@@ -3,10 +3,13 @@
 A call of ``run`` takes a worker that is idle, or starts one if there may be more, and waits for its reply. A worker is
 in the hands of one call at a time, so all that is shared between threads is the lists of workers here.
 
-How they end. ``stop`` shuts all sockets down, which wakes the calls that wait, and has the launcher kill the workers.
+How they end. ``stop`` shuts the sockets down, which wakes the calls that wait, and has the launcher kill the workers.
 ``close`` also waits, for the calls and for the launcher, which reaps the workers first. A process that is killed
 closes its sockets, so the launcher sees the end of the user's process, however it came. A forked child closes its
 copies at once and leaves everything else alone.
+
+Where there is an owner, ``stop`` leaves the launcher and the idle workers alone, and ``close`` ends the other workers
+and has the rest kept (keeping.py), for whoever is the next to do work for that owner.
 
 A worker that dies is found by the end of its socket. The count of elements that it started says which one killed it:
 that gets the error. The elements before and behind it are done by other workers.
@@ -20,23 +23,24 @@ import os
 import subprocess
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from dataset.errors import ClosedError
 from dataset.runtime.chunk import Chunk, Outcome
 from dataset.runtime.exceptions import twin_of
+from dataset.runtime.owner import Owner
 from dataset.runtime.processes.channel import EndedError
 from dataset.runtime.processes.connection import SharedValue, UnreadableError, UnsendableError
+from dataset.runtime.processes.crew import Crew
 from dataset.runtime.processes.deaths import worker_died
 from dataset.runtime.processes.encoding import Encoded, encode
-from dataset.runtime.processes.launcher import Launcher
+from dataset.runtime.processes.keeping import PATIENCE_SECONDS, keep, kept
 from dataset.runtime.processes.worker import Worker
 
 Work: TypeAlias = Callable[..., list[Outcome]]
 
-PATIENCE_SECONDS = 2.0
-"""How long the end of the program waits for processes that were killed."""
+_READY, _RESTED, _NEW = "ready", "rested", "new"  # what a worker may be that is taken
 
 _live: weakref.WeakSet[WorkerProcesses] = weakref.WeakSet()
 
@@ -59,6 +63,8 @@ class WorkerProcesses:
             before each element.
         count: how many processes there may be. They are started when ``run`` needs them.
         label: how errors name the operation, such as ``map(decode) from train.py:41``.
+        owner: for whom the processes are kept behind the end.
+        modules: those of the library that ``work`` is from; imported once, not in every process.
 
     Raises:
         NotImplementedError: on systems without Unix sockets.
@@ -66,24 +72,28 @@ class WorkerProcesses:
         TypeError: if ``work`` cannot be pickled.
     """
 
-    def __init__(self, work: Work, count: int, label: str) -> None:
+    def __init__(
+        self, work: Work, count: int, label: str, owner: Owner | None = None, modules: Sequence[str] = ()
+    ) -> None:
         _require_unix()
         self._count = count
         self._label = label
+        self._owner = None if owner is None else weakref.ref(owner)
         # Reentrant, because the garbage collector may call stop() in a thread that is inside.
         self._changed = threading.Condition(threading.RLock())  # guards all fields below; told of every change
-        self._workers: dict[int, Worker] = {}  # all that have not ended, by number
         self._idle: list[int] = []
-        self._started = 0  # workers, ever
         self._running = 0  # calls of run()
         self._failure: Exception | None = None  # why workers cannot be started
+        self._spared: set[int] = set()  # workers that had nothing to do when all was stopped
         self._stopped = self._closed = self._forked = False
+        self._is_kept = True  # unless all were killed
         self._work = SharedValue(_encoded(work, label))
         try:
-            self._launcher = Launcher()
+            self._crew = (None if owner is None else kept(owner)) or Crew(modules)
         except BaseException:
             self._work.close()
             raise
+        self._unloaded = list(self._crew.workers)  # those that have rested
         _live.add(self)
 
     def run(self, inputs: Chunk, position: int, context: Any = None) -> list[Outcome]:
@@ -169,28 +179,33 @@ class WorkerProcesses:
         return [*before, error], fatal + 1
 
     def _take(self, *, fresh: bool) -> tuple[int, Worker]:
-        """An idle worker, or a new one."""
-        with self._changed:
-            while True:
+        """An idle worker, or one that has just loaded the work."""
+        while True:
+            with self._changed:
                 self._check_usable()
                 if self._idle and not fresh:
-                    number = self._idle.pop()
-                    return number, self._workers[number]
-                if len(self._workers) < self._count:
+                    number, step = self._idle.pop(), _READY
+                elif self._unloaded:
+                    number, step = self._unloaded.pop(), _RESTED
+                elif len(self._crew.workers) < self._count:
                     self._check_startable()
-                    self._started += 1
-                    number = self._started
-                    worker = self._workers[number] = Worker(self._launcher, number)
-                    break
-                self._changed.wait()  # for a worker that is given back or ends
-        self._load(number, worker)
-        return number, worker
+                    number, step = self._crew.start(), _NEW
+                else:
+                    self._changed.wait()  # for a worker that is given back or ends
+                    continue
+                self._check_usable()  # again, since stop() has spared this one if it came in between
+                worker = self._crew.workers[number]
+            if step is _READY or self._load(number, worker, has_rested=step is _RESTED):
+                return number, worker
 
-    def _load(self, number: int, worker: Worker) -> None:
+    def _load(self, number: int, worker: Worker, *, has_rested: bool) -> bool:
+        """Have a worker load the work; False if it had died before."""
         try:
             worker.load(self._work)
         except EndedError:
             ending = self._ending_of(number)
+            if has_rested:
+                return False
             self._fail(worker_died(self._label, "while it loaded the function", ending))
         except Exception as error:  # noqa: BLE001  # such as an ImportError
             self._discard(number)
@@ -199,6 +214,7 @@ class WorkerProcesses:
         except BaseException:
             self._discard(number)
             raise
+        return True
 
     def _fail(self, error: Exception) -> NoReturn:
         """Workers cannot be started: remember it, so that it is not tried for ever."""
@@ -218,13 +234,13 @@ class WorkerProcesses:
         """End a worker and say how it ended; raises ClosedError where that was stop()."""
         with self._changed:
             self._check_usable()
-            worker = self._workers[number]
+            worker = self._crew.workers[number]
             worker.close()
         ending = worker.end()
         with self._changed:
-            self._check_usable()  # else the launcher may have been stopped in between
-            del self._workers[number]
+            del self._crew.workers[number]
             self._changed.notify_all()
+            self._check_usable()  # else the launcher may have been stopped in between
         return ending
 
     def _discard(self, number: int) -> None:
@@ -243,23 +259,32 @@ class WorkerProcesses:
             raise twin_of(self._failure)
 
     def stop(self) -> None:
-        """Kill the processes; every ``run`` in progress raises ClosedError. Does not wait.
+        """End all work in progress: every ``run`` raises ClosedError. Does not wait.
 
         From any thread, and from a callback of the garbage collector.
         """
+        self._stop(kill=self._owner is None or self._owner() is None)
+
+    def _stop(self, *, kill: bool) -> None:
         if self._forked:
             return
         with self._changed:
-            if self._stopped:
-                return
-            self._stopped = True
-            self._launcher.stop()
-            for worker in self._workers.values():
-                worker.shut_down()
+            if not self._stopped:
+                self._stopped = True
+                self._spared = {*self._idle, *self._unloaded}
+                for number, worker in self._crew.workers.items():
+                    if number not in self._spared:
+                        worker.shut_down()
+            if kill and not self._closed:
+                self._is_kept = False
+                self._crew.stop()
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Stop, and wait until nothing is left: no process, no descriptor, no memory but what arrays in use lie in."""
+        """Stop, and wait until nothing is left: no process, no descriptor, no memory but what arrays in use lie in.
+
+        Where there is an owner, idle processes may be left, and a socket to each.
+        """
         self._close(None)
 
     def _close(self, timeout: float | None) -> None:
@@ -272,22 +297,25 @@ class WorkerProcesses:
             if self._closed:
                 return
             self._closed = True
-        self._launcher.wait(timeout)
         self._work.close()
-        for worker in self._workers.values():
-            worker.close()
-        self._workers.clear()  # whoever keeps this object keeps no memory of theirs
+        crew = self._crew
+        owner = None if self._owner is None else self._owner()
+        if owner is None or not self._is_kept or self._failure is not None:
+            crew.close(timeout)
+        else:
+            keep(crew, self._spared, owner)
+        del self._crew  # whoever keeps this object keeps no memory of theirs
 
     def __del__(self) -> None:
         # Whoever made it closes it. This is for the case that nobody did; killed processes end within milliseconds.
-        if hasattr(self, "_launcher"):
+        if hasattr(self, "_crew"):
             with contextlib.suppress(subprocess.TimeoutExpired):
+                self._stop(kill=True)
                 self._close(PATIENCE_SECONDS)
 
     def _forget(self) -> None:
         """In a forked child: let go of everything, without a word to the processes."""
         self._forked = True
-        self._launcher.forget()
         self._work.close()
 
 
@@ -313,7 +341,7 @@ def _encoded(work: Work, label: str) -> Encoded:
 
 def _close_all() -> None:
     for processes in list(_live):
-        processes.stop()
+        processes._stop(kill=True)  # noqa: SLF001  # its own class
     for processes in list(_live):
         try:
             processes._close(PATIENCE_SECONDS)  # noqa: SLF001  # its own class

@@ -28,6 +28,7 @@ class Worker:
         finally:
             os.close(counter)
         self._connection = Connection(channel)
+        self._rests = False  # the reply to that has not been received
 
     def load(self, work: SharedValue) -> None:
         """Wait until the process is there and has loaded ``work``; raise what loading it raised.
@@ -35,11 +36,27 @@ class Worker:
         Raises:
             EndedError: if the process has died.
         """
+        if self._rests:
+            self._receive_ready()
+            self._rests = False
         self._connection.send_shared(work)
+        self._receive_ready()
+
+    def _receive_ready(self) -> None:
         kind, value = self._connection.receive()
-        if kind == "failed":
+        if kind != "ready":
             raise value.exception()
-        assert kind == "ready"
+
+    def rest(self) -> bool:
+        """Have the process, which is idle, forget its work, without waiting for that; False if it has died."""
+        if not self._rests:
+            try:
+                self._connection.send(None)
+            except EndedError:
+                return False
+            self._connection.reset()
+            self._rests = True
+        return True
 
     def call(self, inputs: Chunk, position: int, context: Any) -> tuple[str, Any]:
         """Have a task done, and wait: its reply, as in worker_main.py.

@@ -1,18 +1,19 @@
-"""What runs in a worker process: load the work once, then do it for one task after another.
+"""What runs in a worker process: load the work, then do it for one task after another.
 
-The replies are pairs of a word and a value:
+It is sent work (something to call), tasks (tuples), and None, when it shall forget the work because the iteration is
+over. The replies are pairs of a word and a value:
 
-    "ready", process id        the work has been loaded
-    "failed", Failure          it could not be
+    "ready", process id        the work has been loaded, or forgotten
     "outcomes", list           of a task: chunks, and Failures in the places of elements
     "raised", Failure          the work itself raised, such as KeyboardInterrupt or SystemExit
-    "unreadable", Failure      the task could not be unpickled here
+    "unreadable", Failure      what was sent could not be unpickled here
 """
 
 from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import signal
 import socket
@@ -34,12 +35,10 @@ def main(end: socket.socket, started: StartedCount) -> None:
     """Be a worker until the parent has gone, or does not want one any more."""
     _set_up()
     connection = Connection(Channel(end))
+    worker = _Worker(connection, started.incrementer())
     with contextlib.closing(connection), contextlib.suppress(EndedError):
-        work = _load(connection)
-        if work is not None:
-            count = started.incrementer()
-            while True:
-                _do_task(connection, work, count)
+        while True:
+            worker.heed()
 
 
 def _set_up() -> None:
@@ -50,33 +49,39 @@ def _set_up() -> None:
     np.random.seed()  # noqa: NPY002  # or all workers, being forks of one process, would draw the same numbers
 
 
-def _load(connection: Connection) -> Callable[..., Any] | None:
-    try:
-        work = connection.receive()
-    except UnreadableError as error:
-        connection.send(("failed", Failure.of(_cause(error))))
-        return None
-    connection.send(("ready", os.getpid()))
-    return work  # type: ignore[no-any-return]  # it is what the parent has sent
+class _Worker:
+    def __init__(self, connection: Connection, started: Callable[[], None]) -> None:
+        self._connection = connection
+        self._started = started
+        self._work: Callable[..., Any] | None = None
 
+    def heed(self) -> None:
+        """Do what the next message wants."""
+        try:
+            message = self._connection.receive()
+        except UnreadableError as error:
+            self._connection.send(("unreadable", Failure.of(error.__cause__ or error)))
+            return
+        if isinstance(message, tuple):
+            inputs, position, context = message
+            del message
+            reply = self._done(inputs, position, context)
+            del inputs  # its memory goes back with the reply
+            flush()  # what was printed stands before the results
+            _reply(self._connection, reply)
+            return
+        self._work = message
+        if message is None:
+            self._connection.reset()
+            gc.collect()
+        self._connection.send(("ready", os.getpid()))
 
-def _do_task(connection: Connection, work: Callable[..., Any], started: Callable[[], None]) -> None:
-    try:
-        inputs, position, context = connection.receive()
-    except UnreadableError as error:
-        connection.send(("unreadable", Failure.of(_cause(error))))
-        return
-    try:
-        outcomes = [_sent(outcome) for outcome in work(inputs, position, context, started)]
-    except BaseException as error:  # noqa: BLE001  # raised again in the parent
-        reply: Any = ("raised", Failure.of(error))
-        del error
-    else:
-        reply = ("outcomes", outcomes)
-        del outcomes
-    del inputs  # its memory goes back with the reply
-    flush()  # what was printed stands before the results
-    _reply(connection, reply)
+    def _done(self, inputs: Chunk, position: int, context: Any) -> tuple[str, Any]:
+        assert self._work is not None  # it comes first
+        try:
+            return "outcomes", [_sent(outcome) for outcome in self._work(inputs, position, context, self._started)]
+        except BaseException as error:  # noqa: BLE001  # raised again in the parent
+            return "raised", Failure.of(error)
 
 
 def _reply(connection: Connection, reply: tuple[str, Any]) -> None:
@@ -109,10 +114,6 @@ def _sendable_element(element: Chunk) -> Chunk | Failure:
         problem.__cause__ = error
         return Failure.of(problem)
     return element
-
-
-def _cause(error: UnreadableError) -> BaseException:
-    return error.__cause__ or error
 
 
 def flush() -> None:
