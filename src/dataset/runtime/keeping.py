@@ -137,6 +137,20 @@ class KeepOperator(Operator):
             self._given += chunk.length
         return chunk
 
+    @property
+    def lends(self) -> int:
+        if self.reader is None or self._behind or self._pending or self._target is not None:
+            return 0
+        return self.reader.lends
+
+    def pulled(self) -> int:
+        return self._given
+
+    def go_back(self, place: int) -> None:
+        assert self.reader is not None  # or it would not lend
+        self.reader.go_back(self.reader.pulled() - (self._given - place))
+        self._given = place
+
     def seek(self, count: int) -> None:
         """An element of a pass that is not kept yet is made for this once, and not kept."""
         finished = self.store.finished()
