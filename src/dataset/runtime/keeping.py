@@ -75,8 +75,8 @@ class Store(Protocol):
     def finished(self) -> Finished | None:
         """What is kept, once a pass was finished."""
 
-    def begin(self, start: State) -> Filling | None:
-        """A pass starts, where ``start`` says; None where another has been finished meanwhile."""
+    def begin(self, start: State, count: int) -> Filling | None:
+        """A pass of ``count`` elements starts, where ``start`` says; None where another has been finished meanwhile."""
 
 
 def lower_keeping(build: Build, node: UnaryNode, store: Store) -> Operator:
@@ -211,7 +211,7 @@ class KeepOperator(Operator):
     def _begin(self) -> None:
         if not self._begun:
             assert self._start is not None
-            self._filling = self.store.begin(self._start)
+            self._filling = self.store.begin(self._start, self.node.source.cardinality())
             self._begun = True
 
     def _take(self, n: int) -> Chunk | None:
