@@ -23,11 +23,8 @@ ids = [f"{door.__name__}.{name}" for door, name in PUBLIC]
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_all_lists_what_is_public_and_nothing_else(door):
-    there = {
-        name
-        for name, value in vars(door).items()
-        if not name.startswith("_") and not (isinstance(value, types.ModuleType) and name not in door.__all__)
-    }
+    names = [name for name in dir(door) if not name.startswith("_")]
+    there = {name for name in names if name in door.__all__ or not isinstance(getattr(door, name), types.ModuleType)}
     assert set(door.__all__) == there
     assert len(set(door.__all__)) == len(door.__all__)
 
@@ -98,6 +95,20 @@ def test_importing_imports_no_framework_and_takes_no_threads():
         "print(threading.active_count())"
     )
     assert run(code) == ["1"]
+
+
+def test_what_only_some_formats_need_is_imported_when_it_is_needed():
+    code = (
+        "import sys, dataset\n"
+        "from dataset import Dataset, io\n"
+        "assert len(list(Dataset.range(4).shuffle(4).map(lambda x: x + 1).batch(2).prefetch(1))) == 2\n"
+        "late = ['google.protobuf', 'crc32c', 'importlib.metadata', 'dataset.io.example.messages']\n"
+        "print(*[name for name in late if name in sys.modules])\n"
+        "assert io.Example is io.Example and io.Example().features is not None\n"
+        "assert 'Example' in dir(io) and not hasattr(io, 'Exampel')\n"
+        "print(*[name in sys.modules for name in ['google.protobuf', 'dataset.io.example.messages']])"
+    )
+    assert run(code) == ["True", "True"]
 
 
 def test_importing_opens_no_files():

@@ -1,4 +1,4 @@
-"""Libraries that the package does without: loaded at the first call that needs one, or refused in words.
+"""Libraries that are loaded at the first call that needs one; those that the package does without are refused in words.
 
 No module imports one at its top, so that ``import dataset`` works, and quickly, without them.
 """
@@ -8,7 +8,27 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["load_extra"]
+__all__ = ["LazyModule", "load_extra"]
+
+
+class LazyModule:
+    """Stands for a module until something of it is asked for, which is found here from then on.
+
+    For what is slow to import, and of no use to pipelines that do without: so it is where a file imports it, and not in
+    the functions that need it.
+
+    >>> fractions = LazyModule("fractions")
+    >>> fractions.Fraction(2, 4)
+    Fraction(1, 2)
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        value = getattr(importlib.import_module(self._name), attribute)
+        setattr(self, attribute, value)
+        return value
 
 
 def load_extra(module: str, extra: str, need: str) -> Any:

@@ -1,5 +1,9 @@
 """cache: the elements of the first full pass, for the passes after it."""
 
+import subprocess
+import sys
+import tracemalloc
+
 import numpy as np
 import pytest
 from op_cases import fail_at, ints
@@ -177,3 +181,107 @@ def test_resumes_with_and_without_a_warm_cache(position, warm):
     resumed = iter(dataset)
     resumed.load_state_dict(state)
     assert_elements_equal(list(resumed), rest)
+
+
+# How the elements lie in memory.
+
+
+def arrays_of(x):
+    return np.full((2, 3), x, ">f4"), x, b"%d" % x, np.full(int(x) % 3, x), np.array([b"%d" % x], object)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_elements_of_every_kind_are_the_same_in_every_pass(size):
+    dataset = Dataset.range(50).map(arrays_of).cache()
+    assert sum(1 for _ in dataset.ragged_batch(size)) == -(-50 // size)
+    assert_elements_equal(list(dataset), list(Dataset.range(50).map(arrays_of)))
+    assert next(iter(dataset))[0].dtype == np.dtype(">f4")
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_batches_of_a_full_cache_are_parts_of_one_array(monkeypatch, size, known):
+    monkeypatch.setattr("dataset.ops.cache._BLOCK_BYTES", 1000)  # several blocks
+    source = Dataset.range(200) if known else Dataset.range(200).filter(lambda x: bool(x >= 0))
+    dataset = source.map(lambda x: np.arange(x, x + 10)).cache()
+    for _ in dataset.batch(size) if size > 1 else dataset:
+        pass
+    first, second, *others = dataset.batch(30)
+    assert first.base is not None
+    assert second.__array_interface__["data"][0] - first.__array_interface__["data"][0] == first.nbytes
+    assert not first.flags.writeable
+    rows = np.concatenate([first, second, *others])
+    np.testing.assert_array_equal(rows, np.arange(200)[:, None] + np.arange(10))
+
+
+def changing(x):
+    if x < 60:
+        return np.full(3, x), np.int64(x)
+    return np.full(4, x), np.int64(x) if x < 80 else np.float32(x)
+
+
+@pytest.mark.parametrize("count", [61, 79, 100])
+@pytest.mark.parametrize("size", [1, 7])
+def test_elements_that_become_others(monkeypatch, count, size):
+    monkeypatch.setattr("dataset.ops.cache._BLOCK_BYTES", 200)
+    dataset = Dataset.range(count).map(changing).cache()
+    first = list(dataset if size == 1 else dataset.prefetch(1).window(size).flat_map(lambda a, b: Dataset.zip((a, b))))
+    assert_elements_equal(first, list(Dataset.range(count).map(changing)))
+    assert_elements_equal(list(dataset), first)
+
+
+def test_fewer_elements_than_there_should_be():
+    kept = Dataset.range(600).map(lambda x: np.full(1000, 10 // (500 - int(x)))).cache()
+    assert len(list(kept.ignore_errors())) == 599
+    assert_elements_equal(list(kept), [np.full(1000, 10 // (500 - x)) for x in range(600) if x != 500])
+
+
+def test_no_memory_is_taken_for_elements_that_never_come():
+    endless = Dataset.range(10**13).map(lambda x: np.full(1000, x)).cache()
+    assert [row[0] for row in endless.take(2000).skip(1999)] == [1999]
+
+
+def test_columns_that_come_in_arrays_and_one_by_one():
+    """Such as of a function that is tried on columns only after a while."""
+    images = np.arange(4000 * 4).reshape(4000, 2, 2)
+    dataset = Dataset.from_tensor_slices(images).map(lambda x: x * 2).cache()
+    for _ in dataset:
+        pass
+    first, second, *_ = dataset.batch(1000)
+    assert second.__array_interface__["data"][0] - first.__array_interface__["data"][0] == first.nbytes
+    np.testing.assert_array_equal(np.concatenate(list(dataset.batch(1000))), images * 2)
+
+
+def test_one_array_in_many_elements_is_kept_once():
+    large = np.zeros(1 << 20)
+    dataset = Dataset.from_tensors(large).repeat(100).cache()
+    tracemalloc.start()
+    try:
+        for _ in range(2):
+            assert sum(1 for _ in dataset) == 100
+        assert tracemalloc.get_traced_memory()[1] < 10 * large.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+PEAK = """
+import resource
+import numpy as np
+from dataset import Dataset
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+dataset = Dataset.range(100_000).map(lambda x: np.full(128, x)).cache()
+next(iter(dataset))
+before = peak()
+for _ in dataset:
+    pass
+print((peak() - before) / (100_000 * 128 * 8))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
+def test_a_pass_that_fills_takes_no_second_place_for_its_elements():
+    ran = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True, timeout=120)
+    assert float(ran.stdout) < 1.6

@@ -4,20 +4,12 @@ Codecs here (example/, image/, tfrecord/, csv/, text_lines.py, ...) see only byt
 remote/), and the files named ``..._dataset.py`` join them with the ops. What all of those share is dataset_files.py.
 """
 
+import typing
+
+from dataset.io import libraries
 from dataset.io.csv.decode import decode_csv
+from dataset.io.example.encode import encode_example
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
-from dataset.io.example.messages import (
-    BytesList,
-    Example,
-    Feature,
-    FeatureList,
-    FeatureLists,
-    Features,
-    FloatList,
-    Int64List,
-    SequenceExample,
-    encode_example,
-)
 from dataset.io.example.parse import ExampleParser, parse_example, parse_single_example
 from dataset.io.image.codecs import decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
 from dataset.io.image.folder import image_folder_classes
@@ -59,3 +51,27 @@ __all__ = [
     "parse_single_example",
     "resize",
 ]
+
+if typing.TYPE_CHECKING:
+    from dataset.io.example.messages import (
+        BytesList,
+        Example,
+        Feature,
+        FeatureList,
+        FeatureLists,
+        Features,
+        FloatList,
+        Int64List,
+        SequenceExample,
+    )
+else:
+
+    def __getattr__(name: str) -> object:
+        """The message classes, built when one is first asked for: that takes a while, and most programs need none."""
+        if name in __all__:
+            return getattr(libraries.messages, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

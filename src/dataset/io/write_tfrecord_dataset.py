@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dataset.io.example.messages import encode_example
+from dataset.io.example.encode import encode_example
 from dataset.io.progress import ProgressLine
 from dataset.io.tfrecord.sharded_writer import ShardedTFRecordWriter
 from dataset.io.tfrecord.writer import TFRecordOptions

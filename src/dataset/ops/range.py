@@ -14,7 +14,7 @@ from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunk import Array, Chunk
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.operator import LENT_MAX, Build, Operator, State
 
 _INT64_MAX = 2**63 - 1
 
@@ -82,6 +82,7 @@ class RangeOperator(Operator):
     """Stands at a position of the range."""
 
     picks = True
+    lends = LENT_MAX
 
     def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
         self.numbers = numbers
@@ -107,6 +108,12 @@ class RangeOperator(Operator):
         else:
             numbers = np.array([self.numbers[position] for position in positions.tolist()])
         return Chunk(LEAF, len(positions), [numbers.astype(self.dtype, copy=numbers.dtype.kind == "u")])
+
+    def pulled(self) -> int:
+        return self.position
+
+    def go_back(self, place: int) -> None:
+        self.position = place
 
     def seek(self, count: int) -> None:
         self.position += count

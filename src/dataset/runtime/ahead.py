@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataset.errors import StateError
 from dataset.runtime.calls import ElementwiseOperator
-from dataset.runtime.chunk import Chunk, Remainder
+from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Build, State, UnaryOperator
 from dataset.runtime.tasks import holds_elements
 
@@ -30,21 +30,40 @@ class AheadOperator(UnaryOperator):
         super().__init__(source)
         self._build = build
         self._ready = source.ready
-        self._rest = Remainder()
-        self._made = 0  # elements in the chunk of which this is the rest
+        self._chunk: Chunk | None = None
+        self._given = 0  # elements of it
+        self._place = 0  # where it begins, among all that were pulled
         self._before: State | None = None  # of the input, before that chunk
         self._step = 1
 
     def pull(self, n: int) -> Chunk | None:
-        if not self._rest:
+        chunk, start = self._chunk, self._given
+        if chunk is None or start == chunk.length:
+            self._forget()
             self._before = self._state_before()
-            chunk = self.source.pull(max(n, self._step))
+            chunk, start = self.source.pull(max(n, self._step)), 0
             if chunk is None:
                 return None
-            self._made = chunk.length
             self._step = self._next_step(n, chunk)
-            self._rest = Remainder(chunk)
-        return self._rest.give(n)
+            self._chunk = chunk
+        self._given = min(start + n, chunk.length)
+        return chunk.slice(start, self._given)
+
+    def _forget(self) -> None:
+        """The chunk is given, or is held elsewhere."""
+        self._place += self._given
+        self._chunk, self._given = None, 0
+
+    @property
+    def lends(self) -> int:
+        held = 0 if self._chunk is None else self._chunk.length - self._given
+        return held or self._step
+
+    def pulled(self) -> int:
+        return self._place + self._given
+
+    def go_back(self, place: int) -> None:
+        self._given = place - self._place
 
     def _state_before(self) -> State | None:
         if not self._build.repeats_input:
@@ -63,16 +82,16 @@ class AheadOperator(UnaryOperator):
         self.source.seek(count)
 
     def state_dict(self) -> State:
-        rest = self._rest.rest()
-        if rest is not None:
-            place = self._place(self._made - rest.length)
-            if place is not None:
-                return place
-            self._ready.put_first(rest)
-            self._rest = Remainder()
+        chunk, given = self._chunk, self._given
+        if chunk is not None and given < chunk.length:
+            state = self._state_behind(given)
+            if state is not None:
+                return state
+            self._ready.put_first(chunk.slice(given, chunk.length))
+            self._forget()
         return self.source.state_dict()
 
-    def _place(self, given: int) -> State | None:
+    def _state_behind(self, given: int) -> State | None:
         """The state behind so many elements of the chunk; None where its elements have to be in it."""
         before = self._before
         if before is None or holds_elements(before):

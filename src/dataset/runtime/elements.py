@@ -13,7 +13,7 @@ from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.node import Node
 from dataset.runtime.chunk import Array, Chunk
-from dataset.runtime.operator import Build, Operator, State, open_plan
+from dataset.runtime.operator import LENT_MAX, Build, Operator, State, open_plan
 
 _STEP = 1024  # elements at a time, where a dataset is run through
 _KEPT_MAX = 1 << 20  # elements; what has more of them is taken to be endless
@@ -90,6 +90,16 @@ class ElementsOperator(Operator):
     @property
     def picks(self) -> bool:  # type: ignore[override]  # here it depends on the elements
         return not self.failures
+
+    @property
+    def lends(self) -> int:
+        return 0 if self.failures else LENT_MAX
+
+    def pulled(self) -> int:
+        return self.position
+
+    def go_back(self, place: int) -> None:
+        self.position = place
 
     def pick(self, positions: Array) -> Chunk:
         return self.elements.take(positions)

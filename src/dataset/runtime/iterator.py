@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import length_hint
 from typing import Any, Generic, Self, TypeVar
 
 from dataset.closing import Closing
@@ -17,6 +18,7 @@ from dataset.plan.checks import require_int
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.spec import spec_of
+from dataset.plan.structure import Structure, is_dict
 from dataset.runtime import elastic
 from dataset.runtime.coordinator import PATIENCE_SECONDS, Coordinator
 from dataset.runtime.envelope import Envelope
@@ -70,6 +72,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._before = elements  # handed out up to the place that was gone to
         self._skipped = 0
         self._left = 0  # pulls before it is time to look at the clock, or at the end
+        self._lent: Iterator[Any] = _NOTHING  # elements that were pulled and are not handed out
         self._own(opened)
 
     def _own(self, opened: _Opened) -> None:
@@ -88,16 +91,59 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def __next__(self) -> T_co:
         if self._coordinator.forked:
             self._coordinator.check_usable()
+        element: T_co
         with self._lock:
+            for element in self._lent:
+                return element
             if self._left <= 0:
                 self._look()
+            if self._root.lends > 1:
+                self._lend()
+                return next(self._lent)  # type: ignore[no-any-return]  # of a plan, which has no type
             self._left -= 1
             chunk = self._root.pull(1)
             if chunk is None:
                 self._end(1)
                 raise StopIteration
-        element: T_co = chunk.only()
+        element = chunk.only()
         return element
+
+    def _lend(self) -> None:
+        """Pull elements for the next calls, too, where nobody notices; raises StopIteration at the end.
+
+        Most of what an element costs is the way through the operators. Each is handed out to one caller: the lock is
+        held. Whatever else is done with the iterator begins with ``_give_back``.
+        """
+        root = self._root
+        before, left = root.pulled(), self._left
+        self._left -= 1
+        try:
+            chunk = root.pull(min(left, root.lends))
+            if chunk is not None:
+                if chunk.length > 1 and not _can_be_lent(chunk.structure):
+                    root.go_back(before + 1)
+                    chunk = chunk.slice(0, 1)
+                self._lent = iter(chunk.rows())
+                self._left -= chunk.length - 1
+                return
+        except BaseException as error:
+            if not isinstance(error, Exception):  # KeyboardInterrupt and its like: nothing is lost
+                self._lent, self._left = _NOTHING, left
+                root.go_back(before)
+            raise
+        self._end(1)
+        raise StopIteration
+
+    def _give_back(self) -> None:
+        """Have the operators stand behind what was handed out."""
+        count = self._not_handed_out()
+        if count:
+            self._root.go_back(self._root.pulled() - count)
+            self._lent = _NOTHING
+            self._left += count
+
+    def _not_handed_out(self) -> int:
+        return length_hint(self._lent)
 
     def _end(self, in_vain: int) -> None:
         """There are no more elements; so many were asked for that are not there."""
@@ -154,6 +200,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._coordinator.check_usable()
         left = count
         with self._lock:
+            self._give_back()
             while left and not self._exhausted:
                 jumped = self._jump(left)
                 left -= jumped
@@ -239,7 +286,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         """
         if self._coordinator.forked:
             self._coordinator.check_usable()
-        asked = self._observation.elements_until(self._left)
+        asked = self._observation.elements_until(self._left) - self._not_handed_out()
         statistics: PipelineStatistics = self._observer.stats(asked - self._is_waited_for())
         return statistics
 
@@ -283,6 +330,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         if self._closed or self._coordinator.forked:
             self._coordinator.check_usable()
         with self._lock:
+            self._give_back()
             place = None if self._exhausted else self._root.state_dict()
             elements = self._before + self._skipped + self._observation.elements_until(self._left)
         return self._envelope.seal(place, elements, self._epochs)
@@ -306,6 +354,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         state = self._envelope.open(state)
         place = state["operator"]
         with self._lock:
+            self._give_back()
             begun = self._skipped + self._observation.elements_until(self._left) > 0
             fresh = self._open(EpochLedger(instead_of=self._epochs))
             try:
@@ -333,7 +382,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def close(self) -> None:
         """Stop background threads, wait for them, let go of files. May be called twice."""
         self._closed = True
-        self._stop_counting(0)
+        lent, self._lent = self._lent, _NOTHING
+        self._stop_counting(length_hint(lent))
         self._let_go(wait=True)
 
     def _let_go(self, *, wait: bool) -> None:
@@ -354,6 +404,14 @@ def _largest(most: int, holds: Callable[[int], bool]) -> int:
         middle = (first + stop) // 2
         first, stop = (middle, stop) if holds(middle) else (first, middle)
     return first
+
+
+_NOTHING: Iterator[Any] = iter([])
+
+
+def _can_be_lent(structure: Structure) -> bool:
+    """Whether elements can be put together before they are wanted: it calls no constructor of the user's."""
+    return structure.is_immutable or (is_dict(structure) and all(child.is_immutable for child in structure.children))
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ class Store(Protocol):
     def finished(self) -> Finished | None:
         """What is kept, once a pass was finished."""
 
-    def begin(self, start: State) -> Filling | None:
-        """A pass starts, where ``start`` says; None where another has been finished meanwhile."""
+    def begin(self, start: State, count: int) -> Filling | None:
+        """A pass of ``count`` elements starts, where ``start`` says; None where another has been finished meanwhile."""
 
 
 def lower_keeping(build: Build, node: UnaryNode, store: Store) -> Operator:
@@ -136,6 +136,20 @@ class KeepOperator(Operator):
         if chunk is not None:
             self._given += chunk.length
         return chunk
+
+    @property
+    def lends(self) -> int:
+        if self.reader is None or self._behind or self._pending or self._target is not None:
+            return 0
+        return self.reader.lends
+
+    def pulled(self) -> int:
+        return self._given
+
+    def go_back(self, place: int) -> None:
+        assert self.reader is not None  # or it would not lend
+        self.reader.go_back(self.reader.pulled() - (self._given - place))
+        self._given = place
 
     def seek(self, count: int) -> None:
         """An element of a pass that is not kept yet is made for this once, and not kept."""
@@ -197,7 +211,7 @@ class KeepOperator(Operator):
     def _begin(self) -> None:
         if not self._begun:
             assert self._start is not None
-            self._filling = self.store.begin(self._start)
+            self._filling = self.store.begin(self._start, self.node.source.cardinality())
             self._begun = True
 
     def _take(self, n: int) -> Chunk | None:

@@ -39,6 +39,9 @@ _NO_OPTIONS = Options()
 CALLS_MAX = 128
 """What AUTOTUNE may become where it stands for calls at once, for work that waits."""
 
+LENT_MAX = 1024
+"""How many elements are lent at once: beside so many, what it costs is small, and so is the memory that they take."""
+
 _PASSED_MAX = 1024  # elements made at a time that are thrown away, so that little memory is held
 
 
@@ -64,6 +67,22 @@ class Operator(ABC):
 
         At any time, and without going anywhere, in an operator that ``picks``. What may fail raises at its place.
         """
+        raise NotImplementedError
+
+    @property
+    def lends(self) -> int:
+        """For how many elements ``pull`` may be asked before they are wanted, as nobody notices; 0 where somebody may.
+
+        Who asks for so many goes back to where he is, with ``go_back``, before he asks for anything but more of them.
+        """
+        return 0
+
+    def pulled(self) -> int:
+        """How many elements were pulled, from wherever it counts. Of operators that lend."""
+        raise NotImplementedError
+
+    def go_back(self, place: int) -> None:
+        """Go back to a place from where the last pull began to where it ended. Of operators that lend."""
         raise NotImplementedError
 
     def pass_over(self, n: int) -> int:

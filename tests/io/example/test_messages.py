@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataset.io.example.encode import encode_example
 from dataset.io.example.messages import (
     BytesList,
     Example,
@@ -19,7 +20,6 @@ from dataset.io.example.messages import (
     FloatList,
     Int64List,
     SequenceExample,
-    encode_example,
 )
 
 # from tf.train.Example(...).SerializeToString(deterministic=True)

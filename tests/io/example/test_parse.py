@@ -24,8 +24,9 @@ from hypothesis import strategies as st
 from dataset import Dataset
 from dataset.errors import ParseError
 from dataset.io.example.columns import unpack_varints
+from dataset.io.example.encode import encode_example
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
-from dataset.io.example.messages import Example, encode_example
+from dataset.io.example.messages import Example
 from dataset.io.example.parse import ExampleParser, parse_example, parse_single_example
 from dataset.io.example.reference import list_in, read_features
 from dataset.plan.spec import SparseTensorSpec, TensorSpec

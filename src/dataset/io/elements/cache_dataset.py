@@ -91,7 +91,7 @@ class CacheDirectory:
                 f"{misfit}; delete the directory to fill it anew"
             )
 
-    def begin(self, start: State) -> CacheFilling | None:
+    def begin(self, start: State, count: int) -> CacheFilling | None:  # noqa: ARG002  # files grow
         try:
             os.mkdir(self.path)  # noqa: PTH102  # the name stays as the user wrote it
         except FileExistsError:

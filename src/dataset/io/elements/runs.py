@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crc32c import crc32c
-
 from dataset.io.compression import Compressor, new_compressor
 from dataset.io.elements.locks import LockFile
 from dataset.io.elements.metadata import Metadata, Shard, is_run, new_run, run_path, shard_name
+from dataset.io.libraries import castagnoli
 from dataset.io.tfrecord.frames import framed
 
 __all__ = ["RunGoneError", "RunWriter"]
@@ -151,7 +150,7 @@ class RunWriter:
         for piece in framed(record):
             out.write(piece)
         shard.records += 1
-        shard.crc = crc32c(record, shard.crc)
+        shard.crc = castagnoli.crc32c(record, shard.crc)
         shard.elements += elements
 
     def _opened(self, shard: _ShardFile) -> _Open:

@@ -110,7 +110,7 @@ class SnapshotDirectory:
         reader = _Reader(self.node, saved, reader_plan("snapshot", saved, self.node.reader_func))
         return Finished(start, reader, None, identity=saved.identity)
 
-    def begin(self, start: State) -> SnapshotFilling:
+    def begin(self, start: State, count: int) -> SnapshotFilling:  # noqa: ARG002  # files grow
         os.makedirs(self.node.directory, exist_ok=True)  # noqa: PTH103  # the name stays as the user wrote it
         return SnapshotFilling(self.node, start)
 

@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.message import DecodeError
 
 from dataset.errors import ParseError
 from dataset.io.example.layout import length_field
 from dataset.io.example.locate import Lists
-from dataset.io.example.messages import BytesList, FloatList, Int64List
 from dataset.io.example.wire import WALKERS_MIN
+from dataset.io.libraries import messages, protobuf
 from dataset.plan.spec import BYTES
 
 __all__ = [
@@ -45,7 +44,7 @@ Array = npt.NDArray[Any]
 _Read = tuple[Ints, Array, int]  # counts, values, each: see Column
 _NONE = np.zeros(0, np.int64)
 _KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
-_LISTS: dict[int, Any] = {1: BytesList, 2: FloatList, 3: Int64List}
+_LISTS = {1: "BytesList", 2: "FloatList", 3: "Int64List"}
 
 
 class Problem(ParseError):  # noqa: N818  # never seen by users: parse.py turns it into a full sentence
@@ -143,8 +142,10 @@ def object_array(items: Sequence[Any]) -> Array:
 def _message(lists: Lists, row: int, kind: int) -> Any:
     """The list message of one record, read by protobuf: for all that is not one plain field."""
     try:
-        return _LISTS[kind].FromString(lists.buffer.data[int(lists.start[row]) : int(lists.end[row])])
-    except DecodeError:
+        return getattr(messages, _LISTS[kind]).FromString(
+            lists.buffer.data[int(lists.start[row]) : int(lists.end[row])]
+        )
+    except protobuf.DecodeError:
         raise _damaged(row, kind) from None
 
 
@@ -222,7 +223,7 @@ def _read_ints(lists: Lists) -> _Read:
             return np.ones(len(few), np.int64), few, 1
     pieces = _pieces(lists)
     for row in _irregular(lists):
-        packed = Int64List(value=_message(lists, row, 3).value).SerializeToString()
+        packed = messages.Int64List(value=_message(lists, row, 3).value).SerializeToString()
         pieces[row] = packed[-_payload_size(packed) :] if packed else b""
     return (*_unpack_pieces(pieces), -1)
 
@@ -345,8 +346,8 @@ def decode_one(kind: int, record: bytes, start: int, first: int, end: int) -> Ar
     if kind == 2 and not (end - first) & 3:
         return np.frombuffer(record, "<f4", (end - first) >> 2, first).astype(np.float32)
     try:
-        values: Sequence[Any] = _LISTS[kind].FromString(record[start:end]).value
-    except DecodeError:
+        values: Sequence[Any] = getattr(messages, _LISTS[kind]).FromString(record[start:end]).value
+    except protobuf.DecodeError:
         raise _damaged(0, kind) from None
     return values
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from google.protobuf.message import DecodeError
-
 from dataset.errors import ParseError
-from dataset.io.example.messages import Example, Feature, Shell
+from dataset.io.libraries import messages, protobuf
 
 __all__ = ["KINDS", "list_in", "read_features", "regular_lists"]
 
@@ -27,8 +25,8 @@ def read_features(record: bytes, keys: Sequence[str], row: int | None = None) ->
         ParseError: if ``record`` is no Example, or one of these features is no Feature.
     """
     try:
-        found = Example.FromString(record).features.feature
-    except DecodeError:
+        found = messages.Example.FromString(record).features.feature
+    except protobuf.DecodeError:
         return _read_from_shell(record, keys, row)
     return [found.get(key) for key in keys]
 
@@ -36,8 +34,8 @@ def read_features(record: bytes, keys: Sequence[str], row: int | None = None) ->
 def _read_from_shell(record: bytes, keys: Sequence[str], row: int | None) -> list[Any]:
     place = "" if row is None else f" of record {row}"
     try:
-        entries = Shell.FromString(record).entries.entry
-    except DecodeError:
+        entries = messages.Shell.FromString(record).entries.entry
+    except protobuf.DecodeError:
         what = "the bytes" if row is None else f"record {row}"
         raise ParseError(
             f"parse_example: {what} (length {len(record)}) can't be parsed as a tf.train.Example. Is this another "
@@ -48,8 +46,8 @@ def _read_from_shell(record: bytes, keys: Sequence[str], row: int | None) -> lis
     for key in keys:
         content = found.get(key.encode())
         try:
-            features.append(None if content is None else Feature.FromString(content))
-        except DecodeError:
+            features.append(None if content is None else messages.Feature.FromString(content))
+        except protobuf.DecodeError:
             raise ParseError(
                 f"parse_example: feature {key!r}{place} is damaged: its bytes can't be parsed as a tf.train.Feature"
             ) from None
