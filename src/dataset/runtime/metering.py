@@ -172,10 +172,11 @@ class Metering:
                 return self._until
             self._switch_on(now)
             return now + _LOOK_SECONDS
+        looked = time.perf_counter()
         meters, pulls = self._measured()
         spent = (pulls - self._pulls) * cost_seconds()
         if spent <= SHARE * (now - self._since) or pulls - self._pulls < _PULLS_MIN * meters:
-            return now + _LOOK_SECONDS
+            return now + max(_LOOK_SECONDS, 20 * (time.perf_counter() - looked))  # longer where there are many ops
         self._until = now + spent / SHARE
         self.stop()
         return self._until
