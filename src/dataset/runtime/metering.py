@@ -163,6 +163,7 @@ class Metering:
     def __init__(self, root: Line, now: float) -> None:
         self._root = root
         self._until = now  # when they are switched on again
+        self._rests_until = now  # where counting what was measured takes long, as it does in a plan of a thousand ops
         self._switch_on(now)
 
     def look(self, now: float) -> float:
@@ -172,11 +173,15 @@ class Metering:
                 return self._until
             self._switch_on(now)
             return now + _LOOK_SECONDS
+        if now < self._rests_until:
+            return self._rests_until
         looked = time.perf_counter()
         meters, pulls = self._measured()
         spent = (pulls - self._pulls) * cost_seconds()
         if spent <= SHARE * (now - self._since) or pulls - self._pulls < _PULLS_MIN * meters:
-            return now + max(_LOOK_SECONDS, 20 * (time.perf_counter() - looked))  # longer where there are many ops
+            took = time.perf_counter() - looked
+            self._rests_until = now + 20 * took if took > _LOOK_SECONDS else now
+            return max(now + _LOOK_SECONDS, self._rests_until)
         self._until = now + spent / SHARE
         self.stop()
         return self._until
