@@ -24,6 +24,7 @@ DEFAULT_CYCLE_LENGTH = 4
 """Where the user gives none. tf.data takes the number of cores; a fixed number gives one order on every machine."""
 
 READ_AHEAD_ELEMENTS = 128  # of each open dataset
+_FIRST_BYTES = 64 * 1024  # in the first reading, if elements are as large as those of the datasets before
 READ_AHEAD_TOGETHER = 4096  # or of all, where there are few: half as many pulls cost half as much
 READ_AHEAD_BYTES = 256 * 1024  # for each open dataset, unless one element is larger
 
@@ -75,8 +76,9 @@ class Interleave(FlatMap):
 class _Slot:
     """An open dataset in the cycle, and how far to read from it ahead of its turn."""
 
-    def __init__(self, inner: Inner, cycle_length: int) -> None:
+    def __init__(self, inner: Inner, cycle_length: int, likely_bytes: int) -> None:
         self.inner = inner
+        self._first = _FIRST_BYTES // likely_bytes if likely_bytes else 0
         self._ahead_max = max(READ_AHEAD_ELEMENTS, READ_AHEAD_TOGETHER // cycle_length)
         self._ahead = READ_AHEAD_ELEMENTS
         # Only where no user code runs can reading ahead not be seen.
@@ -85,8 +87,10 @@ class _Slot:
 
     def ahead_count(self, needed: int) -> int:
         """How many elements to ask for when ``needed`` are wanted."""
-        if not self.reads_ahead or not self.element_bytes:
+        if not self.reads_ahead:
             return needed
+        if not self.element_bytes:
+            return max(needed, min(self._ahead, self._first))
         count = max(needed, min(self._ahead, READ_AHEAD_BYTES // self.element_bytes))
         self._ahead = min(2 * self._ahead, self._ahead_max)
         return count
@@ -105,6 +109,7 @@ class InterleaveOperator(UnaryOperator):
         self.inputs = Inputs(source, datasets)
         self.cycle = cycle
         self._rounds: Rounds | None = None
+        self._element_bytes = 0  # the largest that was seen, on average over a reading
         self._blocked: int | None = None  # the place that there were no whole rounds for, until its turn has come
         self._pending = Pending()  # an exception behind elements that came first
 
@@ -157,7 +162,10 @@ class InterleaveOperator(UnaryOperator):
         finally:
             self.inputs.note()
         if inner is not None:
-            self.cycle.fill(self.cycle.turn, _Slot(inner, len(self.cycle.places)))
+            self.cycle.fill(self.cycle.turn, self._slot(inner))
+
+    def _slot(self, inner: Inner) -> _Slot:
+        return _Slot(inner, len(self.cycle.places), self._element_bytes)
 
     def _read(self, slot: _Slot, n: int) -> Chunk | None:
         self._read_ahead(slot, n)
@@ -178,6 +186,7 @@ class InterleaveOperator(UnaryOperator):
             return
         if slot.reads_ahead and not slot.element_bytes:
             slot.element_bytes = max(1, chunk.nbytes // chunk.length)
+            self._element_bytes = max(self._element_bytes, slot.element_bytes)
         inner.ahead.put(chunk)
 
     def _take_rounds(self, n: int) -> Rounds | None:
@@ -237,7 +246,7 @@ class InterleaveOperator(UnaryOperator):
 
     def load_state_dict(self, state: State) -> None:
         self.inputs.load(state)
-        self.cycle.load_state_dict(state, lambda saved: _Slot(self.datasets.reopen(saved), len(self.cycle.places)))
+        self.cycle.load_state_dict(state, lambda saved: self._slot(self.datasets.reopen(saved)))
         self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
 
     def close(self) -> None:
