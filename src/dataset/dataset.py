@@ -1213,7 +1213,7 @@ class Dataset(Generic[T_co]):
         """
         if not isinstance(dataset, Dataset):
             raise TypeError(f"concatenate(): expected a Dataset, got {dataset!r} of type {type(dataset).__name__}")
-        return Dataset(Concatenate(self._plan, dataset.plan, name=name))
+        return Dataset(Concatenate.of(self._plan, dataset.plan, name))
 
     def enumerate(self, start: int = 0, name: str | None = None) -> Dataset[tuple[Any, T_co]]:
         """Each element with its number before it.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from op_cases import fail_at, ints
 
-from dataset import Dataset, TensorSpec
+from dataset import Dataset, Options, SpecError, TensorSpec
 from dataset.testing import check_laziness, check_operator
 
 
@@ -99,3 +99,87 @@ def test_knows_its_cardinality():
 
 def test_never_comes_to_the_second_behind_an_endless_first():
     check_operator(lambda: Dataset.range(2).repeat().concatenate(Dataset.range(9)).take(5), ints(0, 1, 0, 1, 0))
+
+
+# Many
+
+
+def chained(datasets):
+    first, *others = datasets
+    for other in others:
+        first = first.concatenate(other)
+    return first
+
+
+@pytest.mark.parametrize("optimized", [True, False])
+def test_a_loop_may_join_thousands(optimized):
+    options = Options()
+    options.optimization.enabled = optimized
+
+    def make():
+        return chained(Dataset.range(3 * i, 3 * i + 3) for i in range(2000)).with_options(options)
+
+    assert len(make()) == 6000
+    assert make().element_spec == TensorSpec((), np.int64)
+    assert list(make()) == list(range(6000))
+    assert list(make().skip(5000).take(2)) == [5000, 5001]
+    iterator = iter(make().batch(100))
+    for _ in range(30):
+        last = next(iterator)
+    resumed = iter(make().batch(100))
+    resumed.load_state_dict(iterator.state_dict())
+    assert last[-1] == 2999
+    assert next(resumed)[0] == 3000
+
+
+def test_a_loop_may_put_thousands_before():
+    dataset = Dataset.range(1)
+    for i in range(1, 2000):
+        dataset = Dataset.range(i, i + 1).concatenate(dataset)
+    assert list(dataset) == [*range(1999, 0, -1), 0]
+
+
+def test_chains_are_one_node_whichever_way_they_were_made():
+    parts = [Dataset.range(3), Dataset.range(3, 5), Dataset.range(5, 6), Dataset.range(6, 9)]
+    left = chained(parts)
+    right = parts[0].concatenate(parts[1].concatenate(parts[2].concatenate(parts[3])))
+    pairs = parts[0].concatenate(parts[1]).concatenate(parts[2].concatenate(parts[3]))
+    for dataset in (left, right, pairs):
+        assert dataset.plan.described() == "concatenate(4 datasets)"
+        assert dataset.fingerprint() == left.fingerprint()
+        check_operator(lambda dataset=dataset: dataset, ints(*range(9)))
+    assert [int(left[i]) for i in range(9)] == list(range(9))
+
+
+def test_a_labelled_one_stays():
+    labelled = Dataset.range(2).concatenate(Dataset.range(2), name="both")
+    plan = labelled.concatenate(Dataset.range(1)).plan
+    assert plan.inputs[0].name == "both"
+    check_operator(lambda: labelled.concatenate(Dataset.range(1)), ints(0, 1, 0, 1, 0))
+
+
+def test_the_spec_of_many_is_the_narrowest_of_all():
+    def zeros(*shape):
+        return Dataset.from_tensor_slices(np.zeros(shape))
+
+    dataset = chained([zeros(2, 3, 5), zeros(2, 3, 5), zeros(2, 4, 5), zeros(1, 4, 5)])
+    assert dataset.element_spec == TensorSpec((None, 5), np.float64)
+    assert chained([zeros(2, 3), zeros(2, 4), zeros(2, 3, 1)]).element_spec == TensorSpec(None, np.float64)
+    with pytest.raises(TypeError, match=r"concatenate\(\).*float64.*int64"):
+        chained([zeros(2, 3), zeros(2, 4), Dataset.range(3)])
+
+
+def test_a_mismatch_in_the_middle_is_raised_at_its_place():
+    pairs = Dataset.range(2).map(lambda x: (x, x))
+    iterator = iter(chained([Dataset.range(1), Dataset.range(1, 2), pairs, Dataset.range(3)]))
+    assert [next(iterator), next(iterator)] == [0, 1]
+    with pytest.raises(SpecError, match="all datasets must have one structure"):
+        next(iterator)
+
+
+def test_one_that_is_shuffled_and_comes_twice_takes_two_epochs():
+    shuffled = Dataset.range(20).shuffle(20, seed=1)
+    got = [int(x) for x in chained([shuffled, shuffled, shuffled])]
+    assert sorted(got[:20]) == sorted(got[20:40]) == list(range(20))
+    assert got[:20] != got[20:40] != got[40:]
+    check_operator(lambda: chained([Dataset.range(6).shuffle(6, seed=1)] * 3))

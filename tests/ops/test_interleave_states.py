@@ -195,14 +195,43 @@ def test_the_state_of_open_files_has_no_records(tmp_path, calls):
     iterator.close()
 
 
-def test_rounds_that_were_put_in_order_are_not_held():
-    iterator = iter(Dataset.range(4).interleave(lambda n: Dataset.range(10_000), 4, num_parallel_calls=4))
+@pytest.mark.parametrize("calls", [None, 4])
+def test_rounds_that_were_put_in_order_are_not_held(calls):
+    iterator = iter(Dataset.range(4).interleave(lambda n: Dataset.range(10_000), 4, num_parallel_calls=calls))
     for taken in range(1, 200, 7):
         advanced(iterator, 7)
         state = iterator.state_dict()["operator"]
         assert not state["pending"], taken
         assert all(not slot["held"] for slot in state["slots"])
     iterator.close()
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+def test_every_place_of_many_datasets_of_all_lengths(calls):
+    lengths = np.random.default_rng(3).integers(0, 90, 40)
+
+    def make():
+        return Dataset.range(40).interleave(
+            lambda n: Dataset.range(1000 * n, 1000 * n + lengths[n]), 20, 2, num_parallel_calls=calls
+        )
+
+    expected = outcomes(iter(make()))
+    assert len(expected) == lengths.sum()
+    check_every_place(make, expected, {*range(0, 100, 9), *range(100, len(expected) + 1, 131), len(expected)})
+
+
+def test_rounds_of_datasets_with_large_states_are_saved_by_value():
+    def inner(n):
+        return Dataset.range(1000 * n, 1000 * n + 150).batch(3).unbatch().shuffle(5, seed=int(n))
+
+    def make():
+        return Dataset.range(5).interleave(inner, 3)
+
+    expected = outcomes(iter(make()))
+    iterator = iter(make())
+    step(iterator, 100)
+    assert iterator.state_dict()["operator"]["pending"]
+    check_every_place(make, expected, range(0, len(expected), 17))
 
 
 def test_of_a_dataset_that_is_used_up_nothing_is_made_again():

@@ -45,6 +45,14 @@ PLANS = {
     "without user code": lambda stop: Dataset.sample_from_datasets(
         [Dataset.range(5), Dataset.range(100, 130)], seed=7, stop_on_empty_dataset=stop
     ),
+    "many without user code": lambda stop: Dataset.sample_from_datasets(
+        [Dataset.range(100 * i, 100 * i + 3 + i % 4) for i in range(12)], seed=5, stop_on_empty_dataset=stop
+    ),
+    "choose without user code, with failures": lambda stop: Dataset.choose_from_datasets(
+        [Dataset.range(30), Dataset.range(9).shuffle(4, seed=1).repeat(3), Dataset.range(200, 220).batch(2).unbatch()],
+        Dataset.from_tensor_slices(np.concatenate([CHOICES[:40], [7], CHOICES[40:]])),
+        stop,
+    ),
 }
 OTHERS = {
     "resample": lambda: Dataset.range(90).rejection_resample(lambda x: x % 3, [0.6, 0.3, 0.1], seed=5),
@@ -113,5 +121,17 @@ def test_choices_that_were_drawn_ahead_are_drawn_again():
     dataset = Dataset.sample_from_datasets([Dataset.range(300), Dataset.range(1000, 1300)], [0.4, 0.6], seed=1)
     iterator = iter(dataset)
     advanced(iterator, 100)
-    assert len(iterator.state_dict()["operator"]["choices"]) == 0
+    assert len(iterator.state_dict()["operator"]["source"]["choices"]) == 0
+    iterator.close()
+
+
+@pytest.mark.parametrize("width", [2, 300])
+def test_a_state_is_small_whatever_was_read_ahead(width):
+    rows = [Dataset.from_tensor_slices(np.zeros((200, 2000), np.uint8)) for _ in range(width)]
+    choices = Dataset.from_tensor_slices(np.random.default_rng(0).integers(0, width, 10_000))
+    alone = len(pickle.dumps(iter(Dataset.choose_from_datasets(rows, choices)).state_dict()))
+    iterator = iter(Dataset.choose_from_datasets(rows, choices))
+    for _ in range(10):
+        advanced(iterator, 7)
+        assert len(pickle.dumps(iterator.state_dict())) < alone + 3000  # fewer than two rows; 256 choices are in it
     iterator.close()

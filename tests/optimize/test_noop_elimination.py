@@ -92,6 +92,18 @@ def test_does_not_fire_where_leaving_out_nothing_would_change_the_spec():
     check_rule("noop_elimination", make, "concatenate <- from_tensor_slices <- from_tensor_slices")
 
 
+def test_leaves_out_the_empty_ones_of_many():
+    def make(*counts):
+        first, *others = map(Dataset.range, counts)
+        for other in others:
+            first = first.concatenate(other)
+        return first
+
+    check_rule("noop_elimination", lambda: make(0, 2, 0, 0, 3), "concatenate <- range(2) <- range(3)")
+    check_rule("noop_elimination", lambda: make(0, 0, 4, 0), "range(4)")
+    check_rule("noop_elimination", lambda: make(0, 0, 0), "range(0)")
+
+
 def test_fires_in_every_branch():
     def branch():
         return Dataset.range(3).skip(0)

@@ -18,8 +18,13 @@ def whole(order):
 
 @pytest.fixture
 def dealt(monkeypatch):
-    """Deals out few things, too."""
-    monkeypatch.setattr(permutation, "LARGE", 0)
+    """Deals out few things, too, in several groups."""
+    deal_few(monkeypatch.setattr)
+
+
+def deal_few(setattr_):
+    for name, value in (("LARGE", 0), ("_PART", 1), ("_GROUP", 16), ("_BLOCK", 64)):
+        setattr_(permutation, name, value)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 63, 64, 1001, 5000])
@@ -35,8 +40,9 @@ def test_holds_everything_once_where_there_is_much():
 @settings(deadline=None)
 @given(st.integers(0, 2**64), st.integers(1, 3000), st.data())
 def test_any_part_is_that_of_the_whole(key, count, data):
-    before, permutation.LARGE = permutation.LARGE, data.draw(st.sampled_from([0, 2000]))
-    try:
+    with pytest.MonkeyPatch.context() as patched:
+        if data.draw(st.booleans()):
+            deal_few(patched.setattr)
         expected = whole(Permutation(Stream(key), count))
         order, stream = None, Stream(key)
         for _ in range(5):
@@ -49,8 +55,25 @@ def test_any_part_is_that_of_the_whole(key, count, data):
             assert run
             assert run == expected[start : start + len(run)]
             assert order.from_on(start).tolist() == expected[start:]
-    finally:
-        permutation.LARGE = before
+
+
+@pytest.mark.parametrize("count", [permutation.LARGE, 2 * permutation._GROUP])
+def test_how_many_are_held_at_a_time_does_not_matter(monkeypatch, count):
+    expected = Permutation(Stream(5), count)
+    assert expected._parts > expected._groups
+    part = [expected.run(start, start + 1000) for start in range(0, count, count // 7)]
+    monkeypatch.setattr(permutation, "_GROUP", count // 8)
+    monkeypatch.setattr(permutation, "_BLOCK", 1 << 13)
+    other = Permutation(Stream(5), count)
+    assert other._groups != expected._groups
+    for start, run in zip(range(0, count, count // 7), part, strict=True):
+        assert np.array_equal(other.run(start, start + 1000), run)
+
+
+def test_holds_a_part_of_the_things_only():
+    order = Permutation(Stream(3), 4 * permutation._GROUP)
+    order.run(0, 1)
+    assert order._things.nbytes < 4 * 1.1 * permutation._GROUP
 
 
 def test_few_things_have_the_order_that_the_stream_tells():

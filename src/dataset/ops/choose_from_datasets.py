@@ -10,14 +10,19 @@ import numpy as np
 from dataset.errors import SpecError
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool
-from dataset.plan.node import Node, spec_is_static
+from dataset.plan.node import Node, holds_user_code, spec_is_static
 from dataset.plan.spec import TensorSpec, common_spec
 from dataset.plan.structure import LEAF
+from dataset.runtime.bulk import BulkOperator
 from dataset.runtime.chunk import Chunk
 from dataset.runtime.feeds import Feed
 from dataset.runtime.mixing import MixOperator
 from dataset.runtime.operator import Build, Operator
 from dataset.runtime.selector import Choices, ReadSelector, Selector
+
+_ELEMENTS_OF_EACH = 64  # at once, where nobody can notice: beside so many, the fixed cost of a pull is small
+_BYTES_OF_EACH = 16 * 1024
+_ELEMENTS_MIN, _BYTES_MIN = 1024, 256 * 1024  # of a few datasets together
 
 _CHOICE = TensorSpec((), np.int64)
 
@@ -49,7 +54,12 @@ class Mix(Node):
 
     def lower(self, build: Build) -> Operator:
         feeds = [Feed(source, build(source)) for source in self.sources]
-        return MixOperator(self, feeds, self._selector(build), stop_on_empty=self.stop_on_empty_dataset)
+        mix = MixOperator(self, feeds, self._selector(build), stop_on_empty=self.stop_on_empty_dataset)
+        if not build.background or not build.repeats_input or holds_user_code(self):
+            return mix
+        width = len(feeds)
+        most = max(_ELEMENTS_MIN, width * _ELEMENTS_OF_EACH), max(_BYTES_MIN, width * _BYTES_OF_EACH)
+        return BulkOperator(mix, build, lambda: self.element_spec, elements_max=most[0], bytes_max=most[1])
 
     def _selector(self, build: Build) -> Selector:
         raise NotImplementedError

@@ -1,9 +1,13 @@
-"""concatenate(dataset): one dataset, then another."""
+"""concatenate(dataset): one dataset, then another.
+
+A chain of them, as a loop makes it, is one node: however many datasets follow each other, an element comes through one
+operator.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dataset.errors import SpecError
 from dataset.plan.cardinality import is_known, total
@@ -15,21 +19,35 @@ from dataset.runtime.operator import Build, Operator, State
 
 @dataclass(frozen=True, eq=False)
 class Concatenate(Node):
-    """All elements of ``source``, then all of ``other``."""
+    """All elements of the first source, then all of the next, and so on."""
 
     op: ClassVar[str] = "concatenate"
     seeks: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
-    source: Node
-    other: Node
+    sources: tuple[Node, ...]
 
-    def __post_init__(self) -> None:
+    @classmethod
+    def of(cls, first: Node, second: Node, name: str | None) -> Self:
+        """One dataset behind another. Those that are concatenations take part with their sources, unless labelled.
+
+        Raises:
+            TypeError: if their elements do not go together.
+        """
+        spec = None
         # Where only running a user's function tells the spec, a mismatch shows when the elements come.
-        if spec_is_static(self.source) and spec_is_static(self.other):
-            self._element_spec()
+        if spec_is_static(first) and spec_is_static(second):
+            spec = common_spec(cls.op, [first.element_spec, second.element_spec])
+        node = cls((*_sources(first), *_sources(second)), name=name)
+        if spec is not None:
+            vars(node)["element_spec"] = spec  # so that a loop does not go over all datasets each time
+        return node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.sources
 
     def _element_spec(self) -> Any:
-        return common_spec("concatenate", [self.source.element_spec, self.other.element_spec])
+        return common_spec(self.op, [source.element_spec for source in self.sources])
 
     @property
     def is_certain(self) -> bool:
@@ -37,14 +55,22 @@ class Concatenate(Node):
 
     @property
     def rows_per_element(self) -> int | None:
-        rows = self.source.rows_per_element
-        return rows if rows == self.other.rows_per_element else None
+        rows = {source.rows_per_element for source in self.sources}
+        return rows.pop() if len(rows) == 1 else None
 
     def cardinality(self) -> int:
-        return total([self.source.cardinality(), self.other.cardinality()])
+        return total([source.cardinality() for source in self.sources])
+
+    def described(self) -> str:
+        count = len(self.sources)
+        return self.op if count == 2 else f"{self.op}({count} datasets)"
 
     def lower(self, build: Build) -> Operator:
-        return ConcatenateOperator(self, [build(self.source), build(self.other)])
+        return ConcatenateOperator(self, [build(source) for source in self.sources])
+
+
+def _sources(node: Node) -> tuple[Node, ...]:
+    return node.sources if isinstance(node, Concatenate) and node.name is None else (node,)
 
 
 class ConcatenateOperator(Operator):
@@ -65,14 +91,18 @@ class ConcatenateOperator(Operator):
         return None
 
     def seek(self, count: int) -> None:
-        before = self.node.source.cardinality()
-        self.current = int(is_known(before) and count >= before)
-        self.sources[self.current].seek(count - before if self.current else count)
+        for source in self.node.sources:
+            length = source.cardinality()
+            if not is_known(length) or count < length:
+                break
+            count -= length
+            self.current += 1
+        self.sources[self.current].seek(count)
 
     def _checked(self, chunk: Chunk) -> Chunk:
         if self._last is not None and chunk.structure != self._last.structure:
             raise SpecError(
-                f"{self.node.located()}: both datasets must have one structure, got {self._last.structure!r} and "
+                f"{self.node.located()}: all datasets must have one structure, got {self._last.structure!r} and "
                 f"{chunk.structure!r}"
             )
         self._last = Chunk(chunk.structure, 0, [])

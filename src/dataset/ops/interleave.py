@@ -14,7 +14,7 @@ from dataset.ops.parallel_interleave import ParallelInterleaveOperator
 from dataset.plan.checks import require_int
 from dataset.plan.node import holds_user_code
 from dataset.runtime.chunk import Chunk
-from dataset.runtime.cycle import Cycle, join_rounds
+from dataset.runtime.cycle import Cycle, Rounds
 from dataset.runtime.inner import Inner, InnerDatasets, Inputs
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.parallel import parallel_detail
@@ -23,8 +23,13 @@ from dataset.runtime.pending import Pending
 DEFAULT_CYCLE_LENGTH = 4
 """Where the user gives none. tf.data takes the number of cores; a fixed number gives one order on every machine."""
 
-READ_AHEAD_ELEMENTS = 128
+READ_AHEAD_ELEMENTS = 128  # of each open dataset
+_FIRST_BYTES = 64 * 1024  # in the first reading, if elements are as large as those of the datasets before
+READ_AHEAD_TOGETHER = 4096  # or of all, where there are few: half as many pulls cost half as much
 READ_AHEAD_BYTES = 256 * 1024  # for each open dataset, unless one element is larger
+
+_JOINED_ELEMENTS = 64  # of each dataset, put in order at once, however few are asked for; as above where they are few
+_JOINED_BYTES = 16 * 1024  # the same in bytes: of larger elements, more than are asked for are not worth the copy
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,23 +76,31 @@ class Interleave(FlatMap):
 class _Slot:
     """An open dataset in the cycle, and how far to read from it ahead of its turn."""
 
-    def __init__(self, inner: Inner) -> None:
+    def __init__(self, inner: Inner, cycle_length: int, likely_bytes: int) -> None:
         self.inner = inner
+        self._first = _FIRST_BYTES // likely_bytes if likely_bytes else 0
+        self._ahead_max = max(READ_AHEAD_ELEMENTS, READ_AHEAD_TOGETHER // cycle_length)
+        self._ahead = READ_AHEAD_ELEMENTS
         # Only where no user code runs can reading ahead not be seen.
         self.reads_ahead = not holds_user_code(inner.plan)
         self.element_bytes = 0
 
     def ahead_count(self, needed: int) -> int:
         """How many elements to ask for when ``needed`` are wanted."""
-        if not self.reads_ahead or not self.element_bytes:
+        if not self.reads_ahead:
             return needed
-        return max(needed, min(READ_AHEAD_ELEMENTS, READ_AHEAD_BYTES // self.element_bytes))
+        if not self.element_bytes:
+            return max(needed, min(self._ahead, self._first))
+        count = max(needed, min(self._ahead, READ_AHEAD_BYTES // self.element_bytes))
+        self._ahead = min(2 * self._ahead, self._ahead_max)
+        return count
 
 
 class InterleaveOperator(UnaryOperator):
     """Reads from one dataset at a time, in the consumer's thread.
 
-    Where all places have elements waiting, whole rounds are put in order by one take over all of them.
+    Where all places have elements waiting, whole rounds are put in order by one take over all of them, and handed out
+    in pieces.
     """
 
     def __init__(self, source: Operator, datasets: InnerDatasets, cycle: Cycle[_Slot]) -> None:
@@ -95,17 +108,40 @@ class InterleaveOperator(UnaryOperator):
         self.datasets = datasets
         self.inputs = Inputs(source, datasets)
         self.cycle = cycle
+        self._rounds: Rounds | None = None
+        self._element_bytes = 0  # the largest that was seen, on average over a reading
+        self._blocked: int | None = None  # the place that there were no whole rounds for, until its turn has come
         self._pending = Pending()  # an exception behind elements that came first
 
     def pull(self, n: int) -> Chunk | None:
         if self._pending:
             return self._pending.give(n)
-        return self._pending.collect(lambda wanted: self._rounds(wanted) or self._next(wanted), n)
+        return self._pending.collect(self._next_in_order, n)
+
+    def _next_in_order(self, n: int) -> Chunk | None:
+        if self._rounds is None:
+            self._rounds = self._take_rounds(n)
+        return self._next(n) if self._rounds is None else self._give_rounds(self._rounds, n)
+
+    def _give_rounds(self, rounds: Rounds, n: int) -> Chunk | None:
+        chunk = rounds.give(n)
+        if rounds.all_given:
+            self._end_rounds(rounds)
+        return chunk
+
+    def _end_rounds(self, rounds: Rounds) -> None:
+        self._rounds = None
+        for place in rounds.places:
+            slot = self.cycle.places[place]
+            assert slot is not None  # nobody leaves while rounds are given
+            slot.inner.given += rounds.length_of_each
 
     def _next(self, n: int) -> Chunk | None:
         """Up to ``n`` elements from the dataset whose turn it is, or the next that has any."""
         cycle = self.cycle
         while cycle.filled or not self.inputs.ended:
+            if cycle.turn == self._blocked:
+                self._blocked = None
             slot = cycle.current
             if slot is not None:
                 chunk = self._read(slot, min(n, cycle.left))
@@ -126,7 +162,10 @@ class InterleaveOperator(UnaryOperator):
         finally:
             self.inputs.note()
         if inner is not None:
-            self.cycle.fill(self.cycle.turn, _Slot(inner))
+            self.cycle.fill(self.cycle.turn, self._slot(inner))
+
+    def _slot(self, inner: Inner) -> _Slot:
+        return _Slot(inner, len(self.cycle.places), self._element_bytes)
 
     def _read(self, slot: _Slot, n: int) -> Chunk | None:
         self._read_ahead(slot, n)
@@ -147,45 +186,67 @@ class InterleaveOperator(UnaryOperator):
             return
         if slot.reads_ahead and not slot.element_bytes:
             slot.element_bytes = max(1, chunk.nbytes // chunk.length)
+            self._element_bytes = max(self._element_bytes, slot.element_bytes)
         inner.ahead.put(chunk)
 
-    def _rounds(self, n: int) -> Chunk | None:
-        """As many whole rounds of the cycle as are waiting, at most ``n`` elements; None for less than one."""
+    def _take_rounds(self, n: int) -> Rounds | None:
+        """As many blocks of each dataset as make whole rounds; None where not one round is waiting."""
         cycle = self.cycle
-        if cycle.given or not cycle.filled or (None in cycle.places and not self.inputs.ended):
+        block = cycle.block_length
+        if cycle.given or not cycle.filled or self._blocked is not None or not self.datasets.has_given:
             return None
-        slots = [slot for slot in cycle.in_turn() if slot is not None]
-        rounds = n // (len(slots) * cycle.block_length)
+        ready: dict[int, _Slot] = {}
+        most = max(_JOINED_ELEMENTS, READ_AHEAD_TOGETHER // cycle.filled)
+        rounds, element_bytes = max(n // (cycle.filled * block), most // block), 1
+        for place in cycle.places_in_turn():
+            slot = cycle.places[place]
+            if slot is None and self.inputs.ended:
+                continue
+            blocks = 0 if slot is None else self._blocks_ahead(slot)
+            if slot is None or not blocks:
+                self._blocked = place
+                return None
+            ready[place] = slot
+            rounds, element_bytes = min(rounds, blocks), max(element_bytes, slot.element_bytes)
+        rounds = min(rounds, max(n // (len(ready) * block), _JOINED_BYTES // (element_bytes * block)))
         if not rounds:
             return None
-        for slot in slots:
-            if not slot.reads_ahead:
-                return None
-            self._read_ahead(slot, cycle.block_length)
-            rounds = min(rounds, self.datasets.waiting(slot.inner) // cycle.block_length)
-            if not rounds:
-                return None
-        length = rounds * cycle.block_length
-        waiting = [chunk for slot in slots if (chunk := slot.inner.give(length)) is not None]
-        return join_rounds(waiting, cycle.block_length)
+        waiting = [chunk for slot in ready.values() if (chunk := slot.inner.ahead.give(rounds * block)) is not None]
+        return Rounds(list(ready), waiting, block)
+
+    def _blocks_ahead(self, slot: _Slot) -> int:
+        """How many blocks are waiting, which are read if need be where nobody can notice."""
+        if not slot.reads_ahead or slot.inner.given < slot.inner.trail.given:
+            return 0  # of those in user code, and of what a state held by value, no more is taken than is asked for
+        self._read_ahead(slot, self.cycle.block_length)
+        return self.datasets.waiting(slot.inner) // self.cycle.block_length
 
     def state_dict(self) -> State:
+        if self._rounds is not None and not self.datasets.repeats:
+            self._hold_rounds(self._rounds)
         return {
             "op": self.datasets.node.op,
             **self.inputs.save([], by_place=False),
-            **self.cycle.state_dict(lambda slot, _: self._save(slot)),
+            **self.cycle.state_dict(self._save, self._rounds),
             "pending": self._pending.save(),
         }
 
-    def _save(self, slot: _Slot) -> Any:
+    def _hold_rounds(self, rounds: Rounds) -> None:
+        """Keep what is left of them by value."""
+        rest = rounds.rest()
+        assert rest is not None  # else they have ended
+        self._pending.put(rest)
+        self._end_rounds(rounds)
+
+    def _save(self, slot: _Slot, taken: int) -> Any:
         """By place where something was read ahead, and can be read again; the dataset's own place is beyond it."""
-        if slot.inner.ahead and slot.reads_ahead and self.datasets.repeats:
-            return self.datasets.save_by_place(slot.inner)
+        if slot.reads_ahead and self.datasets.repeats and (slot.inner.ahead or self._rounds is not None):
+            return self.datasets.save_by_place(slot.inner, taken)
         return self.datasets.save(slot.inner)
 
     def load_state_dict(self, state: State) -> None:
         self.inputs.load(state)
-        self.cycle.load_state_dict(state, lambda saved: _Slot(self.datasets.reopen(saved)))
+        self.cycle.load_state_dict(state, lambda saved: self._slot(self.datasets.reopen(saved)))
         self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
 
     def close(self) -> None:

@@ -15,6 +15,8 @@ from dataset.runtime.stages import Knob, Stage
 from dataset.runtime.state import save_chunk
 
 JOINED_ELEMENTS = 1024  # of small ones, put in order at once, however few are asked for
+JOINED_OF_EACH = 32  # so many of each of many datasets: beside them, the fixed cost of each is small
+JOINED_BYTES_OF_EACH = 4 * 1024
 
 
 class ParallelInterleaveOperator(UnaryOperator, Stage):
@@ -88,7 +90,7 @@ class ParallelInterleaveOperator(UnaryOperator, Stage):
 
     def _give_rounds(self, rounds: Rounds, n: int) -> Chunk | None:
         chunk = rounds.give(n)
-        if rounds.rest() is None:
+        if rounds.all_given:
             self._rounds = None
             for place in rounds.places:
                 reader = self.cycle.places[place]
@@ -190,7 +192,9 @@ class ParallelInterleaveOperator(UnaryOperator, Stage):
                     return None
         if not ready:
             return None
-        most = max(n, min(JOINED_ELEMENTS, AHEAD_BYTES // max(reader.element_bytes for reader in ready.values())))
+        bytes_max = max(AHEAD_BYTES, JOINED_BYTES_OF_EACH * len(ready))
+        small = bytes_max // max(reader.element_bytes for reader in ready.values())
+        most = max(n, min(max(JOINED_ELEMENTS, JOINED_OF_EACH * len(ready)), small))
         rounds = min(rounds, most // (len(ready) * block))
         if not rounds:
             return None

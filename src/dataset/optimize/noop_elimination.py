@@ -11,8 +11,8 @@ been read by then. shuffle(1) moves nothing, and the epoch it counts is seen by 
 
 take of at least as many elements as there are does nothing where it is certain that they come: it would stop at the
 last of them, where a source with user code goes on to its end. select of all parts of a tuple, in order, gives the
-tuple; any other structure would become one. concatenate with a dataset that is known to be empty, without running
-anything, is the other dataset, where that is not known to have another spec.
+tuple; any other structure would become one. concatenate leaves out datasets that are known to be empty, without running
+anything, where what is left is not known to have another spec.
 
 Of two takes the smaller decides, two skips add up, and a shard of a shard is a shard, because all three count the same
 elements: those that do not fail.
@@ -85,13 +85,13 @@ def _selects_all(node: Select) -> bool:
 
 
 def _without_empty(node: Concatenate) -> Node | None:
-    for empty, rest in ((node.source, node.other), (node.other, node.source)):
-        if (
-            empty.cardinality() == 0
-            and not holds_user_code(empty)
-            and (not spec_is_static(rest) or repr(rest.element_spec) == repr(node.element_spec))
-        ):
-            return rest
+    left = tuple(source for source in node.sources if source.cardinality() != 0 or holds_user_code(source))
+    left = left or node.sources[-1:]
+    if len(left) == len(node.sources):
+        return None
+    rest = left[0] if len(left) == 1 else dataclasses.replace(node, sources=left)
+    if not spec_is_static(rest) or repr(rest.element_spec) == repr(node.element_spec):
+        return rest
     return None
 
 

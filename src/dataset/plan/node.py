@@ -7,6 +7,7 @@ nodes themselves are in ops/ and io/, one op in one file. ``lower`` is the one b
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -199,7 +200,8 @@ class Node:
 
     def _fields(self) -> dict[str, Any]:
         """Fields by name, leaving out the label, the origin and what is shared between iterators."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.repr}
+        names = _field_names(type(self))  # type: ignore[arg-type]  # a class is hashable
+        return {name: getattr(self, name) for name in names}
 
     def described(self) -> str:
         """The op with what tells it from others of its kind: ``map(decode)``, ``batch(128)``."""
@@ -233,6 +235,11 @@ class UnaryNode(Node):
     def cardinality(self) -> int:
         """As many as the input has."""
         return self.source.cardinality()
+
+
+@functools.cache
+def _field_names(kind: type[Any]) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind) if field.repr]
 
 
 def _nodes_in(value: Any) -> tuple[Node, ...]:

@@ -44,6 +44,7 @@ def caller() -> Origin:
     return Origin(frame.f_code.co_filename, frame.f_lineno)
 
 
+@functools.cache  # asked for each frame of the stack by each node that is made
 def _is_ours(module: str) -> bool:
     return module == _PACKAGE or module.startswith(f"{_PACKAGE}.")
 

@@ -96,6 +96,8 @@ class Cycle(Generic[P]):
 
 def join_rounds(waiting: list[Chunk], block_length: int) -> Chunk:
     """Whole rounds in order, of chunks that have as many blocks each: the first of each, then the second, and so on."""
+    if len(waiting) == 1:
+        return waiting[0]
     rounds = waiting[0].length // block_length
     return Chunk.concatenate(waiting).take(_round_order(len(waiting), rounds, block_length))
 
@@ -127,6 +129,11 @@ class Rounds:
         if chunk is not None:
             self._given += chunk.length
         return chunk
+
+    @property
+    def all_given(self) -> bool:
+        """Whether nothing is left."""
+        return not self._elements
 
     def rest(self) -> Chunk | None:
         """All that is left, still to be given."""

@@ -25,6 +25,7 @@ SHARE = 0.005
 """Of the time that measuring may take."""
 
 _PULLS_MIN = 32  # of each meter, before they are switched off: fewer say too little
+_REST = 20  # times as long as counting what was measured takes, which is long in a plan of a thousand ops
 _LOOK_SECONDS = 2e-4  # while they are on: of quick elements, no more are measured than that takes
 _SIZED = 8  # of so many pulls, the bytes of one are counted
 
@@ -163,6 +164,7 @@ class Metering:
     def __init__(self, root: Line, now: float) -> None:
         self._root = root
         self._until = now  # when they are switched on again
+        self._rests_until = now  # when what was measured is counted again
         self._switch_on(now)
 
     def look(self, now: float) -> float:
@@ -172,10 +174,14 @@ class Metering:
                 return self._until
             self._switch_on(now)
             return now + _LOOK_SECONDS
+        if now < self._rests_until:
+            return self._rests_until
+        looked = time.perf_counter()
         meters, pulls = self._measured()
         spent = (pulls - self._pulls) * cost_seconds()
         if spent <= SHARE * (now - self._since) or pulls - self._pulls < _PULLS_MIN * meters:
-            return now + _LOOK_SECONDS
+            self._rests_until = now + _REST * (time.perf_counter() - looked)
+            return max(now + _LOOK_SECONDS, self._rests_until)
         self._until = now + spent / SHARE
         self.stop()
         return self._until

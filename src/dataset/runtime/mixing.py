@@ -11,20 +11,19 @@ user code is read only for choices that are certain to be reached.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import SpecError
 from dataset.plan.node import Node
-from dataset.runtime.chunk import Chunk, Column
+from dataset.runtime.chunk import Chunk
 from dataset.runtime.feeds import Feed
 from dataset.runtime.operator import Operator, State
-from dataset.runtime.references import References
 from dataset.runtime.selector import Choices, Selector
 
 _AHEAD = 256  # choices drawn at once, at least, where nobody can notice
+_NARROW = 1 << 16
 _NOTHING: Choices = np.empty(0, np.int64)
 
 
@@ -40,6 +39,7 @@ class MixOperator(Operator):
         self.ended = False
         self._choices = _NOTHING  # drawn and still to come
         self._gone = np.zeros(len(feeds), np.bool_)  # inputs whose end was met
+        self._places: _Places | None = None  # of the run that was gathered last
 
     def pull(self, n: int) -> Chunk | None:
         while not self.ended:
@@ -95,47 +95,54 @@ class MixOperator(Operator):
             return run if self.feeds[index].length else _NOTHING
         wrong = np.flatnonzero((run < 0) | (run >= len(self.feeds)))
         run = run[: wrong[0]] if len(wrong) else run
-        present = np.unique(run).tolist()
-        for index in present:
+        if not len(run):
+            return run
+        places = self._places = _Places(run, len(self.feeds))
+        stop = max(1, self._first_known_end(places))  # the first choice is reached in any case
+        for index in places.present:
             if not self.feeds[index].seen_early:
-                run = self._gather_from(index, run)
-        seen = [index for index in present if self.feeds[index].seen_early]
-        run = self._gather_uncertain(
-            [index for index in seen if self.feeds[index].left is None], self._known(run, seen)
-        )
+                stop = self._gather_from(index, places, stop)
+        seen = [index for index in places.present if self.feeds[index].seen_early]
+        if not seen:
+            return run[:stop]
+        uncertain = [index for index in seen if self.feeds[index].left is None]
+        stop = self._gather_uncertain(uncertain, run, places, stop)
         for index in seen:  # by now they cut the run only where they fail
-            run = self._gather_from(index, run)
-        return run
+            stop = self._gather_from(index, places, stop)
+        return run[:stop]
 
-    def _gather_from(self, index: int, run: Choices) -> Choices:
-        places = np.flatnonzero(run == index)
-        feed = self.feeds[index]
-        feed.gather(len(places))
-        return run[: places[feed.length]] if feed.length < len(places) else run
-
-    def _known(self, run: Choices, seen: Sequence[int]) -> Choices:
-        """The choices before the first of which it is known that it meets the end of its input."""
-        for index in seen:
+    def _first_known_end(self, places: _Places) -> int:
+        """The place of the first choice of which it is known that it meets the end of its input, or the end."""
+        stop = places.length
+        for index in places.present:
             left = self.feeds[index].left
-            if left is not None and left >= 0:
-                beyond = np.flatnonzero(run == index)[left : left + 1]
-                run = run[: max(1, beyond[0])] if len(beyond) else run  # the first is reached in any case
-        return run
+            if left is not None and 0 <= left < places.counts[index]:
+                stop = min(stop, int(places.of(index)[left]))
+        return stop
 
-    def _gather_uncertain(self, uncertain: Sequence[int], run: Choices) -> Choices:
+    def _gather_from(self, index: int, places: _Places, stop: int) -> int:
+        """Gather all of one input before ``stop``, and say where the run is to stop for it."""
+        feed, wanted = self.feeds[index], places.count(index, stop)
+        if feed.length < wanted:
+            feed.gather(wanted)
+            if feed.length < wanted:
+                return int(places.of(index)[feed.length])
+        return stop
+
+    def _gather_uncertain(self, uncertain: Sequence[int], run: Choices, places: _Places, stop: int) -> int:
         """Inputs whose end shows only when they are read; several of them in the order of the choices."""
         if len(uncertain) < 2:
-            return self._gather_from(uncertain[0], run) if uncertain else run
+            return self._gather_from(uncertain[0], places, stop) if uncertain else stop
         wanted = dict.fromkeys(uncertain, 0)
-        for place, index in enumerate(run.tolist()):
+        for place, index in enumerate(run[:stop].tolist()):
             if index in wanted:
                 wanted[index] += 1
                 feed = self.feeds[index]
                 if feed.length < wanted[index]:
                     feed.gather(wanted[index])
                     if feed.length < wanted[index]:
-                        return run[:place]
-        return run
+                        return place
+        return stop
 
     def _pass_by(self) -> None:
         """Use up a choice that gives no element: no such input, an exception, or the end of an input."""
@@ -167,24 +174,23 @@ class MixOperator(Operator):
             self._choices = self._without_gone(self._choices)
 
     def _join(self, run: Choices) -> Chunk:
-        counts = np.bincount(run, minlength=len(self.feeds)).tolist() if len(run) > 1 else []
-        used = [index for index, count in enumerate(counts) if count] or [int(run[0])]
-        if len(used) == 1:
-            return self.feeds[used[0]].give(len(run))
-        parts = [self.feeds[index].give(counts[index]) for index in used]
-        for part in parts[1:]:
-            if part.structure != parts[0].structure:
+        if len(run) == 1:
+            return self.feeds[int(run[0])].give(1)
+        places = self._places
+        if places is None or places.length != len(run):
+            places = _Places(run, len(self.feeds))
+        self._places = None
+        parts = [self.feeds[index].give(places.counts[index]) for index in places.present]
+        if len(parts) == 1:
+            return parts[0]
+        structure = parts[0].structure
+        for part in parts:
+            if part.structure is not structure and part.structure != structure:
                 raise SpecError(
-                    f"{self.node.located()}: all datasets must have one structure, got {parts[0].structure!r} and "
+                    f"{self.node.located()}: all datasets must have one structure, got {structure!r} and "
                     f"{part.structure!r}"
                 )
-        columns = zip(*(part.columns() for part in parts), strict=True)
-        places = [np.flatnonzero(run == index) for index in used]
-        joined = Chunk(parts[0].structure, len(run), [_interleaved(column, places, len(run)) for column in columns])
-        references = References.concatenate(parts)
-        if references is not None:
-            joined.references = references.take(np.argsort(np.concatenate(places)))
-        return joined
+        return Chunk.concatenate(parts).take(places.inverse())
 
     def state_dict(self) -> State:
         choices, selector = _NOTHING, None
@@ -215,19 +221,35 @@ class MixOperator(Operator):
             feed.source.close()
 
 
-def _interleaved(parts: Sequence[Column], places: Sequence[npt.NDArray[np.intp]], length: int) -> Column:
-    """One column of which ``parts[i]`` stands at ``places[i]``."""
-    first = parts[0]
-    if isinstance(first, np.ndarray) and all(
-        isinstance(part, np.ndarray) and part.dtype == first.dtype and part.shape[1:] == first.shape[1:]
-        for part in parts
-    ):
-        column = np.empty((length, *first.shape[1:]), first.dtype)
-        for part, at in zip(parts, places, strict=True):
-            column[at] = part
-        return column
-    values: list[Any] = [None] * length
-    for part, at in zip(parts, places, strict=True):
-        for place, value in zip(at.tolist(), part, strict=True):
-            values[place] = value
-    return values
+class _Places:
+    """Where each input stands in a run of choices, by one sort of them, however many inputs there are.
+
+    Attributes:
+        length: of the run.
+        counts: how often each input is in it.
+        present: those that are, in ascending order.
+    """
+
+    def __init__(self, run: Choices, width: int) -> None:
+        self.length = len(run)
+        counts = np.bincount(run, minlength=width)
+        self.counts: list[int] = counts.tolist()
+        self.present: list[int] = np.flatnonzero(counts).tolist()
+        self._ends: list[int] = np.cumsum(counts).tolist()
+        narrow = run.astype(np.uint16) if width <= _NARROW else run  # NumPy sorts two bytes by radix
+        self._order = np.argsort(narrow, kind="stable")
+
+    def of(self, index: int) -> npt.NDArray[np.intp]:
+        """The places of one input, in ascending order."""
+        end = self._ends[index]
+        return self._order[end - self.counts[index] : end]
+
+    def count(self, index: int, stop: int) -> int:
+        """How many of them are before ``stop``."""
+        return self.counts[index] if stop == self.length else int(np.searchsorted(self.of(index), stop))
+
+    def inverse(self) -> npt.NDArray[np.intp]:
+        """For each place of the run, where its element stands when those of all inputs are joined end to end."""
+        found = np.empty_like(self._order)
+        found[self._order] = np.arange(self.length)
+        return found

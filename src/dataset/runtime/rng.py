@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import threading
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,10 +129,18 @@ class Stream:
         """An order of ``count`` things, another for each number; the same at every position of the stream."""
         return self._far(2 * number).permutation(count)
 
-    def far_bytes(self, count: int) -> npt.NDArray[np.uint8]:
-        """``count`` random bytes; the same at every position of the stream, and whatever the machine's byte order."""
-        words = self._far(1).bit_generator.random_raw(-(-count // 8))
-        return words.astype("<u8", copy=False).view(np.uint8)[:count]
+    def far_bytes(self, count: int, block: int) -> Iterator[npt.NDArray[np.uint8]]:
+        """``count`` random bytes in blocks; the same at every position of the stream, and in any byte order.
+
+        Args:
+            count: of all.
+            block: of each but the last; a multiple of 8.
+        """
+        generator = self._far(1).bit_generator
+        for start in range(0, count, block):
+            length = min(block, count - start)
+            words = generator.random_raw(-(-length // 8))
+            yield words.astype("<u8", copy=False).view(np.uint8)[:length]
 
     def _far(self, number: int) -> np.random.Generator:
         """A generator of what no position of the stream comes to, nor one with another number."""
