@@ -229,7 +229,7 @@ def test_rounds_of_datasets_with_large_states_are_saved_by_value():
 
     expected = outcomes(iter(make()))
     iterator = iter(make())
-    step(iterator, 100)
+    advanced(iterator, 100)
     assert iterator.state_dict()["operator"]["pending"]
     check_every_place(make, expected, range(0, len(expected), 17))
 
