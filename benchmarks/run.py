@@ -1,6 +1,6 @@
 """Measures this library and its peers on the same work, side by side. How is in docs/benchmarks.md.
 
-python benchmarks/run.py [--runs 5] [--only TEXT] [--libraries dataset,tf.data] [--cap 3] [--json FILE]
+python benchmarks/run.py [--runs 3] [--only TEXT] [--libraries dataset,tf.data] [--cap 2] [--json FILE]
 python benchmarks/run.py --check    whether all give the same elements, on little data, and nothing else
 python benchmarks/run.py --list     what there is
 python benchmarks/run.py --print    the results that are there
@@ -52,8 +52,8 @@ class Bench:
     tree: tree.Tree
     folder: Path
     path: list[Path]
-    runs: int = 5
-    cap_s: float = 3.0
+    runs: int = 3
+    cap_s: float = 2.0
     timeout_s: float = 300.0
     libraries: frozenset[str] | None = None
     verbose: bool = False
@@ -210,11 +210,11 @@ def modules(folder: Path, only: str) -> Iterator[ModuleType]:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5, help="runs of each library, each in a fresh process")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each library, each in a fresh process")
     parser.add_argument("--only", default="", help="only workloads with this text in their file's name")
     parser.add_argument("--libraries", help="only some, with commas between; one name stands for all its variants")
     parser.add_argument(
-        "--cap", type=float, default=3.0, help="seconds after its first batch at which a pass is cut short"
+        "--cap", type=float, default=2.0, help="seconds after its first batch at which a pass is cut short"
     )
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds after which a process is killed")
     parser.add_argument("--json", type=Path, help="where results go (default: build/benchmarks/results.json)")
