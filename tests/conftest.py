@@ -21,6 +21,8 @@ with contextlib.suppress(ImportError):
     import triton  # noqa: F401  # LLVM is in it and in TensorFlow, which imports Keras, which imports torch, which
     # imports it: where it comes second, the process aborts.
 
+from dataset import set_random_seed  # noqa: E402  # behind what has to be set before anything is imported
+
 if "SWITCH_INTERVAL" in os.environ:
     sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))
 
@@ -32,6 +34,12 @@ def _cheap_garbage_collection():
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def _no_seed_is_left_behind():
+    yield
+    set_random_seed(None)
 
 
 @pytest.fixture(params=["normal", "hasty"])

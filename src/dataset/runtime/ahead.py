@@ -46,8 +46,10 @@ class AheadOperator(UnaryOperator):
                 return None
             self._step = self._next_step(n, chunk)
             self._chunk = chunk
-        self._given = min(start + n, chunk.length)
-        return chunk.slice(start, self._given)
+        self._given = stop = min(start + n, chunk.length)
+        if n == 1 and stop == chunk.length:  # nobody goes back over it, and whoever has it may be the only one
+            self._forget()
+        return chunk.slice(start, stop)
 
     def _forget(self) -> None:
         """The chunk is given, or is held elsewhere."""

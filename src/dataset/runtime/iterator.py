@@ -97,7 +97,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 return element
             if self._left <= 0:
                 self._look()
-            if self._root.lends > 1:
+            if self._left > 1 and self._root.lends > 1:
                 self._lend()
                 return next(self._lent)  # type: ignore[no-any-return]  # of a plan, which has no type
             self._left -= 1

@@ -73,7 +73,8 @@ class Operator(ABC):
     def lends(self) -> int:
         """For how many elements ``pull`` may be asked before they are wanted, as nobody notices; 0 where somebody may.
 
-        Who asks for so many goes back to where he is, with ``go_back``, before he asks for anything but more of them.
+        Who asks for so many, which are 2 at least, goes back to where he is, with ``go_back``, before he asks for
+        anything but more of them.
         """
         return 0
 

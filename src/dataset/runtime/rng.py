@@ -72,6 +72,7 @@ def set_random_seed(seed: int | None) -> None:
     ...     return [int(x) for x in Dataset.range(5).shuffle(5)]
     >>> order() == order()
     True
+    >>> set_random_seed(None)
     """
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer)):
         raise TypeError(f"set_random_seed(): seed must be an int or None, got {seed!r}")
