@@ -8,6 +8,7 @@ import importlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,8 +44,8 @@ def no_leaks() -> Iterator[None]:
     left = [thread.name for thread in started if thread.is_alive()]
     if left:
         raise AssertionError(f"threads left behind: {left}")
-    _let_fsspec_close()
     _end_resting_processes()
+    _let_fsspec_close(files)
     if extra := _open_files() - files:
         raise AssertionError(f"files left open: {sorted(extra)}")
     if left_running := _children() - children:
@@ -57,18 +58,21 @@ def _end_resting_processes() -> None:
         keeping.end_resting()
 
 
-def _let_fsspec_close() -> None:
-    """Wait until its thread has closed the connections that it was told to."""
+def _let_fsspec_close(files: set[str]) -> None:
+    """Wait until its thread has closed the connections that it was told to, so that only ``files`` are open."""
     library = sys.modules.get("fsspec.asyn")
     if library is None or library.loop[0] is None:
         return
     asyncio = importlib.import_module("asyncio")
 
     async def rounds() -> None:
-        for _ in range(10):  # cancelling a request, closing its connection and its socket are a round each
-            await asyncio.sleep(0)
+        deadline = time.monotonic() + _JOIN_SECONDS
+        # Cancelling a request, closing its connection and its socket are a round each, at least; nobody tells which is
+        # the last, and other threads, such as a test's server, close their ends when they are given the time.
+        while _open_files() - files and time.monotonic() < deadline:
+            await asyncio.sleep(1e-3)
 
-    asyncio.run_coroutine_threadsafe(rounds(), library.loop[0]).result(_JOIN_SECONDS)
+    asyncio.run_coroutine_threadsafe(rounds(), library.loop[0]).result(2 * _JOIN_SECONDS)
 
 
 def _is_fsspecs(thread: threading.Thread) -> bool:
