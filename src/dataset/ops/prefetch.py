@@ -234,12 +234,9 @@ class PrefetchOperator(UnaryOperator, Stage):
 
     def _make(self, count: int) -> Outcome | None:
         try:
-            chunk = self.source.pull(count)
+            return self._trail.pull(count)
         except BaseException as error:  # noqa: BLE001  # raised by pull, in the consumer's thread
-            self._trail.read += isinstance(error, Exception)  # else it stands in the place of no element
             return error
-        self._trail.read += 0 if chunk is None else chunk.length
-        return chunk
 
     def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock) -> bool:
         """Put what was made into the queue; True if it was the end.

@@ -172,15 +172,13 @@ class ReadAheadOperator(UnaryOperator):
             if self.build.repeats_input:
                 trail.step()
             try:
-                chunk = self.source.pull(wanted - len(self.ahead))
+                chunk = trail.pull(wanted - len(self.ahead))
             except Exception as error:  # noqa: BLE001  # raised when its turn comes
                 self.ahead.put(error)
-                trail.read += 1
             else:
                 self._ended = chunk is None
                 if chunk is not None:
                     self.ahead.put(chunk)
-                    trail.read += chunk.length
 
     def pull(self, n: int) -> Chunk | None:
         if self._trail is None:

@@ -63,13 +63,8 @@ class BulkOperator(UnaryOperator):
             trail.step()
         if trail.is_behind:
             trail.go_on()
-        try:
-            chunk = self.source.pull(count)
-        except Exception:
-            trail.read += 1
-            raise
+        chunk = trail.pull(count)
         if chunk is not None:
-            trail.read += chunk.length
             self._step = self._next_step(n, count, chunk)
         return chunk
 

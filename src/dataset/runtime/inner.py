@@ -278,14 +278,7 @@ class InnerDatasets:
             trail.step()
         if trail.read < trail.given:
             trail.go_on()
-        try:
-            chunk = inner.operator.pull(n)
-        except Exception:
-            trail.read += 1
-            raise
-        if chunk is not None:
-            trail.read += chunk.length
-        return chunk
+        return trail.pull(n)
 
     def take(self, inner: Inner, n: int) -> Chunk | None:
         """The next 1 to ``n`` elements that were read ahead; raises the exception where one is next.
@@ -433,15 +426,10 @@ class Inputs:
             trail.step()
         if trail.read < trail.given:
             trail.go_on()
-        try:
-            argument = self.source.pull(1)
-        except Exception:
-            trail.read += 1
-            raise
+        argument = trail.pull(1)
         if argument is None:
             self._source_ended = True
             return None
-        trail.read += 1
         return self.datasets.open(argument)
 
     def note(self) -> None:

@@ -184,13 +184,9 @@ class _Feed(Iterator[Any]):
             trail.forget(self.given)
             trail.step()
         try:
-            chunk = self._source.pull(1)
-        except Exception:
-            self.number = trail.read = trail.read + 1
-            raise
-        trail.read += chunk is not None
-        self.number = trail.read
-        return chunk
+            return trail.pull(1)
+        finally:
+            self.number = trail.read
 
 
 def _items(feed: _Feed, convert: Convert) -> Iterator[_Item]:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 from dataset.errors import StateError
+from dataset.runtime.chunk import Chunk
 from dataset.runtime.operator import Operator, State
 
 _SHARE = 50
@@ -116,6 +117,17 @@ class Trail:
         if self.given < 0:
             raise StateError(f"the saved place is {self.given} elements behind another one")
         self.leave(0, state["source"])
+
+    def pull(self, n: int) -> Chunk | None:
+        """Read 1 to ``n`` elements of the input, and count them. An exception counts as one, an interrupt does not."""
+        try:
+            chunk = self._source.pull(n)
+        except Exception:
+            self.read += 1
+            raise
+        if chunk is not None:
+            self.read += chunk.length
+        return chunk
 
     @property
     def is_behind(self) -> bool:
