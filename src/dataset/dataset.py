@@ -1819,7 +1819,8 @@ class Dataset(Generic[T_co]):
 
         Args:
             buffer_size: elements to hold at most, of whatever kind they are: behind ``batch``, batches. AUTOTUNE, or
-                None, begins with 2; the autotuner sets it, up to 128. While memory is short
+                None, begins with 2; the autotuner sets it, up to 128. There is a thread then only while making
+                elements and using them both take long enough for that to pay. While memory is short
                 (``options.autotune.ram_budget``) it holds fewer, whatever the size.
             name: a label.
 

@@ -14,10 +14,6 @@ def run(pace, per_element, tasks=FEW, *, inputs=0.0, size_max=SIZE_MAX):
         pace.add(pace.size, per_element * pace.size, inputs * pace.size, size_max)
 
 
-def wait(pace, seconds, workers=4):
-    pace.waited(seconds, workers)
-
-
 def test_begins_with_one_element():
     assert Pace().size == 1
 
@@ -87,16 +83,17 @@ def test_never_inline_where_it_may_not():
     assert not pace.inline
 
 
-def windows(pace, alone, waited, together=None, count=3):
+def windows(pace, alone, waited, together=None, count=3, *, inputs=0.0):
     """Some windows in which the consumer waited so long for each element.
 
-    That takes a worker ``together`` while others work, and ``alone`` now and then, when they rest.
+    That takes a worker ``together`` while others work, and ``alone`` now and then, when they rest. Its input takes
+    ``inputs`` before.
     """
     for number in range(count * 200):
         if pace.inline:
             return
-        wait(pace, waited * pace.size)
-        run(pace, alone if number % 20 == 0 or together is None else together, tasks=1)
+        pace.waited(waited * pace.size)
+        run(pace, alone if number % 20 == 0 or together is None else together, tasks=1, inputs=inputs)
 
 
 def test_threads_that_gain_nothing_are_tried_against_the_consumer_alone():
@@ -136,7 +133,43 @@ def test_threads_that_share_the_work_go_on(share):
     assert not pace.inline
 
 
-def test_workers_that_wait_for_inputs_go_on():
+def test_workers_that_read_and_work_at_the_same_time_go_on():
     pace = Pace()
-    windows(pace, 1e-4, 1e-3)  # a small part of the workers' time
+    windows(pace, 1e-3, 1e-3, count=20, inputs=1e-3)
     assert not pace.inline
+
+
+def test_workers_whose_inputs_take_most_of_the_time_are_tried_against_the_consumer_alone():
+    pace = Pace()
+    windows(pace, 1e-4, 1e-3, inputs=0.9e-3)
+    assert pace.inline
+    assert not pace.is_settled
+
+
+def test_the_chances_of_the_workers_become_rarer():
+    pace, seconds = Pace(), []
+    for _ in range(3):
+        windows(pace, 1e-4, 1e-4, 4e-4, count=2)
+        assert pace.inline
+        seconds.append(0.0)
+        while pace.inline:
+            pace.add_inline(100, 1e-2)
+            seconds[-1] += 1e-2
+    assert seconds[1] > 1.9 * seconds[0]
+    assert seconds[2] > 1.9 * seconds[1]
+
+
+def test_what_was_learned_is_tried_again_before_it_is_believed():
+    pace = Pace()
+    windows(pace, 1e-4, 1e-4, 4e-4)
+    assert pace.beaten is None  # not yet
+    for _ in range(10):
+        pace.add_inline(100, 100 * 0.9e-4)
+    assert pace.beaten == pytest.approx(1e-4)
+    for per_element, inline in ((0.9e-4, True), (1.2e-4, False)):
+        following = Pace()
+        following.try_inline(pace.beaten)
+        for _ in range(10):
+            if following.inline:
+                following.add_inline(100, 100 * per_element)
+        assert following.inline == inline

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dataset import AUTOTUNE, Dataset, Options
+from dataset import Dataset, Options
 from dataset.runtime import parallel, stages
 from dataset.runtime.pace import LEASE, Pace
 from dataset.runtime.parallel import ParallelOperator
@@ -322,7 +322,7 @@ class Source:
 @pytest.mark.usefixtures("switch_interval")
 def test_a_buffer_that_is_turned_up_and_down_is_obeyed():
     source = Source()
-    with iter(without_tuning(Dataset.from_generator(source).prefetch(AUTOTUNE))) as iterator:
+    with iter(without_tuning(Dataset.from_generator(source).prefetch(2))) as iterator:
         (stage,) = each_stage(iterator._root)
         next(iterator)
         source.wait_until(3)

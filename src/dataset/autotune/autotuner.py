@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from dataset.autotune.report import report
@@ -11,7 +12,7 @@ from dataset.autotune.windows import Part
 from dataset.options import Options
 from dataset.plan.node import Node
 from dataset.runtime.observation import Line, Observation
-from dataset.runtime.stages import Knob, Stage
+from dataset.runtime.stages import Stage
 from dataset.runtime.statistics import Decision, PipelineStatistics, TuningLog
 
 LOG_MAX = 10_000
@@ -31,7 +32,7 @@ class Autotuner:
         self._contention: dict[int, float] = {}  # as the tuner saw it last
         self._log = TuningLog()
         self._inline: dict[int, bool] = {}  # by key of a stage, as it was when it was looked at last
-        self._begun: set[int] = set()  # lines whose knob has been set to what it was at the end of the last iteration
+        self._begun: set[int] = set()  # lines that have been set to what they were at the end of the last iteration
         self._tried: dict[int, int] = {}  # by identity of a knob that is being tried: what it was before
 
     def begin(self, now: float) -> None:
@@ -42,22 +43,26 @@ class Autotuner:
         self._contention = self._tuner.contention
         self._remember(now)
 
-    def _tunable(self) -> Iterator[tuple[Line, Knob, Stage]]:
-        """What may be set, as far as it is open: some operators are only opened when those before have ended."""
+    def _stages(self) -> Iterator[tuple[Line, Stage]]:
+        """What works in the background, as far as it is open: some operators are only opened when others have ended."""
         for line, _ in self._observation.top.walk():
-            if line.knob is not None and not line.knob.is_fixed and line.stage is not None:
-                yield line, line.knob, line.stage
+            if line.stage is not None:
+                yield line, line.stage
 
     def _remember(self, now: float) -> None:
-        for line, knob, stage in self._tunable():
+        for line, stage in self._stages():
             if id(line) in self._begun:
                 continue
             self._begun.add(id(line))
-            value = _settled.get(line.node)
-            if value is not None and value != knob.value:
+            if (settled := _settled.get(line.node)) is None:
+                continue
+            value, learned = settled
+            knob = stage.knob
+            if value != knob.value and not knob.is_fixed:
                 part = Part(line.name, stage)
                 self._record(now, part, "keep", knob.value, value, "as in the iteration before")
                 knob.value = value
+            stage.begin_with(learned)
 
     def look(self, now: float) -> float:
         """Turn knobs, perhaps; when to look again."""
@@ -95,8 +100,8 @@ class Autotuner:
         """
         if self._tuner is None:  # nothing was asked for
             return
-        for line, knob, _ in self._tunable():
-            _settled[line.node] = self._tried.get(id(knob), knob.value)
+        for line, stage in self._stages():
+            _settled[line.node] = self._tried.get(id(stage.knob), stage.knob.value), stage.learned
         self._tuner = None  # refers to this, and through the stages to all that is open
 
     def stats(self, elements: int) -> PipelineStatistics:
@@ -120,8 +125,8 @@ class Autotuner:
         self._log.append(Decision(seconds, part.name, action, knob, before, after, reason))
 
 
-_settled: WeakKeyDictionary[Node, int] = WeakKeyDictionary()
-"""What the knobs stood at when the last iteration of a plan ended, by its nodes."""
+_settled: WeakKeyDictionary[Node, tuple[int, Any]] = WeakKeyDictionary()
+"""What the knobs stood at when the last iteration of a plan ended, and what its stages had learned, by its nodes."""
 
 _IDLE_SECONDS = 0.25
 

@@ -25,6 +25,8 @@ BUFFER_SIZE_MAX = 128
 
 _WORTH_SECONDS = 2e-4  # of time that can be saved per element, beside which the hand-over is cheap
 _TIMES_IN_A_ROW = 3
+_TIMES_TOGETHER = 16
+_WINDOW = 32  # elements, between two looks at whether the thread still pays
 _REST_MAX = 64  # pulls without a look at the time
 _TARGET_SECONDS = 1e-3  # of work in one hand-over, beside which the hand-over, some microseconds, is cheap
 
@@ -67,7 +69,7 @@ class Prefetch(UnaryNode):
         if not self.buffer_size or not build.background:
             return source
         size = build.buffer_size(self.buffer_size, AUTOTUNE_BUFFER_SIZE, BUFFER_SIZE_MAX)
-        kind = PatientPrefetchOperator if self.patient else PrefetchOperator
+        kind = PatientPrefetchOperator if self.patient or self.buffer_size == AUTOTUNE else PrefetchOperator
         return kind(source, self, size, build)
 
 
@@ -110,7 +112,9 @@ class PrefetchOperator(UnaryOperator, Stage):
         self._paused = False
         self._stopped = False
         self._ended = False
+        self._leaving = False  # the thread shall end, and what it has made is given
         self._thread: threading.Thread | None = None
+        self._reads_ahead = False  # what is given next has been, or will be, made by the thread
 
     def pull(self, n: int) -> Chunk | None:
         if self._thread is None:
@@ -125,7 +129,7 @@ class PrefetchOperator(UnaryOperator, Stage):
             return self._take(n) if self._items else None
 
     def _give_saved(self, n: int) -> Chunk | None:
-        """What a saved state held, while there is no thread yet."""
+        """What a saved state held, or a thread has left, while there is none."""
         with self._filled:
             return self._take(n)
 
@@ -136,6 +140,7 @@ class PrefetchOperator(UnaryOperator, Stage):
                 self._trail.step()  # here, so that nobody asks for a place while there is none
         self._given = self._trail.given
         self._thread = self.coordinator.start(self._run, self._wake, "prefetch")
+        self._reads_ahead = True
 
     def _wait(self) -> None:
         """Until there is something to take, or never will be."""
@@ -152,7 +157,7 @@ class PrefetchOperator(UnaryOperator, Stage):
         self.source.seek(count)
 
     def pass_over(self, n: int) -> int:
-        if self._thread is not None or self._items:
+        if self._reads_ahead or self._items:
             return super().pass_over(n)
         self._trail.go_on()
         return self.source.pass_over(n)
@@ -208,14 +213,16 @@ class PrefetchOperator(UnaryOperator, Stage):
     def _rest(self, wanted: int) -> int:
         """Wait for room, and take it; 0 to stop."""
         started = time.perf_counter()
-        while not self._stopped and not (count := self._room(wanted)):
+        count = 0
+        while not (self._stopped or self._leaving or count):
             self._freed.wait()
+            count = self._room(wanted)
         self.counters.rest_seconds += time.perf_counter() - started
-        return 0 if self._stopped else count
+        return count
 
     def _room(self, wanted: int) -> int:
         """For how many elements there is room, the memory of which is then reserved."""
-        if self._paused or self._stopped or self._held >= self.knob.value:
+        if self._paused or self._stopped or self._leaving or self._held >= self.knob.value:
             return 0
         count = self._account.reserve(min(wanted, self.knob.value - self._held))
         self.counters.refusals += not count
@@ -280,7 +287,7 @@ class PrefetchOperator(UnaryOperator, Stage):
     def state_dict(self) -> State:
         if self.coordinator.forked:
             self.coordinator.check_usable()
-        if self._thread is None:
+        if not self._reads_ahead:
             behind = self._trail.is_behind
             place = self._trail.place(self._trail.given) if behind else self._present_place()
             return self._state(place, self._items.save())
@@ -325,18 +332,22 @@ class PrefetchOperator(UnaryOperator, Stage):
         if self.coordinator.forked:
             return
         self._wake()
-        if self._thread is not None and self._thread is not threading.current_thread():
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
             with self.coordinator.blocked():
-                self._thread.join()
+                thread.join()
         self._items.clear()  # an exception among them would keep alive what it came through
         self._account.close()
         super().close()
 
 
 class PatientPrefetchOperator(PrefetchOperator):
-    """Starts its thread once making elements and using them have both taken long, so that doing both at once pays.
+    """Has a thread only while making elements and using them both take so long that doing them at once pays.
 
-    Until then it makes what it is asked for in the consumer's thread. It looks at the times ever more rarely.
+    Without it, elements are made in the consumer's thread. It looks at the times ever more rarely while both are short.
+    They are long if they were several times in a row, or all together, as where a block of a file is read now and then:
+    one time that was longer than all others says nothing there. The thread ends when the consumer turns out to do
+    little but wait for it, as where the time that using took was that of waiting for the interpreter's lock.
     """
 
     def __init__(self, source: Operator, node: Prefetch, size: Knob, build: Build) -> None:
@@ -346,37 +357,115 @@ class PatientPrefetchOperator(PrefetchOperator):
         self._made_seconds = 0.0  # by the pull before
         self._left_at: float | None = None  # when the consumer went away with it
         self._in_a_row = 0  # of times that were long
+        self._patience = _TIMES_IN_A_ROW  # until the thread starts; doubled by each that has not paid
+        self._times: list[tuple[float, float]] = []  # what making and using took
+        self._pays = False
+        self._window = 0  # elements that were given since the two below, while there is a thread
+        self._window_began = 0.0
+        self._waited_before = 0.0
 
     def pull(self, n: int) -> Chunk | None:
+        if not self._unlooked:
+            if self._reads_ahead:
+                return self._pull_ahead(n)
+            if self._items:
+                return self._give_saved(n)
+            self._look_without_thread()
+            if self._pays:
+                self._begin_window()
+                return super().pull(n)
+            self._trail.go_on()
         if self._unlooked:
             self._unlooked -= 1
-            return self.source.pull(n)
-        if self._thread is not None or self._items or self._pays():
-            return super().pull(n)
-        self._trail.go_on()
-        started = time.perf_counter()
-        chunk = self.source.pull(n)
-        self._left_at = time.perf_counter()
-        self._made_seconds = self._left_at - started
+            chunk = self.source.pull(n)
+        else:
+            started = time.perf_counter()
+            chunk = self.source.pull(n)
+            self._left_at = time.perf_counter()
+            self._made_seconds = self._left_at - started
+        if chunk is not None:
+            self.counters.taken += chunk.length
         return chunk
+
+    def _pull_ahead(self, n: int) -> Chunk | None:
+        if self._thread is not None:
+            if not self._leaving:
+                self._look_at_thread()
+            if not self._leaving:
+                return super().pull(n)
+            self._end_thread()
+        if self._items:
+            return self._give_saved(n)
+        if self._ended:
+            return None
+        self._reads_ahead = False
+        return self.pull(n)
 
     @property
     def inline(self) -> bool:
-        """Whether there is no thread yet."""
+        """Whether there is no thread."""
         return self._thread is None
 
-    def _pays(self) -> bool:
+    @property
+    def learned(self) -> bool:
+        """Whether the thread pays."""
+        return self._pays
+
+    def begin_with(self, learned: bool) -> None:
+        self._pays = bool(learned)
+
+    def _look_without_thread(self) -> None:
         if self._left_at is None:
-            return False
-        away_seconds = time.perf_counter() - self._left_at
+            return
+        made, used = self._made_seconds, time.perf_counter() - self._left_at
         self._left_at = None
-        if min(self._made_seconds, away_seconds) >= _WORTH_SECONDS:
-            self._in_a_row += 1
-        else:
-            self._in_a_row = 0
+        self._in_a_row = self._in_a_row + 1 if min(made, used) >= _WORTH_SECONDS else 0
+        self._times.append((made, used))
+        self._pays = self._in_a_row >= self._patience or self._pays_together()
+        if not self._pays and max(made, used) < _WORTH_SECONDS:
             self._unlooked = self._next_rest
             self._next_rest = min(2 * self._next_rest, _REST_MAX)
-        return self._in_a_row == _TIMES_IN_A_ROW
+
+    def _pays_together(self) -> bool:
+        if len(self._times) < _TIMES_TOGETHER * self._patience // _TIMES_IN_A_ROW:
+            return False
+        count = len(self._times)
+        made, used = (sum(seconds) - max(seconds) for seconds in zip(*self._times, strict=True))
+        self._times.clear()
+        return bool(min(made, used) >= count * _WORTH_SECONDS)
+
+    def _begin_window(self) -> None:
+        self._window, self._window_began = 0, time.perf_counter()
+        self._waited_before = self.counters.wait_seconds
+
+    def _look_at_thread(self) -> None:
+        self._window += 1
+        if self._window <= _WINDOW:
+            return
+        waited = self.counters.wait_seconds - self._waited_before
+        used = time.perf_counter() - self._window_began - waited
+        if used >= _WINDOW * _WORTH_SECONDS / 4:
+            self._begin_window()
+            return
+        if self.coordinator.forked:
+            self.coordinator.check_usable()
+        self._pays = False
+        self._patience *= 2
+        self._in_a_row, self._next_rest, self._left_at = 0, 1, None
+        self._times.clear()
+        with self._freed:
+            self._leaving = True
+            self._freed.notify_all()
+
+    def _end_thread(self) -> None:
+        """Waits for the element in the making, which the consumer is about to wait for."""
+        if self.coordinator.forked:
+            self.coordinator.check_usable()
+        assert self._thread is not None
+        with self.coordinator.blocked():
+            self._thread.join()
+        self._thread = None
+        self._leaving = False
 
 
 def _next_count(count: int, seconds: float) -> int:

@@ -36,9 +36,9 @@ _WINDOW_SECONDS = 0.01  # of waiting, at least, before it is compared with the w
 _WINDOW_TASKS = 32  # in that time, so that one that takes long says nothing
 _TRIAL_SECONDS = 0.01
 _GAIN = 1.5  # the quickest task over the waiting, per element: above, workers share the work
-_BUSY = 0.7  # of the workers' time, that their work has taken: below, they have waited for inputs
 _FORGETTING = 1.25  # of the quickest task, from window to window
-_AGAIN_SECONDS = 0.5  # of work inline, before several workers get another chance
+_AGAIN_SECONDS = 0.5  # of work inline, before several workers get another chance; each time twice as long
+_AGAIN_SECONDS_MAX = 8.0
 
 
 class Pace:
@@ -63,14 +63,14 @@ class Pace:
         self._work: deque[float] = deque(maxlen=_SAMPLES)  # seconds per element
         self._all: deque[float] = deque(maxlen=_SAMPLES)  # the same, with what it took to read the inputs
         self._tasks = 0  # in the window
-        self._work_seconds = 0.0  # of the workers, in the window
         self._quickest = float("inf")  # seconds per element of a task, inputs included
         self._wait_seconds = 0.0  # of the consumer, in the window
-        self._workers_seconds = 0.0  # the same, once for each worker
         self._done = 0  # elements of the tasks in the window
         self._trying = False  # whether it pays to do the work inline
         self._tried = False  # and it did
+        self._again_seconds = _AGAIN_SECONDS
         self._bound = 0.0  # seconds per element above which the consumer should not do them itself
+        self._waited = 0.0  # seconds per element, for workers, before the last trial
         self._inline_seconds = 0.0
         self._inline_count = 0
         self._windows = 0  # since the last trial
@@ -83,7 +83,6 @@ class Pace:
         self._work.append(seconds / count)
         self._all.append((seconds + input_seconds) / count)
         self._quickest = min(self._quickest, self._all[-1])
-        self._work_seconds += seconds
         self._tasks += 1
         self._done += count
         if self.may_inline and len(self._all) >= _SAMPLES_MIN and not self.inline:
@@ -96,10 +95,9 @@ class Pace:
                 return
         self._resize(size_max)
 
-    def waited(self, seconds: float, workers: int) -> None:
-        """The consumer waited ``seconds`` for what so many workers were doing."""
+    def waited(self, seconds: float) -> None:
+        """The consumer waited ``seconds`` for what the workers were doing."""
         self._wait_seconds += seconds
-        self._workers_seconds += seconds * workers
 
     def _resize(self, size_max: int) -> None:
         task_seconds = self._task_seconds * max(1, self.calls / CALLS_AT_EASE)
@@ -115,20 +113,29 @@ class Pace:
         """Try it inline where it looks as if one thread could do as much as several."""
         self._windows += 1
         waited = self._wait_seconds / self._done
-        were_busy = self._work_seconds > _BUSY * self._workers_seconds
-        if self._windows >= self._patience and were_busy and self._quickest < _GAIN * waited:
-            self._trying = True
-            self._go_inline(waited)
+        if self._windows >= self._patience and self._quickest < _GAIN * waited:
+            self.try_inline(waited)
         else:
             self._quickest *= _FORGETTING
             self._begin_window()
+
+    def try_inline(self, waited: float) -> None:
+        """Stay inline if that takes less than ``waited`` seconds per element, which workers have taken."""
+        self._trying = True
+        self._waited = waited
+        self._go_inline(waited)
+
+    @property
+    def beaten(self) -> float | None:
+        """What workers have taken for an element, if the last trial has shown that inline is quicker."""
+        return self._waited if self.inline and self._tried else None
 
     def _forget(self) -> None:
         self._work.clear()
         self._all.clear()
 
     def _begin_window(self) -> None:
-        self._work_seconds = self._wait_seconds = self._workers_seconds = self._inline_seconds = 0.0
+        self._wait_seconds = self._inline_seconds = 0.0
         self._done = self._tasks = self._inline_count = 0
 
     # While the consumer does them.
@@ -158,8 +165,9 @@ class Pace:
             self._trying = False
             self._tried = True
             self._bound = _DEARER * _median(self._all)
-        elif self._tried and self._inline_seconds > _AGAIN_SECONDS:
+        elif self._tried and self._inline_seconds > self._again_seconds:
             self._patience = 1
+            self._again_seconds = min(2 * self._again_seconds, _AGAIN_SECONDS_MAX)
             self._leave_inline()
 
     def _leave_inline(self) -> None:

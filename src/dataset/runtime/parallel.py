@@ -215,7 +215,7 @@ class ParallelOperator(Operator, Stage):
             finally:
                 self._wanted = 0
             self.counters.add_wait(started, time.perf_counter())
-            self._pace.waited(self.counters.waited_until - started, self._active)
+            self._pace.waited(self.counters.waited_until - started)
 
     def _pull_inline(self, n: int) -> Chunk | None:
         started = time.perf_counter()
@@ -236,6 +236,16 @@ class ParallelOperator(Operator, Stage):
     def inline(self) -> bool:
         """Whether the consumer does the work itself now."""
         return self._pace.inline and not self._active
+
+    @property
+    def learned(self) -> float | None:
+        """What the workers have taken for an element where the consumer has turned out to be quicker."""
+        return self._pace.beaten
+
+    def begin_with(self, learned: float | None) -> None:
+        with self._lock:
+            if learned is not None and self._pace.may_inline and self._trail is None:
+                self._pace.try_inline(learned)
 
     # How much may be made.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class Counters:
@@ -147,6 +147,14 @@ class Stage(ABC):
     def buffered(self) -> tuple[int, int]:
         """How many elements are held here, those that are worked on included, and the bytes of the finished ones."""
 
+    @property
+    def learned(self) -> Any:
+        """What the next iteration of the same dataset may begin with, beside the value of the knob; None: nothing."""
+        return None
+
+    def begin_with(self, learned: Any) -> None:
+        """Begin with what this stage has learned in the iteration before."""
+
 
 class EndedStage(Stage):
     """How a stage ran last. It holds nothing any more."""
@@ -157,6 +165,7 @@ class EndedStage(Stage):
         self._inline = stage.inline
         self._runs = stage.runs
         self._capacity = stage.capacity
+        self._learned = stage.learned
         vars(self)["relays"] = stage.relays  # of the class otherwise, which this one stands for
 
     @property
@@ -177,6 +186,11 @@ class EndedStage(Stage):
     def buffered(self) -> tuple[int, int]:
         """Nothing."""
         return 0, 0
+
+    @property
+    def learned(self) -> Any:
+        """As it was."""
+        return self._learned
 
 
 class Variation:
