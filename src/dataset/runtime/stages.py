@@ -152,7 +152,7 @@ class Stage(ABC):
         """What the next iteration of the same dataset may begin with, beside the value of the knob; None: nothing."""
         return None
 
-    def begin_with(self, learned: Any) -> None:
+    def begin_with(self, learned: Any) -> None:  # noqa: B027  # most have nothing to begin with
         """Begin with what this stage has learned in the iteration before."""
 
 
