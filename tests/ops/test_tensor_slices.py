@@ -104,6 +104,28 @@ def test_refuses_a_sparse_vector_whose_rows_are_numbers():
         Dataset.from_tensor_slices({"s": SparseTensor([[1]], [5], [3]), "x": [1, 2, 3]})
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.skip(3).take(20),
+        lambda d: d.shard(3, 1),
+        lambda d: d.shuffle(10, seed=2),
+        lambda d: d.shuffle(None, seed=2).repeat(2),
+        lambda d: d.padded_batch(4),
+        lambda d: d.ragged_batch(4),
+        lambda d: d.window(3).flat_map(lambda window: window),
+        lambda d: Dataset.sample_from_datasets([d, d], seed=1),
+        lambda d: d.shuffle(5, seed=1).map(lambda row: row + 1).padded_batch(3),
+    ],
+)
+def test_ragged_rows_are_those_that_they_would_be_one_by_one(change):
+    rows = [np.arange(number % 7, dtype=np.int32) + number for number in range(50)]
+    ragged = Dataset.from_tensor_slices(RaggedTensor.from_rows(rows))
+    single = Dataset.from_generator(lambda: rows, output_signature=TensorSpec((None,), np.int32))
+    assert_elements_equal(list(change(ragged)), list(change(single)))
+    check_operator(lambda: change(ragged))
+
+
 def test_gives_text_of_ragged_and_sparse_values_as_bytes():
     ragged = RaggedTensor.from_rows([["a", "ü"], []], object)
     expected = [np.array([b"a", "ü".encode()], object), np.array([], object)]

@@ -80,7 +80,7 @@ class GroupByWindow(UnaryNode):
         return size
 
 
-_AHEAD = 32  # elements at least that are read at once where nobody can notice it
+_AHEAD = 128  # elements at least that are read at once where nobody can notice it
 _AT_ONCE_MAX = 1024
 
 
@@ -95,9 +95,10 @@ def _reads_unseen(node: Node) -> bool:
 class _Group:
     """The elements of one key that wait, and how many more there must be."""
 
-    __slots__ = ("missing", "rows")
+    __slots__ = ("missing", "rows", "size")
 
     def __init__(self, size: int) -> None:
+        self.size = size
         self.missing = size
         self.rows: list[Any] = []
 
@@ -158,22 +159,25 @@ class GroupsOperator(UnaryOperator):
 
     def _sort_in(self, keyed: Chunk) -> int | None:
         """Add elements to their groups; the key of the one that gets full by the last of them."""
-        smallest, counts = self.smallest, self._counts
         self._structure = keyed.structure.children[1]
-        full = None
         keys, *columns = keyed.columns()
-        rows = self._rows(columns, keyed.length)
-        for key, row in zip(keys.tolist() if isinstance(keys, np.ndarray) else keys, rows, strict=True):
-            group = self.groups.get(key) or self._open_group(key)
-            group.rows.append(row)
-            missing = group.missing = group.missing - 1
-            if missing < smallest:
-                counts[missing] += 1
-                counts[missing + 1] -= 1
-                self._least = min(self._least, missing)
-                if not missing:
-                    full = key
-        return full
+        if isinstance(keys, np.ndarray):
+            keys = keys.tolist()
+        groups = self.groups
+        for key, row in zip(keys, self._rows(columns, keyed.length), strict=True):
+            (groups.get(key) or self._open_group(key)).rows.append(row)
+        self._count_missing(set(keys))
+        return None if groups[keys[-1]].missing else keys[-1]
+
+    def _count_missing(self, keys: set[int]) -> None:
+        """After elements with these keys have come."""
+        smallest, counts = self.smallest, self._counts
+        for key in keys:
+            group = self.groups[key]
+            counts[min(group.missing, smallest)] -= 1
+            missing = group.missing = group.size - len(group.rows)
+            counts[min(missing, smallest)] += 1
+            self._least = min(self._least, missing)
 
     def _rows(self, columns: Sequence[Column], length: int) -> Iterable[Any]:
         """The elements, each a tuple of its components or, where there is one, that. None is a view of all."""

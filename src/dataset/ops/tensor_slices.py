@@ -18,7 +18,7 @@ from dataset.runtime.elements import ElementsOperator
 from dataset.runtime.normalize import canonical_component
 from dataset.runtime.operator import Build, Operator
 from dataset.runtime.skips import SkipCount
-from dataset.runtime.slicing import rows_of
+from dataset.runtime.slicing import uncut_rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +61,11 @@ class TensorSlices(RowSource):
         return self.structure.flatten(self.tensors)
 
     def rows_as_columns(self) -> list[Column]:
-        """The elements as columns of chunks: views of the arrays; of ragged and sparse ones, lists of their rows."""
+        """The elements as columns of chunks: views of the arrays; of ragged and sparse ones, their rows."""
         rows = self.places
         chosen = slice(rows.start, rows.stop, rows.step)
-        whole = [column if isinstance(column, np.ndarray) else rows_of(column) for column in self.columns()]
-        return [column[chosen] for column in whole]
+        whole = [column if isinstance(column, np.ndarray) else uncut_rows_of(column) for column in self.columns()]
+        return [column[chosen] for column in whole]  # type: ignore[misc]  # what is not cut stands for a list
 
     @property
     def share(self) -> tuple[int, int] | None:

@@ -1,13 +1,13 @@
 """Columns of arrays, or of sparse tensors, of different lengths that lie end to end.
 
-Who parses many records at once has their values in this form, and a batch wants them in this form; so they are cut
-apart only where somebody asks for one. Only a map below a batch makes such columns, where the optimizer says that it
-may (parser_and_batch_fusion). To all others they are a sequence of n values like any list.
+Who parses many records at once has their values in this form, as has a RaggedTensor, and a batch wants them in this
+form; so they are cut apart only where somebody asks for one. Only a map below a batch gives such columns to others,
+where the optimizer says that it may (parser_and_batch_fusion). To all of these they are a sequence of n values like any
+list. from_tensor_slices keeps the rows of a ragged tensor so for itself.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Self, TypeGuard, overload
 
@@ -54,7 +54,17 @@ class PackedColumn(Sequence[Any]):
         return self._value(int(self.splits[at]), int(self.splits[at + 1]))
 
     def __iter__(self) -> Iterator[Any]:
-        return itertools.starmap(self._value, itertools.pairwise(self.splits.tolist()))
+        splits = self.splits.tolist()
+        return self._cut(splits[:-1], splits[1:])
+
+    def chosen(self, indices: npt.NDArray[np.intp]) -> list[Any]:
+        """The values at ``indices``."""
+        return list(self._cut(self.splits[indices].tolist(), self.splits[1:][indices].tolist()))
+
+    def _cut(self, starts: list[int], stops: list[int]) -> Iterator[Any]:
+        if self.sparse:
+            return map(self._value, starts, stops)
+        return map(self.values.__getitem__, map(slice, starts, stops))
 
     def _value(self, start: int, stop: int) -> Any:
         values = self.values[start:stop]

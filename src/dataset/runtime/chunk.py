@@ -114,6 +114,16 @@ class Chunk:
         return Chunk(self.structure, self.length, [read_only(column) for column in self.columns()])
 
     @property
+    def is_packed(self) -> bool:
+        """Whether a column is no list though it stands for one."""
+        return self._columns is not None and any(map(is_packed, self._columns))
+
+    def unpacked(self) -> Chunk:
+        """The same elements, for those to whom a list must be one."""
+        columns = [list(column) if is_packed(column) else column for column in self.columns()]
+        return Chunk(self.structure, self.length, columns)
+
+    @property
     def nbytes(self) -> int:
         """Bytes held by the components, as far as they tell."""
         if self._columns is None:
@@ -198,6 +208,8 @@ def object_column(values: Sequence[Any] | Array) -> Array:
 
 def take_list(values: list[Any], indices: npt.NDArray[np.intp]) -> list[Any]:
     """``[values[i] for i in indices]``, at the speed of C."""
+    if is_packed(values):
+        return values.chosen(indices)
     if len(indices) == 1:
         return [values[indices[0]]]
     return list(operator.itemgetter(*indices.tolist())(values)) if len(indices) else []

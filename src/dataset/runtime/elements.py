@@ -73,6 +73,7 @@ class ElementsOperator(Operator):
         self.failures = failures
         self.position = 0
         self.raised = 0  # of the failures
+        self._is_packed = elements.is_packed
 
     def pull(self, n: int) -> Chunk | None:
         start, stop = self.position, min(self.position + n, self.elements.length)
@@ -85,7 +86,8 @@ class ElementsOperator(Operator):
         if start == stop:
             return None
         self.position = stop
-        return self.elements.slice(start, stop)
+        chunk = self.elements.slice(start, stop)
+        return chunk.unpacked() if self._is_packed else chunk
 
     @property
     def picks(self) -> bool:  # type: ignore[override]  # here it depends on the elements

@@ -19,6 +19,7 @@ from dataset.runtime.ownership import own
 Integers = npt.NDArray[np.int64]
 
 _MANY = 16  # elements at least, for which it is worth to call the function for all at once
+_LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 
 
@@ -51,6 +52,7 @@ class KeyOperator(ElementwiseOperator):
         self._certain = 1
         self._room: Callable[[int], int] = _one
         self._stopped = False  # by a key for which there was no more room
+        self._found: list[int] = []  # keys for the last results, as far as they are known already
         self._keyed_structure: Structure | None = None
 
     def pull_until_full(self, n: int, certain: int, room: Callable[[int], int]) -> Chunk | None:
@@ -66,25 +68,29 @@ class KeyOperator(ElementwiseOperator):
 
     def _collect(self, results: list[Any], inputs: Chunk) -> BaseException | None:
         self._stopped = False
+        self._found = []
         if inputs.length <= self._certain:
             return super()._collect(results, inputs)
-        function, key_of = self.function, self.key_of
+        function, key_of, keep = self.function, self.key_of or _itself, self._found.append
         left: dict[int, int] = {}  # room for each key
+        columns = self.arguments(inputs)
         try:
-            for given in zip(*self.arguments(inputs), strict=True):
-                number = function(*given)
+            for number in map(function, *columns):
                 if type(number) not in _INTEGERS or type(number) is np.uint64:
-                    results.append(own(number, given))
+                    results.append(own(number, [column[len(results)] for column in columns]))
                     break  # what its key is, if it can be one, is found out first
                 results.append(number)
                 try:
-                    key = int(number) if key_of is None else key_of(int(number))
+                    key = key_of(int(number))
                 except Exception:  # noqa: BLE001  # it is raised again, at its place
                     break
+                keep(key)
                 room = left.get(key) or self._room(key)
                 if room == 1:
                     break
                 left[key] = room - 1
+            else:
+                return None  # all are done, unless the function has raised StopIteration
             self._stopped = True
         except BaseException as error:  # noqa: BLE001  # it is raised again, at its place
             return error
@@ -105,6 +111,8 @@ class KeyOperator(ElementwiseOperator):
 
     def _keys(self, results: list[Any]) -> list[int] | None:
         """The keys for results of the usual types; None where one can be no key."""
+        if len(self._found) == len(results) and min(results) >= _LEAST and max(results) <= _GREATEST:
+            return self._found
         if not _INTEGERS.issuperset(map(type, results)):
             return None
         try:
@@ -137,6 +145,10 @@ class KeyOperator(ElementwiseOperator):
         if self._keyed_structure is None or self._keyed_structure.children[1] is not structure:
             self._keyed_structure = tuple_of(LEAF, structure)
         return Chunk(self._keyed_structure, inputs.length, [keys, *inputs.columns()])
+
+
+def _itself(number: int) -> int:
+    return number
 
 
 def _one(key: int) -> int:  # noqa: ARG001  # nothing is known

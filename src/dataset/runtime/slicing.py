@@ -10,6 +10,7 @@ import numpy as np
 
 from dataset.errors import SpecError
 from dataset.plan.node import Node
+from dataset.plan.packed import PackedColumn
 from dataset.plan.structure import Structure
 from dataset.plan.values import RaggedTensor, SparseTensor
 
@@ -42,6 +43,13 @@ def rows_of(component: RaggedTensor | SparseTensor) -> list[Any]:
         return _sparse_rows(component)
     values = component.values
     return [values[start:stop] for start, stop in itertools.pairwise(component.row_splits.tolist())]
+
+
+def uncut_rows_of(component: RaggedTensor | SparseTensor) -> Sequence[Any]:
+    """The same, cut apart only where somebody asks for one, if that can be."""
+    if isinstance(component, SparseTensor) or not isinstance(component.values, np.ndarray):
+        return rows_of(component)
+    return PackedColumn(component.values, component.row_splits.astype(np.int64, copy=False))
 
 
 def slice_rows(component: Any, start: int, stop: int) -> Any:
