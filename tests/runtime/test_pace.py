@@ -89,7 +89,7 @@ def windows(pace, alone, waited, together=None, count=3, *, inputs=0.0):
     That takes a worker ``together`` while others work, and ``alone`` now and then, when they rest. Its input takes
     ``inputs`` before.
     """
-    for number in range(count * 200):
+    for number in range(int(count * 200)):
         if pace.inline:
             return
         pace.waited(waited * pace.size)
@@ -113,7 +113,7 @@ def test_the_workers_come_back_when_the_consumer_is_slower():
         if pace.inline:
             pace.add_inline(100, 100 * 3e-4)
     assert not pace.inline
-    windows(pace, 1e-4, 1e-4, 4e-4, count=1)
+    windows(pace, 1e-4, 1e-4, 4e-4, count=0.5)
     assert not pace.inline  # not again so soon
 
 
@@ -149,11 +149,11 @@ def test_workers_whose_inputs_take_most_of_the_time_are_tried_against_the_consum
 def test_the_chances_of_the_workers_become_rarer():
     pace, seconds = Pace(), []
     for _ in range(3):
-        windows(pace, 1e-4, 1e-4, 4e-4, count=2)
+        windows(pace, 1e-4, 1e-4, 4e-4)
         assert pace.inline
         seconds.append(0.0)
         while pace.inline:
-            pace.add_inline(100, 1e-2)
+            pace.add_inline(100, 0.9e-2)
             seconds[-1] += 1e-2
     assert seconds[1] > 1.9 * seconds[0]
     assert seconds[2] > 1.9 * seconds[1]
@@ -162,13 +162,13 @@ def test_the_chances_of_the_workers_become_rarer():
 def test_what_was_learned_is_tried_again_before_it_is_believed():
     pace = Pace()
     windows(pace, 1e-4, 1e-4, 4e-4)
-    assert pace.beaten is None  # not yet
+    assert pace.learned[0] is None  # not yet
     for _ in range(10):
         pace.add_inline(100, 100 * 0.9e-4)
-    assert pace.beaten == pytest.approx(1e-4)
+    assert pace.learned[0] == pytest.approx(1e-4)
     for per_element, inline in ((0.9e-4, True), (1.2e-4, False)):
         following = Pace()
-        following.try_inline(pace.beaten)
+        following.begin_with(pace.learned)
         for _ in range(10):
             if following.inline:
                 following.add_inline(100, 100 * per_element)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import deque
 
-TASK_SECONDS = 1e-3
-"""What a task should take. Handing one over costs some 20 microseconds, which is little beside that."""
+TASK_SECONDS = 4e-3
+"""What a task should take. Handing one over costs some 20 microseconds, and while others hold the interpreter's lock a
+multiple of that: two threads that decoded photos, 0.5 ms each, gave a fifth less with tasks of 1 ms."""
 
 REMOTE_TASK_SECONDS = 5e-3
 """What a task should take that goes to another process, which costs some 200 microseconds."""
@@ -19,7 +20,7 @@ REMOTE_TASK_SECONDS = 5e-3
 SIZE_MAX = 32
 """Elements in a task where the consumer asks for fewer; so much is made ahead although nobody has asked for it."""
 
-CALLS_AT_EASE = 2
+CALLS_AT_EASE = 8
 """With more calls at once than these, tasks are longer, so that workers hand over no more often all together."""
 
 CHEAP_SECONDS = 2.5e-4
@@ -32,9 +33,10 @@ _SAMPLES = 7
 _SAMPLES_MIN = 3
 _CHEAP_SIZE_MIN = 8  # what smaller tasks take is mostly the handing over
 _DEARER = 4  # by how much elements must have become dearer for the consumer to stop doing them itself
-_WINDOW_SECONDS = 0.01  # of waiting, at least, before it is compared with the work
+_WINDOW_SECONDS = 0.03  # of waiting, at least, before it is compared with the work
 _WINDOW_TASKS = 32  # in that time, so that one that takes long says nothing
-_TRIAL_SECONDS = 0.01
+_TRIAL_SECONDS = 0.03
+_CLEARLY = 0.95  # what inline must take of the time of workers, or less, to be quicker beyond doubt
 _GAIN = 1.5  # the quickest task over the waiting, per element: above, workers share the work
 _FORGETTING = 1.25  # of the quickest task, from window to window
 _AGAIN_SECONDS = 0.5  # of work inline, before several workers get another chance; each time twice as long
@@ -123,12 +125,21 @@ class Pace:
         """Stay inline if that takes less than ``waited`` seconds per element, which workers have taken."""
         self._trying = True
         self._waited = waited
-        self._go_inline(waited)
+        self._go_inline(_CLEARLY * waited)
 
     @property
-    def beaten(self) -> float | None:
-        """What workers have taken for an element, if the last trial has shown that inline is quicker."""
-        return self._waited if self.inline and self._tried else None
+    def learned(self) -> tuple[float | None, int]:
+        """What workers have taken for an element, if the last trial has shown that inline is quicker; and the patience.
+
+        Both are for the next iteration of the same dataset, and only these trials are worth to be remembered.
+        """
+        return self._waited if self.inline and self._tried else None, self._patience
+
+    def begin_with(self, learned: tuple[float | None, int]) -> None:
+        """Begin with what was learned in the iteration before. Inline is tried again before it is believed."""
+        waited, self._patience = learned
+        if waited is not None and self.may_inline:
+            self.try_inline(waited)
 
     def _forget(self) -> None:
         self._work.clear()

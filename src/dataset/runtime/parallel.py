@@ -238,14 +238,14 @@ class ParallelOperator(Operator, Stage):
         return self._pace.inline and not self._active
 
     @property
-    def learned(self) -> float | None:
-        """What the workers have taken for an element where the consumer has turned out to be quicker."""
-        return self._pace.beaten
+    def learned(self) -> tuple[float | None, int]:
+        """What has come of trying to do the work inline."""
+        return self._pace.learned
 
-    def begin_with(self, learned: float | None) -> None:
+    def begin_with(self, learned: tuple[float | None, int]) -> None:
         with self._lock:
-            if learned is not None and self._pace.may_inline and self._trail is None:
-                self._pace.try_inline(learned)
+            if self._trail is None:  # nothing has begun
+                self._pace.begin_with(learned)
 
     # How much may be made.
 
