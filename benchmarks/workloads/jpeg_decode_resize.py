@@ -139,6 +139,19 @@ def dataset_opencv(folder: Path) -> Pipeline:
     return mapped_by_dataset(folder, decoded)
 
 
+@WORKLOAD.runner(
+    "dataset, batches", settings=f"TFRecord shards; {OPENCV}, by a map that decodes a batch of contents; all AUTOTUNE"
+)
+def dataset_batches(folder: Path) -> Pipeline:
+    from dataset import AUTOTUNE, Dataset, TFRecordDataset
+
+    one_thread_for_each_call()
+    shards = Dataset.from_tensor_slices(shards_of(folder, "tfrecord"))
+    contents = shards.interleave(TFRecordDataset, cycle_length=4, num_parallel_calls=AUTOTUNE)
+    batches = contents.batch(BATCH).map(lambda batch: np.stack(list(map(decoded, batch))), num_parallel_calls=AUTOTUNE)
+    return batches.prefetch(AUTOTUNE)
+
+
 def mapped_by_tf(folder: Path, dtype: str) -> Pipeline:
     import tensorflow as tf
 

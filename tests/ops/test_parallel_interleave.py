@@ -12,6 +12,7 @@ from op_cases import fail_at, ints
 
 from dataset import AUTOTUNE, Dataset, Options, TFRecordDataset, io
 from dataset.errors import ClosedError, DataLossError, SpecError
+from dataset.runtime.reading import AHEAD_BYTES
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 
 WAIT = 60  # for what must come; nothing waits that long
@@ -242,7 +243,7 @@ def test_what_is_read_ahead_is_bounded_in_bytes_too():
     with iter(dataset) as iterator:
         next(iterator)
         wait_until_at_rest(iterator)
-        assert iterator._root.buffered()[1] <= 3 * 256 * 1024 + 3 * large.nbytes
+        assert iterator._root.buffered()[1] <= 3 * AHEAD_BYTES + 3 * large.nbytes
 
 
 def test_nothing_is_read_before_the_first_element_is_asked_for():

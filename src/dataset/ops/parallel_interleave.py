@@ -10,13 +10,14 @@ from dataset.runtime.cycle import Cycle, Rounds
 from dataset.runtime.inner import InnerDatasets, Inputs
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.pending import Pending
-from dataset.runtime.reading import AHEAD_BYTES, AHEAD_ELEMENTS_MAX, Reader, Readers
+from dataset.runtime.reading import AHEAD_ELEMENTS_MAX, Reader, Readers
 from dataset.runtime.stages import Knob, Stage
 from dataset.runtime.state import save_chunk
 
 JOINED_ELEMENTS = 1024  # of small ones, put in order at once, however few are asked for
 JOINED_OF_EACH = 32  # so many of each of many datasets: beside them, the fixed cost of each is small
 JOINED_BYTES_OF_EACH = 4 * 1024
+JOINED_BYTES = 256 * 1024
 
 
 class ParallelInterleaveOperator(UnaryOperator, Stage):
@@ -192,7 +193,7 @@ class ParallelInterleaveOperator(UnaryOperator, Stage):
                     return None
         if not ready:
             return None
-        bytes_max = max(AHEAD_BYTES, JOINED_BYTES_OF_EACH * len(ready))
+        bytes_max = max(JOINED_BYTES, JOINED_BYTES_OF_EACH * len(ready))
         small = bytes_max // max(reader.element_bytes for reader in ready.values())
         most = max(n, min(max(JOINED_ELEMENTS, JOINED_OF_EACH * len(ready)), small))
         rounds = min(rounds, most // (len(ready) * block))

@@ -34,11 +34,11 @@ _SAMPLES_MIN = 3
 _CHEAP_SIZE_MIN = 8  # what smaller tasks take is mostly the handing over
 _DEARER = 4  # by how much elements must have become dearer for the consumer to stop doing them itself
 _WINDOW_SECONDS = 0.03  # of waiting, at least, before it is compared with the work
-_WINDOW_TASKS = 32  # in that time, so that one that takes long says nothing
+_WINDOW_TASKS = 16  # in that time, so that one that takes long says nothing
 _TRIAL_SECONDS = 0.03
 _CLEARLY = 0.95  # what inline must take of the time of workers, or less, to be quicker beyond doubt
 _GAIN = 1.5  # the quickest task over the waiting, per element: above, workers share the work
-_FORGETTING = 1.25  # of the quickest task, from window to window
+_FORGETTING = 1.25  # of the quickest task, and of the quickest window, from window to window
 _AGAIN_SECONDS = 0.5  # of work inline, before several workers get another chance; each time twice as long
 _AGAIN_SECONDS_MAX = 8.0
 
@@ -72,7 +72,7 @@ class Pace:
         self._tried = False  # and it did
         self._again_seconds = _AGAIN_SECONDS
         self._bound = 0.0  # seconds per element above which the consumer should not do them itself
-        self._waited = 0.0  # seconds per element, for workers, before the last trial
+        self._waited = float("inf")  # seconds per element for workers, the least of the windows since the last trial
         self._inline_seconds = 0.0
         self._inline_count = 0
         self._windows = 0  # since the last trial
@@ -114,18 +114,18 @@ class Pace:
     def _look_at_window(self) -> None:
         """Try it inline where it looks as if one thread could do as much as several."""
         self._windows += 1
-        waited = self._wait_seconds / self._done
-        if self._windows >= self._patience and self._quickest < _GAIN * waited:
-            self.try_inline(waited)
+        self._waited = min(self._waited, self._wait_seconds / self._done)
+        if self._windows >= self._patience and self._quickest < _GAIN * self._waited:
+            self._try_inline()
         else:
             self._quickest *= _FORGETTING
+            self._waited *= _FORGETTING
             self._begin_window()
 
-    def try_inline(self, waited: float) -> None:
-        """Stay inline if that takes less than ``waited`` seconds per element, which workers have taken."""
+    def _try_inline(self) -> None:
+        """Stay inline if that takes less time than workers have taken."""
         self._trying = True
-        self._waited = waited
-        self._go_inline(_CLEARLY * waited)
+        self._go_inline(_CLEARLY * self._waited)
 
     @property
     def learned(self) -> tuple[float | None, int]:
@@ -139,7 +139,8 @@ class Pace:
         """Begin with what was learned in the iteration before. Inline is tried again before it is believed."""
         waited, self._patience = learned
         if waited is not None and self.may_inline:
-            self.try_inline(waited)
+            self._waited = waited
+            self._try_inline()
 
     def _forget(self) -> None:
         self._work.clear()
@@ -184,6 +185,7 @@ class Pace:
     def _leave_inline(self) -> None:
         self.inline = self._tried = False
         self._windows = 0
+        self._waited = float("inf")
         if self._trying:
             self._trying = False
             self._patience *= 2

@@ -31,7 +31,7 @@ TARGET_SECONDS = 1e-3
 
 AHEAD_ELEMENTS_MIN = 32
 AHEAD_ELEMENTS_MAX = 2048
-AHEAD_BYTES = 256 * 1024  # unless one element is larger
+AHEAD_BYTES = 1 << 20  # unless one element is larger
 
 _GROWTH = 8  # of the number that is read at once, from one time to the next
 _QUICK_RUN = 64  # at least as many where no user code runs: files are read in blocks
