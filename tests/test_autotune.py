@@ -149,6 +149,11 @@ def test_so_does_one_after_an_iteration_that_was_never_begun(script):
         assert values(iterator) == {"prefetch": 7}
 
 
+def takes_a_while(x):
+    time.sleep(1e-3)  # its work
+    return x
+
+
 def test_what_was_only_being_tried_is_not_handed_on(script):
     """Else short epochs would hand on larger and larger values that nobody has seen to help."""
     dataset = Dataset.range(500).map(plus).prefetch(AUTOTUNE, name="prefetch")
@@ -158,6 +163,19 @@ def test_what_was_only_being_tried_is_not_handed_on(script):
     with iter(dataset) as iterator:
         next(iterator)
         assert values(iterator) == {"prefetch": 4}
+
+
+def test_work_that_turned_out_to_be_quicker_inline_begins_so():
+    dataset = Dataset.range(60).map(takes_a_while, num_parallel_calls=2)
+    first = iter(dataset)
+    first._root.begin_with((10.0, 2))  # seconds that the workers would have taken for an element
+    assert [int(x) for x in first] == list(range(60))
+    assert first._root.learned == (10.0, 2)
+    first.close()
+    with iter(dataset) as second:
+        assert not second._root.inline
+        next(second)
+        assert second._root.inline
 
 
 def test_operators_that_are_opened_later_begin_with_the_last_values_too(script):
