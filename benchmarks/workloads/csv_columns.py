@@ -186,7 +186,7 @@ def arrays_of_table(table: Any) -> dict[str, np.ndarray]:
 
 
 @WORKLOAD.runner(
-    "HF datasets",
+    "HF datasets, Arrow made before",
     settings='converted to Arrow before the clock runs, its usual way, so no CSV is read; format "arrow", to_numpy',
     source="https://huggingface.co/docs/datasets/tabular_load#csv-files",
 )

@@ -152,7 +152,7 @@ def mlx_data(folder: Path) -> Pipeline:
 
 
 @WORKLOAD.runner(
-    "HF datasets",
+    "HF datasets, Arrow made before",
     settings="converted to Arrow before the clock runs, its usual way; lists of str: reads Arrow, not lines",
     source="https://huggingface.co/docs/datasets/nlp_load",
 )
