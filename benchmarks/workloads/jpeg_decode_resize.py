@@ -115,11 +115,17 @@ def one_thread_for_each_call(_worker: int = 0) -> None:
     cv2.setNumThreads(1)
 
 
-def mapped_by_dataset(folder: Path, function: Callable[[bytes], np.ndarray]) -> Pipeline:
+def contents_by_dataset(folder: Path) -> Any:
     from dataset import AUTOTUNE, Dataset, TFRecordDataset
 
     shards = Dataset.from_tensor_slices(shards_of(folder, "tfrecord"))
-    contents = shards.interleave(TFRecordDataset, cycle_length=4, num_parallel_calls=AUTOTUNE)
+    return shards.interleave(TFRecordDataset, cycle_length=4, num_parallel_calls=AUTOTUNE)
+
+
+def mapped_by_dataset(folder: Path, function: Callable[[bytes], np.ndarray]) -> Pipeline:
+    from dataset import AUTOTUNE
+
+    contents = contents_by_dataset(folder)
     return contents.map(function, num_parallel_calls=AUTOTUNE).batch(BATCH).prefetch(AUTOTUNE)
 
 
@@ -143,12 +149,11 @@ def dataset_opencv(folder: Path) -> Pipeline:
     "dataset, batches", settings=f"TFRecord shards; {OPENCV}, by a map that decodes a batch of contents; all AUTOTUNE"
 )
 def dataset_batches(folder: Path) -> Pipeline:
-    from dataset import AUTOTUNE, Dataset, TFRecordDataset
+    from dataset import AUTOTUNE
 
     one_thread_for_each_call()
-    shards = Dataset.from_tensor_slices(shards_of(folder, "tfrecord"))
-    contents = shards.interleave(TFRecordDataset, cycle_length=4, num_parallel_calls=AUTOTUNE)
-    batches = contents.batch(BATCH).map(lambda batch: np.stack(list(map(decoded, batch))), num_parallel_calls=AUTOTUNE)
+    contents = contents_by_dataset(folder).batch(BATCH)
+    batches = contents.map(lambda batch: np.stack(list(map(decoded, batch))), num_parallel_calls=AUTOTUNE)
     return batches.prefetch(AUTOTUNE)
 
 

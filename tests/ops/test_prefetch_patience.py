@@ -8,19 +8,10 @@ import pytest
 from dataset import AUTOTUNE, ClosedError, Dataset
 from dataset.ops import prefetch
 from dataset.testing import no_leaks
+from overlap import Clock
 
 LONG = 0.01
 COUNT = 200
-
-
-class Clock:
-    """Stands in for the module time: goes on when it is told to."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def perf_counter(self):
-        return self.now
 
 
 @pytest.fixture
@@ -37,9 +28,12 @@ class Pipeline:
         self.clock = clock
         self.make_seconds = self.use_seconds = 0.0
         self.dataset = (source or Dataset.range(COUNT)).map(self.make).prefetch(AUTOTUNE)
+        self.found = []
+        self.open()
+
+    def open(self):
         self.iterator = iter(self.dataset)
         self.stage = self.iterator._root
-        self.found = []
 
     def make(self, x):
         self.clock.now += self.make_seconds
@@ -74,8 +68,8 @@ class Pipeline:
 EXPECTED = [*range(77), "bad 77", *range(78, COUNT)]
 
 
-def unindexed(elements=COUNT):
-    return Dataset.from_generator(lambda: iter(range(elements)))
+def unindexed():
+    return Dataset.from_generator(lambda: iter(range(COUNT)))
 
 
 @pytest.mark.parametrize("source", [None, unindexed], ids=["indexed", "generator"])
@@ -149,15 +143,13 @@ def test_the_next_iteration_begins_as_the_last_one_ended(clock):
     pipeline.be_slow()
     pipeline.take_until(inline=False)
     pipeline.iterator.close()
-    pipeline.iterator = iter(pipeline.dataset)
-    pipeline.stage = pipeline.iterator._root
+    pipeline.open()
     pipeline.take(1)
     assert not pipeline.stage.inline
     pipeline.be_quick()
     pipeline.take_until(inline=True)
     pipeline.iterator.close()
-    pipeline.iterator = iter(pipeline.dataset)
-    pipeline.stage = pipeline.iterator._root
+    pipeline.open()
     pipeline.take(10)
     assert pipeline.stage.inline
     pipeline.iterator.close()

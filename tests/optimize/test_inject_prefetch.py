@@ -10,6 +10,7 @@ from dataset import Dataset, Options, TFRecordDataset, io
 from dataset.ops import prefetch
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+from overlap import Clock
 
 ROWS = np.arange(24).reshape(12, 2)
 
@@ -93,16 +94,6 @@ def test_functions_are_called_ahead_only_where_the_user_says_so(case):
 
 def test_the_plan_shows_it():
     assert slices().shuffle(3).batch(2).explain().count("prefetch(AUTOTUNE) once it pays") == 1
-
-
-class Clock:
-    """A time that goes by when it is told to."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def perf_counter(self):
-        return self.now
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ class Prefetch(UnaryNode):
     stays_certain: ClassVar[bool] = True
     buffer_size: int
     patient: bool = field(default=False, kw_only=True, repr=False)
-    """Set by the optimizer where it has added the op: the thread is only started once that is seen to pay."""
+    """Set by the optimizer where it has added the op: there is a thread only while it pays, as with AUTOTUNE anyway."""
 
     def __post_init__(self) -> None:
         size = require_int("prefetch", "buffer_size", self.buffer_size, minimum=0, allow=(AUTOTUNE,))
