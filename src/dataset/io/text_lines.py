@@ -46,14 +46,19 @@ class TextLineFile(BlockFile):
         block = stream.read(self._block_bytes)
         if not block:
             return self._last_line()
-        self._pieces.append(block)
+        pieces = self._pieces
         if b"\n" not in block:
+            pieces.append(block)
             return []
-        content = b"".join(self._pieces)
-        lines = content.split(b"\n")
+        if b"\r" in block or any(b"\r" in piece for piece in pieces):
+            block, pieces = b"".join([*pieces, block]), []
+        lines = block.split(b"\n")
         rest = lines.pop()
         self._pieces = [rest] if rest else []
-        return self._cut(content, len(content) - len(rest), lines)
+        length = sum(map(len, pieces)) + len(block) - len(rest)
+        if pieces:
+            lines[0] = b"".join([*pieces, lines[0]])
+        return self._cut(block, length, lines)
 
     def _last_line(self) -> list[bytes]:
         """What is behind the last line's end, if it is anything."""
