@@ -1,55 +1,74 @@
-"""Puts results into the docs: tables and pictures, all made from one file that run.py has written.
+"""Puts results into the docs: tables and pictures, all made from the files that the benchmarks have written.
 
-python benchmarks/publish.py build/benchmarks/results.json
+python benchmarks/publish.py [build/benchmarks]
 
-docs/assets/benchmarks/ takes the results and the pictures, docs/benchmarks.md and README.md the tables, between the
-comments ``<!-- benchmarks: begin -->`` and ``<!-- benchmarks: end -->``. Nothing else of the pages is touched.
+docs/assets/benchmarks/ takes the results and the pictures, docs/benchmarks.md and README.md the tables, each between
+comments such as ``<!-- results: begin -->`` and ``<!-- results: end -->``. Nothing else of the pages is touched, and
+nothing of what has not been measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from harness import markdown
 from harness.results import Result
 
 ROOT = Path(__file__).parents[1]
-BEGIN = "<!-- benchmarks: begin -->"
-END = "<!-- benchmarks: end -->"
-PAGES = {"docs/benchmarks.md": markdown.page, "README.md": markdown.short}
+PAGE = "docs/benchmarks.md"
+
+Tables = Callable[[Result], str]
+
+PARTS: dict[str, dict[str, Tables]] = {
+    "results": {PAGE: markdown.page, "README.md": markdown.short},
+    "startup": {PAGE: markdown.startup},
+    "scale": {PAGE: markdown.scale},
+}
+"""By the name of a file with results: which pages show them, and how."""
 
 
-def filled(text: str, tables: str) -> str | None:
-    """A page with the tables between its comments. None if it has no such place."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{tables}\n{END}{after}" if begin and end else None
+def filled(text: str, part: str, tables: str) -> str | None:
+    """A page with tables between the comments of that part. None if it has no such place."""
+    begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+    before, found, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    return f"{before}{begin}\n{tables}\n{end}{after}" if found and found_end else None
 
 
-def publish(results: Result, root: Path = ROOT) -> None:
+def publish(measured: Path, root: Path = ROOT) -> None:
+    """Publish what lies in a folder: ``results.json``, ``startup.json`` and ``scale.json``, whichever there are."""
     from harness import plots
 
     assets = root / "docs" / "assets" / "benchmarks"
     assets.mkdir(parents=True, exist_ok=True)
-    (assets / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    for suffix in ("svg", "png"):
-        plots.speeds(results, assets / f"speeds.{suffix}")
-    for name, made in PAGES.items():
-        page = root / name
-        text = filled(page.read_text(), made(results))
-        if text is None:
-            print(f"{name} has no {BEGIN}; left as it is", file=sys.stderr)
-        else:
-            page.write_text(text)
+    for part, pages in PARTS.items():
+        if not (measured / f"{part}.json").exists():
+            print(f"no {part}.json in {measured}; what is published of it stays", file=sys.stderr)
+            continue
+        for file in measured.glob(f"{part}.*"):  # with the pictures, where the benchmark draws them itself
+            shutil.copyfile(file, assets / file.name)
+        results = json.loads((assets / f"{part}.json").read_text())
+        if part == "results":
+            for suffix in ("svg", "png"):
+                plots.speeds(results, assets / f"speeds.{suffix}")
+        for name, made in pages.items():
+            page = root / name
+            text = filled(page.read_text(), part, made(results))
+            if text is None:
+                print(f"{name} has no place for {part}; left as it is", file=sys.stderr)
+            else:
+                page.write_text(text)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path)
-    publish(json.loads(parser.parse_args().results.read_text()))
+    parser.add_argument("measured", type=Path, nargs="?", default=Path("build/benchmarks"))
+    publish(parser.parse_args().measured)
 
 
 if __name__ == "__main__":

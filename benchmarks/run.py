@@ -284,9 +284,7 @@ def whole_of(arguments: argparse.Namespace, path: Path) -> Result:
     """What results are added to."""
     kept = json.loads(path.read_text())["workloads"] if arguments.update and path.exists() else {}
     return {
-        "date": machine.now(),
-        "revision": machine.revision(),
-        "machine": machine.machine(),
+        **machine.conditions(),
         "versions": machine.versions(),
         "runs": arguments.runs,
         "cap_s": arguments.cap,

@@ -21,6 +21,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness import machine
+
 PEERS = {
     "tf.data": "tensorflow",
     "torch": "torch.utils.data",
@@ -159,6 +161,7 @@ def main() -> None:
         print(f"{name:<48} {own:>9.1f} {whole:>18.1f}")
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     result = {
+        **machine.conditions(),
         "timings": [asdict(timing) | {"median": timing.median} for timing in timings],
         "packages": packages_of(modules),
         "modules": modules,

@@ -17,8 +17,6 @@ sys.path.append(str(ROOT / "benchmarks"))
 import publish  # noqa: E402
 from harness import child, data, digests, machine, results, tables, tree  # noqa: E402
 
-PUBLISHED = ROOT / "docs" / "assets" / "benchmarks" / "results.json"
-
 FAKE = '''
 """A workload whose runners go wrong in all ways."""
 import os, subprocess, sys, time
@@ -376,45 +374,85 @@ def test_markdown_rows_are_full_and_escaped():
 
 
 def test_pages_are_filled_between_their_comments_only():
-    page = f"before\n{publish.BEGIN}\nold\n{publish.END}\nafter\n"
-    assert publish.filled(page, "new") == f"before\n{publish.BEGIN}\nnew\n{publish.END}\nafter\n"
-    assert publish.filled("no place\n", "new") is None
+    begin, end = "<!-- scale: begin -->", "<!-- scale: end -->"
+    page = f"before\n{begin}\nold\n{end}\nafter\n"
+    assert publish.filled(page, "scale", "new") == f"before\n{begin}\nnew\n{end}\nafter\n"
+    assert publish.filled(page, "results", "new") is None
+    assert publish.filled("no place\n", "scale", "new") is None
 
 
-def test_publishes_pictures_and_tables(tmp_path):
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "benchmarks.md").write_text(f"{publish.BEGIN}\n{publish.END}\n")
-    (tmp_path / "README.md").write_text("nothing\n")
-    whole = {
-        "date": machine.now(),
-        "revision": "",
-        "machine": machine.machine(),
-        "versions": machine.versions(),
-        "runs": 1,
-        "cap_s": 1,
-        "workloads": {"a": workload({"dataset": ok(2.0), "grain": ok(1.0), "numpy": ok(0.5)}, {"copy": ok(4.0)})},
+@pytest.fixture
+def measured(tmp_path):
+    """A folder with results of all three kinds."""
+    folder = tmp_path / "measured"
+    folder.mkdir()
+    line = {"name": "width: zip -> batch", "points": [{"size": 1, "failed": "took longer"}, scaled(10, 2.0)]}
+    parts = {
+        "results": {
+            "versions": machine.versions(),
+            "runs": 1,
+            "cap_s": 1,
+            "workloads": {"a": workload({"dataset": ok(2.0), "grain": ok(1.0), "numpy": ok(0.5)}, {"copy": ok(4.0)})},
+        },
+        "startup": {"timings": [{"what": "import dataset", "seconds": [0.3, 0.1, 0.2]}]},
+        "scale": {"runs": 3, "lines": [line, {"name": "depth: map", "points": [scaled(1, 5.0), scaled(200, 4.0)]}]},
     }
-    publish.publish(whole, tmp_path)
+    for name, part in parts.items():
+        (folder / f"{name}.json").write_text(json.dumps({**machine.conditions(), **part}))
+    (folder / "scale.svg").write_text("a picture\n")
+    return folder
+
+
+def scaled(size, cost):
+    return {"size": size, "marginal_ns": cost, "build_ms": 1.0, "first_ms": 2.0, "memory_mib": size / 100}
+
+
+def docs(root):
+    (root / "docs").mkdir()
+    page = root / "docs" / "benchmarks.md"
+    page.write_text("".join(f"<!-- {part}: begin -->\n<!-- {part}: end -->\n" for part in publish.PARTS))
+    (root / "README.md").write_text("nothing\n")
+    return page
+
+
+def test_publishes_pictures_and_tables(tmp_path, measured):
+    page = docs(tmp_path)
+    publish.publish(measured, tmp_path)
     assets = tmp_path / "docs" / "assets" / "benchmarks"
-    assert json.loads((assets / "results.json").read_text()) == whole
+    for part in publish.PARTS:
+        assert (assets / f"{part}.json").read_text() == (measured / f"{part}.json").read_text()
+    assert (assets / "scale.svg").read_text() == "a picture\n"
     assert (assets / "speeds.svg").read_text().startswith("<?xml")
     assert (assets / "speeds.png").read_bytes().startswith(b"\x89PNG")
     first = (assets / "speeds.svg").read_bytes()
-    publish.publish(whole, tmp_path)
+    publish.publish(measured, tmp_path)
     assert (assets / "speeds.svg").read_bytes() == first
-    assert "| dataset | 2.00 |" in (tmp_path / "docs" / "benchmarks.md").read_text()
+    text = page.read_text()
+    assert "| dataset | 2.00 |" in text
+    assert "| `import dataset` | 200 | 100 to 300 | 3 |" in text
+    assert "| depth: map, 1 to 200 | 4.00 | 5.00 | 4.00 | 3.00 to 3.00 | 0.0100 to 2.00 |" in text
+    assert (
+        "| width: zip → batch, 1 to 10; 1: took longer | 2.00 | 2.00 | 2.00 | 3.00 to 3.00 | 0.100 to 0.100 |" in text
+    )
     assert (tmp_path / "README.md").read_text() == "nothing\n"
 
 
-def test_published_tables_are_those_of_the_published_results():
-    for name, made in publish.PAGES.items():
+def test_publishing_leaves_alone_what_was_not_measured(tmp_path, measured):
+    page = docs(tmp_path)
+    publish.publish(measured, tmp_path)
+    before = page.read_text()
+    for file in ["results.json", "scale.json"]:
+        (measured / file).unlink()
+    publish.publish(measured, tmp_path)
+    assert page.read_text() == before
+
+
+@pytest.mark.parametrize("part", publish.PARTS)
+def test_published_tables_are_those_of_the_published_results(part):
+    results = json.loads((ROOT / "docs" / "assets" / "benchmarks" / f"{part}.json").read_text())
+    for name, made in publish.PARTS[part].items():
         text = (ROOT / name).read_text()
-        if PUBLISHED.exists() and publish.BEGIN in text:
-            assert publish.filled(text, made(json.loads(PUBLISHED.read_text()))) == text, (
-                f"publish.py makes {name} anew"
-            )
-        else:
-            assert not PUBLISHED.exists() or name == "README.md"
+        assert publish.filled(text, part, made(results)) == text, f"publish.py makes {name} anew"
 
 
 def test_sizes_of_folders_are_those_of_their_files(tmp_path):

@@ -64,3 +64,8 @@ def revision() -> str:
 
 def now() -> str:
     return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+
+
+def conditions() -> dict[str, Any]:
+    """When, of which commit, and on what something is measured."""
+    return {"date": now(), "revision": revision(), "machine": machine()}

@@ -1,8 +1,8 @@
-"""What the docs say of results: a page with a table for each workload, and a short table."""
+"""What the docs say of results: a page with a table for each workload, a short one, and those of starting and scale."""
 
 from __future__ import annotations
 
-from harness.results import Result, base, standing
+from harness.results import Result, base, spread, standing
 from harness.tables import (
     SUMMARY_HEADS,
     as_markdown,
@@ -21,11 +21,7 @@ from harness.tables import (
 def conditions(results: Result) -> str:
     """On what, when, and with which versions."""
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    revision = f", at commit `{results['revision']}`" if results["revision"] else ""
-    return (
-        f"Measured on {results['date'][:10]}{revision}, on {machine_line(results)}; medians of {results['runs']} runs. "
-        f"Versions: {versions}."
-    )
+    return f"{_when(results)[:-1]}; medians of {results['runs']} runs. Versions: {versions}."
 
 
 def page(results: Result) -> str:
@@ -69,3 +65,49 @@ def short(results: Result) -> str:
     table = as_markdown(("", "`dataset`", "fastest peer", "`dataset` is", "of the limit"), body)
     where = f"{machine_line(results)}; medians of {results['runs']} runs, each in a fresh process"
     return f"{where}:\n\n{table}"
+
+
+def startup(results: Result) -> str:
+    """The table of what startup.py has measured."""
+    body = []
+    for timing in results["timings"]:
+        found = spread(1e3 * seconds for seconds in timing["seconds"])
+        assert found is not None
+        middle, low, high = (three(found[name]) for name in ("median", "min", "max"))
+        body.append([f"`{timing['what']}`", middle, f"{low} to {high}", str(len(timing["seconds"]))])
+    table = as_markdown(("", "ms", "min to max", "processes"), body)
+    return f"{_when(results)}\n\n{table}"
+
+
+SCALE_HEADS = ("", "ns, at least", "at most", "at the largest", "start, ms", "memory, MiB")
+
+
+def scale(results: Result) -> str:
+    """The picture and the table of what scale/ has measured."""
+    body = [_scaled(line) for line in results["lines"]]
+    return "\n\n".join(
+        [
+            f"{_when(results)[:-1]}; medians of {results['runs']} runs.",
+            "![Costs, starting and memory along each axis](assets/benchmarks/scale.svg)",
+            "[All points, as JSON](assets/benchmarks/scale.json).",
+            as_markdown(SCALE_HEADS, body),
+        ]
+    )
+
+
+def _scaled(line: Result) -> list[str]:
+    points = [point for point in line["points"] if "failed" not in point]
+    failed = [f"{point['size']:,}: {point['failed']}" for point in line["points"] if "failed" in point]
+    title = f"{line['name']}, {line['points'][0]['size']:,} to {line['points'][-1]['size']:,}"
+    if not points:
+        return [title, *failed]
+    costs = [point["marginal_ns"] for point in points]
+    starts = [point["build_ms"] + point["first_ms"] for point in points]
+    memory = [point["memory_mib"] for point in points]
+    ranges = [f"{three(min(found))} to {three(max(found))}" for found in (starts, memory)]
+    return ["; ".join([title, *failed]), three(min(costs)), three(max(costs)), three(costs[-1]), *ranges]
+
+
+def _when(results: Result) -> str:
+    revision = f" at commit `{results['revision']}`" if results["revision"] else ""
+    return f"Measured on {results['date'][:10]}{revision}, on {machine_line(results)}."

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -27,6 +26,9 @@ from typing import Any
 
 from cases import CASES, Case, make_data
 from plots import draw
+
+sys.path.append(str(Path(__file__).parents[1]))
+from harness.machine import conditions
 
 POINT = Path(__file__).with_name("point.py")
 HEADINGS = ["size", "whole ns", "marginal ns", "build ms", "first ms", "again ms", "memory MiB", "open files"]
@@ -103,15 +105,6 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def machine() -> dict[str, Any]:
-    return {
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "load_before": os.getloadavg()[0],
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="fresh processes for each point; medians are shown")
@@ -124,7 +117,7 @@ def main() -> None:
     if not cases:
         parser.error(f"no line has {arguments.only!r} in its name; there are:\n" + "\n".join(c.name for c in CASES))
     begin = time.perf_counter()
-    result: dict[str, Any] = {"machine": machine(), "runs": arguments.runs, "lines": []}
+    result: dict[str, Any] = {**conditions(), "runs": arguments.runs, "lines": []}
     measured: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
