@@ -29,7 +29,8 @@ PADDING = bytes(PAD)
 
 _QUOTE = ord('"')
 _LF, _CR = ord("\n"), ord("\r")
-_GATHERED_MAX = 64  # bytes per field; longer ones cost less one by one
+_WORD = 8
+_SHORT_MAX = 64  # bytes of a field; longer ones cost less one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,7 @@ class Rows:
 
     def texts(self, column: int) -> list[bytes]:
         """The fields of a column."""
-        starts, ends = self.fields(column)
-        texts = _gathered(self.data, starts, ends, doubled=self.doubled)
-        return self._cut_out(starts, ends) if texts is None else texts
+        return self._cut_out(*self.fields(column))
 
     def texts_at(self, column: int, good_rows: Array) -> list[bytes]:
         """Some of them."""
@@ -90,26 +89,42 @@ class Rows:
         return self._cut_out(starts[good_rows], ends[good_rows])
 
     def _cut_out(self, starts: Array, ends: Array) -> list[bytes]:
-        texts = map(self.data.__getitem__, map(slice, starts.tolist(), ends.tolist()))
-        return [text.replace(b'""', b'"') for text in texts] if self.doubled else list(texts)
+        texts = _pieces(self.data, starts, ends)
+        return [text.replace(b'""', b'"') for text in texts] if self.doubled else texts
 
 
-def _gathered(data: bytes, starts: Array, ends: Array, *, doubled: bool) -> list[bytes] | None:
-    """The fields, put side by side and split by one call, which takes half the time; None where that can't be done."""
-    sizes = ends - starts + 1  # with the byte behind each, which becomes a line feed
-    stops = np.cumsum(sizes)
-    total = int(stops[-1]) if len(stops) else 0
-    if not total or total > _GATHERED_MAX * len(starts):
-        return None
-    places = np.arange(total)
-    places += np.repeat(starts - (stops - sizes), sizes)
-    gathered = np.frombuffer(data, np.uint8)[places]
-    gathered[stops - 1] = _LF
-    side_by_side = gathered.tobytes()
-    if doubled:
-        side_by_side = side_by_side.replace(b'""', b'"')
-    texts = side_by_side.split(b"\n")
-    return texts[:-1] if len(texts) == len(starts) + 1 else None  # or there are line feeds in quoted fields
+def _pieces(data: bytes, starts: Array, ends: Array) -> list[bytes]:
+    """The bytes from each start to its end.
+
+    As many bytes as the longest has are copied from each start on, all at once, and what is behind its end becomes
+    zeros, which NumPy leaves out of a text. It takes a third of the time of cutting them out one by one.
+    """
+    lengths = ends - starts
+    size = min(-(-int(lengths.max(initial=1)) // _WORD) * _WORD, _SHORT_MAX)
+    others = np.flatnonzero((lengths > size) | (starts + size > len(data)))
+    if 4 * len(others) > len(starts) or data.find(b"\0", PAD) >= 0:
+        return _slices(data, starts, ends)
+    # A view of as many bytes in a row, wherever they begin.
+    everywhere = np.lib.stride_tricks.as_strided(
+        np.frombuffer(data, f"V{size}", 1), (len(data) - size + 1,), (1,), writeable=False
+    )
+    words = everywhere[np.minimum(starts, len(everywhere) - 1)].view(np.uint64)
+    words &= _kept(size)[np.minimum(lengths, size)].view(np.uint64)
+    texts: list[bytes] = words.view(f"S{size}").tolist()
+    for row, text in zip(others.tolist(), _slices(data, starts[others], ends[others]), strict=True):
+        texts[row] = text
+    return texts
+
+
+@functools.cache
+def _kept(size: int) -> Array:
+    """For each length up to ``size``, so many bytes of ones, then zeros."""
+    kept = np.tri(size + 1, size, -1, np.uint8) * np.uint8(255)
+    return kept.view(f"V{size}")[:, 0]
+
+
+def _slices(data: bytes, starts: Array, ends: Array) -> list[bytes]:
+    return list(map(data.__getitem__, map(slice, starts.tolist(), ends.tolist())))
 
 
 def cut_rows(block: bytes, layout: Layout) -> Rows:
