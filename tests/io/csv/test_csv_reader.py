@@ -130,6 +130,21 @@ def test_blocks_are_cut_as_rows_are_scanned(text, quotes):
     assert list(zip(found.texts(0), found.texts(1), strict=True)) == fields
 
 
+fields_of_all_lengths = st.one_of(
+    st.binary(max_size=9),
+    st.integers(0, 200).map(b"x".__mul__),
+    st.sampled_from([b"\0", b"a\0", b"\0b", b"a\0b\0\0"]),
+).map(lambda field: field.translate(None, b',"\r\n'))
+
+
+@settings(max_examples=300)
+@given(fields=st.lists(fields_of_all_lengths, min_size=1, max_size=40))
+def test_fields_of_any_length_and_with_zeros_are_cut_out_whole(fields):
+    found = cut_rows(PADDING + b"".join(field + b",\n" for field in fields), layout("", ""))
+    assert found.texts(0) == fields
+    assert found.texts(1) == [b""] * len(fields)
+
+
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=broken, sizes=st.tuples(st.integers(1, 10), st.integers(1, 100)), n=st.integers(1, 5))
 def test_any_text_reads_alike_in_blocks_of_any_size(save, text, sizes, n):
