@@ -100,6 +100,7 @@ def test_the_first_damaged_list_is_named_and_one_that_is_cut_off_before_one_that
     for pieces, message, row in [
         ([b"\x01", long, b"\x02", long], TOO_LONG, 1),
         ([b"\x01", torn, b"", torn], TORN, 1),
+        ([varint(-1), long], TOO_LONG, 1),
         ([long, b"\x01", torn], TORN, 2),
         ([b"", b"\x80", b"\x01"], TORN, 1),
         ([b"\x80" * 500], TORN, 0),

@@ -27,7 +27,7 @@ __all__ = ["unpack_varints"]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_PADDING = bytes(10)  # how far one may look past the end
+_PADDING = bytes(8)  # how far one may look past the last byte
 _BLOCK = 1 << 14  # values; a few arrays of them fit into 1 MiB
 _NONE = np.zeros(0, np.int64)
 
