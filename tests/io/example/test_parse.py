@@ -16,14 +16,12 @@ from example_strategies import (
     field,
     odd_examples,
     unpacked,
-    varint,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import Dataset
 from dataset.errors import ParseError
-from dataset.io.example.columns import unpack_varints
 from dataset.io.example.encode import encode_example
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
 from dataset.io.example.messages import Example
@@ -481,14 +479,6 @@ def test_arguments_are_checked():
         parser(np.zeros((2, 2), object))
     with pytest.raises(TypeError, match="serialized must be bytes, got list"):
         parse_single_example([b""], {"x": VarLenFeature(I64)})
-
-
-@given(st.lists(st.one_of(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, 20_000)), max_size=50))
-def test_varints_are_unpacked(values):
-    octets = np.frombuffer(b"".join(map(varint, values)), np.uint8)
-    found, ends = unpack_varints(octets)
-    assert found.tolist() == values
-    assert len(ends) == len(values)
 
 
 def test_a_parser_that_stands_behind_batch_says_where_it_belongs_and_what_works_there():

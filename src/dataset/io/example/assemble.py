@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.example.columns import Column, Problem, object_array
+from dataset.io.example.columns import Column, object_array
 from dataset.io.example.features import (
     FeatureSpec,
     FixedLenFeature,
@@ -33,6 +33,7 @@ from dataset.io.example.features import (
     UniformRowLength,
     VarLenFeature,
 )
+from dataset.io.example.problem import Problem
 from dataset.plan.packed import PackedColumn
 from dataset.plan.spec import BYTES
 from dataset.plan.values import RaggedTensor, SparseTensor, filled

@@ -1,12 +1,7 @@
 """From the places of values in bytes to arrays of values: one Column per key, for a batch and for a single record.
 
 A Column holds the values of one key end to end, and how many of them each record has. What shape a feature gives them
-is assemble.py; where they lie in the bytes is locate.py.
-
-Numbers are decoded for all records at once. Packed varints: a byte below 128 ends a value, so the positions of these
-bytes are where values end; then each value is put together from the seven-bit groups before, as many passes as the
-longest value has groups, over all values in each pass. Two groups (values below 16384) are by far the most frequent
-and go a shorter way.
+is assemble.py; where they lie in the bytes is locate.py; int64 lists are unpacked in varints.py.
 """
 
 from __future__ import annotations
@@ -18,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dataset.errors import ParseError
 from dataset.io.example.layout import length_field
 from dataset.io.example.locate import Lists
+from dataset.io.example.problem import Problem
+from dataset.io.example.varints import unpack_varints
 from dataset.io.example.wire import WALKERS_MIN
 from dataset.io.libraries import messages, protobuf
 from dataset.plan.spec import BYTES
@@ -28,14 +24,12 @@ from dataset.plan.spec import BYTES
 __all__ = [
     "COUNTED_KINDS",
     "Column",
-    "Problem",
     "column",
     "column_of_messages",
     "counted",
     "decode_one",
     "kind_of",
     "object_array",
-    "unpack_varints",
 ]
 
 Ints = npt.NDArray[np.int64]
@@ -45,14 +39,6 @@ _Read = tuple[Ints, Array, int]  # counts, values, each: see Column
 _NONE = np.zeros(0, np.int64)
 _KIND_NAMES = {1: "bytes", 2: "float32", 3: "int64"}
 _LISTS = {1: "BytesList", 2: "FloatList", 3: "Int64List"}
-
-
-class Problem(ParseError):  # noqa: N818  # never seen by users: parse.py turns it into a full sentence
-    """What is wrong with one feature of one record; whoever catches it knows the feature's name."""
-
-    def __init__(self, row: int, what: str) -> None:
-        super().__init__(what)
-        self.row = row
 
 
 @dataclass(slots=True)
@@ -225,7 +211,7 @@ def _read_ints(lists: Lists) -> _Read:
     for row in _irregular(lists):
         packed = messages.Int64List(value=_message(lists, row, 3).value).SerializeToString()
         pieces[row] = packed[-_payload_size(packed) :] if packed else b""
-    return (*_unpack_pieces(pieces), -1)
+    return (*unpack_varints(pieces), -1)
 
 
 def _read_short_ints(lists: Lists) -> Ints | None:
@@ -254,64 +240,6 @@ def _payload_size(packed: bytes) -> int:
         if octet < 0x80:
             break
     return size
-
-
-def _unpack_pieces(pieces: list[bytes]) -> tuple[Ints, Ints]:
-    """Counts and values of packed varints, piece by piece; no value may cross from one piece into the next."""
-    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
-    bounds = sizes.cumsum()
-    octets = np.frombuffer(b"".join(pieces), np.uint8)
-    torn = octets[bounds[sizes > 0] - 1] > 0x7F
-    if torn.any():
-        raise Problem(int(np.flatnonzero(sizes)[torn.argmax()]), "is damaged: its last int64 is cut off")
-    values, ends = unpack_varints(octets)
-    if values is None:
-        raise Problem(int(bounds.searchsorted(ends[0], "right")), "is damaged: an int64 has more than 10 bytes")
-    counts = ends.searchsorted(bounds)
-    counts[1:] -= counts[:-1].copy()
-    return counts, values
-
-
-def unpack_varints(octets: npt.NDArray[np.uint8]) -> tuple[Ints | None, Ints]:
-    """The values in packed varints, and where each ends. The last byte must end a value.
-
-    A varint of more than ten bytes has no value: then None, and the position where it ends.
-
-    >>> unpack_varints(np.array([5, 0x80, 1], np.uint8))
-    (array([  5, 128]), array([0, 2]))
-    """
-    ends = np.flatnonzero(octets < 0x80)
-    if len(ends) == len(octets):
-        return octets.astype(np.int64), ends
-    more = octets >= 0x80
-    if not (more[1:] & more[:-1]).any():
-        return _unpack_pairs(octets, more, ends), ends
-    sizes = np.diff(ends, prepend=-1)
-    longest = int(sizes.max())
-    if longest > 10:
-        return None, ends[sizes > 10][:1]
-    values = octets[ends].astype(np.uint64)
-    for back in range(1, longest):  # a value's groups from the last one back to its first
-        rows = slice(None) if back == 1 else np.flatnonzero(sizes > back)
-        group = octets[ends[rows] - back].astype(np.uint64) & np.uint64(0x7F)
-        if back == 1:
-            long = sizes > 1
-            values = np.where(long, values << np.uint64(7) | group, values)
-        else:
-            values[rows] = values[rows] << np.uint64(7) | group
-    return values.view(np.int64), ends
-
-
-def _unpack_pairs(octets: npt.NDArray[np.uint8], more: npt.NDArray[np.bool_], ends: Ints) -> Ints:
-    """Values of one or two groups: each byte is joined with its predecessor, if that goes on; the ends are kept.
-
-    Computing at every byte, also those that end nothing, is cheap: these passes are over bytes that lie side by side.
-    """
-    goes_on = more[:-1].view(np.uint8)
-    pairs = octets.astype(np.uint16)
-    pairs[1:] *= goes_on * np.uint16(0x7F) + np.uint16(1)
-    pairs[1:] |= (octets[:-1] & 0x7F) * goes_on
-    return pairs.take(ends).astype(np.int64)
 
 
 _READERS: dict[int, Callable[[Lists], _Read]] = {1: _read_bytes, 2: _read_floats, 3: _read_ints}

@@ -20,7 +20,6 @@ from dataset.io.example.assemble import Assembler, Fixed, assembler_for
 from dataset.io.example.columns import (
     COUNTED_KINDS,
     Column,
-    Problem,
     column,
     column_of_messages,
     counted,
@@ -36,6 +35,7 @@ from dataset.io.example.features import (
     keys_of,
 )
 from dataset.io.example.locate import Locator
+from dataset.io.example.problem import Problem
 from dataset.io.example.reference import list_in, read_features
 from dataset.io.example.template import Template, Templates
 from dataset.plan.spec import ComponentSpec
