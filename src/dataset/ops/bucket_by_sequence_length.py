@@ -22,7 +22,7 @@ from dataset.plan.origin import function_name
 from dataset.plan.spec import Shape, TensorSpec, flatten_spec
 from dataset.plan.structure import Structure
 from dataset.runtime.chunk import Chunk
-from dataset.runtime.integer_keys import KeyOperator
+from dataset.runtime.integer_keys import Integers, KeyOperator
 from dataset.runtime.operator import Build, Operator
 
 
@@ -91,7 +91,9 @@ class BucketBySequenceLength(UnaryNode):
 
     def lower(self, build: Build) -> Operator:
         function = self.element_length_func
-        keyed = KeyOperator(build(self.source), self, function, "element_length_func", self._bucket_of)
+        keyed = KeyOperator(
+            build(self.source), self, function, "element_length_func", self._bucket_of, self._buckets_of
+        )
         return BucketsOperator(build, keyed, self)
 
     @lazy_property
@@ -111,6 +113,17 @@ class BucketBySequenceLength(UnaryNode):
             return bucket
 
         return bucket_of
+
+    def _buckets_of(self, lengths: Integers) -> Integers:
+        """The numbers of the buckets, up to a length that has none."""
+        largest = np.iinfo(np.int64).max
+        boundaries = np.array([max(-largest, min(boundary, largest)) for boundary in self.bucket_boundaries], np.int64)
+        buckets = boundaries.searchsorted(lengths, side="right")
+        if self.pad_to_bucket_boundary and not self.no_padding:
+            too_long = buckets == len(boundaries)
+            if too_long.any():
+                return buckets[: too_long.argmax()]
+        return buckets
 
     def batch_of(self, bucket: int) -> Batch:
         """The op that makes a batch of a full bucket."""
@@ -154,7 +167,7 @@ class BucketsOperator(GroupsOperator):
     node: BucketBySequenceLength
 
     def __init__(self, build: Build, source: KeyOperator, node: BucketBySequenceLength) -> None:
-        super().__init__(build, source, node, min(node.bucket_batch_sizes))
+        super().__init__(build, source, node, min(node.bucket_batch_sizes), knows_sizes=True)
         self._stackers: dict[int, BatchOperator] = {}
 
     def size_of(self, bucket: int) -> int:
@@ -162,9 +175,9 @@ class BucketsOperator(GroupsOperator):
 
     def pull(self, n: int) -> Chunk | None:  # noqa: ARG002  # a batch is made when it is asked for
         while (found := self.next_group()) is not None:
-            bucket, rows = found
-            if len(rows) == self.size_of(bucket) or not self.node.drop_remainder:
-                return self._stacker(bucket).stacked(self.chunk_of(rows))
+            bucket, elements = found
+            if elements.length == self.size_of(bucket) or not self.node.drop_remainder:
+                return self._stacker(bucket).stacked(elements)
         return None
 
     def _stacker(self, bucket: int) -> BatchOperator:

@@ -29,6 +29,7 @@ from dataset.runtime.inner import Inner, InnerDatasets
 from dataset.runtime.integer_keys import KeyOperator, as_integer
 from dataset.runtime.iterator import probed_spec
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.sorted_chunk import SortedChunk
 from dataset.runtime.state import load_chunk, save_chunk
 
 
@@ -81,6 +82,8 @@ class GroupByWindow(UnaryNode):
 
 
 _AHEAD = 128  # elements at least that are read at once where nobody can notice it
+_SORTED_MAX = 4096  # elements that are sorted at once, where a state need not hold them: the fixed cost is small then
+_SORTED_BYTES = 512 * 1024  # the same, unless one element is larger
 _AT_ONCE_MAX = 1024
 
 
@@ -93,14 +96,23 @@ def _reads_unseen(node: Node) -> bool:
 
 
 class _Group:
-    """The elements of one key that wait, and how many more there must be."""
+    """The elements of one key that wait, and how many more there must be.
 
-    __slots__ = ("missing", "rows", "size")
+    They are in ``parts`` where many are sorted at once, else in ``rows``: to add one to a list costs least.
+    """
+
+    __slots__ = ("missing", "parts", "rows", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.missing = size
         self.rows: list[Any] = []
+        self.parts: list[Chunk] = []
+
+    def add(self, part: Chunk) -> None:
+        """Add some, of which there are no more than missing."""
+        self.parts.append(part)
+        self.missing -= part.length
 
 
 class GroupsOperator(UnaryOperator):
@@ -108,12 +120,20 @@ class GroupsOperator(UnaryOperator):
 
     It takes no more elements than the next that comes out takes. Of an input that calls user code those are taken that
     are needed whatever their keys are: as many as some group misses. Of any other a few more are taken at once, which
-    wait; the key function is not called for them before.
+    wait; the key function is not called for them before. Where that is ``len``, nobody can notice when it is called:
+    then many are taken at once, and sorted by their keys.
+
+    Args:
+        build: opens the input.
+        source: it, with the keys.
+        node: the op.
+        smallest: no group gets full with less elements.
+        knows_sizes: whether ``size_of`` calls no user code.
     """
 
     source: KeyOperator
 
-    def __init__(self, build: Build, source: KeyOperator, node: UnaryNode, smallest: int) -> None:
+    def __init__(self, build: Build, source: KeyOperator, node: UnaryNode, smallest: int, *, knows_sizes: bool) -> None:
         super().__init__(source)
         self.node = node
         self.smallest = smallest = min(smallest, _AT_ONCE_MAX)
@@ -126,24 +146,58 @@ class GroupsOperator(UnaryOperator):
         self._counts = [0] * (smallest + 1)  # how many groups miss how many elements, up to smallest
         self._least = smallest  # so many are missed by every group, or more
         self._at_once = max(smallest, _AHEAD) if build.background and _reads_unseen(node.source) else 0
+        if self._at_once and knows_sizes and source.function is len:
+            source.run_unseen(build)
+            self._at_once = 1  # and twice as many each time, until it is known how large they are
+        self._sorted: SortedChunk | None = None
 
     @abstractmethod
     def size_of(self, key: int) -> int:
         """How many elements make a group full. May be user code."""
 
-    def next_group(self) -> tuple[int, list[Any]] | None:
+    def next_group(self) -> tuple[int, Chunk] | None:
         """The key and the elements of a group that is full; at the end, of that with the least key."""
         while not self.ended:
-            certain = self._safe_count()
-            keyed = self.source.pull_until_full(self._at_once or certain, certain, self._room)
-            if keyed is None:
-                self.ended = True
-                break
-            full = self._sort_in(keyed)
-            if full is not None:
-                return self._remove(full)
+            found = self._next_sorted() if self.source.is_unseen else self._next_one_by_one()
+            if found is not None:
+                return found
         key = min(self.groups, default=None)
-        return None if key is None else self._remove(key)
+        return None if key is None else (key, self._elements_of(self.groups.pop(key)))
+
+    def _next_one_by_one(self) -> tuple[int, Chunk] | None:
+        """Sort a few elements in; the group that the last of them fills, if it does."""
+        certain = self._safe_count()
+        keyed = self.source.pull_until_full(self._at_once or certain, certain, self._room)
+        if keyed is None:
+            self.ended = True
+            return None
+        full = self._sort_in(keyed)
+        return None if full is None else (full, self._remove(full))
+
+    def _next_sorted(self) -> tuple[int, Chunk] | None:
+        """The next group that is full by what has been sorted; where none is, sort what comes next."""
+        if self._sorted is not None:
+            found = self._sorted.next_full()
+            if found is not None:
+                key, last = found
+                group = self.groups.pop(key, None)
+                return (key, Chunk.concatenate([*group.parts, last])) if group else found
+            for key, part in self._sorted.waiting():
+                (self.groups.get(key) or self._open_group(key)).add(part)
+            self._sorted = None
+        # What a state left there can't be put back behind what comes next.
+        keyed = self.source.pull(1 if self.source.ready else self._at_once)
+        if keyed is None:
+            self.ended = True
+            return None
+        most = _SORTED_MAX if self.source.tells_places else _AHEAD
+        self._at_once = max(1, min(2 * self._at_once, most, _SORTED_BYTES * keyed.length // max(1, keyed.nbytes)))
+        self._sorted = SortedChunk(keyed, self._missing, self._size)
+        return None
+
+    def _missing(self, key: int) -> int:
+        group = self.groups.get(key)
+        return self._size(key) if group is None else group.missing
 
     def _safe_count(self) -> int:
         """How many elements can come before any group is full, the one that fills it included."""
@@ -174,10 +228,12 @@ class GroupsOperator(UnaryOperator):
         smallest, counts = self.smallest, self._counts
         for key in keys:
             group = self.groups[key]
-            counts[min(group.missing, smallest)] -= 1
+            before = group.missing
             missing = group.missing = group.size - len(group.rows)
-            counts[min(missing, smallest)] += 1
-            self._least = min(self._least, missing)
+            if missing < smallest:
+                counts[min(before, smallest)] -= 1
+                counts[missing] += 1
+                self._least = min(self._least, missing)
 
     def _rows(self, columns: Sequence[Column], length: int) -> Iterable[Any]:
         """The elements, each a tuple of its components or, where there is one, that. None is a view of all."""
@@ -189,36 +245,46 @@ class GroupsOperator(UnaryOperator):
             return columns[0]
         return zip(*columns, strict=True) if columns else [()] * length
 
-    def _open_group(self, key: int) -> _Group:
+    def _size(self, key: int) -> int:
         size = self.sizes.get(key)
         if size is None:
             try:
                 size = self.sizes[key] = self.size_of(key)
             except Exception as error:  # noqa: BLE001  # raised again, with its place
                 raise_placed(error, self.node, self.source.position - 1)
-        group = self.groups[key] = _Group(size)
-        self._counts[min(size, self.smallest)] += 1
+        return size
+
+    def _open_group(self, key: int) -> _Group:
+        group = self.groups[key] = _Group(self._size(key))
+        self._counts[min(group.size, self.smallest)] += 1
         return group
 
-    def _remove(self, key: int) -> tuple[int, list[Any]]:
+    def _remove(self, key: int) -> Chunk:
         group = self.groups.pop(key)
         self._counts[min(group.missing, self.smallest)] -= 1
         self._least = max(1, self._least)
-        return key, group.rows
+        return self._elements_of(group)
 
-    def chunk_of(self, rows: list[Any]) -> Chunk:
-        """The elements of a group as a chunk."""
+    def _elements_of(self, group: _Group) -> Chunk:
+        if group.parts:
+            return Chunk.concatenate(group.parts)
+        rows = group.rows
         columns = [rows] if len(self._stacked) == 1 else zip(*rows, strict=True)
         return Chunk(self._structure, len(rows), list(map(pack, columns)))
 
     def state_dict(self) -> State:
-        groups = [save_chunk(self.chunk_of(group.rows)) for group in self.groups.values()]
+        groups = {key: self._elements_of(group) for key, group in self.groups.items()}
+        ahead = self._sorted
+        if ahead is not None:
+            for key, part in ahead.waiting():
+                groups[key] = Chunk.concatenate([groups[key], part]) if key in groups else part
+        read = None if ahead is None else ahead.rest()
         return {
             "op": self.node.op,
-            **super().state_dict(),
+            "source": self.source.state_dict() if read is None else self.source.state_before(read),
             "sizes": np.array([list(self.sizes), list(self.sizes.values())], np.int64),
-            "keys": np.array(list(self.groups), np.int64),
-            "groups": groups,
+            "keys": np.array(list(groups), np.int64),
+            "groups": list(map(save_chunk, groups.values())),
             "ended": self.ended,
         }
 
@@ -228,8 +294,11 @@ class GroupsOperator(UnaryOperator):
         for key, saved in zip(state["keys"].tolist(), state["groups"], strict=True):
             elements = load_chunk(saved, lambda: self.node.source.element_spec)
             assert elements is not None
-            columns = [[key] * elements.length, *elements.columns()]
-            self._sort_in(Chunk(tuple_of(LEAF, elements.structure), elements.length, columns))
+            if self.source.is_unseen:
+                self._open_group(key).add(elements)
+            else:
+                columns = [[key] * elements.length, *elements.columns()]
+                self._sort_in(Chunk(tuple_of(LEAF, elements.structure), elements.length, columns))
         self.ended = bool(state["ended"])
 
 
@@ -248,7 +317,7 @@ class WindowsOperator(GroupsOperator):
     node: GroupByWindow
 
     def __init__(self, build: Build, source: KeyOperator, node: GroupByWindow) -> None:
-        super().__init__(build, source, node, node.window_size or 1)
+        super().__init__(build, source, node, node.window_size or 1, knows_sizes=node.window_size is not None)
         self.windows = InnerDatasets(build, node, node.reduce_func, partial(_argument_spec, node), "window")
         self.inner: Inner | None = None
 
@@ -267,11 +336,10 @@ class WindowsOperator(GroupsOperator):
                 return None
             self.inner = self.windows.open(self._window(*found))
 
-    def _window(self, key: int, rows: list[Any]) -> Chunk:
+    def _window(self, key: int, elements: Chunk) -> Chunk:
         """What the function is called with for a group. Should it fail, the elements are dropped."""
         source = self.node.source
         spec = partial(getattr, source, "element_spec")
-        elements = self.chunk_of(rows)
         if any(self._stacked):  # as an array they are one thing to look at
             pairs = zip(elements.columns(), self._stacked, strict=True)
             columns = [_stacked_again(column) if stacked else column for column, stacked in pairs]

@@ -100,7 +100,7 @@ class RaggedTensor:
                 f"RaggedTensor: row_splits are {self.row_splits_dtype}, but those of the values are "
                 f"{self.values.row_splits_dtype}; make them alike with with_row_splits_dtype()"
             )
-        if splits[0] != 0 or splits[-1] != len(self.values) or np.any(self.row_splits[1:] < self.row_splits[:-1]):
+        if splits[0] != 0 or splits[-1] != len(self.values) or np.count_nonzero(splits[1:] < splits[:-1]):
             raise ValueError(
                 f"RaggedTensor: row_splits must ascend from 0 to the number of values, {len(self.values)}, got {splits}"
             )
@@ -234,7 +234,7 @@ class RaggedTensor:
         if default_value is None:
             default_value = b"" if self.dtype == object else 0
         values = self.values.to_tensor(default_value) if isinstance(self.values, RaggedTensor) else self.values
-        lengths = np.diff(self.row_splits)
+        lengths = self.row_splits[1:] - self.row_splits[:-1]
         width = int(lengths.max(initial=0))
         dense = filled((len(self), width, *values.shape[1:]), default_value, values.dtype)
         dense[np.arange(width) < lengths[:, None]] = values

@@ -5,11 +5,21 @@ from __future__ import annotations
 from dataset.errors import StateError
 from dataset.runtime.calls import ElementwiseOperator
 from dataset.runtime.chunk import Chunk
-from dataset.runtime.operator import Build, State, UnaryOperator
+from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.tasks import holds_elements
 
 _AHEAD_ELEMENTS = 8192  # beside so many, the fixed cost of a step is small
 _AHEAD_BYTES = 256 * 1024  # stays in the processor's cache
+
+
+def state_before(source: Operator, build: Build) -> State | None:
+    """Where the input of an op stands before more is read of it, if it says so cheaply; ``build`` is the op's."""
+    if not build.repeats_input:
+        return None
+    try:
+        return source.state_dict()
+    except StateError:  # something below holds what is no plain data: who asks for a state will be told
+        return None
 
 
 class AheadOperator(UnaryOperator):
@@ -40,7 +50,7 @@ class AheadOperator(UnaryOperator):
         chunk, start = self._chunk, self._given
         if chunk is None or start == chunk.length:
             self._forget()
-            self._before = self._state_before()
+            self._before = state_before(self.source, self._build)
             chunk, start = self.source.pull(max(n, self._step)), 0
             if chunk is None:
                 return None
@@ -66,14 +76,6 @@ class AheadOperator(UnaryOperator):
 
     def go_back(self, place: int) -> None:
         self._given = place - self._place
-
-    def _state_before(self) -> State | None:
-        if not self._build.repeats_input:
-            return None
-        try:
-            return self.source.state_dict()
-        except StateError:  # something below holds what is no plain data: who asks for a state will be told
-            return None
 
     def _next_step(self, n: int, chunk: Chunk) -> int:
         in_cache = _AHEAD_BYTES * chunk.length // max(1, chunk.nbytes)

@@ -73,7 +73,8 @@ class ElementsOperator(Operator):
         self.failures = failures
         self.position = 0
         self.raised = 0  # of the failures
-        self._is_packed = elements.is_packed
+        self.unpacks = elements.is_packed
+        """Whether to make lists of columns that stand for one; whoever reads from this may do without."""
 
     def pull(self, n: int) -> Chunk | None:
         start, stop = self.position, min(self.position + n, self.elements.length)
@@ -87,7 +88,7 @@ class ElementsOperator(Operator):
             return None
         self.position = stop
         chunk = self.elements.slice(start, stop)
-        return chunk.unpacked() if self._is_packed else chunk
+        return chunk.unpacked() if self.unpacks else chunk
 
     @property
     def picks(self) -> bool:  # type: ignore[override]  # here it depends on the elements

@@ -10,16 +10,20 @@ import numpy.typing as npt
 
 from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode
+from dataset.plan.packed import is_packed
 from dataset.plan.structure import LEAF, Structure, tuple_of
-from dataset.runtime.calls import ElementwiseOperator
+from dataset.runtime.ahead import state_before
+from dataset.runtime.calls import ElementwiseOperator, arguments
 from dataset.runtime.chunk import Chunk, Column
-from dataset.runtime.operator import Operator
+from dataset.runtime.elements import ElementsOperator
+from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.ownership import own
 
 Integers = npt.NDArray[np.int64]
 
 _MANY = 16  # elements at least, for which it is worth to call the function for all at once
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_INT = {int}
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 
 
@@ -34,6 +38,7 @@ class KeyOperator(ElementwiseOperator):
         function: takes an element as ``map`` passes it.
         argument: what the user knows the function as, for messages.
         key_of: makes the key of what the function returned; it may raise.
+        keys_of: the same for an array; where one has no key, it gives those of the numbers before.
     """
 
     one_to_one: ClassVar[bool] = True
@@ -45,14 +50,18 @@ class KeyOperator(ElementwiseOperator):
         function: Callable[..., Any],
         argument: str,
         key_of: Callable[[int], int] | None = None,
+        keys_of: Callable[[Integers], Integers] | None = None,
     ) -> None:
         super().__init__(source, node, function)
         self.argument = argument
         self.key_of = key_of
+        self.keys_of = keys_of
         self._certain = 1
         self._room: Callable[[int], int] = _one
         self._stopped = False  # by a key for which there was no more room
         self._found: list[int] = []  # keys for the last results, as far as they are known already
+        self._build: Build | None = None
+        self._before: tuple[State, int] | None = None  # of the input, and how many elements it gave then
         self._keyed_structure: Structure | None = None
 
     def pull_until_full(self, n: int, certain: int, room: Callable[[int], int]) -> Chunk | None:
@@ -65,6 +74,68 @@ class KeyOperator(ElementwiseOperator):
         """
         self._certain, self._room = certain, room
         return self.pull(min(n, certain) if self._vectorized or certain >= _MANY else n)
+
+    def run_unseen(self, build: Build) -> None:
+        """From now on take it that nobody can notice when, or for how many elements, ``len`` is called.
+
+        It is the function, and no user code is below. ``build`` says whether the input's state may be asked for.
+        """
+        assert self.function is len
+        self.is_unseen = True
+        self._build = build
+        if isinstance(self.source, ElementsOperator):
+            self.source.unpacks = False
+
+    def next_inputs(self, n: int) -> Chunk | None:
+        if self._build is None or self._todo:
+            return super().next_inputs(n)
+        self._before, before = None, state_before(self.source, self._build)
+        inputs = super().next_inputs(n)
+        if before is not None and inputs is not None and self.source.state_after(before, inputs.length) is not None:
+            self._before = before, inputs.length
+        return inputs
+
+    @property
+    def tells_places(self) -> bool:
+        """Whether a state need not hold what was read ahead of the input."""
+        return self._before is not None
+
+    def _call_best(self, inputs: Chunk) -> Chunk | None:
+        if self.is_unseen and inputs.length > 1:
+            lengths = _lengths(inputs)
+            keys = lengths if self.keys_of is None else self.keys_of(lengths)
+            done = len(keys)
+            self.put_back(inputs, max(1, done))
+            inputs = inputs.slice(0, max(1, done))
+            if done:
+                self.position += done
+                return self._with_keys(inputs, keys)
+        return super()._call_best(inputs)  # of one that has no key this says why
+
+    def state_before(self, elements: Chunk) -> State:
+        """The state in front of the last elements that came, which are these."""
+        todo, position = self._todo, self.position
+        self.put_back(elements, 0)
+        self.position -= elements.length
+        try:
+            return self.state_dict()
+        finally:
+            self._todo, self.position = todo, position
+
+    def state_dict(self) -> State:
+        exact = self._source_before_todo()
+        if exact is None:
+            return super().state_dict()
+        return {"op": self.node.op, "source": exact, "position": self.position}
+
+    def _source_before_todo(self) -> State | None:
+        """A state of the input from which it gives what waits here once more, so that it need not be saved."""
+        todo = self._todo.rest()
+        if todo is None or self._before is None or self.ready:
+            return None
+        before, given = self._before
+        taken = given - todo.length
+        return self.source.state_after(before, taken) if taken else before
 
     def _collect(self, results: list[Any], inputs: Chunk) -> BaseException | None:
         self._stopped = False
@@ -113,10 +184,12 @@ class KeyOperator(ElementwiseOperator):
         """The keys for results of the usual types; None where one can be no key."""
         if len(self._found) == len(results) and min(results) >= _LEAST and max(results) <= _GREATEST:
             return self._found
-        if not _INTEGERS.issuperset(map(type, results)):
+        kinds = set(map(type, results))
+        if not _INTEGERS.issuperset(kinds):
             return None
         try:
-            numbers: list[int] = np.array(results, np.int64).tolist()
+            fits = kinds == _INT and min(results) >= _LEAST and max(results) <= _GREATEST
+            numbers: list[int] = results if fits else np.array(results, np.int64).tolist()
             return numbers if self.key_of is None else list(map(self.key_of, numbers))
         except Exception:  # noqa: BLE001  # it is raised again, at its place
             return None
@@ -145,6 +218,20 @@ class KeyOperator(ElementwiseOperator):
         if self._keyed_structure is None or self._keyed_structure.children[1] is not structure:
             self._keyed_structure = tuple_of(LEAF, structure)
         return Chunk(self._keyed_structure, inputs.length, [keys, *inputs.columns()])
+
+
+def _lengths(inputs: Chunk) -> Integers:
+    """What ``len`` gives for the elements; for none where it fails for one of them."""
+    columns = inputs.columns()
+    column = columns[0] if inputs.structure is LEAF else None
+    if is_packed(column) and not column.sparse:
+        return column.lengths
+    if isinstance(column, np.ndarray) and column.ndim > 1:
+        return np.full(inputs.length, column.shape[1])
+    try:
+        return np.fromiter(map(len, *arguments(inputs)), np.int64, inputs.length)
+    except Exception:  # noqa: BLE001  # it is raised again, at its place
+        return np.zeros(0, np.int64)
 
 
 def _itself(number: int) -> int:

@@ -17,6 +17,7 @@ from dataset import errors
 from dataset.errors import StateError
 from dataset.plan.nested import Restorable, dataset_of, is_dataset, restore
 from dataset.plan.node import Node
+from dataset.plan.packed import PackedColumn, is_packed
 from dataset.plan.plain import digest as digest  # noqa: PLC0414  # it is public here
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import LEAF, Structure, from_plain, to_plain
@@ -136,6 +137,8 @@ def load_pending(data: list[Any], spec: SpecGetter) -> list[Outcome]:
 def _save_column(column: Column) -> Any:
     if isinstance(column, np.ndarray) and column.dtype != object:
         return column.copy()
+    if is_packed(column) and not column.sparse:
+        return {"packed": _save_column(column.flat), "splits": column.splits - column.splits[0]}
     shape = column.shape if isinstance(column, np.ndarray) else None
     values = column.ravel() if isinstance(column, np.ndarray) else column
     return {"shape": None if shape is None else list(shape), "values": [save_value(value) for value in values]}
@@ -144,6 +147,9 @@ def _save_column(column: Column) -> Any:
 def _load_column(data: Any, inner_spec: SpecGetter) -> Column:
     if isinstance(data, np.ndarray):
         return data.copy()
+    if "packed" in data:
+        rows = RaggedTensor(_load_column(data["packed"], inner_spec), data["splits"])  # looks whether they fit
+        return PackedColumn(rows.flat_values, rows.row_splits.astype(np.int64))  # type: ignore[return-value]
     values = [_load_value(value, inner_spec) for value in data["values"]]
     return values if data["shape"] is None else object_column(values).reshape(data["shape"])
 

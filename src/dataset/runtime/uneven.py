@@ -8,7 +8,7 @@ import numpy as np
 
 from dataset.plan.packed import is_packed
 from dataset.plan.spec import Shape
-from dataset.plan.values import RaggedTensor, SparseTensor, splits_of_lengths
+from dataset.plan.values import RaggedTensor, SparseTensor, cast_splits, splits_of_lengths
 from dataset.runtime.batching import ColumnMismatchError, require_equal, stack_column
 from dataset.runtime.chunk import Array, Column
 
@@ -20,7 +20,7 @@ def stack_as_ragged(column: Column, ragged_rank: int, row_splits_dtype: np.dtype
         ColumnMismatchError: if dtypes or ranks differ, or the sizes of the axes that are not ragged.
     """
     if is_packed(column) and ragged_rank == 1 and not column.sparse:
-        return RaggedTensor(column.flat, splits_of_lengths(column.lengths, row_splits_dtype))
+        return RaggedTensor(column.flat, cast_splits(column.splits - column.splits[0], row_splits_dtype))
     shapes = _shapes(column)
     if shapes.shape[1] < ragged_rank:
         raise ColumnMismatchError(0, "rank", shapes.shape[1], f"at least {ragged_rank}")
