@@ -1637,7 +1637,8 @@ class Dataset(Generic[T_co]):
 
         Args:
             element_length_func: takes an element as ``map`` passes it, returns its length, an int.
-                The built-in ``len`` is the fastest: of rows in memory it takes the lengths of thousands at once.
+                Fastest is one that only looks a length up, such as ``len`` or ``lambda tokens, label: len(tokens)``: of
+                rows in memory, those of thousands are known at once.
             bucket_boundaries: ascending lengths; bucket ``i`` holds those below boundary ``i``, the last one the rest.
             bucket_batch_sizes: elements in a batch of each bucket, one more than there are boundaries.
             padded_shapes: as in ``padded_batch``. Default, the largest in the batch.

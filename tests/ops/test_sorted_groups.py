@@ -19,7 +19,8 @@ from resuming import check_every_place, examples, to_json
 
 
 def one_by_one(element):
-    return len(element)
+    """What no proof goes through, so that it counts as a function that can be noticed."""
+    return sum([len(element)])
 
 
 def ragged(lengths, dtype=np.int64):

@@ -20,7 +20,7 @@ from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node, UnaryNode, holds_user_code, spec_is_static
 from dataset.plan.origin import function_name
 from dataset.plan.spec import DatasetSpec, TensorSpec, flatten_spec
-from dataset.plan.structure import LEAF, tuple_of
+from dataset.plan.structure import LEAF, structure_of, tuple_of
 from dataset.runtime.batching import ColumnMismatchError, stack_column
 from dataset.runtime.calls import raise_placed
 from dataset.runtime.chunk import Chunk, Column, pack
@@ -28,6 +28,7 @@ from dataset.runtime.elements import Elements
 from dataset.runtime.inner import Inner, InnerDatasets
 from dataset.runtime.integer_keys import KeyOperator, as_integer
 from dataset.runtime.iterator import probed_spec
+from dataset.runtime.lengths import LengthFunction
 from dataset.runtime.operator import Build, Operator, State, UnaryOperator
 from dataset.runtime.sorted_chunk import SortedChunk
 from dataset.runtime.state import load_chunk, save_chunk
@@ -120,8 +121,8 @@ class GroupsOperator(UnaryOperator):
 
     It takes no more elements than the next that comes out takes. Of an input that calls user code those are taken that
     are needed whatever their keys are: as many as some group misses. Of any other a few more are taken at once, which
-    wait; the key function is not called for them before. Where that is ``len``, nobody can notice when it is called:
-    then many are taken at once, and sorted by their keys.
+    wait; the key function is not called for them before. Where that only looks up a length, nobody can notice when it
+    is called: then many are taken at once, and sorted by their keys.
 
     Args:
         build: opens the input.
@@ -146,9 +147,11 @@ class GroupsOperator(UnaryOperator):
         self._counts = [0] * (smallest + 1)  # how many groups miss how many elements, up to smallest
         self._least = smallest  # so many are missed by every group, or more
         self._at_once = max(smallest, _AHEAD) if build.background and _reads_unseen(node.source) else 0
-        if self._at_once and knows_sizes and source.function is len:
-            source.run_unseen(build)
-            self._at_once = 1  # and twice as many each time, until it is known how large they are
+        if self._at_once and knows_sizes:
+            lengths = LengthFunction.of(source.function, structure_of(node.source.element_spec))
+            if lengths is not None:
+                source.run_unseen(lengths, build)
+                self._at_once = 1  # and twice as many each time, until it is known how large they are
         self._sorted: SortedChunk | None = None
 
     @abstractmethod

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from dataset.errors import SpecError
 from dataset.plan.node import UnaryNode
-from dataset.plan.packed import is_packed
 from dataset.plan.structure import LEAF, Structure, tuple_of
 from dataset.runtime.ahead import state_before
-from dataset.runtime.calls import ElementwiseOperator, arguments
+from dataset.runtime.calls import ElementwiseOperator
 from dataset.runtime.chunk import Chunk, Column
 from dataset.runtime.elements import ElementsOperator
+from dataset.runtime.lengths import LengthFunction
 from dataset.runtime.operator import Build, Operator, State
 from dataset.runtime.ownership import own
 
@@ -60,6 +60,7 @@ class KeyOperator(ElementwiseOperator):
         self._room: Callable[[int], int] = _one
         self._stopped = False  # by a key for which there was no more room
         self._found: list[int] = []  # keys for the last results, as far as they are known already
+        self._lengths: LengthFunction | None = None
         self._build: Build | None = None
         self._before: tuple[State, int] | None = None  # of the input, and how many elements it gave then
         self._keyed_structure: Structure | None = None
@@ -75,13 +76,13 @@ class KeyOperator(ElementwiseOperator):
         self._certain, self._room = certain, room
         return self.pull(min(n, certain) if self._vectorized or certain >= _MANY else n)
 
-    def run_unseen(self, build: Build) -> None:
-        """From now on take it that nobody can notice when, or for how many elements, ``len`` is called.
+    def run_unseen(self, lengths: LengthFunction, build: Build) -> None:
+        """From now on take it that nobody can notice when, or for how many elements, the function is called.
 
-        It is the function, and no user code is below. ``build`` says whether the input's state may be asked for.
+        It is ``lengths``, and no user code is below. ``build`` says whether the input's state may be asked for.
         """
-        assert self.function is len
         self.is_unseen = True
+        self._lengths = lengths
         self._build = build
         if isinstance(self.source, ElementsOperator):
             self.source.unpacks = False
@@ -101,8 +102,8 @@ class KeyOperator(ElementwiseOperator):
         return self._before is not None
 
     def _call_best(self, inputs: Chunk) -> Chunk | None:
-        if self.is_unseen and inputs.length > 1:
-            lengths = _lengths(inputs)
+        if self._lengths is not None and inputs.length > 1 and self._lengths.holds():
+            lengths = self._lengths.lengths(inputs)
             keys = lengths if self.keys_of is None else self.keys_of(lengths)
             done = len(keys)
             self.put_back(inputs, max(1, done))
@@ -218,20 +219,6 @@ class KeyOperator(ElementwiseOperator):
         if self._keyed_structure is None or self._keyed_structure.children[1] is not structure:
             self._keyed_structure = tuple_of(LEAF, structure)
         return Chunk(self._keyed_structure, inputs.length, [keys, *inputs.columns()])
-
-
-def _lengths(inputs: Chunk) -> Integers:
-    """What ``len`` gives for the elements; for none where it fails for one of them."""
-    columns = inputs.columns()
-    column = columns[0] if inputs.structure is LEAF else None
-    if is_packed(column) and not column.sparse:
-        return column.lengths
-    if isinstance(column, np.ndarray) and column.ndim > 1:
-        return np.full(inputs.length, column.shape[1])
-    try:
-        return np.fromiter(map(len, *arguments(inputs)), np.int64, inputs.length)
-    except Exception:  # noqa: BLE001  # it is raised again, at its place
-        return np.zeros(0, np.int64)
 
 
 def _itself(number: int) -> int:
