@@ -150,7 +150,9 @@ class Scope:
     files: bool = False
 
     def within(self) -> Scope:
-        return dataclasses.replace(self, caches=False, endless=False, depth=self.depth - 1)
+        """For the datasets that functions make: one without a seed has another order each time that it is made."""
+        ops = tuple(step for step in self.steps if step[1] is not chances.unseeded_shuffle)
+        return dataclasses.replace(self, caches=False, endless=False, depth=self.depth - 1, steps=ops)
 
     def sources(self) -> list[sources.SourceStrategy]:
         found = (

@@ -284,7 +284,7 @@ _NUMBERS: dict[str, Callable[[int], str]] = {
     "passed": lambda n: f"{n:,} passed on",
     "dropped": lambda n: f"{n:,} dropped" if n else "",
     "drawn": lambda n: f"{_count(n, 'random number')} drawn",
-    "behind": lambda n: f"{_count(n, 'element')} behind the place below, which are passed over first" if n else "",
+    "behind": lambda n: f"{_count(n, 'element')} behind the place below, to be passed over first" if n else "",
     "opened": lambda n: f"{_count(n, 'dataset')} opened",
     "row": lambda n: f"at row {n:,}",
     "record": lambda n: f"record {n:,}",

@@ -52,6 +52,7 @@ class TextLineFile(BlockFile):
             return []
         if b"\r" in block or any(b"\r" in piece for piece in pieces):
             block, pieces = b"".join([*pieces, block]), []
+        # Else the block is not joined to what came before: two copies of each block would have the heap grow and shrink.
         lines = block.split(b"\n")
         rest = lines.pop()
         self._pieces = [rest] if rest else []
