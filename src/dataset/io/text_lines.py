@@ -52,7 +52,7 @@ class TextLineFile(BlockFile):
             return []
         if b"\r" in block or any(b"\r" in piece for piece in pieces):
             block, pieces = b"".join([*pieces, block]), []
-        # Else the block is not joined to what came before: two copies of each block would have the heap grow and shrink.
+        # Else nothing is joined to the block: with two copies of each, the heap would grow and shrink all the time.
         lines = block.split(b"\n")
         rest = lines.pop()
         self._pieces = [rest] if rest else []
