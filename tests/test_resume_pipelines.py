@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chains.model import Pipeline
@@ -31,9 +31,17 @@ def test_a_pipeline_goes_on_from_every_place(pipeline: Pipeline):
     check_every_place(lambda: pipeline.make(OURS), range(81))
 
 
+def shares_a_cache(pipeline: Pipeline) -> bool:
+    """Whether several readers at once fill one cache, of which the first to end wins: in parallel that is chance."""
+    names = [step.name for step in pipeline.steps]
+    cached = next((index for index, name in enumerate(names) if name.startswith("cache")), len(names))
+    return any(name.startswith(("sample(itself", "rejection_resample")) for name in names[cached:])
+
+
 @examples(40)
 @given(resumable_pipelines(seeded=True), st.integers(1, 4), st.integers(1, 255), STOPS)
 def test_a_pipeline_in_parallel_goes_on_after_several_stops(pipeline: Pipeline, calls: int, where: int, stops):
+    assume(not shares_a_cache(pipeline))
     build = lambda: in_parallel(pipeline.make(OURS), calls, where=where)
     with no_leaks():
         found = outcomes(iter(build()))
