@@ -21,7 +21,7 @@ from harness.tables import (
 def conditions(results: Result) -> str:
     """On what, when, and with which versions."""
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    return f"{_when(results)[:-1]}; medians of {results['runs']} runs. Versions: {versions}."
+    return f"{_when(results)}; medians of {results['runs']} runs. Versions: {versions}."
 
 
 def page(results: Result) -> str:
@@ -76,7 +76,7 @@ def startup(results: Result) -> str:
         middle, low, high = (three(found[name]) for name in ("median", "min", "max"))
         body.append([f"`{timing['what']}`", middle, f"{low} to {high}", str(len(timing["seconds"]))])
     table = as_markdown(("", "ms", "min to max", "processes"), body)
-    return f"{_when(results)}\n\n{table}"
+    return f"{_when(results)}.\n\n{table}"
 
 
 SCALE_HEADS = ("", "ns, at least", "at most", "at the largest", "start, ms", "memory, MiB")
@@ -87,7 +87,7 @@ def scale(results: Result) -> str:
     body = [_scaled(line) for line in results["lines"]]
     return "\n\n".join(
         [
-            f"{_when(results)[:-1]}; medians of {results['runs']} runs.",
+            f"{_when(results)}; medians of {results['runs']} runs.",
             "![Costs, starting and memory along each axis](assets/benchmarks/scale.svg)",
             "[All points, as JSON](assets/benchmarks/scale.json).",
             as_markdown(SCALE_HEADS, body),
@@ -110,4 +110,4 @@ def _scaled(line: Result) -> list[str]:
 
 def _when(results: Result) -> str:
     revision = f" at commit `{results['revision']}`" if results["revision"] else ""
-    return f"Measured on {results['date'][:10]}{revision}, on {machine_line(results)}."
+    return f"Measured on {results['date'][:10]}{revision}, on {machine_line(results)}"

@@ -114,13 +114,17 @@ class BucketBySequenceLength(UnaryNode):
 
         return bucket_of
 
+    @lazy_property
+    def _boundaries(self) -> Integers:
+        """As an array; what is beyond its numbers is beyond all lengths, too."""
+        largest = np.iinfo(np.int64).max
+        return np.array([max(-largest, min(boundary, largest)) for boundary in self.bucket_boundaries], np.int64)
+
     def _buckets_of(self, lengths: Integers) -> Integers:
         """The numbers of the buckets, up to a length that has none."""
-        largest = np.iinfo(np.int64).max
-        boundaries = np.array([max(-largest, min(boundary, largest)) for boundary in self.bucket_boundaries], np.int64)
-        buckets = boundaries.searchsorted(lengths, side="right")
+        buckets = self._boundaries.searchsorted(lengths, side="right")
         if self.pad_to_bucket_boundary and not self.no_padding:
-            too_long = buckets == len(boundaries)
+            too_long = buckets == len(self.bucket_boundaries)
             if too_long.any():
                 return buckets[: too_long.argmax()]
         return buckets

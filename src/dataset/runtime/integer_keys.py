@@ -23,7 +23,6 @@ Integers = npt.NDArray[np.int64]
 
 _MANY = 16  # elements at least, for which it is worth to call the function for all at once
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-_INT = {int}
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 
 
@@ -185,12 +184,10 @@ class KeyOperator(ElementwiseOperator):
         """The keys for results of the usual types; None where one can be no key."""
         if len(self._found) == len(results) and min(results) >= _LEAST and max(results) <= _GREATEST:
             return self._found
-        kinds = set(map(type, results))
-        if not _INTEGERS.issuperset(kinds):
+        if not _INTEGERS.issuperset(map(type, results)):
             return None
         try:
-            fits = kinds == _INT and min(results) >= _LEAST and max(results) <= _GREATEST
-            numbers: list[int] = results if fits else np.array(results, np.int64).tolist()
+            numbers: list[int] = np.array(results, np.int64).tolist()
             return numbers if self.key_of is None else list(map(self.key_of, numbers))
         except Exception:  # noqa: BLE001  # it is raised again, at its place
             return None
