@@ -3,9 +3,11 @@
 #   make demo    train a model from TFRecord files, on data that ships with the repository
 #   make test    run all tests, the examples in the docstrings and the notebooks, and what needs a process of its own last:
 #                those beside the real tf.data, and Keras on its other backends
+#   make fuzz    try mutated inputs on every reader for a minute; make fuzz SECONDS=600 SEED=7 for longer, or again
 #   make lint    formatting, lint rules, types
 #   make docs    build the site of docs/ in site/
 #   make notebooks    run the notebooks, and write them as pages in docs/notebooks/
+#   make faults  try every kind of fault in every kind of pipeline, with many seeds, and write docs/reliability.md
 #   make bench   measure against other libraries, side by side: docs/benchmarks.md (installs them in .venv-bench)
 #   make bench-studies    measure single features
 #   make micro   measure what an element costs in each operator; CI shows it, and compare.py sets two such runs side by side
@@ -17,7 +19,7 @@ BIN := $(VENV)/bin
 BENCH_PIP := .venv-bench/bin/python -m pip --disable-pip-version-check install --quiet
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint fmt docs notebooks bench bench-studies micro clean
+.PHONY: demo test faults fuzz lint fmt docs notebooks bench bench-studies micro clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python notebooks/digits/train.py --data-dir build/digits
@@ -28,6 +30,14 @@ test: $(VENV)/.ready-test
 	for backend in jax tensorflow; do \
 	  KERAS_BACKEND=$$backend $(BIN)/python -m pytest -n auto tests/adapters/test_to_keras.py || exit; \
 	done
+
+faults: $(VENV)/.ready-test
+	rm -rf build/faults
+	FAULTS=all $(BIN)/python -m pytest -n auto tests/faults
+	PYTHONPATH=tests $(BIN)/python -m faults.page
+
+fuzz: $(VENV)/.ready-test
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 micro: $(VENV)/.ready-test
 	mkdir -p build/benchmarks

@@ -18,8 +18,8 @@ from dataset.optimize.driver import optimize
 from dataset.options import OptimizationOptions
 from dataset.plan.node import Node, inputs_first, walk
 from dataset.testing import assert_elements_equal, outcomes
-from libraries import Ours
-from strategies import pipelines, rewritable_pipelines, shuffled_pipelines
+from support.libraries import Ours
+from support.strategies import pipelines, rewritable_pipelines, shuffled_pipelines
 from test_pipelines import found, has_cached_failures, resumed_at, unoptimized
 
 OURS = Ours()

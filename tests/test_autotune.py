@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dataset import AUTOTUNE, Dataset, Options
 from dataset.autotune.tuner import Tuner
-from dataset.runtime.cores import usable_cores
-from dataset.runtime.stages import Stage
+from dataset.runtime.metrics.background import BackgroundOperator
+from dataset.runtime.resources.cores import usable_cores
 
 SEVERAL = 8  # calls at once, or elements in a buffer, that tests set knobs to
 
@@ -392,7 +392,7 @@ RUNNING = {
 @pytest.mark.parametrize("name", RUNNING)
 def test_knobs_that_are_turned_while_threads_work_lose_nothing(name, order, seed):
     with iter(RUNNING[name](order)) as iterator:
-        assert any(isinstance(line.stage, Stage) for line, _ in iterator._observation.top.walk())
+        assert any(isinstance(line.stage, BackgroundOperator) for line, _ in iterator._observation.top.walk())
         found = list(turning(iterator, seed))
     assert sorted(found) == list(range(1, 401))
     if order and name != "interleave":

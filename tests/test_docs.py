@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dataset import Dataset
-from pages import blocks_of, with_outputs
+from support.pages import blocks_of, with_outputs
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -31,7 +31,7 @@ def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, tmp_path):
     for name in sorted(imported & OPTIONAL):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
-    command = [sys.executable, Path(__file__).parent / "pages.py", page]
+    command = [sys.executable, Path(__file__).parent / "support" / "pages.py", page]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -64,7 +64,7 @@ def test_every_block_that_looks_like_python_is_one_that_is_run(page):
 def test_outputs_are_compared_as_their_title_says(shown, printed, is_so, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"```python\nprint({printed!r}, end='')\n```\n```text {shown}```\n")
-    command = [sys.executable, Path(__file__).parent / "pages.py", page]
+    command = [sys.executable, Path(__file__).parent / "support" / "pages.py", page]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode == 0) is is_so, done.stderr
 
@@ -72,7 +72,7 @@ def test_outputs_are_compared_as_their_title_says(shown, printed, is_so, tmp_pat
 def test_a_block_that_fails_is_said_with_its_place(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(undefined)\n```\n")
-    command = [sys.executable, Path(__file__).parent / "pages.py", page]
+    command = [sys.executable, Path(__file__).parent / "support" / "pages.py", page]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert "page.md" in done.stderr

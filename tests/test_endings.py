@@ -13,7 +13,7 @@ import pytest
 
 from dataset import ClosedError, Dataset, TFRecordDataset, io
 from dataset.testing import no_leaks, outcomes
-from overlap import Work, nothing_left
+from support.overlap import Work, nothing_left
 
 WAIT = 60  # for what must come; nothing waits that long
 ENDING = 5  # for threads that have been told to end

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import overlap
 import test_endings
 from dataset import ClosedError, Dataset, TFRecordDataset, io
 from dataset.testing import assert_elements_equal, outcomes
-from overlap import WAIT, Work, block_for_ever, die, double, fail_at_two, nothing_left, slow_at_first
+from support import overlap
+from support.overlap import WAIT, Work, block_for_ever, die, double, fail_at_two, nothing_left, slow_at_first
 from test_endings import add, ended, fail_at, needs_fork, stacked
 
 files = test_endings.files
@@ -280,7 +280,7 @@ def test_closing_it_waits_for_user_code_and_sends_home_who_waits_for_an_element(
 
 @every_blocked
 def test_the_end_of_the_data_comes_although_user_code_that_nobody_needs_is_blocked(make, monkeypatch):
-    monkeypatch.setattr("dataset.runtime.iterator.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("dataset.runtime.iteration.iterator.PATIENCE_SECONDS", 0.2)
     gate = Gate()
     with nothing_left():
         try:
@@ -595,7 +595,7 @@ def run(code):
     """Run a program in a session of its own; it must end, and leave no process and no shared memory."""
     mark = str(uuid.uuid4())
     before = overlap.shared_memory()
-    path = os.pathsep.join([str(Path(overlap.__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(Path(overlap.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
     program = subprocess.Popen(
         [sys.executable, "-W", "error", "-X", "faulthandler", "-c", textwrap.dedent(code)],
         stdout=subprocess.PIPE,
@@ -647,7 +647,7 @@ EXITS = {
 PROGRAM = """
     import threading
     from dataset import Dataset
-    from overlap import be_impatient, block_for_ever, double
+    from support.overlap import be_impatient, block_for_ever, double
     def block(x):
         if x > 0:
             {how}
@@ -676,7 +676,7 @@ def test_the_interpreter_exits_cleanly_with_many_busy_iterators(executor):
     count = 5 if executor == "thread" else 2
     program = f"""
         from dataset import Dataset
-        from overlap import double
+        from support.overlap import double
         def make():
             numbers = Dataset.range(10**9).map(double, num_parallel_calls=2, executor={executor!r})
             return numbers.batch(10, num_parallel_calls=2).prefetch(4)
@@ -692,7 +692,7 @@ def test_the_interpreter_exits_cleanly_with_many_busy_iterators(executor):
 def test_the_interpreter_exits_with_the_users_exception(executor):
     program = f"""
         from dataset import Dataset
-        from overlap import double
+        from support.overlap import double
         for x in Dataset.range(10**9).map(double, num_parallel_calls=2, executor={executor!r}).prefetch(4):
             raise SystemExit(7)
     """
@@ -722,7 +722,7 @@ def test_ctrl_c_while_the_consumer_waits_for_an_element(pipeline, reaction):
     program = f"""
         import os, threading
         from dataset import Dataset
-        from overlap import be_impatient, double, heed_interrupts, interrupt_all
+        from support.overlap import be_impatient, double, heed_interrupts, interrupt_all
         be_impatient()
         heed_interrupts()
         os.environ["MAIN_PID"] = str(os.getpid())
@@ -743,7 +743,7 @@ def test_a_program_that_is_killed_leaves_no_worker(executor):
     program = f"""
         import os, signal
         from dataset import Dataset
-        from overlap import slow_at_first
+        from support.overlap import slow_at_first
         iterator = iter(Dataset.range(10**9).map(slow_at_first, num_parallel_calls=2, executor={executor!r}))
         next(iterator)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -763,7 +763,7 @@ FORKED = {
 FORK = """
     import faulthandler, gc, os, signal, sys
     from dataset import ClosedError, Dataset
-    from overlap import double
+    from support.overlap import double
     def make():
         return {pipeline}
     expected = [int(x) for x in make()]

@@ -1,7 +1,9 @@
 """Parallel ops give what the same ops give one at a time: in order, or as a set, and never more at once than told."""
 
 import collections
+import contextlib
 import itertools
+import sys
 import threading
 import time
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from dataset import AUTOTUNE, Dataset, Options, StateError, TFRecordDataset, io, set_random_seed
 from dataset.testing import assert_elements_equal, check_operator, outcomes
-from overlap import WAIT, Calls, Counter, Meeting, Work, double, once, slow_at_first
+from support.overlap import WAIT, Calls, Counter, Meeting, Work, double, once, slow_at_first
 
 ORDERED = {"deterministic": True}
 UNORDERED = {"deterministic": False}
@@ -853,3 +855,22 @@ def test_a_take_that_is_left_out_is_so_whether_batches_are_made_in_parallel_or_n
     iterator, other = iter(one), iter(two)
     other.load_state_dict(iterator.state_dict())
     assert [batch.tolist() for batch in other] == [[i] for i in range(count)]
+
+
+def test_an_exit_in_a_worker_comes_at_its_place():
+    def leave(x):
+        if x in {12, 40}:
+            sys.exit(f"at {x}")
+        return x
+
+    for _ in range(10):
+        found = []
+        with contextlib.closing(iter(Dataset.range(100).map(leave, num_parallel_calls=2))) as iterator:
+            while True:
+                try:
+                    found.append(int(next(iterator)))
+                except StopIteration:
+                    break
+                except SystemExit as error:
+                    found.append(error.code)
+        assert found == [f"at {x}" if x in {12, 40} else x for x in range(100)]

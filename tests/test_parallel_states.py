@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, Options, StateError
 from dataset.ops.elementwise import Elementwise
-from dataset.runtime.operator import Operator, open_plan
+from dataset.runtime.context import open_plan
+from dataset.runtime.contract import Operator
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
-from overlap import WAIT, Work, double
-from resuming import resealed
+from support.overlap import WAIT, Work, double
+from support.resuming import resealed
 
 SIZE = 60
 ORDERS = {"in order": True, "in any order": False}

@@ -11,8 +11,8 @@ from chains.model import EndlessError, Failure, Pipeline, plain
 from dataset import Dataset, Options
 from dataset.plan.node import Node
 from dataset.testing import no_leaks, outcomes
-from libraries import Ours
-from strategies import pipelines, shuffles
+from support.libraries import Ours
+from support.strategies import pipelines, shuffles
 
 OURS = Ours()
 LIMIT = 100  # of the outcomes of a prefix, which need not end

@@ -5,6 +5,9 @@ reference to one is gone.
 """
 
 import itertools
+import os
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -12,11 +15,11 @@ import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset, Options
-from dataset.ops.parallel_interleave import ParallelInterleaveOperator
+from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
+from dataset.ops.interleave.reader_pool import ReaderPool
 from dataset.ops.prefetch import PrefetchOperator
-from dataset.runtime import operator as opening
-from dataset.runtime.parallel import ParallelOperator
-from dataset.runtime.reading import Readers
+from dataset.runtime.parallel.pool import ParallelOperator
+from dataset.runtime.resources import limits as opening
 from dataset.testing import no_leaks
 
 pytestmark = pytest.mark.usefixtures("switch_interval")
@@ -70,7 +73,7 @@ def operators(operator):
 @pytest.fixture(autouse=True)
 def who_rests_says_so(monkeypatch):
     """Have threads that find nothing to begin tell those who wait for it."""
-    prefetch_room, next_task = PrefetchOperator._room, Readers._next_task
+    prefetch_room, next_task = PrefetchOperator._room, ReaderPool._next_task
 
     def room(self, wanted):
         found = prefetch_room(self, wanted)
@@ -85,7 +88,7 @@ def who_rests_says_so(monkeypatch):
         return task
 
     monkeypatch.setattr(PrefetchOperator, "_room", room)
-    monkeypatch.setattr(Readers, "_next_task", next_task_or_rest)
+    monkeypatch.setattr(ReaderPool, "_next_task", next_task_or_rest)
 
 
 def wait_until_at_rest(iterator):
@@ -191,7 +194,6 @@ def test_without_a_budget_the_sizes_are_those_that_were_given():
     arrays = Arrays()
     options = Options()
     options.autotune.enabled = False
-    options.autotune.ram_budget = 1
     dataset = Dataset.range(300).map(arrays).prefetch(100).with_options(options)
     with iter(dataset) as iterator:
         next(iterator)
@@ -231,6 +233,161 @@ def test_text_in_batches_counts_with_its_length():
         next(iterator)
         wait_until_at_rest(iterator)
         assert next(made) <= 20
+
+
+# Elements that are large beside the budget, before anything is known of their size
+
+
+class Slow(Arrays):
+    """Makes arrays that take some time, so that whatever may begin beside them does."""
+
+    def __call__(self, number):
+        array = super().__call__(number)
+        threading.Event().wait(2e-3)
+        return array
+
+
+def three_maps(make):
+    return (
+        Dataset.range(40)
+        .map(make, num_parallel_calls=8)
+        .prefetch(4)
+        .map(lambda x: make(x[0]), num_parallel_calls=7)
+        .shuffle(1)
+        .map(lambda x: make(x[0]), num_parallel_calls=6)
+    )
+
+
+def interleave(make):
+    return Dataset.range(8).interleave(
+        lambda x: Dataset.range(2 * x, 2 * x + 2).map(make), cycle_length=8, num_parallel_calls=8
+    )
+
+
+LARGE = {
+    # the pipeline, how large an element is beside the budget, and how many stages hold elements
+    "16 calls of twice the budget": (lambda make: Dataset.range(24).map(make, num_parallel_calls=16), 2.0, 1),
+    "16 calls in any order": (
+        lambda make: Dataset.range(24).map(make, num_parallel_calls=16, deterministic=False),
+        2.0,
+        1,
+    ),
+    "interleave": (interleave, 0.5, 1),
+    "three maps": (three_maps, 0.1, 4),
+    "map, batch, prefetch": (
+        lambda make: Dataset.range(24).map(make, num_parallel_calls=16).batch(1).prefetch(20),
+        0.3,
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("enabled", [None, False])
+@pytest.mark.parametrize("name", LARGE)
+def test_no_second_large_element_begins_before_the_size_of_the_first_is_known(name, enabled):
+    make, share, stages = LARGE[name]
+    size = int(share * BUDGET)
+    arrays = Slow((size,))
+    options = Options()
+    options.autotune.ram_budget = BUDGET
+    options.autotune.enabled = enabled
+    count = 0
+    for element in make(arrays).with_options(options):
+        del element
+        count += 1
+    assert count in {16, 24, 40}
+    in_hand = 2  # the one that the consumer has, and the one that its next() is about to return
+    assert arrays.most <= BUDGET + (stages + in_hand) * size
+
+
+def test_an_element_that_fails_says_nothing_about_the_size_of_the_others():
+    arrays = Slow((2 * BUDGET,))
+
+    def make(x):
+        if x < 6:
+            raise ValueError("small")
+        return arrays(x)
+
+    dataset = Dataset.range(20).map(make, num_parallel_calls=8).ignore_errors()
+    for element in within(dataset):
+        del element
+    assert arrays.made == 14
+    assert arrays.most <= 3 * 2 * BUDGET
+
+
+def test_calls_are_made_at_once_when_the_size_is_known():
+    """A budget that leaves room for them costs no parallelism."""
+    lock, running, most = threading.Lock(), 0, 0
+
+    def call(x):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        threading.Event().wait(5e-3)
+        with lock:
+            running -= 1
+        return x
+
+    assert list(within(Dataset.range(60).map(call, num_parallel_calls=3))) == list(range(60))
+    assert most == 3
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS is not held to elsewhere")
+@pytest.mark.parametrize("name", ["calls", "interleave", "maps"])
+def test_it_runs_where_the_system_gives_no_more_memory(name):
+    """A process with room for the budget and one element of each stage, and for less than without a budget."""
+    program = """
+import resource, sys
+import numpy as np
+from dataset import Dataset, Options
+
+MB = 1_000_000
+
+def make(x, size):
+    array = np.empty(size * MB, np.uint8)
+    array[::4096] = 1
+    return array
+
+pipelines = {
+    "calls": (lambda: Dataset.range(20).map(lambda x: make(x, 200), num_parallel_calls=16), 20, 800),
+    "interleave": (
+        lambda: Dataset.range(16).interleave(
+            lambda i: Dataset.range(2).map(lambda x: make(x, 50)), cycle_length=16, num_parallel_calls=16
+        ), 32, 350,
+    ),
+    "maps": (
+        lambda: Dataset.range(50)
+        .map(lambda x: make(x, 10), num_parallel_calls=16).prefetch(20)
+        .map(lambda x: make(x, 10), num_parallel_calls=15).shuffle(1)
+        .map(lambda x: make(x, 10), num_parallel_calls=14), 50, 200,
+    ),
+}
+pipeline, expected, room = pipelines[sys.argv[1]]
+options = Options()
+options.autotune.ram_budget = 100 * MB
+options.autotune.enabled = False
+used = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmSize"))
+threads = 50 * 300_000  # their stacks
+import threading
+threading.stack_size(256 * 1024)
+resource.setrlimit(resource.RLIMIT_AS, (used + threads + room * MB,) * 2)
+count = 0
+for element in pipeline().with_options(options):
+    del element
+    count += 1
+assert count == expected, count
+"""
+    environment = {**os.environ, "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, name],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=WAIT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 # Nothing else changes
@@ -311,8 +468,8 @@ def ledgers(monkeypatch):
     opened = []
 
     class Remembered(opening.Ledger):
-        def __init__(self, *arguments):
-            super().__init__(*arguments)
+        def __init__(self, *arguments, **keywords):
+            super().__init__(*arguments, **keywords)
             opened.append(self)
 
     monkeypatch.setattr(opening, "Ledger", Remembered)

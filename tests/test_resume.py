@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 import dataset
 from dataset import Dataset, Options, StateError, readers
 from dataset.plan.node import Node
-from dataset.runtime.operator import Build
+from dataset.runtime.context import ExecutionContext
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
-from resume_cases import BY_PROCESSES, CASES, ELSEWHERE, NO_OPS
-from resume_files import Files, write_files
-from resuming import assert_from, check_every_place, check_stops, examples, interrupted, loaded, with_stops
+from support.resume_cases import BY_PROCESSES, CASES, ELSEWHERE, NO_OPS
+from support.resume_files import Files, write_files
+from support.resuming import assert_from, check_every_place, check_stops, examples, interrupted, loaded, with_stops
 
 TESTS = Path(__file__).parent
 PLACES_MAX = 40
@@ -143,9 +143,9 @@ def test_goes_on_in_another_process(new_files, tmp_path):
 ELSEWHERE_SCRIPT = """
 import ast, pathlib, sys
 from dataset.testing import outcomes
-from resume_cases import CASES
-from resume_files import Files
-from resuming import loaded
+from support.resume_cases import CASES
+from support.resume_files import Files
+from support.resuming import loaded
 for line in sys.stdin:
     name, folder, scratch, state = ast.literal_eval(line)
     files = Files(pathlib.Path(folder), pathlib.Path(scratch))
@@ -210,10 +210,10 @@ def test_what_is_resumed_elsewhere_is():
 
 
 NEVER_SEEN = {
-    "Foreign": "of from_tf, which is resumed elsewhere",
+    "ExternalSource": "of from_tf, which is resumed elsewhere",
     "IndexedSource": "of from_torch, which is resumed elsewhere",
     "TableRows": "of from_huggingface, which is resumed elsewhere",
-    "Picked": "is made when a shuffle goes on from a state, as many cases do, not in a first run",
+    "SelectPositions": "is made when a shuffle goes on from a state, as many cases do, not in a first run",
     "_PaddedBucket": "only says how bucket_by_sequence_length, which has cases, makes its batches",
     "_Counted": "is never run",
 }
@@ -222,13 +222,13 @@ NEVER_SEEN = {
 def test_every_node_that_there_is_runs_in_a_case(new_files, monkeypatch):
     """Those, too, that only the optimizer makes, and those of datasets in datasets."""
     seen: set[type[Node]] = set()
-    build = Build.__call__
+    build = ExecutionContext.__call__
 
-    def noting(self: Build, node: Node) -> Any:
+    def noting(self: ExecutionContext, node: Node, *opening: int) -> Any:
         seen.add(type(node))
-        return build(self, node)
+        return build(self, node, *opening)
 
-    monkeypatch.setattr(Build, "__call__", noting)
+    monkeypatch.setattr(ExecutionContext, "__call__", noting)
     for name in CASES:
         outcomes(iter(build_of(name, new_files)()))
     unseen = {node.__name__ for node in concrete(Node) - seen if node.__module__.startswith("dataset.")}

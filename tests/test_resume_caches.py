@@ -18,8 +18,8 @@ import pytest
 import dataset
 from dataset import Dataset
 from dataset.testing import assert_elements_equal, outcomes
-from resume_cases import fail_at
-from resuming import advanced, assert_from, interrupted, loaded
+from support.resume_cases import fail_at
+from support.resuming import advanced, assert_from, interrupted, loaded
 
 SIZE = 8
 PATIENCE_SECONDS = 100
@@ -137,7 +137,7 @@ def kept(keeper: str, path: str) -> Dataset[Any]:
 
 SCRIPT = """
 import sys
-from resuming import loaded, to_json
+from support.resuming import loaded, to_json
 from test_resume_caches import kept
 keeper, path, count, state = sys.argv[1:]
 iterator = iter(kept(keeper, path))

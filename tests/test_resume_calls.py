@@ -1,8 +1,8 @@
 """What users' functions are called with behind a resume: what was handed out is not made again.
 
 What is made again, and where that is written: the few elements between a mark and the place where something reads ahead
-(runtime/trail.py), the elements of a cache that has to be filled (runtime/keeping.py), the values of a generator, and
-what the function of flat_map or interleave returned for the elements whose datasets were open.
+(runtime/state/replay_log.py), the elements of a cache that has to be filled (ops/cache/caching.py), the values of a
+generator, and what the function of flat_map or interleave returned for the elements whose datasets were open.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from dataset import Dataset
 from dataset.testing import outcomes
-from resuming import advanced, interrupted, loaded
+from support.resuming import advanced, interrupted, loaded
 
 SIZE = 30
 Function = Callable[[Any], Any]

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from chains.model import Pipeline
 from dataset import Dataset
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
-from libraries import Ours
-from resuming import check_every_place, check_stops, examples
-from strategies import resumable_pipelines
+from support.libraries import Ours
+from support.resuming import check_every_place, check_stops, examples
+from support.strategies import resumable_pipelines
 from test_pipelines import in_parallel
 
 OURS = Ours()

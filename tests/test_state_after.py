@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from chains.model import Pipeline, plain
 from dataset.plan.node import walk
-from dataset.runtime.operator import open_plan
-from libraries import Ours
-from strategies import pipelines, rewritable_pipelines, shuffled_pipelines
+from dataset.runtime.context import open_plan
+from support.libraries import Ours
+from support.strategies import pipelines, rewritable_pipelines, shuffled_pipelines
 
 OURS = Ours()
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

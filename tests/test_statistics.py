@@ -11,7 +11,7 @@ import time
 import pytest
 
 from dataset import AUTOTUNE, ClosedError, Dataset, Options
-from dataset.runtime.statistics import Bottleneck, Decision, OperatorStatistics, PipelineStatistics, TuningLog
+from dataset.runtime.metrics.statistics import Bottleneck, Decision, OperatorStatistics, PipelineStatistics, TuningLog
 
 WAIT = 60  # seconds, for what must come
 
@@ -468,11 +468,13 @@ def test_budgets_are_told():
     assert repr(stats).endswith("memory: 0 B in buffers of a budget of 10 MB; cores: 3")
 
 
-def test_without_tuning_there_is_no_bound():
+def test_without_tuning_only_a_budget_of_the_user_is_a_bound():
     dataset = Dataset.range(10).prefetch(AUTOTUNE)
-    stats = run(with_options(dataset, enabled=False, ram_budget=10, cpu_budget=3)).stats()
+    stats = run(with_options(dataset, enabled=False, cpu_budget=3)).stats()
     assert stats.ram_budget is None
     assert repr(stats).endswith("memory: 0 B in buffers; cores: 3")
+    stats = run(with_options(dataset, enabled=False, ram_budget=10, cpu_budget=3)).stats()
+    assert stats.ram_budget == 10
 
 
 # The objects

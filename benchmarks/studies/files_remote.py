@@ -34,7 +34,7 @@ def read_through(file):
 
 
 def ours(url):
-    from dataset.io.files import open_input
+    from dataset.io.files.opening import open_input
 
     read_through(open_input(url))
 

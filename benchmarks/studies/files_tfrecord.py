@@ -73,7 +73,7 @@ def single_dataset(path: Path, compression: str) -> int:
 
 
 def without_isal(run: Callable[[], int]) -> int:
-    from dataset.io import compression
+    from dataset.io.files import compression
 
     quick = compression.quick_library
     compression.quick_library = lambda: None

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes import WorkerProcesses
 
 SHAPE = (32, 224, 224, 3)

@@ -52,7 +52,7 @@ def dataset_prefetch(folder: Path) -> Pipeline:
 @WORKLOAD.runner("dataset, zlib", settings="as it is without that extra")
 def dataset_zlib(folder: Path) -> Pipeline:
     from dataset import TFRecordDataset
-    from dataset.io import compression
+    from dataset.io.files import compression
 
     compression.quick_library = lambda: None  # what it returns where isal is not installed
     return TFRecordDataset(folder / "data.tfrecord.gz", "GZIP").batch(BATCH)

@@ -32,9 +32,9 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.spec import DatasetSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.readers import CsvDataset, FixedLengthRecordDataset, SqlDataset, TextLineDataset, TFRecordDataset
-from dataset.runtime.iterator import DatasetIterator
-from dataset.runtime.rng import set_random_seed
-from dataset.runtime.vectorized import vectorized
+from dataset.runtime.functions.vectorized import vectorized
+from dataset.runtime.iteration.iterator import DatasetIterator
+from dataset.runtime.random.streams import set_random_seed
 from dataset.version import __version__ as __version__
 
 __all__ = [

@@ -18,61 +18,61 @@ from dataset.autotune.autotuner import Autotuner
 from dataset.extras import load_extra
 from dataset.io.arrow.layout import require_columns, require_fill_null
 from dataset.io.arrow.one_row import RowReader
-from dataset.io.arrow_dataset import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
+from dataset.io.arrow.source import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
+from dataset.io.arrow.table_rows_source import TableRows
+from dataset.io.csv.batches_source import from_csv_plan
 from dataset.io.elements.cache_dataset import FileCache
 from dataset.io.elements.load_dataset import load
 from dataset.io.elements.save_dataset import save
 from dataset.io.elements.snapshot_dataset import Snapshot
-from dataset.io.files import local_folder
-from dataset.io.from_csv_dataset import from_csv_plan
+from dataset.io.files.list_files import ListFiles, matching_files
+from dataset.io.files.opening import local_folder
 from dataset.io.image.folder import EXTENSIONS
-from dataset.io.image_folder_dataset import image_folder_plan
-from dataset.io.list_files import ListFiles, matching_files
-from dataset.io.parquet_dataset import parquet_plan
-from dataset.io.table_rows_dataset import TableRows
-from dataset.io.write_tfrecord_dataset import write_tfrecord
+from dataset.io.image.folder_source import image_folder_plan
+from dataset.io.parquet.source import parquet_plan
+from dataset.io.tfrecord.write_dataset import write_tfrecord
 from dataset.ops.assert_cardinality import AssertCardinality
-from dataset.ops.batch import Batch
-from dataset.ops.bucket_by_sequence_length import BucketBySequenceLength
-from dataset.ops.cache import Cache
-from dataset.ops.choose_from_datasets import ChooseFromDatasets
+from dataset.ops.batch.batch import Batch
+from dataset.ops.batch.padded_batch import PaddedBatch
+from dataset.ops.batch.ragged_batch import RaggedBatch
+from dataset.ops.batch.rebatch import Rebatch
+from dataset.ops.batch.sparse_batch import SparseBatch
+from dataset.ops.batch.unbatch import Unbatch
+from dataset.ops.batch.window import Window
+from dataset.ops.cache.cache import Cache
 from dataset.ops.concatenate import Concatenate
 from dataset.ops.counter import Counter
 from dataset.ops.enumerate import Enumerate
+from dataset.ops.external_source import ExternalSource
 from dataset.ops.filter import Filter
-from dataset.ops.flat_map import FlatMap
-from dataset.ops.foreign import Foreign
 from dataset.ops.generator import Generator
 from dataset.ops.get_single_element import get_single_element
-from dataset.ops.group_by_window import GroupByWindow
+from dataset.ops.group.bucket_by_sequence_length import BucketBySequenceLength
+from dataset.ops.group.group_by_window import GroupByWindow
 from dataset.ops.ignore_errors import IgnoreErrors
 from dataset.ops.indexed_source import IndexedSource
-from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
+from dataset.ops.interleave.flat_map import FlatMap
+from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.ops.map import Map
-from dataset.ops.padded_batch import PaddedBatch
+from dataset.ops.mix.choose_from_datasets import ChooseFromDatasets
+from dataset.ops.mix.sample_from_datasets import sample_plan
 from dataset.ops.prefetch import Prefetch
-from dataset.ops.ragged_batch import RaggedBatch
 from dataset.ops.random import Random
 from dataset.ops.random_map import RandomMap
 from dataset.ops.range import Range
-from dataset.ops.rebatch import Rebatch
 from dataset.ops.reduce import reduce
 from dataset.ops.rejection_resample import rejection_resample_plan
 from dataset.ops.repeat import Repeat
-from dataset.ops.sample_from_datasets import sample_plan
 from dataset.ops.scan import Scan
 from dataset.ops.select import Select
-from dataset.ops.shard import Shard
-from dataset.ops.shuffle import Shuffle
+from dataset.ops.shard.shard import Shard
+from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.ops.skip import Skip
-from dataset.ops.sparse_batch import SparseBatch
 from dataset.ops.take import Take
 from dataset.ops.take_while import TakeWhile
 from dataset.ops.tensor_slices import TensorSlices
 from dataset.ops.tensors import Tensors
-from dataset.ops.unbatch import Unbatch
 from dataset.ops.unique import Unique
-from dataset.ops.window import Window
 from dataset.ops.with_options import WithOptions, options_of
 from dataset.ops.zip import Zip
 from dataset.optimize.choosing import chosen
@@ -98,13 +98,13 @@ from dataset.plan.nested import datasets_are_made_by
 from dataset.plan.node import Node
 from dataset.plan.signature import signature_of
 from dataset.plan.structure import Structure, structure_of
-from dataset.runtime.chunk import Column
-from dataset.runtime.cores import usable_cores
-from dataset.runtime.iterator import DatasetIterator
-from dataset.runtime.memory import default_budget
-from dataset.runtime.outgoing import Convert, Outgoing
-from dataset.runtime.random_access import element_at, first_elements
-from dataset.runtime.whole_pass import WholePass
+from dataset.runtime.chunks.chunk import Column
+from dataset.runtime.iteration.chunk_scan import ChunkScan
+from dataset.runtime.iteration.device_prefetch import Convert, DevicePrefetch
+from dataset.runtime.iteration.iterator import DatasetIterator
+from dataset.runtime.iteration.random_access import element_at, first_elements
+from dataset.runtime.resources.cores import usable_cores
+from dataset.runtime.resources.memory import default_budget
 
 if TYPE_CHECKING:  # against the arrow: loaded by the methods that give them
     from dataset.adapters.jax import JaxDataset
@@ -346,7 +346,9 @@ class Dataset(Generic[T_co]):
         from dataset.adapters.tensorflow import TfDataset  # noqa: PLC0415  # see adapters/__init__.py
 
         source = TfDataset(tf, tf_dataset)
-        plan = Foreign(source, (), source.signature, method="from_tf", kind=source.kind, count=source.count, name=name)
+        plan = ExternalSource(
+            source, (), source.signature, method="from_tf", kind=source.kind, count=source.count, name=name
+        )
         return Dataset(plan)
 
     @staticmethod
@@ -1749,7 +1751,13 @@ class Dataset(Generic[T_co]):
 
     # How it runs
 
-    def cache(self, filename: str | os.PathLike[str] = "", name: str | None = None) -> Dataset[T_co]:
+    def cache(
+        self,
+        filename: str | os.PathLike[str] = "",
+        name: str | None = None,
+        *,
+        on_mismatch: Literal["error", "rebuild"] = "error",
+    ) -> Dataset[T_co]:
         """Keep the elements of the first full pass for the passes after it, in memory or in files.
 
         Put it behind what is costly and before what is random. Arrays come out read-only, because they are kept.
@@ -1759,13 +1767,20 @@ class Dataset(Generic[T_co]):
 
         Args:
             filename: a directory, made by the first pass if its parent exists; later processes read from it, too.
-                Delete it after changing what comes before. Default: in memory, for this Dataset.
+                Default: in memory, for this Dataset.
             name: a label.
+            on_mismatch: what to do if another pipeline filled the directory, or this one before an edit: ``"error"``,
+                or ``"rebuild"`` to fill it anew. Other operations, arguments, seeds and data are noticed, and edits of
+                functions: their code, the values that they capture or have as defaults, and the functions and values of
+                their own module that they name. Not noticed are edits of other modules, other contents of files of the
+                same names, objects of other packages with other content, values that change while the pipeline runs,
+                all edits of functions where another version of Python filled the cache, and changes of a few values in
+                arrays of more than 64 MiB.
 
         Raises:
             FileExistsError: while iterating, if another iterator is filling the same directory.
-            SpecError: while iterating, if the directory holds other elements than this pipeline makes.
-            ValueError: if ``filename`` has a scheme, such as ``s3://``.
+            SpecError: while iterating, if the directory holds the elements of another pipeline.
+            ValueError: if ``filename`` has a scheme, such as ``s3://``, or ``on_mismatch`` is another word.
             TypeError: while iterating, for an element that no file can hold, such as an object of a class of your own.
 
         >>> calls = []
@@ -1773,9 +1788,11 @@ class Dataset(Generic[T_co]):
         >>> [len(list(dataset)), len(list(dataset)), len(calls)]
         [3, 3, 3]
         """
+        if on_mismatch not in {"error", "rebuild"}:
+            raise ValueError(f'cache(): on_mismatch must be "error" or "rebuild", got {on_mismatch!r:.100}')
         if isinstance(filename, str | bytes) and not filename:
             return Dataset(Cache(self._plan, name=name))
-        return Dataset(FileCache(self._plan, local_folder("cache", filename), name=name))
+        return Dataset(FileCache(self._plan, local_folder("cache", filename), on_mismatch=on_mismatch, name=name))
 
     def snapshot(
         self,
@@ -1949,7 +1966,9 @@ class Dataset(Generic[T_co]):
         [2 3]
         [4 5]
         """
-        save(self._optimized.plan, self._optimized.options, path, compression, shard_func, checkpoint_args)
+        optimized = self._optimized
+        open_pass = partial(ChunkScan, optimized.plan, optimized.options, Autotuner)
+        save(optimized.plan, open_pass, path, compression, shard_func, checkpoint_args)
 
     def write_tfrecord(
         self,
@@ -2165,8 +2184,8 @@ class Dataset(Generic[T_co]):
 
         Args:
             output_signature: TensorSpec, RaggedTensorSpec and so on in the structure of an element. Default:
-                ``element_spec``. Where that is only known from the first element, as behind a user's function, give one
-                with None for sizes that differ.
+                ``element_spec``. After a user's function the sizes are those of the first element, and an element of
+                other sizes is an error; give a signature with None for sizes that differ.
 
         Raises:
             SpecError: if TensorFlow has no type for a component, such as ``datetime64``, Python objects and datasets,
@@ -2242,7 +2261,8 @@ class Dataset(Generic[T_co]):
     def element_spec(self) -> Any:
         """What an element is: its structure, with a TensorSpec for each component.
 
-        Known without running anything, except behind a user's function: then one element is made, once.
+        Known without running anything, except after a user's function: then one element is made, once. Its kinds,
+        dtypes and ranks are taken for those of all. Its sizes are not: those dimensions are None.
 
         >>> Dataset.range(10).batch(4).element_spec
         TensorSpec(shape=(None,), dtype=int64)
@@ -2367,9 +2387,9 @@ def columns_at(dataset: Dataset[Any], places: Sequence[int]) -> tuple[Structure,
     return elements.structure, elements.columns()
 
 
-def _whole_pass(plan: Node) -> WholePass:
+def _whole_pass(plan: Node) -> ChunkScan:
     optimized = optimize(plan)
-    return WholePass(optimized.plan, optimized.options, Autotuner)
+    return ChunkScan(optimized.plan, optimized.options, Autotuner)
 
 
 def outgoing(dataset: Dataset[Any], convert: Convert, count: int, kind: type[Kind]) -> Kind:
@@ -2377,12 +2397,12 @@ def outgoing(dataset: Dataset[Any], convert: Convert, count: int, kind: type[Kin
 
     Args:
         dataset: whose elements they are.
-        convert: see ``runtime/outgoing.py``.
+        convert: see ``runtime/iteration/device_prefetch.py``.
         count: how many more elements may be asked for than were handed out.
         kind: of the iterator.
     """
     optimized = dataset._optimized  # noqa: SLF001  # its own class
-    return kind(optimized.plan, optimized.options, Autotuner, Outgoing(convert, count))
+    return kind(optimized.plan, optimized.options, Autotuner, DevicePrefetch(convert, count))
 
 
 datasets_are_made_by(Dataset)

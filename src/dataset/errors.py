@@ -18,6 +18,8 @@ of a user's function keeps its own type and gains a note that says which operati
 from functools import partial
 from typing import Any
 
+from dataset.redaction import redacted
+
 
 class DatasetError(Exception):
     """The base of the library's own exceptions."""
@@ -31,12 +33,13 @@ class DataLossError(DatasetError, OSError):
     """A file is cut short or corrupt.
 
     Attributes:
-        path: the file.
+        path: the file, without the secrets of a URL.
         offset: byte offset of the record's first byte, in the uncompressed stream.
         record: the record's number in the file, from 0.
     """
 
     def __init__(self, message: str, *, path: str, offset: int, record: int) -> None:
+        path = redacted(path)
         super().__init__(f"{path}, record {record}, at byte {offset}: {message}")
         self.message = message
         self.path = path
@@ -52,11 +55,12 @@ class BrokenConnectionError(DatasetError, OSError):
     """A remote file could not be read, though it was tried several times. The last failure is the ``__cause__``.
 
     Attributes:
-        path: the file.
+        path: the file, without the secrets of a URL.
         tries: how many there were.
     """
 
     def __init__(self, message: str, *, path: str, tries: int) -> None:
+        path = redacted(path)
         super().__init__(f"{path}: {message}")
         self.message = message
         self.path = path
@@ -71,10 +75,11 @@ class FileChangedError(DatasetError, OSError):
     """A file was changed while it was read. Readers that know the place in it raise ``DataLossError`` instead.
 
     Attributes:
-        path: the file.
+        path: the file, without the secrets of a URL.
     """
 
     def __init__(self, message: str, *, path: str) -> None:
+        path = redacted(path)
         super().__init__(f"{path}: {message}")
         self.message = message
         self.path = path

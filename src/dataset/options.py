@@ -135,7 +135,8 @@ class AutotuneOptions(_Settings):
             ``shuffle``, which holds what it was told to, so that less is left for the others. It bounds buffers whose
             size is a number, too: they hold fewer elements then. One element of each may always be held, however large.
             None, or 0, for half of the memory that the process's control group and the machine have available when an
-            iteration begins to work in the background. With ``enabled=False`` there is no bound.
+            iteration begins to work in the background; with ``enabled=False``, None is no bound. A number always
+            holds. As the size of an element is not known before one was made, each op then makes its first alone.
     """
 
     _types: ClassVar[dict[str, Any]] = {"enabled": bool, "cpu_budget": int, "ram_budget": int}
@@ -180,7 +181,8 @@ class OptimizationOptions(_Settings):
         skip_by_seeking: pass over what ``skip`` leaves out without making it, where nobody can tell.
         repeat_pushdown: repeat a short source without opening it anew for each pass.
         shuffle_before_gather: shuffle the indices of in-memory arrays, and take the rows afterwards.
-        shuffle_and_repeat_fusion: read the next epoch of a shuffle while the rest of this one is given out.
+        shuffle_and_repeat_fusion: accepted as a name of tf.data's. A ``repeat`` of a ``shuffle`` gives what tf.data's
+            fused op promises, and has nothing to gain from being one op: either value changes nothing.
         map_vectorization: run functions on whole columns that prove to compute each element for itself, such as plain
             arithmetic and many of NumPy's functions.
         parser_vectorization: parse many records at once in functions that only call ``io.parse_single_example``.

@@ -11,13 +11,13 @@ from typing import Any
 
 from dataset.dataset import Dataset
 from dataset.io.csv.layout import layout_of
-from dataset.io.csv_dataset import Csv
+from dataset.io.csv.source import Csv
 from dataset.io.dataset_files import file_names, read_files
-from dataset.io.fixed_length_record_dataset import FixedLengthRecord
-from dataset.io.indexed_tfrecord_dataset import indexed_records
-from dataset.io.sql_dataset import SqlQuery
-from dataset.io.text_line_dataset import TextLine
-from dataset.io.tfrecord_dataset import TFRecord
+from dataset.io.sql.source import SqlQuery
+from dataset.io.text.fixed_length_records_source import FixedLengthRecord
+from dataset.io.text.lines_source import TextLine
+from dataset.io.tfrecord.indexed_source import indexed_records
+from dataset.io.tfrecord.source import TFRecord
 from dataset.plan.checks import require_bool
 
 __all__ = ["CsvDataset", "FixedLengthRecordDataset", "SqlDataset", "TFRecordDataset", "TextLineDataset"]

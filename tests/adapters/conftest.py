@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from libraries import tensorflow
+from support.libraries import tensorflow
 
 
 @pytest.fixture(scope="session")

@@ -122,7 +122,7 @@ def test_an_iterable_dataset_may_fill_one_tensor_again():
     assert all(element["x"].flags.writeable for element in dataset)
     assert dataset.cardinality() == -2
     assert data.begun == 2
-    assert dataset.element_spec == {"x": TensorSpec(2, np.float32), "n": TensorSpec((), np.int64)}
+    assert dataset.element_spec == {"x": TensorSpec((None,), np.float32), "n": TensorSpec((), np.int64)}
 
 
 def test_an_iterable_dataset_is_not_read_ahead():

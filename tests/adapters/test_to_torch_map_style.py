@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Subset, WeightedRandomSampler
 
 from adapters.torch_pipelines import double, numbers
 from dataset import Dataset
-from dataset.runtime import random_access
+from dataset.runtime.iteration import random_access
 
 SOURCE = {"x": np.arange(40.0).reshape(20, 2), "y": np.arange(20)}
 

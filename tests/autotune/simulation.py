@@ -10,7 +10,7 @@ have one core between them, each advances at 1 / m of its speed. Sleeping costs 
 
 Example, a consumer that takes 2 ms per element of a parallel map that computes for 3 ms::
 
-    decode = ParallelMap("decode", Work(compute=3e-3), calls=Knob("num_parallel_calls", 2))
+    decode = ParallelMap("decode", Work(compute=3e-3), calls=Tunable("num_parallel_calls", 2))
     simulation = Simulation([decode], Work(wait=2e-3), cores=2)
     simulation.run(elements=1000)
     assert simulation.period(since=100) == pytest.approx(2e-3)
@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dataset.runtime.stages import Counters, Knob
+from dataset.runtime.metrics.background import Counters, Tunable
 
 Thread: TypeAlias = Generator[None, None, None]
 
@@ -35,7 +35,7 @@ STEAL_STEP = 0.01
 """Seconds after which, at the latest, the machine looks again what share of its cores others take."""
 
 WINDOW_PER_CALL = 32
-"""Elements that may be on their way in a parallel map for each worker, as in runtime/tasks.py."""
+"""Elements that may be on their way in a parallel map for each worker, as in runtime/parallel/tasks.py."""
 
 
 class Sharing:
@@ -215,7 +215,7 @@ class Source:
 
 
 class SimulatedStage:
-    """What the kinds of stages share. It is a Stage, as runtime/stages.py defines it.
+    """What the kinds of stages share. It is a Stage, as runtime/metrics/background.py defines it.
 
     Args:
         name: for who reads it.
@@ -231,7 +231,7 @@ class SimulatedStage:
         self,
         name: str,
         work: Schedule,
-        knob: Knob,
+        knob: Tunable,
         *,
         takes: float = 1.0,
         nbytes: int | Callable[[np.random.Generator], int] = 0,
@@ -330,17 +330,17 @@ class SimulatedStage:
 
 
 class ParallelMap(SimulatedStage):
-    """Up to ``calls.value`` workers, as in runtime/parallel.py, with tasks of one element.
+    """Up to ``calls.value`` workers, as in runtime/parallel/pool.py, with tasks of one element.
 
     Args:
         input_work: what reading an input costs, which one worker does at a time; besides, it waits for those below.
         ordered: whether finished elements wait for those before them.
     """
 
-    def __init__(self, name: str, work: Schedule, calls: Knob | int = 1, *, input_work: Work = Work(),
+    def __init__(self, name: str, work: Schedule, calls: Tunable | int = 1, *, input_work: Work = Work(),
                  ordered: bool = True, inline: bool = False, takes: float = 1.0,
                  nbytes: int | Callable[[np.random.Generator], int] = 0) -> None:  # fmt: skip
-        knob = calls if isinstance(calls, Knob) else Knob("num_parallel_calls", calls)
+        knob = calls if isinstance(calls, Tunable) else Tunable("num_parallel_calls", calls)
         super().__init__(name, work, knob, takes=takes, nbytes=nbytes)
         self.input_work = input_work
         self.ordered = ordered
@@ -449,9 +449,9 @@ class Prefetch(SimulatedStage):
     ``work`` is what the ops cost that stand between it and the stage below, in its thread.
     """
 
-    def __init__(self, name: str, work: Schedule = Work(), size: Knob | int = 2, *, takes: float = 1.0,
+    def __init__(self, name: str, work: Schedule = Work(), size: Tunable | int = 2, *, takes: float = 1.0,
                  nbytes: int | Callable[[np.random.Generator], int] = 0) -> None:  # fmt: skip
-        knob = size if isinstance(size, Knob) else Knob("buffer_size", size)
+        knob = size if isinstance(size, Tunable) else Tunable("buffer_size", size)
         super().__init__(name, work, knob, takes=takes, nbytes=nbytes)
         self._held = 0  # elements that are ready, and the one in the making
         self._is_open = False

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from simulation import Machine, ParallelMap, Prefetch, Simulation, Work
 
-from dataset.runtime.stages import Counters, Knob, Stage
+from dataset.runtime.metrics.background import BackgroundOperator, Counters, Tunable
 
 NOTHING = Work()
 
@@ -178,7 +178,7 @@ def test_a_stage_may_turn_inline_and_back_while_it_works():
 
 
 def test_a_knob_may_be_turned_while_it_works():
-    stage = ParallelMap("m", Work(wait=1.0), Knob("num_parallel_calls", 1, 1, 16))
+    stage = ParallelMap("m", Work(wait=1.0), Tunable("num_parallel_calls", 1, 1, 16))
     simulation = Simulation([stage])
     periods = []
     for stage.knob.value in (1, 8, 2):
@@ -202,7 +202,7 @@ def test_the_work_may_change_and_pause():
 
 
 def test_stages_are_what_the_tuner_expects_of_stages():
-    stages: list[Stage] = [ParallelMap("m", Work(wait=1.0), 2), Prefetch("p", Work(), 2)]
+    stages: list[BackgroundOperator] = [ParallelMap("m", Work(wait=1.0), 2), Prefetch("p", Work(), 2)]
     simulate(stages, elements=10)
     assert [stage.knob.name for stage in stages] == ["num_parallel_calls", "buffer_size"]
     assert not any(stage.inline for stage in stages)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from simulation import ParallelMap, Prefetch, Simulation, Work
 
 from dataset.autotune.tuner import Tuner
-from dataset.autotune.windows import Part
-from dataset.runtime.stages import Knob
+from dataset.autotune.windows import StageNode
+from dataset.runtime.metrics.background import Tunable
 
 MS = 1e-3
 WORKERS = [(n,) for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)]
@@ -24,11 +24,11 @@ SIZES = [(n,) for n in (1, 2, 4, 8, 16, 32, 64, 128)]
 
 
 def calls(value=2):
-    return Knob("num_parallel_calls", value, 1, 128)
+    return Tunable("num_parallel_calls", value, 1, 128)
 
 
 def size(value=2):
-    return Knob("buffer_size", value, 1, 128)
+    return Tunable("buffer_size", value, 1, 128)
 
 
 class Driven:
@@ -44,7 +44,7 @@ class Driven:
         self.log = []  # (seconds, name, action, before, after, reason)
         self.tops = ()
         for stage in reversed(stages):
-            self.tops = (Part(stage.name, stage, self.tops),)
+            self.tops = (StageNode(stage.name, stage, self.tops),)
         self._due = 0.0 if is_tuned else math.inf
 
     def _record(self, now, part, *decision):
@@ -470,10 +470,10 @@ def test_a_budget_of_bytes_is_never_exceeded(pipeline, elements):
 
 def test_it_does_not_wait_for_a_buffer_above_to_be_full_for_the_first_time():
     """A shuffle takes thousands of elements before it gives one; what it waits for is known long before that."""
-    stage = ParallelMap("fetch", Work(wait=0.01), Knob("num_parallel_calls", 2, 1, 128))
+    stage = ParallelMap("fetch", Work(wait=0.01), Tunable("num_parallel_calls", 2, 1, 128))
     simulation = Simulation([stage], Work(), takes=5000)
     tuner = Tuner(2, lambda *decision: None)
-    part, due = Part("fetch", stage), [0.0]
+    part, due = StageNode("fetch", stage), [0.0]
 
     def look(now):
         if now >= due[0]:

@@ -5,8 +5,8 @@ import math
 import pytest
 from simulation import ParallelMap, Prefetch, Simulation, Work
 
-from dataset.autotune.windows import CONSUMER, Part, Watch, section_name
-from dataset.runtime.stages import Counters, Knob
+from dataset.autotune.windows import CONSUMER, StageNode, Watch, section_name
+from dataset.runtime.metrics.background import Counters, Tunable
 
 MS = 1e-3
 
@@ -16,7 +16,7 @@ class Stage:
 
     def __init__(self, value=2, *, relays=False, inline=False, capacity=5):
         self.counters = Counters()
-        self.knob = Knob("buffer_size" if relays else "num_parallel_calls", value, 1, 128)
+        self.knob = Tunable("buffer_size" if relays else "num_parallel_calls", value, 1, 128)
         self.relays, self.inline = relays, inline
         self.capacity = value if relays else capacity  # as a prefetch says
 
@@ -30,7 +30,7 @@ class Stage:
 
 
 def part(stage, *inputs, name="map"):
-    return Part(name, stage, inputs)
+    return StageNode(name, stage, inputs)
 
 
 def watched(*tops, now=10.0):
@@ -337,7 +337,7 @@ def test_the_thread_of_a_relay_over_an_inline_stage_waits_as_well():
     stages.append(ParallelMap("read", Work(wait=20 * MS), 2))
     top = None
     for stage in reversed(stages):
-        top = Part(stage.name, stage, (top,) if top else ())
+        top = StageNode(stage.name, stage, (top,) if top else ())
     watch = watched(top, now=0.0)
     simulation = Simulation(stages, Work(wait=MS))
     simulation.run(elements=500)

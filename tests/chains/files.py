@@ -21,7 +21,7 @@ from chains.kinds import INT, TEXT
 from chains.model import Open, Step
 from chains.steps import PASSES, Drawn
 from dataset import Dataset
-from resume_files import PARTS, RECORDS, Files, write_files
+from support.resume_files import PARTS, RECORDS, Files, write_files
 
 _NUMBERS = [list(range(10 * part, 10 * part + RECORDS + part)) for part in range(PARTS)]
 _ALL = list(itertools.chain.from_iterable(_NUMBERS))

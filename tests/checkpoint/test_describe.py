@@ -26,7 +26,7 @@ def lines_of(text):
 def test_a_state_says_which_pipeline_it_is_of_and_how_far_that_was():
     lines = lines_of(described(Dataset.range(900).unique().repeat(3), 1000))
     assert lines[:2] == ["state of range(900).unique.repeat(3)", "behind 1,000 elements"]
-    assert lines[2].startswith("version 2, of library ")
+    assert lines[2].startswith("version 3, of library ")
     assert lines[3:5] == ["", "repeat 1 epoch finished, at element 100"]
     assert lines[5].startswith("unique at element 100, has seen")
     assert lines[6:] == ["range at element 100"]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, StateError, checkpoint
-from dataset.io.files import AtomicFile
+from dataset.io.files.atomic import AtomicFile, _temporary_name
 from dataset.testing import no_leaks
 
 
@@ -131,8 +131,8 @@ def test_a_process_killed_while_it_saves_leaves_one_of_its_states(tmp_path):
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next_save_and_nothing_else_is(tmp_path):
-    left = tmp_path / ".a.state.0123456789abcdef.tmp"
-    others = [".b.state.0123456789abcdef.tmp", ".a.state.tmp", ".a.state.0123.tmp", "a.state.0123456789abcdef.tmp"]
+    left = tmp_path / _temporary_name("a.state")
+    others = [".a.state.0123456789abcdef.tmp", ".a.state.tmp", left.name[1:], f"{left.name[:-5]}x.tmp"]
     for name in others:
         (tmp_path / name).write_bytes(b"x")
     left.write_bytes(b"half of a state")
@@ -142,7 +142,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_save_and_nothing_else
 
 def test_what_another_process_is_writing_is_left_alone(tmp_path):
     code = (
-        "import sys\nfrom dataset.io.files import AtomicFile\n"
+        "import sys\nfrom dataset.io.files.atomic import AtomicFile\n"
         f"file = AtomicFile({str(tmp_path / 'a.state')!r})\nfile.file.write(b'x')\nprint('open', flush=True)\n"
         "sys.stdin.readline()\nfile.commit()\n"
     )
@@ -178,7 +178,7 @@ def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
         raise OSError(95, "not supported")
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    (tmp_path / ".a.state.0123456789abcdef.tmp").touch()
+    (tmp_path / _temporary_name("a.state")).touch()
     checkpoint.save(tmp_path / "a.state", Holder(3))
     assert len(names(tmp_path)) == 2  # nobody can tell whether it is abandoned
 

@@ -11,7 +11,7 @@ import pytest
 
 from dataset.commands import verify
 from dataset.commands.main import main, parser
-from dataset.commands.progress import Progress
+from dataset.commands.progress import ProgressMeter
 
 COMMANDS = {
     "info": [],
@@ -213,7 +213,7 @@ class Terminal(io.StringIO):
 
 def test_the_bar_is_drawn_on_a_terminal_and_gone_at_the_end():
     screen = Terminal()
-    with Progress(300, screen) as progress:
+    with ProgressMeter(300, screen) as progress:
         progress.start("a", 100)
         progress.update(100, 5)
         progress.start("b\x1b", 200)
@@ -227,7 +227,7 @@ def test_the_bar_is_drawn_on_a_terminal_and_gone_at_the_end():
 
 def test_no_bar_is_drawn_elsewhere(run, digits):
     screen = io.StringIO()
-    with Progress(300, screen) as progress:
+    with ProgressMeter(300, screen) as progress:
         progress.start("a", 100)
         progress.update(100, 5)
     assert screen.getvalue() == ""

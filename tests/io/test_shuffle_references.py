@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from dataset import CsvDataset, Dataset, FixedLengthRecordDataset, Options, StateError, TextLineDataset, TFRecordDataset
 from dataset.io import TFRecordWriter
-from dataset.runtime.operator import open_plan
-from dataset.runtime.references import FileTrace
-from dataset.runtime.state import digest
+from dataset.runtime.chunks.file_trace import FileTrace
+from dataset.runtime.context import open_plan
+from dataset.runtime.state.saved_chunks import digest
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 from dataset.testing.check_operator import assert_plain_data
-from resuming import resealed
+from support.resuming import resealed
 
 
 def write_records(folder, counts, compression_type="", size=40):

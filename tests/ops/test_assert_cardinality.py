@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from op_cases import fail_at, ints
 
 from dataset import INFINITE_CARDINALITY, CardinalityError, Dataset
 from dataset.testing import check_laziness, check_operator
 from dataset.testing.elements import outcomes
+from support.op_cases import fail_at, ints
 
 
 def evens(count):

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from op_cases import fail_at, ints
 
 from dataset import Dataset, Options, SpecError, TensorSpec
 from dataset.testing import check_laziness, check_operator
+from support.op_cases import fail_at, ints
 
 
 def test_gives_one_then_the_other():

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from op_cases import fail_at, ints
 
 from dataset import Dataset, DatasetSpec, StateError, TensorSpec
 from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.op_cases import fail_at, ints
 
 INT = TensorSpec((), np.int64)
 

@@ -149,7 +149,8 @@ def test_an_exception_has_a_note_with_op_line_and_element():
     dataset = Dataset.from_generator(failing(2))
     line = test_an_exception_has_a_note_with_op_line_and_element.__code__.co_firstlineno + 1
     error = outcomes(iter(dataset))[2]
-    (note,) = error.__notes__
+    ended, note = error.__notes__
+    assert ended == "the generator has ended with this exception, as Python has it: no element comes after it"
     assert "from_generator(" in note
     assert f"test_generator.py:{line}" in note
     assert note.endswith("element 2")
@@ -302,7 +303,7 @@ def test_without_a_signature_the_first_element_tells_the_spec_and_is_found_once(
         yield [1, 2]
 
     dataset = Dataset.from_generator(source)
-    assert dataset.element_spec == dataset.element_spec == TensorSpec((2,), np.int64)
+    assert dataset.element_spec == dataset.element_spec == TensorSpec((None,), np.int64)
     assert len(runs) == 1
 
 

@@ -4,12 +4,12 @@ import logging
 
 import numpy as np
 import pytest
-from op_cases import fail_at, ints
 
 import dataset.ops.ignore_errors as module
-from dataset import ClosedError, Dataset
-from dataset.runtime.operator import open_plan
+from dataset import ClosedError, Dataset, vectorized
+from dataset.runtime.context import open_plan
 from dataset.testing import check_laziness, check_operator, outcomes
+from support.op_cases import fail_at, ints
 
 
 @pytest.mark.parametrize("bad", [(), (0,), (2, 3), (5,), (0, 5), (0, 1, 2, 3, 4, 5)])
@@ -70,7 +70,7 @@ def test_lets_interrupts_through_and_loses_nothing():
     assert next(iterator).tolist() == [0, 2, 3, 4]
 
 
-@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 def test_swallows_nothing_that_is_no_exception_of_an_element(interrupt):
     def raises(x):
         raise interrupt
@@ -174,3 +174,38 @@ def test_the_length_is_unknown():
 def test_refuses_a_log_warning_that_is_no_bool(value):
     with pytest.raises(TypeError, match=r"ignore_errors\(\): log_warning must be True or False, got"):
         Dataset.range(3).ignore_errors(value)
+
+
+@pytest.mark.parametrize("vectorize", [False, True])
+@pytest.mark.parametrize("error", [StopIteration, GeneratorExit])
+@pytest.mark.parametrize("calls", [None, 2])
+def test_what_would_end_a_loop_is_an_error_of_its_element(error, calls, vectorize):
+    def fail(x):
+        if np.any(x == 3):
+            raise error
+        return x + 1
+
+    function = vectorized(fail) if vectorize else fail
+    pipelines = [
+        Dataset.range(6).map(function, num_parallel_calls=calls),
+        Dataset.range(6).map(function, num_parallel_calls=calls).map(lambda x: x, num_parallel_calls=calls),
+        Dataset.range(6).interleave(lambda x: Dataset.range(fail(x), x + 2), num_parallel_calls=calls),
+    ]
+    for dataset in pipelines:
+        assert [int(x) for x in dataset.ignore_errors()] == [1, 2, 3, 5, 6]
+        iterator = iter(dataset)
+        found = [int(next(iterator)) for _ in range(3)]
+        with pytest.raises(RuntimeError, match=f"raised {error.__name__}"):
+            next(iterator)
+        assert [*found, *map(int, iterator)] == [1, 2, 3, 5, 6]
+
+
+def test_the_log_says_that_a_generator_that_raised_has_ended(caplog):
+    def numbers():
+        yield 1
+        raise ValueError("broken")
+
+    assert list(Dataset.from_generator(numbers).ignore_errors(log_warning=True)) == [1]
+    [record] = caplog.records
+    assert "broken" in record.getMessage()
+    assert "the generator has ended" in record.getMessage()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset, Options, SpecError
-from dataset.runtime.operator import open_plan
+from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 
 WAIT = 60  # for what must come; nothing waits that long

@@ -8,7 +8,7 @@ import pytest
 from dataset import AUTOTUNE, ClosedError, Dataset
 from dataset.ops import prefetch
 from dataset.testing import no_leaks
-from overlap import Clock
+from support.overlap import Clock
 
 LONG = 0.01
 COUNT = 200

@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 import pytest
-from op_cases import fail_at, ints
 
 from dataset import Dataset, SpecError, TensorSpec, set_random_seed, vectorized
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from support.op_cases import fail_at, ints
 
 
 def draw(rng, x):

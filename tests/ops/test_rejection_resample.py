@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from op_cases import fail_at
 
 from dataset import Dataset, SpecError, TensorSpec
 from dataset.testing import check_operator, outcomes
+from support.op_cases import fail_at
 
 
 def labelled_data(shares, count=6000, seed=0):

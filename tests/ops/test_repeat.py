@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from op_cases import fail_at, ints
 
 from dataset import Dataset
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from support.op_cases import fail_at, ints
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5, np.int64(3)])

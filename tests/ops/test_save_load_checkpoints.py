@@ -99,6 +99,17 @@ def test_without_an_interval_bytes_count(path):
     assert 2 <= len(checkpoints(path)) <= 3
 
 
+def test_checkpoints_stay_as_private_as_the_first_was_made(path):
+    with pytest.raises(ValueError, match="interrupted"):
+        Source(bad=4).save(path)
+    for name in checkpoints(path):
+        Path(f"{path}-checkpoints", name).chmod(0o600)
+    with pytest.raises(ValueError, match="interrupted"):
+        Source(bad=9).save(path)
+    assert len(checkpoints(path)) == 2
+    assert {Path(f"{path}-checkpoints", name).stat().st_mode & 0o777 for name in checkpoints(path)} == {0o600}
+
+
 def test_what_was_saved_before_stays_until_the_end(path):
     Dataset.range(3).save(path)
     with pytest.raises(ValueError, match="interrupted"):

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from op_cases import fail_at, ints
 
 from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, StateError, vectorized
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from support.op_cases import fail_at, ints
 
 ZERO = np.int64(0)
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import attrs
 import numpy as np
 import pytest
-from op_cases import fail_at, ints
 
 from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, StateError, TensorSpec
 from dataset.plan.structure import structure_of
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
+from support.op_cases import fail_at, ints
 
 
 class Point(NamedTuple):

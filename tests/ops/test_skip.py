@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from op_cases import fail_at
 
 from dataset import Dataset
 from dataset.testing import check_laziness, check_operator
+from support.op_cases import fail_at
 
 
 @pytest.mark.parametrize(("count", "first"), [(3, 3), (0, 0), (5, 5), (9, 5), (-1, 5), (-7, 5), (np.int64(2), 2)])

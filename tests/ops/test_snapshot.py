@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from op_cases import fail_at, ints
 
-from dataset import Dataset
+from dataset import Dataset, SpecError
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
+from support.op_cases import fail_at, ints
 
 
 class Point(NamedTuple):
@@ -203,3 +203,13 @@ def test_a_state_goes_on_in_another_place(new, stop):
 def test_arguments_are_checked_at_once(arguments, error):
     with pytest.raises(error):
         Dataset.range(3).snapshot(**arguments)
+
+
+def test_a_directory_that_no_snapshot_wrote_is_refused(tmp_path):
+    dataset = Dataset.range(5).snapshot(str(tmp_path))
+    assert list(dataset) == list(range(5))
+    (path,) = tmp_path.rglob("metadata.json")
+    (path.parent / "metadata.json").unlink()
+    Dataset.range(5).save(str(path.parent))
+    with pytest.raises(SpecError, match="was not written by a snapshot"):
+        list(dataset)

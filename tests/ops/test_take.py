@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from op_cases import fail_at
 
-from dataset import Dataset
+from dataset import Dataset, StateError
 from dataset.testing import check_laziness, check_operator
+from support.op_cases import fail_at
+from support.resuming import resealed
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,13 @@ def test_knows_its_cardinality():
 def test_refuses_a_count_that_is_no_int(count):
     with pytest.raises(TypeError, match=r"take\(\): count must be an int, got"):
         Dataset.range(3).take(count)
+
+
+@pytest.mark.parametrize("remaining", [-2, -1, 6])
+def test_a_state_with_more_elements_left_than_were_to_come_or_fewer_than_none_is_refused(remaining):
+    """Below 0, the input was asked for fewer elements than none, and gave some without end."""
+    dataset = Dataset.counter().filter(lambda x: x >= 0).take(5)
+    state = iter(dataset).state_dict()
+    place = {**state["operator"], "remaining": remaining}
+    with iter(dataset) as iterator, pytest.raises(StateError, match="cannot remain"):
+        iterator.load_state_dict(resealed(state, operator=place))

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from op_cases import fail_at, ints
 
 from dataset import Dataset, SpecError, vectorized
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from support.op_cases import fail_at, ints
 
 
 @pytest.mark.parametrize(("limit", "left"), [(3, 3), (0, 0), (1, 1), (6, 6), (99, 6)])

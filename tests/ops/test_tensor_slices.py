@@ -195,3 +195,8 @@ def test_gives_the_same_rows_again():
 def test_takes_rows_of_a_non_contiguous_and_a_foreign_endian_array():
     array = np.arange(12).reshape(3, 4)[:, ::2].astype(">i4")
     check_operator(lambda: Dataset.from_tensor_slices(array).batch(3), [array])
+
+
+def test_rows_of_several_lengths_are_refused_with_what_to_do():
+    with pytest.raises(ValueError, match=r"from_tensor_slices\(\): .*component 'b' .*RaggedTensor\.from_rows\(\)"):
+        Dataset.from_tensor_slices({"a": [1, 2], "b": [[1, 2], [3]]})

@@ -4,10 +4,10 @@ import enum
 
 import numpy as np
 import pytest
-from op_cases import fail_at, ints
 
 from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, StateError
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from support.op_cases import fail_at, ints
 
 
 def slices(values, dtype=None):

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from op_cases import fail_at
 
 from dataset import Dataset, TensorSpec
 from dataset.testing import check_laziness, check_operator, outcomes
+from support.op_cases import fail_at
 
 
 class Pair(NamedTuple):

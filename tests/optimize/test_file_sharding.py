@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, TextLineDataset, TFRecordDataset, io
-from dataset.io.text_line_dataset import TextLine
+from dataset.io.text.lines_source import TextLine
 from dataset.optimize.sharding import counting
 from dataset.testing import check_operator
 

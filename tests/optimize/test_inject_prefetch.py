@@ -1,6 +1,7 @@
 """inject_prefetch: batches are made while the consumer works, where nobody can notice it but by the clock."""
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from dataset import Dataset, Options, TFRecordDataset, io
 from dataset.ops import prefetch
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
-from overlap import Clock
+from support.overlap import Clock
 
 ROWS = np.arange(24).reshape(12, 2)
 
@@ -173,3 +174,12 @@ def test_the_rest_between_two_looks_grows(clock):
     prefetch.time = Counting()
     list(Dataset.from_tensor_slices(np.zeros(4000)).shuffle(100).batch(2))
     assert len(looks) < 2000 / 10
+
+
+def test_fires_where_a_function_reads_what_belongs_to_a_number():
+    def read(n):
+        return Path(__file__).stat().st_size + n
+
+    numbers = Dataset.range(20).map(read).batch(2)
+    assert "prefetch(AUTOTUNE) once" in numbers.with_options(asked()).explain()
+    assert "prefetch(AUTOTUNE) once" not in Dataset.range(20).batch(2).with_options(asked()).explain()

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from columns_at_once import columns_at_once
 from dataset import Dataset, Options, vectorized
 from dataset.optimize.driver import optimize
 from dataset.optimize.elementwise import prove_elementwise
 from dataset.plan.structure import structure_of
-from dataset.runtime import elementwise
+from dataset.runtime.functions import elementwise
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
+from support.columns_at_once import columns_at_once
 
 # Where warnings are errors, integers are not run on columns; that has tests of its own below.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset, Options
-from dataset.ops.batch import Batch
+from dataset.ops.batch.batch import Batch
 from dataset.optimize.driver import optimize
 from dataset.plan.node import walk
 from dataset.testing import assert_elements_equal, check_operator, check_rule

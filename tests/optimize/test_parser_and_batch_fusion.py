@@ -5,7 +5,7 @@ import pytest
 
 from dataset import Dataset, io
 from dataset.optimize.driver import optimize
-from dataset.plan.packed import PackedColumn
+from dataset.plan.packed import RaggedColumn
 from dataset.testing import check_operator, check_rule
 
 SPARSE = {"words": io.VarLenFeature(np.int64), "label": io.FixedLenFeature((), np.int64)}
@@ -68,8 +68,8 @@ def fires(dataset):
 @pytest.mark.parametrize("bad", [(), (0,), (8, 9, 10), (12, 59)])
 def test_fires_and_changes_nothing(make, bad, monkeypatch):
     packed = []
-    as_it_is = PackedColumn.__init__
-    monkeypatch.setattr(PackedColumn, "__init__", lambda self, *a, **k: (packed.append(1), as_it_is(self, *a, **k))[1])
+    as_it_is = RaggedColumn.__init__
+    monkeypatch.setattr(RaggedColumn, "__init__", lambda self, *a, **k: (packed.append(1), as_it_is(self, *a, **k))[1])
     assert fires(make())
     plan = make().plan
     described = " <- ".join(part.described() for part in _chain(plan))

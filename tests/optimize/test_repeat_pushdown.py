@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset import Dataset, Options, RaggedTensor, vectorized
-from dataset.ops.cycle import PASS_MAX
+from dataset.ops.cache.repeat_in_memory import PASS_MAX
 from dataset.optimize.driver import optimize
-from dataset.runtime.operator import open_plan
+from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 
 SOURCES = {

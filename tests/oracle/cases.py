@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dataset import TensorSpec
-from libraries import fail_at
+from support.libraries import fail_at
 
 INT64 = TensorSpec((), np.int64)
 

@@ -7,7 +7,7 @@ import pytest
 from cases import ELEMENTS, NUMBERS, SOURCES
 from compare import assert_outcomes_equal, oracle, outcomes
 
-from libraries import Ours
+from support.libraries import Ours
 
 DENSE = [element for element in ELEMENTS if "ragged" not in element and "sparse" not in element]
 

@@ -4,7 +4,7 @@ import pytest
 from cases import SOURCES
 from compare import compare_specs, oracle
 
-from libraries import Ours
+from support.libraries import Ours
 
 TRANSFORMATIONS = {
     "take(0)": lambda lib, ds: ds.take(0),

@@ -16,8 +16,8 @@ from compare import plain as by_value
 from hypothesis import HealthCheck, Phase, given, settings
 
 from chains.model import Failure, Pipeline, differences, plain
-from libraries import Ours
-from strategies import pipelines
+from support.libraries import Ours
+from support.strategies import pipelines
 
 LIMIT = 100
 CHAINS = os.environ.get("CHAINS")

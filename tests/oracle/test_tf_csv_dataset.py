@@ -13,7 +13,7 @@ import pytest
 from compare import FAILED, assert_both_refuse, assert_same, attempt, oracle
 
 import dataset
-from libraries import Ours
+from support.libraries import Ours
 
 I32, I64, F32, F64 = np.int32, np.int64, np.float32, np.float64
 NUMBERS = [I32, I64, F32, F64]

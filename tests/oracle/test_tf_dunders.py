@@ -4,7 +4,7 @@ import pytest
 from cases import SOURCES, failing
 from compare import assert_outcomes_equal, attempt, oracle, outcomes
 
-from libraries import Ours
+from support.libraries import Ours
 
 
 def length(build):

@@ -6,7 +6,7 @@ from cases import ELEMENTS, SOURCES, failing
 from compare import assert_both_refuse, assert_same, attempt, oracle
 
 from dataset import Dataset, SpecError, TensorSpec
-from libraries import fail_at
+from support.libraries import fail_at
 
 BOOL = TensorSpec((), np.bool_)
 

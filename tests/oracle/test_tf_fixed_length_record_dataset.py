@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from compare import FAILED, assert_both_refuse, assert_same, outcomes
 
-from libraries import Ours
+from support.libraries import Ours
 
 COMPRESS = {"": bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}
 

@@ -6,7 +6,7 @@ from cases import ELEMENTS, INT64, SOURCES, failing
 from compare import assert_both_refuse, assert_same, attempt, oracle
 
 from dataset import Dataset
-from libraries import fail_at
+from support.libraries import fail_at
 
 INNER = {
     "growing": lambda lib, x: lib.Dataset.range(x),

@@ -5,7 +5,7 @@ import pytest
 from cases import NUMBERS, Point, int64
 from compare import assert_both_refuse, assert_same
 
-from libraries import BadElementError
+from support.libraries import BadElementError
 
 
 def generated(lib, values, signature, **arguments):

@@ -6,7 +6,7 @@ from compare import attempt, oracle, to_numpy
 
 from dataset import TensorSpec
 from dataset.testing import assert_elements_equal
-from libraries import Ours, fail_at
+from support.libraries import Ours, fail_at
 
 ONE = {
     "scalar": lambda lib: lib.Dataset.range(3, 4),

@@ -6,7 +6,7 @@ from cases import ELEMENTS, INT64, SOURCES, failing
 from compare import assert_both_refuse, assert_same, attempt, oracle
 
 from dataset import Dataset
-from libraries import fail_at
+from support.libraries import fail_at
 
 CYCLES = [(1, 1), (1, 3), (2, 1), (2, 2), (2, 5), (3, 2), (4, 1), (16, 3)]
 

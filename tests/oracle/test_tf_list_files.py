@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, oracle
 
-from libraries import Ours
+from support.libraries import Ours
 
 NAMES = ["b.txt", "a.txt", "a10.txt", "a2.txt", "A.txt", "c.dat", ".hidden.txt", "a[1].txt", "ü.txt", "x y.txt"]
 

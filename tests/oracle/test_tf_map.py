@@ -9,7 +9,7 @@ from cases import ELEMENTS, INT64, NUMBERS, SOURCES, Point, failing, int64
 from compare import assert_both_refuse, assert_same, attempt, oracle
 
 from dataset import Dataset, SpecError, TensorSpec
-from libraries import fail_at
+from support.libraries import fail_at
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -3,7 +3,7 @@
 import pytest
 from compare import attempt, oracle
 
-from libraries import Ours
+from support.libraries import Ours
 
 SETTINGS = {
     "deterministic": lambda o, first: setattr(o, "deterministic", first),

@@ -15,7 +15,7 @@ from cases import INT64
 from compare import assert_both_refuse, assert_outcomes_equal, assert_same, attempt, oracle, outcomes, plain, to_numpy
 
 from dataset import Dataset, io
-from libraries import Ours, arrays, fail_at
+from support.libraries import Ours, arrays, fail_at
 
 CALLS = [1, 2, 4, -1]
 ORDERED = [{}, {"deterministic": True}]

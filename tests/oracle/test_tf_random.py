@@ -3,7 +3,7 @@
 import pytest
 from compare import assert_both_refuse, oracle
 
-from libraries import Ours
+from support.libraries import Ours
 
 
 def test_spec_cardinality_and_bounds():

@@ -4,7 +4,7 @@ import pytest
 from compare import oracle, to_numpy
 
 from dataset.testing import assert_elements_equal
-from libraries import Ours
+from support.libraries import Ours
 
 PLANS = {
     "range": lambda lib: lib.Dataset.range(10, 2, -2),

@@ -5,7 +5,7 @@ import pytest
 from compare import assert_both_refuse, assert_same, has_failed
 
 from dataset import TensorSpec
-from libraries import arrays, counting, fail_at
+from support.libraries import arrays, counting, fail_at
 
 SIZES = [
     1,

@@ -6,7 +6,7 @@ from cases import INT64, SOURCES, Point, failing, int64
 from compare import assert_both_refuse, assert_same
 
 from dataset import TensorSpec
-from libraries import fail_at
+from support.libraries import fail_at
 
 FINITE = [source for source in SOURCES if source != "endless" and not source.startswith("fails")]
 

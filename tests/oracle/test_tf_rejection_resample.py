@@ -5,7 +5,7 @@ import pytest
 from compare import assert_same, oracle
 
 from dataset import TensorSpec
-from libraries import Ours, fail_at
+from support.libraries import Ours, fail_at
 
 SCALAR = TensorSpec((), np.int64)
 LENGTHS = {

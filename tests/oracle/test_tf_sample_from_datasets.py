@@ -6,7 +6,7 @@ from compare import assert_both_refuse, assert_same, oracle, outcomes, plain, to
 
 from dataset import TensorSpec
 from dataset.testing import assert_elements_equal
-from libraries import Ours, fail_at
+from support.libraries import Ours, fail_at
 
 
 def known(lib):

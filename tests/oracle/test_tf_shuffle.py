@@ -8,7 +8,7 @@ import pytest
 from cases import ELEMENTS, SOURCES, failing
 from compare import FAILED, assert_both_refuse, assert_same, oracle, outcomes
 
-from libraries import Ours
+from support.libraries import Ours
 
 SIZE = 30  # so many elements never come in one order twice by chance
 

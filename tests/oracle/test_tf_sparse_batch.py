@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, has_failed
 
-from libraries import arrays, counting
+from support.libraries import arrays, counting
 
 CASES = {
     "vectors": ([np.arange(i) for i in range(5)], (None,), [[None], [4], [9], 4, (None,)]),

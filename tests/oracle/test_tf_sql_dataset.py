@@ -7,7 +7,7 @@ import pytest
 from compare import FAILED, assert_both_refuse, assert_same, oracle, outcomes
 
 import dataset
-from libraries import Ours
+from support.libraries import Ours
 
 ROWS = [
     (1, 1.5, "one", b"\x00\xff", None, "7"),

@@ -5,7 +5,7 @@ import pytest
 from compare import assert_both_refuse, assert_same
 
 from dataset import TensorSpec
-from libraries import fail_at
+from support.libraries import fail_at
 
 INT = TensorSpec((), np.int64)
 BOOL = TensorSpec((), np.bool_)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from compare import FAILED, assert_both_refuse, assert_same, has_failed, oracle, outcomes
 
-from libraries import Ours
+from support.libraries import Ours
 
 TEXTS = [
     b"",

@@ -8,7 +8,7 @@ import pytest
 from compare import FAILED, assert_both_refuse, assert_same, oracle, outcomes
 
 from dataset import io
-from libraries import Ours
+from support.libraries import Ours
 
 RECORDS = {
     "some": [b"one", b"two\x00", b"", b"\xff" * 3],

@@ -5,7 +5,7 @@ import pytest
 from compare import assert_same
 
 from dataset import TensorSpec
-from libraries import fail_at
+from support.libraries import fail_at
 
 VALUES = {
     "int64": np.array([3, 1, 3, 2, 1, 3]),

@@ -7,7 +7,7 @@ import pytest
 from compare import assert_both_refuse, assert_same, oracle
 
 from dataset import Dataset, TensorSpec
-from libraries import fail_at
+from support.libraries import fail_at
 
 SHAPES = [
     {"size": 1},

@@ -3,7 +3,7 @@
 import pytest
 from compare import assert_same, attempt, oracle
 
-from libraries import Ours
+from support.libraries import Ours
 
 
 def setting(lib, deterministic):

@@ -8,7 +8,7 @@ import pytest
 from compare import FAILED, assert_both_refuse, assert_same
 
 from dataset import TensorSpec
-from libraries import fail_at
+from support.libraries import fail_at
 
 
 class Pair(NamedTuple):

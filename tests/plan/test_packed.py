@@ -1,13 +1,13 @@
-"""PackedColumn: values of different lengths, end to end, that are a list to whoever looks."""
+"""RaggedColumn: values of different lengths, end to end, that are a list to whoever looks."""
 
 import numpy as np
 import pytest
 
-from dataset.plan.packed import PackedColumn, is_packed
+from dataset.plan.packed import RaggedColumn, is_packed
 from dataset.plan.values import SparseTensor
-from dataset.runtime.batching import ColumnMismatchError, pad_column, stack_column
-from dataset.runtime.chunk import concatenate_columns
-from dataset.runtime.uneven import stack_as_ragged
+from dataset.runtime.chunks.batching import ColumnMismatchError, pad_column, stack_column
+from dataset.runtime.chunks.chunk import concatenate_columns
+from dataset.runtime.chunks.ragged_stack import stack_as_ragged
 from dataset.testing import assert_elements_equal
 
 LENGTHS = [[3, 0, 2, 1], [2, 2, 2], [0, 0], [4], [0, 5]]
@@ -20,7 +20,7 @@ VALUES = {
 
 def column(lengths, values, *, sparse=False):
     splits = np.array([1, *lengths]).cumsum()  # not all values are in it
-    return PackedColumn(values, splits, sparse=sparse)
+    return RaggedColumn(values, splits, sparse=sparse)
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dataset import RaggedTensor, SparseTensor
 from dataset.plan.values import splits_of_lengths
-from dataset.runtime.batching import stack_column
+from dataset.runtime.chunks.batching import stack_column
 
 ROWS = st.lists(st.lists(st.integers(-5, 5), max_size=4), max_size=5)
 

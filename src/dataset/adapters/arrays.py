@@ -5,7 +5,7 @@ told; and what JAX does copy, it copies after its call has returned. So an array
 or one in a cache, is copied here first, into aligned memory, which then is taken as it is: one copy in any case. An
 array that nobody else holds is handed over.
 
-Who holds an array tells its reference count, as in ``runtime/ownership.py``. Where an interpreter does not count
+Who holds an array tells its reference count, as in ``runtime/chunks/ownership.py``. Where an interpreter does not count
 references, everything is copied.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -80,11 +80,17 @@ class JaxIterator(DatasetIterator[Any]):
         """What ``state_dict`` gives, as JSON."""
         return json.dumps(state_to_json(self.state_dict())).encode()
 
-    def set_state(self, state: bytes | str | dict[str, Any]) -> None:
+    def set_state(
+        self,
+        state: bytes | str | dict[str, Any],
+        *,
+        moved: Callable[[str], str] | Mapping[str, str] | None = None,
+    ) -> None:
         """Go to the place that ``state`` describes, from wherever the iterator stands.
 
         Args:
             state: what ``get_state`` gave, or that as text, or as the dict that the JSON stands for.
+            moved: for files that have other names now; as of ``load_state_dict``.
 
         Raises:
             ClosedError: after ``close()``.
@@ -95,7 +101,7 @@ class JaxIterator(DatasetIterator[Any]):
                 state = json.loads(state)
             except (ValueError, RecursionError) as error:
                 raise StateError(f"expected what get_state() returned, JSON, got {state!r:.100}: {error}") from error
-        self.load_state_dict(state_from_json(state))  # says what is wrong with it
+        self.load_state_dict(state_from_json(state), moved=moved)  # says what is wrong with it
 
     def start_prefetch(self) -> None:
         """Do nothing: elements are made when the first one is asked for. Grain's handler calls it after a restore."""

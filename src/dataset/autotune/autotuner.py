@@ -8,12 +8,13 @@ from weakref import WeakKeyDictionary
 
 from dataset.autotune.report import report
 from dataset.autotune.tuner import Tuner
-from dataset.autotune.windows import Part
+from dataset.autotune.windows import StageNode
 from dataset.options import Options
 from dataset.plan.node import Node
-from dataset.runtime.observation import Line, Observation
-from dataset.runtime.stages import Stage
-from dataset.runtime.statistics import Decision, PipelineStatistics, TuningLog
+from dataset.runtime.metrics.background import BackgroundOperator
+from dataset.runtime.metrics.op_record import OpRecord
+from dataset.runtime.metrics.profile import PipelineProfile
+from dataset.runtime.metrics.statistics import Decision, PipelineStatistics, TuningLog
 
 LOG_MAX = 10_000
 """Decisions that are kept; a pipeline that runs for weeks does not fill the memory with them."""
@@ -22,10 +23,10 @@ LOG_MAX = 10_000
 class Autotuner:
     """Looks at a pipeline now and then, and sets its knobs, unless ``options.autotune.enabled`` is False.
 
-    It is an Observer (runtime/observation.py): whichever thread of the pipeline comes by calls ``look``.
+    It is an Observer (runtime/metrics/profile.py): whichever thread of the pipeline comes by calls ``look``.
     """
 
-    def __init__(self, observation: Observation, options: Options) -> None:
+    def __init__(self, observation: PipelineProfile, options: Options) -> None:
         self._observation = observation
         self._enabled = options.autotune.enabled is not False
         self._tuner: Tuner | None = None
@@ -37,13 +38,13 @@ class Autotuner:
 
     def begin(self, now: float) -> None:
         """The first element is asked for: begin with what the last iteration ended with."""
-        iteration = self._observation.iteration
-        assert iteration is not None  # the operators are open
-        self._tuner = Tuner(iteration.cores, self._record)
+        limits = self._observation.limits
+        assert limits is not None  # the operators are open
+        self._tuner = Tuner(limits.cores, self._record)
         self._contention = self._tuner.contention
         self._remember(now)
 
-    def _stages(self) -> Iterator[tuple[Line, Stage]]:
+    def _stages(self) -> Iterator[tuple[OpRecord, BackgroundOperator]]:
         """What works in the background, as far as it is open: some operators are only opened when others have ended."""
         for line, _ in self._observation.top.walk():
             if line.stage is not None:
@@ -59,7 +60,7 @@ class Autotuner:
             value, learned = settled
             knob = stage.knob
             if value != knob.value and not knob.is_fixed:
-                part = Part(line.name, stage)
+                part = StageNode(line.name, stage)
                 self._record(now, part, "keep", knob.value, value, "as in the iteration before")
                 knob.value = value
             stage.begin_with(learned)
@@ -79,7 +80,7 @@ class Autotuner:
             return now + _IDLE_SECONDS
         return tuner.look(now, tops)
 
-    def _note_where_it_runs(self, now: float, part: Part) -> None:
+    def _note_where_it_runs(self, now: float, part: StageNode) -> None:
         inline, was = part.stage.inline, self._inline.get(part.key)
         self._inline[part.key] = inline
         if part.stage.relays:
@@ -112,7 +113,9 @@ class Autotuner:
         """What was decided so far."""
         return TuningLog(self._log)
 
-    def _record(self, now: float, part: Part, action: str, before: int | None, after: int | None, reason: str) -> None:
+    def _record(
+        self, now: float, part: StageNode, action: str, before: int | None, after: int | None, reason: str
+    ) -> None:
         if action == "try" and before is not None:
             self._tried[id(part.stage.knob)] = before
         elif action in ("keep", "take back"):
@@ -131,11 +134,11 @@ _settled: WeakKeyDictionary[Node, tuple[int, Any]] = WeakKeyDictionary()
 _IDLE_SECONDS = 0.25
 
 
-def _parts(line: Line) -> Iterator[Part]:
+def _parts(line: OpRecord) -> Iterator[StageNode]:
     """The stages from which the thread takes that runs the op of ``line``, with those below them."""
     for below in line.below():
         stage = below.stage
         if stage is None:
             yield from _parts(below)
         else:
-            yield Part(below.name, stage, tuple(_parts(below)))
+            yield StageNode(below.name, stage, tuple(_parts(below)))

@@ -6,8 +6,8 @@ import math
 import sys
 from dataclasses import dataclass
 
-from dataset.autotune.windows import Part
-from dataset.runtime.stages import Knob
+from dataset.autotune.windows import StageNode
+from dataset.runtime.metrics.background import Tunable
 
 _APART = 1.2  # by what factor values differ that are worth telling apart
 _PATIENCE_SECONDS = 1.0  # until a change that was taken back may be tried again, doubled each time
@@ -20,12 +20,12 @@ _TELLING = 0.25  # as much must have been promised for calls that gained nothing
 class Setting:
     """A knob and what it is to be set to."""
 
-    part: Part
+    part: StageNode
     value: int
     reason: str
 
     @property
-    def knob(self) -> Knob:
+    def knob(self) -> Tunable:
         return self.part.stage.knob
 
 
@@ -54,7 +54,7 @@ class _Lesson:
     retry_at: float = 0.0
 
 
-class Experience:
+class TrialHistory:
     """What was learned about the knobs of a pipeline.
 
     Attributes:
@@ -79,7 +79,7 @@ class Experience:
             return True
         return setting.value * _APART <= lesson.ceiling if adds else setting.value > lesson.floor
 
-    def highest(self, part: Part, now: float) -> int:
+    def highest(self, part: StageNode, now: float) -> int:
         """What may be tried before it is time to try again what has failed: the middle, in effect."""
         lesson = self._lessons.get(part.key)
         if lesson is None or now >= lesson.retry_at or lesson.ceiling == math.inf:

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dataset.autotune.changes import Change, Experience, Setting
+from dataset.autotune.changes import Change, Setting, TrialHistory
 from dataset.autotune.model import Section, gain, lower_bounds
 from dataset.autotune.queues import buffer_needed, parallelism_needed
-from dataset.autotune.windows import Activity, Part, Window, section_name
+from dataset.autotune.windows import CountWindow, StageDelta, StageNode, section_name
 
 WAITED = 0.03
 """The share of the time that the consumer may wait without anything being added."""
@@ -42,12 +42,12 @@ class Proposals:
         experience: of changes that failed; those like them are not proposed again soon.
     """
 
-    def __init__(self, cores: float, experience: Experience) -> None:
+    def __init__(self, cores: float, experience: TrialHistory) -> None:
         self.cores = cores
         self._experience = experience
         self._now = 0.0
 
-    def best_addition(self, window: Window, now: float) -> Change | None:
+    def best_addition(self, window: CountWindow, now: float) -> Change | None:
         """What promises most of what takes more threads or memory; None where nothing is worth it, or is needed."""
         self._now = now
         if window.waited < WAITED:
@@ -55,11 +55,11 @@ class Proposals:
         changes = [change for change in self._additions(window) if self._experience.may_try(change, now)]
         return max(changes, key=lambda change: change.gain, default=None)
 
-    def first_saving(self, window: Window, now: float) -> Change | None:
+    def first_saving(self, window: CountWindow, now: float) -> Change | None:
         """What can be given back."""
         return next((change for change in self._savings(window) if self._experience.may_try(change, now)), None)
 
-    def holding_back(self, window: Window) -> Setting | None:
+    def holding_back(self, window: CountWindow) -> Setting | None:
         """Fewer workers for the stage that computes most, so that the cores suffice; None where they do."""
         able = [a for a in window if a.cpu_seconds and a.part.stage.knob.value > _least(a.part)]
         if not able or not self.is_over_budget(window):
@@ -70,11 +70,11 @@ class Proposals:
         value = max(_least(part), min(knob.value - 1, math.ceil(share * largest.busy)))
         return Setting(part, value, f"{window.cores_used:.1f} cores were busy, of {self.cores:g} that may be")
 
-    def is_over_budget(self, window: Window) -> bool:
+    def is_over_budget(self, window: CountWindow) -> bool:
         """Whether clearly more cores are busy than may be."""
         return window.cores_used > _OVER_BUDGET * self.cores
 
-    def _additions(self, window: Window) -> Iterator[Change]:
+    def _additions(self, window: CountWindow) -> Iterator[Change]:
         root = window.sections(self._experience.contention, self.cores)
         if root is None:
             return
@@ -88,16 +88,16 @@ class Proposals:
                 yield room
 
     @staticmethod
-    def _may_grow(activity: Activity) -> bool:
+    def _may_grow(activity: StageDelta) -> bool:
         stage = activity.part.stage
         return stage.knob.value < stage.knob.maximum and not activity.refusals and not stage.inline
 
-    def _more_calls(self, activities: list[Activity], root: Section) -> Change | None:
+    def _more_calls(self, activities: list[StageDelta], root: Section) -> Change | None:
         """More workers: as many as a higher rate needs on average, or more against variation, if that gains more."""
         changes = (self._more_on_average(activities, root), self._more_against_variation(activities, root))
         return max((change for change in changes if change is not None), key=lambda change: change.gain, default=None)
 
-    def _more_on_average(self, activities: list[Activity], root: Section) -> Change | None:
+    def _more_on_average(self, activities: list[StageDelta], root: Section) -> Change | None:
         """As many workers as a higher rate needs, of all stages at once: more in one alone may gain nothing."""
         now_bound = self._bound(root)
         if not now_bound:
@@ -110,7 +110,7 @@ class Proposals:
         settings = next(one for one, bound in zip(changes, bounds, strict=True) if _ENOUGH * bound <= least)
         return self._promising(root, settings)
 
-    def _more_against_variation(self, activities: list[Activity], root: Section) -> Change | None:
+    def _more_against_variation(self, activities: list[StageDelta], root: Section) -> Change | None:
         """Elements wait for one that takes long: more workers than are busy on average even that out."""
         settings = []
         for activity in activities:
@@ -138,7 +138,7 @@ class Proposals:
         predicted = f"; {1 + promised:.2f} times the throughput is predicted"
         return Change(tuple(replace(one, reason=one.reason + predicted) for one in settings), promised, adds=True)
 
-    def _workers_for(self, activities: list[Activity], root: Section, period: float) -> list[Setting]:
+    def _workers_for(self, activities: list[StageDelta], root: Section, period: float) -> list[Setting]:
         """Those stages that need more workers to make what is one element of the pipeline in each ``period``."""
         sections = {section.name: section for section in root}
         settings = []
@@ -157,7 +157,7 @@ class Proposals:
                 settings.append(Setting(part, value, reason))
         return settings
 
-    def _most(self, activity: Activity) -> int:
+    def _most(self, activity: StageDelta) -> int:
         """As many workers as a stage may have, and as keep all cores busy with what they compute."""
         useful = math.ceil(self.cores / activity.computing) if activity.computing > 0 else sys.maxsize
         return min(activity.part.stage.knob.maximum, useful, self._experience.highest(activity.part, self._now))
@@ -166,7 +166,7 @@ class Proposals:
         """What a look tells: the seconds per element below which the pipeline never gets."""
         return max(lower_bounds(root, self.cores).values())
 
-    def _more_room(self, activity: Activity) -> Change | None:
+    def _more_room(self, activity: StageDelta) -> Change | None:
         """A buffer that was both empty and full is too small for how much the times vary.
 
         How much those of the consumer vary is not known; it is taken to be as much as those of the elements.
@@ -185,7 +185,7 @@ class Proposals:
         value = min(knob.maximum, max(2 * knob.value, min(needed, _FACTOR_MAX * knob.value)))
         return Change((Setting(activity.part, value, reason),), promised, adds=True)
 
-    def _savings(self, window: Window) -> Iterator[Change]:
+    def _savings(self, window: CountWindow) -> Iterator[Change]:
         for activity in window:
             knob = activity.part.stage.knob
             if knob.value <= knob.minimum or activity.part.stage.inline or not activity.elements:
@@ -194,7 +194,7 @@ class Proposals:
             if setting is not None and setting.value < knob.value:
                 yield Change((setting,), 0.0, adds=False)
 
-    def _fewer_calls(self, activity: Activity) -> Setting | None:
+    def _fewer_calls(self, activity: StageDelta) -> Setting | None:
         part, knob = activity.part, activity.part.stage.knob
         if knob.value < _WORTH_SAVING:
             return None  # a thread that rests costs next to nothing
@@ -207,7 +207,7 @@ class Proposals:
         return None
 
     @staticmethod
-    def _less_room(activity: Activity) -> Setting | None:
+    def _less_room(activity: StageDelta) -> Setting | None:
         part, knob = activity.part, activity.part.stage.knob
         unused = part.stage.counters.least_ready
         if activity.seconds < _LONG_SECONDS or activity.taken < 16 * knob.value or unused <= knob.value / 2:
@@ -215,7 +215,7 @@ class Proposals:
         return Setting(part, max(2, knob.value - unused + 1), f"never fewer than {unused} elements were ready")
 
 
-def _least(part: Part) -> int:
+def _least(part: StageNode) -> int:
     """How few workers it may be given: of those that have none, the value that it has."""
     stage = part.stage
     return stage.knob.value if stage.relays or stage.inline else max(1, stage.knob.minimum)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from dataset.autotune.model import Section, predict
 from dataset.autotune.windows import CONSUMER
-from dataset.runtime.ledger import UNBOUNDED
-from dataset.runtime.observation import Line, Observation
-from dataset.runtime.statistics import Bottleneck, OperatorStatistics, PipelineStatistics
+from dataset.runtime.metrics.op_record import OpRecord
+from dataset.runtime.metrics.profile import PipelineProfile
+from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, PipelineStatistics
+from dataset.runtime.resources.ledger import UNBOUNDED
 
 
-def report(observation: Observation, elements: int, contention: dict[int, float]) -> PipelineStatistics:
+def report(observation: PipelineProfile, elements: int, contention: dict[int, float]) -> PipelineStatistics:
     """The pipeline from the first element that was asked for until now, or until its end.
 
     Args:
@@ -27,7 +28,7 @@ def report(observation: Observation, elements: int, contention: dict[int, float]
 class _Own:
     """What an op took by itself, its inputs left out; all elements, all threads."""
 
-    line: Line
+    line: OpRecord
     runs: str
     depth: int
     elements: float
@@ -47,7 +48,7 @@ class _Took:
 
 
 class _Report:
-    def __init__(self, observation: Observation, elements: int, contention: dict[int, float]) -> None:
+    def __init__(self, observation: PipelineProfile, elements: int, contention: dict[int, float]) -> None:
         self.observation = observation
         self.elements = elements
         self.contention = contention
@@ -59,7 +60,7 @@ class _Report:
 
     # What each op took
 
-    def _measure(self, line: Line, depth: int, asked: float, scale: float | None, runs: str) -> None:
+    def _measure(self, line: OpRecord, depth: int, asked: float, scale: float | None, runs: str) -> None:
         """Enter the op and all below it, of which ``asked`` elements were taken.
 
         Args:
@@ -94,7 +95,7 @@ class _Report:
             else:
                 self._measure(source, depth + 1, self._inputs(line, source), None, _threads_of(line, runs))
 
-    def _took(self, line: Line, scale: float) -> _Took:
+    def _took(self, line: OpRecord, scale: float) -> _Took:
         """All pulls of an op: the first, the others as far as they were measured, scaled, and the one going on."""
         first, rest = line.meter.first, line.meter.rest
         running = self._running(line)
@@ -105,16 +106,16 @@ class _Report:
             waited_seconds=first.waited_seconds + rest.waited_seconds * scale + running * line.is_a_stage_now,
         )
 
-    def _running(self, line: Line) -> float:
+    def _running(self, line: OpRecord) -> float:
         """For how long the pull that goes on now has done so."""
         since = line.meter.since
         return max(0.0, self.until - since) if since and self.observation.ended is None else 0.0
 
-    def _waited_for(self, line: Line) -> float:
+    def _waited_for(self, line: OpRecord) -> float:
         """How long who takes its elements has waited for a stage; none is waited for that is no stage."""
         return line.counters.wait_seconds + (self._running(line) if line.is_a_stage_now else 0.0)
 
-    def _inputs(self, line: Line, source: Line) -> float:
+    def _inputs(self, line: OpRecord, source: OpRecord) -> float:
         """Elements that a stage has read, by its workers or, measured now and then, inline."""
         counted = line.counters.inputs
         made = line.counters.elements
@@ -130,8 +131,8 @@ class _Report:
     def statistics(self) -> PipelineStatistics:
         """All of it."""
         wait = self._wait_seconds()
-        iteration = self.observation.iteration
-        assert iteration is not None  # it is open
+        limits = self.observation.limits
+        assert limits is not None  # it is open
         operators = tuple(self._operator(own) for own in self.owns.values())
         return PipelineStatistics(
             elements=self.elements,
@@ -140,16 +141,16 @@ class _Report:
             wait_seconds=wait,
             operators=operators,
             bottleneck=self._bottleneck(self.seconds - wait),
-            buffered_bytes=iteration.ledger.held,
-            ram_budget=None if iteration.ledger.budget == UNBOUNDED else iteration.ledger.budget,
-            cpu_budget=iteration.cores,
+            buffered_bytes=limits.ledger.held,
+            ram_budget=None if limits.ledger.budget == UNBOUNDED else limits.ledger.budget,
+            cpu_budget=limits.cores,
         )
 
     def _wait_seconds(self) -> float:
         """How long the consumer was inside ``next``."""
         return min(sum(map(self._seconds_inside, self.observation.top.below())), self.seconds)
 
-    def _seconds_inside(self, line: Line) -> float:
+    def _seconds_inside(self, line: OpRecord) -> float:
         """How long pulls of an op took. Waits are counted, the rest is measured now and then and scaled up."""
         own = self.owns[id(line)]
         if line.stage is None:
@@ -188,9 +189,9 @@ class _Report:
 
     def _bottleneck(self, consumer_seconds: float) -> Bottleneck | None:
         """The op, or the consumer, that would gain most by being twice as fast."""
-        if not self.elements or self.seconds <= 0 or self.observation.iteration is None:
+        if not self.elements or self.seconds <= 0 or self.observation.limits is None:
             return None
-        cores = self.observation.iteration.cores
+        cores = self.observation.limits.cores
         now = predict(self._root(consumer_seconds, None), cores)
         if now.seconds <= 0:
             return None
@@ -222,7 +223,7 @@ class _Report:
             root = self._into(root, line, 1.0, halved, serial=False)
         return root
 
-    def _into(self, section: Section, line: Line, ratio: float, halved: int | None, *, serial: bool) -> Section:
+    def _into(self, section: Section, line: OpRecord, ratio: float, halved: int | None, *, serial: bool) -> Section:
         """The section with the op in it, or with the section that the op begins as an input."""
         own = self.owns[id(line)]
         factor = (0.5 if halved == id(line) else 1.0) / self.elements / ratio
@@ -239,7 +240,7 @@ class _Report:
             section = self._into(section, source, ratio, halved, serial=serial)
         return section
 
-    def _section(self, line: Line, halved: int | None) -> Section:
+    def _section(self, line: OpRecord, halved: int | None) -> Section:
         own, stage = self.owns[id(line)], line.stage
         assert stage is not None  # asked before
         ratio = max(own.elements, 1e-9) / self.elements
@@ -261,23 +262,23 @@ class _Report:
         return section
 
 
-def _measured(line: Line) -> int:
+def _measured(line: OpRecord) -> int:
     return line.meter.first.elements + line.meter.rest.elements
 
 
-def _scale(line: Line, asked: float) -> float:
+def _scale(line: OpRecord, asked: float) -> float:
     """What the measured pulls, but for the first, stand for, where ``asked`` elements came out of a section's last."""
     first, rest = line.meter.first, line.meter.rest
     return max(0.0, asked - first.elements) / rest.elements if rest.elements else 1.0
 
 
-def _possible(line: Line, elements: float) -> float:
+def _possible(line: OpRecord, elements: float) -> float:
     """No more than there are: a buffer that was measured while full, and not while it got empty, says too much."""
     available = line.node.cardinality()
     return min(elements, available * line.opened) if available >= 0 else elements
 
 
-def _threads_of(line: Line, runs: str) -> str:
+def _threads_of(line: OpRecord, runs: str) -> str:
     """Where the ops run from which a stage reads that is itself called by a thread that ``runs`` names."""
     stage = line.stage
     if stage is None or stage.inline:

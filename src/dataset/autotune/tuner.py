@@ -18,9 +18,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dataset.autotune.changes import Change, Experience, Setting
+from dataset.autotune.changes import Change, Setting, TrialHistory
 from dataset.autotune.proposals import Proposals
-from dataset.autotune.windows import Activity, Part, Watch, Window
+from dataset.autotune.windows import CountWindow, StageDelta, StageNode, Watch
 
 WINDOW_SECONDS = 0.02
 """The shortest window. One that finds nothing to do is followed by one twice as long, up to the longest."""
@@ -56,7 +56,7 @@ class _Trial:
     is_clear: bool = False  # what was under way before the change has passed
 
 
-Record = Callable[[float, Part, str, int | None, int | None, str], None]
+Record = Callable[[float, StageNode, str, int | None, int | None, str], None]
 """Is told what is decided: when, about which stage, the action, the values before and after, why."""
 
 
@@ -69,7 +69,7 @@ class Tuner:
     """
 
     def __init__(self, cores: float, record: Record) -> None:
-        self._experience = Experience()
+        self._experience = TrialHistory()
         self._proposals = Proposals(cores, self._experience)
         self._record = record
         self._now = 0.0
@@ -90,7 +90,7 @@ class Tuner:
         """By key of a stage: the share of its work that does not go side by side, as far as is known."""
         return self._experience.contention
 
-    def look(self, now: float, tops: Sequence[Part]) -> float:
+    def look(self, now: float, tops: Sequence[StageNode]) -> float:
         """Look at the counters, and perhaps set a knob; returns when to look again.
 
         Args:
@@ -100,7 +100,7 @@ class Tuner:
         self._due = self._look(now, tops)
         return self._due
 
-    def _look(self, now: float, tops: Sequence[Part]) -> float:
+    def _look(self, now: float, tops: Sequence[StageNode]) -> float:
         self._now = now
         if self._watch is None or not self._is_same(tops):
             return self._begin(now, tops)
@@ -120,7 +120,7 @@ class Tuner:
                 return self._begin(now, tops)
         return now + self._window_seconds / 4
 
-    def _was_a_pause(self, now: float, window: Window) -> bool:
+    def _was_a_pause(self, now: float, window: CountWindow) -> bool:
         """Whether nobody came by for most of the window, which is unusual: it says nothing about steady work.
 
         A consumer that always takes its time makes this True once, and then it is usual.
@@ -130,11 +130,11 @@ class Tuner:
         self._lateness = max(lateness, 0.9 * self._lateness)
         return is_pause
 
-    def _is_same(self, tops: Sequence[Part]) -> bool:
+    def _is_same(self, tops: Sequence[StageNode]) -> bool:
         assert self._watch is not None  # asked before
         return self._watched == _identities(tops)
 
-    def _begin(self, now: float, tops: Sequence[Part]) -> float:
+    def _begin(self, now: float, tops: Sequence[StageNode]) -> float:
         if self._trial is not None and not self._is_same(tops):
             self._give_up(now, self._trial)
         self._watched = _identities(tops)
@@ -156,7 +156,7 @@ class Tuner:
 
     # Whether a window says enough
 
-    def _has_passed(self, window: Window, trial: _Trial) -> bool:
+    def _has_passed(self, window: CountWindow, trial: _Trial) -> bool:
         if window.seconds > max(_LONG_SECONDS, trial.seconds):
             return True
         if window.seconds < WINDOW_SECONDS / 2:
@@ -167,11 +167,11 @@ class Tuner:
         )
 
     @staticmethod
-    def _has_passed_through(activity: Activity, value: int) -> bool:
+    def _has_passed_through(activity: StageDelta, value: int) -> bool:
         under_way = value if activity.part.stage.relays else 2 * value
         return activity.elements >= under_way and activity.waits >= 1
 
-    def _is_enough(self, window: Window, trial: _Trial | None) -> bool:
+    def _is_enough(self, window: CountWindow, trial: _Trial | None) -> bool:
         shortest = self._window_seconds if trial is None else max(WINDOW_SECONDS, trial.seconds / 2)
         if window.seconds < max(shortest, _ROUNDS * window.longest_task):
             return False
@@ -193,7 +193,7 @@ class Tuner:
 
     # What to change
 
-    def _propose(self, now: float, window: Window) -> None:
+    def _propose(self, now: float, window: CountWindow) -> None:
         self._notice_other_work(now, window)
         rate = window.activities[window.tops[0].key].rate
         if rate > 0:
@@ -210,7 +210,7 @@ class Tuner:
         self._window_seconds = WINDOW_SECONDS
         self._try(now, window, change)
 
-    def _rest(self, now: float, window: Window) -> None:
+    def _rest(self, now: float, window: CountWindow) -> None:
         self._window_seconds = min(WINDOW_SECONDS_MAX, 2 * self._window_seconds)
         self._quiet += 1
         if self._quiet == _SETTLED_WINDOWS and self._has_changed:
@@ -218,7 +218,7 @@ class Tuner:
             reason = f"nothing more is worth trying; the consumer waits {window.waited:.0%} of the time"
             self._record(now, window.tops[0], "settle", None, None, reason)
 
-    def _best(self, now: float, window: Window) -> Change | None:
+    def _best(self, now: float, window: CountWindow) -> Change | None:
         adding = self._proposals.best_addition(window, now)
         if adding is not None:
             return adding
@@ -238,7 +238,7 @@ class Tuner:
 
     # Trying it
 
-    def _try(self, now: float, window: Window, change: Change) -> None:
+    def _try(self, now: float, window: CountWindow, change: Change) -> None:
         first = window.activities[change.settings[0].part.key]
         is_gauge = change.adds and len(change.settings) == 1 and first.waited_for > _HALF
         gauge = first.part.key if is_gauge else window.tops[0].key
@@ -252,7 +252,7 @@ class Tuner:
             self._record(now, setting.part, "try", setting.knob.value, setting.value, setting.reason)
             setting.knob.value = setting.value
 
-    def _judge(self, now: float, window: Window, trial: _Trial) -> bool:
+    def _judge(self, now: float, window: CountWindow, trial: _Trial) -> bool:
         """Keep what is tried, or take it back; False where it has to be seen for longer."""
         change = trial.change
         gauge = window.activities[trial.gauge]
@@ -305,7 +305,7 @@ class Tuner:
 
     # Other work
 
-    def _notice_other_work(self, now: float, window: Window) -> None:
+    def _notice_other_work(self, now: float, window: CountWindow) -> None:
         """Forget what was learned about work that is not like that any more."""
         seen = _character(window)
         common = seen.keys() & self._usual.keys()
@@ -317,7 +317,7 @@ class Tuner:
             self._surprises = 0
             self._forget(now, window)
 
-    def _forget(self, now: float, window: Window) -> None:
+    def _forget(self, now: float, window: CountWindow) -> None:
         if self._experience:
             self._record(now, window.tops[0], "look again", None, None, "the work, or the consumer, is not as it was")
         self._experience.forget()
@@ -330,12 +330,12 @@ _KNOWN = 0.1  # the standard error of a time that may be compared with another
 _SMALL = 0.2  # of the whole
 
 
-def _identities(tops: Sequence[Part]) -> list[tuple[int, bool]]:
+def _identities(tops: Sequence[StageNode]) -> list[tuple[int, bool]]:
     """The stages, and which of them do work in the background."""
     return [(part.key, part.stage.inline) for top in tops for part in top]
 
 
-def _character(window: Window) -> dict[tuple[int, str], float]:
+def _character(window: CountWindow) -> dict[tuple[int, str], float]:
     """What tells one kind of work from another: what an element takes, and how long the consumer is busy with one.
 
     Times of which only a small share is measured are bounded below, or a little more of them would seem much.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dataset.autotune.model import Section
-from dataset.runtime.stages import Counters, Stage
+from dataset.runtime.metrics.background import BackgroundOperator, Counters
 
 _VARIATION_MAX = 16.0  # one element that took very long says little about the next
 _CROWDED = 0.8  # of the cores: above, who computes waits for one now and then
@@ -18,7 +18,7 @@ _RECENT = 0.5  # of the window: a wait that is no farther from its beginning, or
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class StageNode:
     """A stage in its place in the pipeline.
 
     Attributes:
@@ -28,22 +28,22 @@ class Part:
     """
 
     name: str
-    stage: Stage
-    inputs: tuple[Part, ...] = ()
+    stage: BackgroundOperator
+    inputs: tuple[StageNode, ...] = ()
 
     @property
     def key(self) -> int:
         """Names are not unique in a pipeline. This is, and stays when a stage is opened anew."""
         return id(self.stage.counters)
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[StageNode]:
         """The part and all below it."""
         yield self
         for part in self.inputs:
             yield from part
 
 
-class Moment:
+class PipelineSnapshot:
     """The counts of a stage at a time, with the wait that goes on as far as it has gone."""
 
     __slots__ = ("values",)
@@ -56,7 +56,7 @@ class Moment:
 
 
 @dataclass(frozen=True, eq=False)
-class Activity:
+class StageDelta:
     """What a stage did in a window.
 
     Attributes:
@@ -69,7 +69,7 @@ class Activity:
         variation: squared coefficient of variation of the work of an element.
     """
 
-    part: Part
+    part: StageNode
     seconds: float
     rate: float
     taken: int
@@ -85,10 +85,10 @@ class Activity:
     variation: float
 
     @classmethod
-    def between(cls, part: Part, since: Moment, began: float, now: float) -> Activity:
+    def between(cls, part: StageNode, since: PipelineSnapshot, began: float, now: float) -> StageDelta:
         """What the stage has counted since that moment, which was at ``began``."""
         before, counters = since.values, part.stage.counters
-        after = Moment(counters, now).values
+        after = PipelineSnapshot(counters, now).values
         change = {name: after[name] - before[name] for name in Counters.__slots__}
         elements, work = change["elements"], change["work_seconds"]
         seconds = max(now - began, 1e-9)
@@ -148,7 +148,7 @@ _COUNTED = (
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class CountWindow:
     """What all stages did between two moments.
 
     Attributes:
@@ -157,11 +157,11 @@ class Window:
         activities: by the keys of the parts, from the consumer's side down.
     """
 
-    tops: tuple[Part, ...]
+    tops: tuple[StageNode, ...]
     seconds: float
-    activities: dict[int, Activity] = field(repr=False)
+    activities: dict[int, StageDelta] = field(repr=False)
 
-    def __iter__(self) -> Iterator[Activity]:
+    def __iter__(self) -> Iterator[StageDelta]:
         return iter(self.activities.values())
 
     @property
@@ -169,7 +169,7 @@ class Window:
         """The share of the time in which the consumer waited."""
         return min(1.0, sum(self._wait_seconds(top) for top in self.tops) / self.seconds)
 
-    def _wait_seconds(self, part: Part) -> float:
+    def _wait_seconds(self, part: StageNode) -> float:
         """What the thread waited that takes from the part: where that works inline, for those below it."""
         seconds = self.activities[part.key].wait_seconds
         return seconds + (sum(map(self._wait_seconds, part.inputs)) if part.stage.inline else 0.0)
@@ -222,7 +222,7 @@ class Window:
         inputs = tuple(self._section(top, first.rate, contention, is_crowded=is_crowded) for top in self.tops)
         return Section(CONSUMER, wall_seconds=own, inputs=inputs)
 
-    def _section(self, part: Part, unit: float, contention: dict[int, float], *, is_crowded: bool) -> Section:
+    def _section(self, part: StageNode, unit: float, contention: dict[int, float], *, is_crowded: bool) -> Section:
         activity, stage = self.activities[part.key], part.stage
         elements = max(activity.elements, 1)
         waited = sum(map(self._wait_seconds, part.inputs))
@@ -251,7 +251,7 @@ class Window:
 CONSUMER = "the consumer"
 
 
-def section_name(part: Part) -> str:
+def section_name(part: StageNode) -> str:
     """What the model calls it."""
     return f"{part.name}#{part.key:x}"
 
@@ -259,12 +259,12 @@ def section_name(part: Part) -> str:
 class Watch:
     """Remembers a moment, and tells what was done since."""
 
-    def __init__(self, tops: Sequence[Part], now: float) -> None:
+    def __init__(self, tops: Sequence[StageNode], now: float) -> None:
         self.began = now
         self.tops = tuple(tops)
-        self._moments = [(part, Moment(part.stage.counters, now)) for top in tops for part in top]
+        self._moments = [(part, PipelineSnapshot(part.stage.counters, now)) for top in tops for part in top]
 
-    def window(self, now: float) -> Window:
+    def window(self, now: float) -> CountWindow:
         """From then until now."""
-        activities = {part.key: Activity.between(part, moment, self.began, now) for part, moment in self._moments}
-        return Window(self.tops, max(now - self.began, 1e-9), activities)
+        activities = {part.key: StageDelta.between(part, moment, self.began, now) for part, moment in self._moments}
+        return CountWindow(self.tops, max(now - self.began, 1e-9), activities)

@@ -23,7 +23,7 @@ import time
 from typing import Any, NamedTuple
 
 from dataset.errors import StateError
-from dataset.io.files import InputFile, open_input
+from dataset.io.files.opening import InputFile, open_input
 from dataset.plan.brief import brief_bytes
 from dataset.plan.plain import from_json, to_json
 from dataset.version import __version__

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from dataset.checkpoint import container
 from dataset.errors import StateError
-from dataset.io.files import AtomicFile, path_string, remove_abandoned
+from dataset.io.files.atomic import AtomicFile
+from dataset.io.files.opening import path_string
 
 __all__ = ["Resumable", "load", "restore", "save", "write"]
 
@@ -58,13 +60,17 @@ def save(path: str | os.PathLike[str], iterator: Resumable) -> None:
 def write(path: str, state: Any) -> None:
     """Write a state to a file, as ``save`` does."""
     pieces = container.pack(state)
-    remove_abandoned(path)
     with AtomicFile(path) as target:
         for piece in pieces:
             target.file.write(piece)
 
 
-def restore(path: str | os.PathLike[str], iterator: Resumable) -> None:
+def restore(
+    path: str | os.PathLike[str],
+    iterator: Resumable,
+    *,
+    moved: Callable[[str], str] | Mapping[str, str] | None = None,
+) -> None:
     """Have an iterator go to the place that ``save`` wrote.
 
     Nothing in the file is executed, and no length in it is believed before it is checked.
@@ -72,10 +78,11 @@ def restore(path: str | os.PathLike[str], iterator: Resumable) -> None:
     Args:
         path: of the file.
         iterator: over a Dataset that is built as the one was whose iterator was saved; of the same kind as that.
+        moved: for data files that have other names now; as of ``load_state_dict``.
 
     Raises:
-        StateError: if the file is no state, cut short, damaged, of another version or of another pipeline; the
-            iterator stays where it was.
+        StateError: if the file is no state, cut short, damaged, of another version or of another pipeline, or names
+            other files; the iterator stays where it was.
         OSError: if the file cannot be read: FileNotFoundError where there is none, which is the first run.
 
     >>> from dataset import Dataset, checkpoint
@@ -88,7 +95,10 @@ def restore(path: str | os.PathLike[str], iterator: Resumable) -> None:
     name = path_string(path)
     state = container.read(name).state
     try:
-        iterator.load_state_dict(state)
+        if moved is None:
+            iterator.load_state_dict(state)
+        else:
+            iterator.load_state_dict(state, moved=moved)  # type: ignore[call-arg]  # of this library's iterators
     except StateError as error:
         error.add_note(f"in checkpoint.restore({name!r})")
         raise

@@ -6,7 +6,7 @@ import os
 from typing import Any, Literal
 
 from dataset.checkpoint.files import load, write
-from dataset.io.files import local_folder
+from dataset.io.files.opening import local_folder
 
 __all__ = ["keras_callback"]
 

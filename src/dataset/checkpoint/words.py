@@ -20,7 +20,7 @@ from dataset.plan.brief import brief_bytes
 from dataset.plan.likeness import chain, is_outline
 from dataset.plan.plain import digest, unwrapped
 from dataset.plan.summary import in_columns, printable, shortened
-from dataset.runtime.envelope import STATE_VERSION
+from dataset.runtime.state.envelope import STATE_VERSION
 
 __all__ = ["describe"]
 
@@ -212,7 +212,7 @@ def _fact(key: str, value: Any) -> str:
         return f"in {path} at byte {at}{number}"
     if type(value) is dict and {"key", "iteration", "epoch", "drawn"} <= value.keys():
         return ", ".join(_facts(value))
-    if type(value) is dict and {"parts", "files"} <= value.keys():  # see runtime/saved_elements.py
+    if type(value) is dict and {"parts", "files"} <= value.keys():  # see ops/shuffle/buffer_checkpoint.py
         way = "value" if value["files"] is None else "reference to files"
         return f"holds elements by {way} ({brief_bytes(_nbytes(value))})"
     held = _held(value)

@@ -16,13 +16,13 @@ from dataset.commands.looks import IMAGES, RAW, TEXT, look_of, text_of
 from dataset.commands.messages import Message, Values, read_message
 from dataset.commands.terminal import counted, number, printable, size
 
-__all__ = ["FeatureSummary", "Range", "RecordsSummary"]
+__all__ = ["FeatureSummary", "RecordsSummary", "ValueRange"]
 
 NAMES_MAX = 1000  # features beyond are only counted
 EXAMPLE_TEXT = 24  # characters shown of a text value
 
 
-class Range:
+class ValueRange:
     """The smallest and the largest of some numbers; both None as long as there are none."""
 
     def __init__(self) -> None:
@@ -53,13 +53,13 @@ class FeatureSummary:
         self.is_list = is_list
         self.records = 0
         self.kinds: Counter[str] = Counter()
-        self.steps = Range()
-        self.values = Range()  # how many a feature, or a step, has
-        self.lengths = Range()  # of bytes values
-        self.numbers = Range()
+        self.steps = ValueRange()
+        self.values = ValueRange()  # how many a feature, or a step, has
+        self.lengths = ValueRange()  # of bytes values
+        self.numbers = ValueRange()
         self.not_finite = 0
         self.looks: Counter[str] = Counter()
-        self.widths, self.heights = Range(), Range()
+        self.widths, self.heights = ValueRange(), ValueRange()
         self.text: str | None = None  # the first value that is text
 
     def add(self, steps: list[Values]) -> None:
@@ -182,7 +182,7 @@ def _number_words(value: Any) -> str:
     return number(int(value)) if isinstance(value, np.integer) else f"{value:.6g}"
 
 
-def _span(numbers: Range) -> str:
+def _span(numbers: ValueRange) -> str:
     return f"{numbers.min}" if numbers.min == numbers.max else f"{numbers.min}-{numbers.max}"
 
 

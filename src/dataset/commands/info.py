@@ -15,11 +15,11 @@ from dataset.commands.errors import DAMAGED, GOOD
 from dataset.commands.features import FeatureSummary, RecordsSummary
 from dataset.commands.inputs import COMPRESSION_WORDS, RECORDS_AT_ONCE, Input, damage_json, open_inputs
 from dataset.commands.messages import OTHER
-from dataset.commands.progress import Progress
+from dataset.commands.progress import ProgressMeter
 from dataset.commands.terminal import complain, counted, number, printable, say, say_json, size, table
 from dataset.errors import DataLossError
-from dataset.io.compression import open_stream
-from dataset.io.files import open_input
+from dataset.io.files.compression import open_stream
+from dataset.io.files.opening import open_input
 from dataset.io.tfrecord.frames import FRAME_BYTES
 
 __all__ = ["add"]
@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _examine(arguments: argparse.Namespace, inputs: list[Input]) -> Report:
     report = Report(inputs, [], [], RecordsSummary(), sampled_all=True)
-    with Progress(sum(file.size for file in inputs)) as progress:
+    with ProgressMeter(sum(file.size for file in inputs)) as progress:
         for place, file in enumerate(inputs):
             progress.start(file.path, file.size)
             left = arguments.sample - report.sample.records
@@ -142,7 +142,7 @@ def _examine(arguments: argparse.Namespace, inputs: list[Input]) -> Report:
 
 
 def _sample(
-    file: Input, records_max: int | None, summary: RecordsSummary, progress: Progress
+    file: Input, records_max: int | None, summary: RecordsSummary, progress: ProgressMeter
 ) -> tuple[Sizes, DataLossError | None]:
     """Look into the first records of a file, or all; exact if these are all."""
     sizes = Sizes(exact=False)
@@ -162,7 +162,7 @@ def _sample(
     return sizes, None
 
 
-def _count(file: Input, progress: Progress) -> tuple[Sizes, DataLossError | None]:
+def _count(file: Input, progress: ProgressMeter) -> tuple[Sizes, DataLossError | None]:
     """Count the records of a file."""
     lengths, damage = file.lengths(progress)
     smallest, largest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (None, None)

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.commands.errors import CommandError
-from dataset.commands.progress import Progress
+from dataset.commands.progress import ProgressMeter
 from dataset.errors import DataLossError
-from dataset.io.compression import DamagedStreamError, guess_compression, open_stream
-from dataset.io.files import open_input, path_string
-from dataset.io.list_files import matching_files
+from dataset.io.files.compression import DamagedStreamError, guess_compression, open_stream
+from dataset.io.files.list_files import matching_files
+from dataset.io.files.opening import open_input, path_string
 from dataset.io.tfrecord.frames import HEADER_BYTES, length_damage, read_exactly
 from dataset.io.tfrecord.index import SUFFIX
 from dataset.io.tfrecord.reader import TFRecordFile
@@ -64,7 +64,7 @@ class Input:
             while (records := file.records(RECORDS_AT_ONCE)) is not None:
                 yield records
 
-    def lengths(self, progress: Progress) -> tuple[npt.NDArray[np.int64], DataLossError | None]:
+    def lengths(self, progress: ProgressMeter) -> tuple[npt.NDArray[np.int64], DataLossError | None]:
         """The lengths of all its records, and the first damage, up to which they go. Only a compressed file is read."""
         if not self.compression:
             return scan_lengths(self.path, progress.update)

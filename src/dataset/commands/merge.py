@@ -8,7 +8,7 @@ from dataset.commands.arguments import Subparsers, add_command, add_files, add_i
 from dataset.commands.errors import GOOD
 from dataset.commands.inputs import open_inputs
 from dataset.commands.outputs import Losses, NewFiles, add_output_options, check_new, output_options, sound_records
-from dataset.commands.progress import Progress
+from dataset.commands.progress import ProgressMeter
 from dataset.commands.terminal import counted, printable, say, say_json
 
 __all__ = ["add"]
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = output_options(arguments, inputs)
     check_new(arguments, [arguments.output], inputs)
     losses = Losses()
-    with Progress(sum(file.size for file in inputs)) as progress, NewFiles(options) as new:
+    with ProgressMeter(sum(file.size for file in inputs)) as progress, NewFiles(options) as new:
         new.start(arguments.output)
         for file in inputs:
             progress.start(file.path, file.size)

@@ -1,30 +1,30 @@
 """New TFRecord files: all of them appear, or none does; and the records that go into them.
 
-Each shard is written under a hidden name beside its final one. When the last is complete they are renamed, one after
-the other, which takes no time. An error or Ctrl-C before that removes them.
+Each shard is written under a hidden name beside its final one. When all are complete they are renamed, one right after
+the other. An error or Ctrl-C before that removes them.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import os
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from dataset.commands.arguments import compression
 from dataset.commands.errors import CommandError
 from dataset.commands.inputs import Input, damage_json
-from dataset.commands.progress import Progress
+from dataset.commands.progress import ProgressMeter
 from dataset.commands.terminal import counted
 from dataset.errors import DataLossError
-from dataset.io.remote.paths import is_remote
+from dataset.io.files.remote.paths import is_remote
+from dataset.io.tfrecord.frames import framed
 from dataset.io.tfrecord.salvage import Gap
-from dataset.io.tfrecord.writer import TFRecordOptions, TFRecordWriter
+from dataset.io.tfrecord.writer import RecordFile, TFRecordOptions, complete
 
 __all__ = ["Losses", "NewFiles", "add_force", "add_output_options", "check_new", "output_options", "sound_records"]
 
@@ -101,7 +101,7 @@ class Losses:
         return {"damaged_places": self.places, "lost_bytes": self.bytes, "first_damages": first}
 
 
-def sound_records(file: Input, losses: Losses | None, progress: Progress) -> Iterator[list[bytes]]:
+def sound_records(file: Input, losses: Losses | None, progress: ProgressMeter) -> Iterator[list[bytes]]:
     """The records of a file, verified, some at a time.
 
     Args:
@@ -123,7 +123,7 @@ def sound_records(file: Input, losses: Losses | None, progress: Progress) -> Ite
         yield from _behind(file, damage.offset, losses, progress, done)
 
 
-def _behind(file: Input, offset: int, losses: Losses, progress: Progress, done: int) -> Iterator[list[bytes]]:
+def _behind(file: Input, offset: int, losses: Losses, progress: ProgressMeter, done: int) -> Iterator[list[bytes]]:
     with file.salvage(offset) as salvage:
         for part in salvage:
             if isinstance(part, Gap):
@@ -136,42 +136,47 @@ def _behind(file: Input, offset: int, losses: Losses, progress: Progress, done: 
 
 
 class NewFiles:
-    """TFRecord files written one after the other. As a context manager, removed unless they were committed."""
+    """TFRecord files written one after the other. As a context manager, removed unless they were committed.
+
+    Each is an open file until the end.
+    """
 
     def __init__(self, options: TFRecordOptions) -> None:
         self.files: list[dict[str, Any]] = []  # path and number of records of each
         self._options = options
-        self._writer: TFRecordWriter | None = None
-        self._renames: list[tuple[Path, str]] = []
+        self._open: list[RecordFile] = []
+        self._folders: set[str] = set()
 
     def start(self, path: str) -> None:
         """Finish the file before, and begin one that is going to have this name."""
         self._finish()
-        final = Path(os.path.realpath(path))
-        if final.exists() and not final.is_file():
+        final = os.path.realpath(path)
+        if os.path.exists(final) and not os.path.isfile(final):  # noqa: PTH110, PTH113
             raise CommandError(f"{path}: this is a directory or a device; give the output the name of a file")
-        hidden = final.with_name(f".{final.name[:40]}.{secrets.token_hex(8)}.part")
+        folder = os.path.dirname(final)  # noqa: PTH120
         with _named(path):
-            self._writer = TFRecordWriter(hidden, self._options)
-        self._renames.append((hidden, path))
+            try:
+                file = RecordFile(final, self._options, remove_abandoned=folder not in self._folders)
+            except OSError as error:
+                if error.errno != errno.EMFILE or not _allow_more_open_files():
+                    raise
+                file = RecordFile(final, self._options, remove_abandoned=False)
+        self._folders.add(folder)
+        self._open.append(file)
         self.files.append({"path": path, "records": 0})
 
     def write(self, record: bytes) -> None:
         """Append a record to the file that was started last."""
-        assert self._writer is not None
-        self._writer.write(record)
+        self._open[-1].put(*framed(record))
         self.files[-1]["records"] += 1
 
     def commit(self) -> None:
         """Give all of them their names."""
-        self._finish()
-        for hidden, path in self._renames:
-            hidden.replace(os.path.realpath(path))
-        self._renames = []
+        complete(self._open)
 
     def _finish(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        if self._open:
+            self._open[-1].finish()
 
     def __enter__(self) -> Self:
         return self
@@ -179,11 +184,20 @@ class NewFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._writer is not None:
-            self._writer.__exit__(kind, error, traceback)
-        for hidden, _ in self._renames:
-            with contextlib.suppress(OSError):
-                hidden.unlink()
+        for file in self._open:
+            file.target.discard()
+
+
+def _allow_more_open_files() -> bool:
+    """Raise the limit of this process as far as the system allows it without more rights."""
+    try:
+        import resource  # noqa: PLC0415  # Windows has none
+    except ImportError:
+        return False
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] != soft
 
 
 @contextlib.contextmanager

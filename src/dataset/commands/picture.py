@@ -13,7 +13,7 @@ from dataset.commands.looks import look_of
 from dataset.commands.messages import Message, Values, read_message
 from dataset.commands.outputs import add_force, check_new
 from dataset.commands.terminal import counted, printable, remark
-from dataset.io.files import AtomicFile
+from dataset.io.files.atomic import AtomicFile
 from dataset.io.image.codecs import decode_image, encode_png
 
 __all__ = ["add_picture_options", "check_picture_options", "save_picture"]

@@ -12,14 +12,14 @@ from typing import Self, TextIO
 
 from dataset.commands.terminal import counted, printable, size
 
-__all__ = ["Progress"]
+__all__ = ["ProgressMeter"]
 
 SECONDS_BETWEEN = 0.1
 BAR_WIDTH = 24
 NAME_WIDTH = 30
 
 
-class Progress:
+class ProgressMeter:
     r"""A bar for work on some bytes; as a context manager, gone at the end.
 
     Args:
@@ -29,7 +29,7 @@ class Progress:
     >>> import io
     >>> screen = io.StringIO()
     >>> screen.isatty = lambda: True
-    >>> with Progress(200, screen) as progress:
+    >>> with ProgressMeter(200, screen) as progress:
     ...     progress.start("a.tfrecord", 200)
     ...     progress.update(50, 7)
     >>> screen.getvalue().split("\r")[1].rstrip()

@@ -22,7 +22,7 @@ from dataset.commands.arguments import (
 from dataset.commands.errors import GOOD, CommandError
 from dataset.commands.inputs import Input, open_inputs
 from dataset.commands.outputs import Losses, NewFiles, add_output_options, check_new, output_options, sound_records
-from dataset.commands.progress import Progress
+from dataset.commands.progress import ProgressMeter
 from dataset.commands.terminal import counted, number, printable, say, say_json
 from dataset.io.tfrecord.frames import FRAME_BYTES
 from dataset.io.tfrecord.writer import TFRecordOptions
@@ -51,7 +51,7 @@ can't be written
 """
 
 
-class Filling:
+class ShardBeingFilled:
     """Says where one shard ends and the next begins.
 
     Args:
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     shard_name(arguments.output, 0, 1)
     inputs = open_inputs(arguments)
     options = output_options(arguments, inputs)
-    with Progress(2 * sum(file.size for file in inputs)) as progress:
+    with ProgressMeter(2 * sum(file.size for file in inputs)) as progress:
         names = _names(arguments, inputs, progress)
         check_new(arguments, names, inputs)
         losses = Losses()
@@ -139,12 +139,12 @@ def shard_name(template: str, shard: int, num_shards: int) -> str:
     return name
 
 
-def _names(arguments: argparse.Namespace, inputs: Sequence[Input], progress: Progress) -> list[str]:
+def _names(arguments: argparse.Namespace, inputs: Sequence[Input], progress: ProgressMeter) -> list[str]:
     """The names of all shards. Reads the lengths of all records."""
     if arguments.num_shards:
         shards = arguments.num_shards
     else:
-        filling = Filling(arguments, 0)
+        filling = ShardBeingFilled(arguments, 0)
         for length in _lengths(arguments, inputs, progress):
             filling.next_shard(length)
         shards = max(filling.shards, 1)
@@ -156,7 +156,7 @@ def _names(arguments: argparse.Namespace, inputs: Sequence[Input], progress: Pro
     return names
 
 
-def _lengths(arguments: argparse.Namespace, inputs: Sequence[Input], progress: Progress) -> Iterator[int]:
+def _lengths(arguments: argparse.Namespace, inputs: Sequence[Input], progress: ProgressMeter) -> Iterator[int]:
     """The lengths of the records that are going to be written."""
     for file in inputs:
         progress.start(file.path, file.size)
@@ -176,10 +176,10 @@ def _write(
     options: TFRecordOptions,
     names: Sequence[str],
     losses: Losses,
-    progress: Progress,
+    progress: ProgressMeter,
 ) -> list[dict[str, object]]:
     total = sum(1 for _ in _lengths(arguments, inputs, progress)) if arguments.num_shards else 0
-    filling = Filling(arguments, total)
+    filling = ShardBeingFilled(arguments, total)
     noted = losses if arguments.on_error == "skip" else None
     with NewFiles(options) as new:
         for file in inputs:

@@ -9,7 +9,7 @@ from typing import Any
 from dataset.commands.arguments import Subparsers, add_command, add_files, add_input_compression, add_json
 from dataset.commands.errors import DAMAGED, GOOD, USAGE, CommandError, os_error_words
 from dataset.commands.inputs import COMPRESSION_WORDS, RECORDS_AT_ONCE, Input, damage_json, file_names, look_at
-from dataset.commands.progress import Progress
+from dataset.commands.progress import ProgressMeter
 from dataset.commands.terminal import complain, counted, number, printable, say, say_json, size
 from dataset.errors import DataLossError
 from dataset.io.tfrecord.salvage import Gap
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     files, errors = _look_at_all(arguments)
     verdicts = []
     width = max((len(printable(file.path)) for file in files), default=0)
-    with Progress(sum(file.size for file in files)) as progress:
+    with ProgressMeter(sum(file.size for file in files)) as progress:
         for file in files:
             progress.start(file.path, file.size)
             try:
@@ -109,7 +109,7 @@ def _look_at_all(arguments: argparse.Namespace) -> tuple[list[Input], list[str]]
     return files, errors
 
 
-def verify(file: Input, progress: Progress) -> Verdict:
+def verify(file: Input, progress: ProgressMeter) -> Verdict:
     """Read all of a file.
 
     Raises:
@@ -128,7 +128,7 @@ def verify(file: Input, progress: Progress) -> Verdict:
     return verdict
 
 
-def _salvage(verdict: Verdict, offset: int, progress: Progress) -> None:
+def _salvage(verdict: Verdict, offset: int, progress: ProgressMeter) -> None:
     """Count what there is behind the damage."""
     with verdict.file.salvage(offset) as salvage:
         for part in salvage:

@@ -1,7 +1,7 @@
 """Files and formats: TFRecord, ``tf.train.Example``, CSV, images, raw bytes.
 
-Codecs here (example/, image/, tfrecord/, csv/, text_lines.py, ...) see only bytes, files only move them (files.py,
-remote/), and the files named ``..._dataset.py`` join them with the ops. What all of those share is dataset_files.py.
+A codec (example/, image/, tfrecord/, csv/, text/, ...) sees only bytes, and files/ only moves them. The modules called
+``source``, or ``..._source``, ``..._dataset``, join both with the ops. What they share is dataset_files.py.
 """
 
 import typing
@@ -11,6 +11,7 @@ from dataset.io.csv.decode import decode_csv
 from dataset.io.example.encode import encode_example
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
 from dataset.io.example.parse import ExampleParser, parse_example, parse_single_example
+from dataset.io.files.remote.paths import allow_protocols
 from dataset.io.image.codecs import decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
 from dataset.io.image.folder import image_folder_classes
 from dataset.io.image.resize import resize
@@ -38,6 +39,7 @@ __all__ = [
     "TFRecordOptions",
     "TFRecordWriter",
     "VarLenFeature",
+    "allow_protocols",
     "decode_csv",
     "decode_image",
     "decode_jpeg",

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from dataset.errors import CardinalityError
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, map_known
 from dataset.plan.checks import require_int
-from dataset.plan.deal import Deal
 from dataset.plan.node import Node, UnaryNode
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +37,13 @@ class AssertCardinality(UnaryNode):
     def described(self) -> str:
         return f"{self.op}({'INFINITE' if self.expected == INFINITE_CARDINALITY else self.expected})"
 
-    def deal_below(self, deal: Deal) -> Deal:
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
-    def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:
+    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:
         return replace(self, source=inputs[0], expected=map_known(deal.count, self.expected))
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return AssertCardinalityOperator(build(self.source), self)
 
 

@@ -13,8 +13,9 @@ from dataset.errors import SpecError
 from dataset.plan.cardinality import is_known, total
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import common_spec
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +66,8 @@ class Concatenate(Node):
         count = len(self.sources)
         return self.op if count == 2 else f"{self.op}({count} datasets)"
 
-    def lower(self, build: Build) -> Operator:
-        return ConcatenateOperator(self, [build(source) for source in self.sources])
+    def lower(self, build: ExecutionContext) -> Operator:
+        return ConcatenateOperator(self, [build(source, index) for index, source in enumerate(self.sources)])
 
 
 def _sources(node: Node) -> tuple[Node, ...]:

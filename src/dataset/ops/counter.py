@@ -11,8 +11,9 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
 
 _KINDS = {"i": "iu", "u": "iu", "f": "iuf", "c": "iufc"}  # by kind of dtype the kinds of numbers that it takes
 
@@ -43,7 +44,7 @@ class Counter(Node):
     def described(self) -> str:
         return f"counter({self.start}, {self.step})"
 
-    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return CounterOperator(self.start, self.step)
 
 

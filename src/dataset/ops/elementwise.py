@@ -15,13 +15,14 @@ from dataset.options import AUTOTUNE
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, holds_user_code, spec_is_static
 from dataset.plan.spec import TensorSpec, flatten_spec
-from dataset.runtime.ahead import AheadOperator
-from dataset.runtime.calls import ElementwiseOperator
-from dataset.runtime.elementwise import ElementwiseProof
-from dataset.runtime.fused import FusedOperator
-from dataset.runtime.operator import Build, Operator
-from dataset.runtime.parallel import in_parallel, parallel_detail
-from dataset.runtime.tasks import Divisible
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
+from dataset.runtime.functions.ahead import AheadOperator
+from dataset.runtime.functions.calls import ElementwiseOperator
+from dataset.runtime.functions.elementwise import ElementwiseProof
+from dataset.runtime.functions.fused import FusedOperator
+from dataset.runtime.parallel.pool import in_parallel, parallel_detail
+from dataset.runtime.parallel.tasks import Divisible
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,7 @@ class Elementwise(UnaryNode):
             "together with the op below" if self.joined else "",
         ]
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         if build.background and self.is_unseen:
             build.joins(*self._unseen_below())
             return AheadOperator(self.unseen_operator(build), build)
@@ -88,7 +89,7 @@ class Elementwise(UnaryNode):
         operator = stages[0] if len(stages) == 1 else FusedOperator(stages, calls_each)
         return self._in_parallel(build, operator, len(stages))
 
-    def _in_parallel(self, build: Build, operator: Divisible, stages: int) -> Operator:
+    def _in_parallel(self, build: ExecutionContext, operator: Divisible, stages: int) -> Operator:
         """The operator, or one that has its work done by several workers."""
         return in_parallel(build, operator, self.num_parallel_calls, self.deterministic, stages=stages)
 
@@ -106,7 +107,7 @@ class Elementwise(UnaryNode):
             yield node
             node = node.source
 
-    def unseen_operator(self, build: Build) -> ElementwiseOperator:
+    def unseen_operator(self, build: ExecutionContext) -> ElementwiseOperator:
         """The operator of this op over those of all below that are unseen, too, with nothing between them."""
         below = self.source
         chained = isinstance(below, Elementwise) and below.is_unseen

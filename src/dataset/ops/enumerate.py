@@ -8,14 +8,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dataset.plan.block_cyclic_shard import BlockCyclicShard, places_in
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
-from dataset.plan.deal import Deal, places_in
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, tuple_of
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
 
 _INT64_MAX = 2**63 - 1
 _NEVER_READ = 2**62  # as many elements of an endless dataset as nobody lives to see
@@ -30,7 +31,7 @@ class Enumerate(UnaryNode):
     stays_certain: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
     start: int
-    deals: tuple[Deal, ...] = field(default=(), kw_only=True, repr=False)
+    deals: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
     """Where only a share of the elements comes through here: which share, of which share."""
 
     def __post_init__(self) -> None:
@@ -54,13 +55,13 @@ class Enumerate(UnaryNode):
         available = self.source.cardinality()
         return self.start + (available if is_known(available) else _NEVER_READ) <= _INT64_MAX
 
-    def deal_below(self, deal: Deal) -> Deal | None:
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
         return deal.ordered() if deal.gives_all else None
 
-    def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:
+    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:
         return replace(self.with_inputs(inputs), deals=(*self.deals, deal))
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return EnumerateOperator(build(self.source), self)
 
 
@@ -71,7 +72,7 @@ class EnumerateOperator(UnaryOperator):
         super().__init__(source)
         self.node = node
         self.next = node.start
-        self.since = self.base = 0  # see runtime/elastic.py
+        self.since = self.base = 0  # see runtime/state/resharding.py
 
     def pull(self, n: int) -> Chunk | None:
         room = _INT64_MAX - self.next

@@ -13,10 +13,11 @@ from dataset.ops.elementwise import Elementwise
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable
 from dataset.plan.origin import function_name
-from dataset.runtime.calls import ElementwiseOperator
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.operator import Operator
-from dataset.runtime.predicates import BOOLEANS, boolean, boolean_column
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.contract import Operator
+from dataset.runtime.functions.calls import ElementwiseOperator
+from dataset.runtime.functions.predicates import BOOLEANS, boolean, boolean_column
+from dataset.runtime.resources.interrupts import interruptible
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,7 @@ class FilterOperator(ElementwiseOperator):
             return None
         return inputs if len(indices) == inputs.length else inputs.take(indices)
 
+    @interruptible
     def pass_on(self, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
         result = self.function(*given)
         passes = result if type(result) in BOOLEANS else boolean(result, self.node)

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 from dataset.ops.row_source import RowsOperator, RowSource
 from dataset.plan.node import Node, UnaryNode
-from dataset.runtime.chunk import Array
-from dataset.runtime.operator import Build, Operator
+from dataset.runtime.chunks.chunk import Array
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,5 +56,5 @@ class Gather(UnaryNode):
         below = None if self.rows.leaves_out else self.source.picked(positions)
         return None if below is None else self.with_inputs([below])
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return RowsOperator(build(self.source), self.rows, build.skipped, Gather.op)

@@ -5,21 +5,26 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from types import GeneratorType
 from typing import Any, ClassVar
 
-from dataset.errors import SpecError
+from dataset.errors import ClosedError, SpecError
 from dataset.plan.checks import require_callable
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.structure import StructureMismatchError
-from dataset.runtime.calls import placed
-from dataset.runtime.chunk import Chunk, read_only_component
-from dataset.runtime.declared import DeclaredRows
-from dataset.runtime.iterator import probed_spec
-from dataset.runtime.normalize import canonical_component
-from dataset.runtime.operator import Build, Operator, State
-from dataset.runtime.ownership import own
-from dataset.runtime.pending import Pending
+from dataset.runtime.chunks.chunk import Chunk, read_only_component
+from dataset.runtime.chunks.normalization import canonical_component
+from dataset.runtime.chunks.ownership import own
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.calls import placed
+from dataset.runtime.functions.signature_rows import SignatureRows
+from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.resources.interrupts import interruptible
+
+_ENDED = "the generator has ended with this exception, as Python has it: no element comes after it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +58,7 @@ class Generator(Node):
     def described(self) -> str:
         return f"{self.method}({function_name(self.function)})"
 
-    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return GeneratorOperator(self)
 
 
@@ -63,20 +68,24 @@ class GeneratorOperator(Operator):
     A generator that raises is over, as Python has it: its exception comes after what it yielded before, then the end.
     An iterator of the user's own class may go on.
     A saved state is the number of values taken; to go there the generator is run again and that many are thrown away.
+    The same is done after an interrupt, which ends a generator, and may lose the value that it was about to yield.
     """
 
     def __init__(self, node: Generator) -> None:
         self.node = node
         self.position = 0
         self._values: Iterator[Any] | None = None
+        self._interrupted: Iterator[Any] | None = None  # which is not asked any more
         self._ready = Pending()
         self._ended = False
-        self._rows = DeclaredRows(f"{node.described()} yielded", node.signature)
+        self._rows = SignatureRows(f"{node.described()} yielded", node.signature)
 
     def pull(self, n: int) -> Chunk | None:
         while not self._ready:
             if self._ended:
                 return None
+            if self._interrupted is not None:
+                self._replay()
             chunk = self._advance(n)
             if chunk is not None:
                 return chunk
@@ -85,7 +94,22 @@ class GeneratorOperator(Operator):
     def _advance(self, n: int) -> Chunk | None:
         """Take up to ``n`` values from the generator. The usual chunk is given back; all else waits in ``_ready``."""
         rows: list[Any] = []
-        failure = self._collect(rows, n)
+        failure: BaseException | None = None
+        try:
+            self._collect(rows, n)
+        except StopIteration:
+            self._ended = True
+        except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised at its place
+            self._ended = self._values is None  # then there is nothing to go on with
+            if isinstance(self._values, GeneratorType) and _ENDED not in getattr(error, "__notes__", ()):
+                error.add_note(_ENDED)
+            failure = error
+        except BaseException:  # an interrupt comes out at once, and loses nothing
+            chunk = self._convert(rows) if rows else None
+            if chunk is not None:
+                self._ready.put(chunk)
+            self._values, self._interrupted = None, self._values
+            raise
         try:
             chunk = self._convert(rows) if rows else None
             if failure is None:
@@ -97,19 +121,37 @@ class GeneratorOperator(Operator):
             del failure
         return None
 
-    def _collect(self, rows: list[Any], n: int) -> Exception | None:
+    @interruptible
+    def _collect(self, rows: list[Any], n: int) -> None:
+        if self._values is None:
+            self._values = iter(self.node.function(*self.node.arguments))
+        take = self._values.__next__
+        for _ in range(n):
+            rows.append(own(take()))  # noqa: PERF401  # kept where the generator raises
+
+    def _replay(self) -> None:
+        """Run the generator again, up to where an interrupt came."""
+        interrupted, position = self._interrupted, self.position
+        self.position, self._interrupted = 0, None
         try:
-            if self._values is None:
-                self._values = iter(self.node.function(*self.node.arguments))
-            take = self._values.__next__
-            for _ in range(n):
-                rows.append(own(take()))  # noqa: PERF401  # kept where the generator raises
-        except StopIteration:
-            self._ended = True
-        except Exception as error:  # noqa: BLE001  # raised at its place
-            self._ended = self._values is None  # then there is nothing to go on with
-            return error
-        return None
+            self._advance(0)
+            if self._values is not interrupted:
+                self._go_to(position)
+        except BaseException:
+            self.position, self._interrupted = position, interrupted
+            self._ready.clear()
+            raise
+        if self.position < position:
+            self.position, self._interrupted, self._values, self._ended = position, interrupted, None, False
+            raise ClosedError(
+                f"{self.node.located()}: an interrupt came while element {position} was made, and the function does "
+                f"not give those before it again, as it must to continue: have it return a new generator each time"
+            )
+
+    def _go_to(self, position: int) -> None:
+        while self.position < position and not (self._ended and not self._ready):
+            self._advance(position - self.position)
+            self._ready.clear()
 
     def _convert(self, rows: list[Any]) -> Chunk | None:
         """The values as a chunk; None where one of them cannot be used: then all wait one by one."""
@@ -129,7 +171,7 @@ class GeneratorOperator(Operator):
         self.position += len(rows)
         return chunk
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         self._ready.put(placed(error, self.node, self.position))
         self.position += 1
 
@@ -137,10 +179,7 @@ class GeneratorOperator(Operator):
         return {"op": self.node.op, "position": self.position, "ended": self._ended, "held": self._ready.save()}
 
     def load_state_dict(self, state: State) -> None:
-        position = int(state["position"])
-        while self.position < position and not (self._ended and not self._ready):
-            self._advance(position - self.position)
-            self._ready.clear()
+        self._go_to(int(state["position"]))
         self._ended = bool(state["ended"])
         self._ready.load(state["held"], lambda: self.node.element_spec)
 

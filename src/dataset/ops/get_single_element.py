@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dataset.plan.node import Node
-from dataset.runtime.iterator import DatasetIterator
+from dataset.runtime.iteration.iterator import DatasetIterator
 
 
 def get_single_element(plan: Node, elements: DatasetIterator[Any], name: str | None) -> Any:

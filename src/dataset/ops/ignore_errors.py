@@ -6,12 +6,13 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dataset.errors import ClosedError
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool
 from dataset.plan.node import Node, UnaryNode
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.operator import Build, Operator, State, UnaryOperator
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.resources.exceptions import concerns_iteration
 
 _FAILURES_IN_A_ROW_MAX = 100_000
 """So many, and nothing good between them, are a broken pipeline, endless perhaps: an error beats a hang. It takes a
@@ -37,7 +38,7 @@ class IgnoreErrors(UnaryNode):
     def separates(self) -> bool:
         return True
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return IgnoreErrorsOperator(build(self.source), self, build)
 
 
@@ -49,7 +50,7 @@ class IgnoreErrorsOperator(UnaryOperator):
         dropped: how many were left out.
     """
 
-    def __init__(self, source: Operator, node: IgnoreErrors, build: Build) -> None:
+    def __init__(self, source: Operator, node: IgnoreErrors, build: ExecutionContext) -> None:
         super().__init__(source)
         self.node = node
         self.coordinator = build.coordinator
@@ -63,9 +64,9 @@ class IgnoreErrorsOperator(UnaryOperator):
             try:
                 chunk = self.source.pull(n)
                 break
-            except ClosedError:  # about the iterator, not about an element
-                raise
             except Exception as error:
+                if concerns_iteration(error):
+                    raise
                 failures += 1
                 self.dropped += 1
                 if self.node.log_warning:

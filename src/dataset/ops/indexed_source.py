@@ -18,13 +18,15 @@ from dataset.ops.range import RangeOperator
 from dataset.ops.row_source import RowsOperator, RowSource
 from dataset.plan.lazy import once
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
-from dataset.runtime.calls import placed
-from dataset.runtime.chunk import Array, Chunk
-from dataset.runtime.declared import DeclaredRows
-from dataset.runtime.iterator import probed_spec
-from dataset.runtime.operator import Build, Operator
-from dataset.runtime.ownership import own
-from dataset.runtime.skips import SkipCount
+from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.chunks.ownership import own
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
+from dataset.runtime.functions.calls import placed
+from dataset.runtime.functions.signature_rows import SignatureRows
+from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.metrics.dropped import DroppedCount
+from dataset.runtime.resources.interrupts import interruptible
 
 
 def as_it_is(item: Any) -> Any:
@@ -89,13 +91,13 @@ class IndexedSource(RowSource):
     def content(self) -> Any:
         return [self.parameters(), self.data]
 
-    def open_rows(self, skipped: SkipCount) -> IndexedRows:  # noqa: ARG002  # none are left out
+    def open_rows(self, skipped: DroppedCount) -> IndexedRows:  # noqa: ARG002  # none are left out
         return IndexedRows(self)
 
     def element(self, position: int) -> Any:
-        return self.open_rows(SkipCount()).take(np.array([self.places[position]])).only()
+        return self.open_rows(DroppedCount()).take(np.array([self.places[position]])).only()
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, build.skipped)
 
 
@@ -104,8 +106,8 @@ class IndexedRows:
 
     def __init__(self, node: IndexedSource) -> None:
         self.node = node
-        self._rows = DeclaredRows(f"{node.described()} gave", node.signature)
-        self._waiting: deque[tuple[int, Any]] = deque()  # numbers with what was given for them, or its _Failure
+        self._rows = SignatureRows(f"{node.described()} gave", node.signature)
+        self._waiting: deque[tuple[int, Any]] = deque()  # numbers with what was given for them, or its _FailedRow
 
     def take(self, numbers: Array) -> Chunk:
         wanted = numbers.tolist()
@@ -126,6 +128,7 @@ class IndexedRows:
             self._waiting.extendleft(reversed(list(zip(wanted, rows, strict=False))))
             return None
 
+    @interruptible
     def _collect(self, rows: list[Any], wanted: list[int]) -> None:
         shared: list[Array] = []
         try:
@@ -135,7 +138,7 @@ class IndexedRows:
                 shared.clear()
         except Exception as error:  # noqa: BLE001  # raised at its place
             number = wanted[len(rows)]
-            self._waiting.append((number, _Failure(placed(error, self.node, number, "item"))))
+            self._waiting.append((number, _FailedRow(placed(error, self.node, number, "item"))))
 
     def _items(self, wanted: list[int]) -> Iterator[Any]:
         """What the object gives, one after another, so that nobody but the caller holds it."""
@@ -163,7 +166,7 @@ class IndexedRows:
 
     def _give_one(self) -> Chunk:
         number, row = self._waiting.popleft()
-        if isinstance(row, _Failure):
+        if isinstance(row, _FailedRow):
             raise row.error
         try:
             return self._rows.chunk([row])
@@ -180,7 +183,7 @@ class IndexedRows:
         """Nothing is held that is not the user's."""
 
 
-class _Failure(NamedTuple):
+class _FailedRow(NamedTuple):
     """What came in the place of an item."""
 
     error: Exception

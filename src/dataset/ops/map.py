@@ -11,22 +11,24 @@ import numpy as np
 from dataset.errors import SpecError
 from dataset.ops.elementwise import Elementwise
 from dataset.options import AUTOTUNE
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.checks import require_callable, require_parallelism
-from dataset.plan.deal import Deal
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
-from dataset.runtime.blocks import LARGE_BYTES, STEP_BYTES, Block
-from dataset.runtime.calls import ColumnFunction, ElementwiseOperator, placed
-from dataset.runtime.chunk import Array, Chunk, Outcome, Remainder
-from dataset.runtime.iterator import probed_spec
-from dataset.runtime.normalize import chunk_of_rows, is_canonical
-from dataset.runtime.operator import Build, Operator
-from dataset.runtime.owner import Owner
-from dataset.runtime.ownership import own
-from dataset.runtime.parallel import in_parallel
-from dataset.runtime.tasks import Divisible, Task
-from dataset.runtime.vectorized import chunk_of_columns
+from dataset.runtime.chunks.chunk import Array, Chunk, Outcome, Remainder
+from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
+from dataset.runtime.chunks.ownership import own
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
+from dataset.runtime.functions.calls import ColumnFunction, ElementwiseOperator, placed
+from dataset.runtime.functions.vectorized import chunk_of_columns
+from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
+from dataset.runtime.parallel.pool import in_parallel
+from dataset.runtime.parallel.tasks import Divisible, Task
+from dataset.runtime.processes.pool_key import PoolKey
+from dataset.runtime.resources.interrupts import interruptible
 
 NO_USER_CODE = "__dataset_no_user_code__"
 """Set to True in the classes of this library whose objects call no user code; those derived from them may."""
@@ -45,7 +47,7 @@ class Map(Elementwise):
     """Whether calls must never be made ahead or at once."""
     use_unbounded_threadpool: bool = field(default=False, kw_only=True, repr=False)
     executor: str = field(default="thread", kw_only=True, repr=False)
-    process_owner: Owner = field(default_factory=Owner, kw_only=True, repr=False)
+    process_owner: PoolKey = field(default_factory=PoolKey, kw_only=True, repr=False)
     """For whom worker processes are kept between iterations: this node and all that are made from it."""
     into_arrays: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer where the results are going to be stacked."""
@@ -76,7 +78,7 @@ class Map(Elementwise):
     def separates(self) -> bool:
         return True
 
-    def deal_below(self, deal: Deal) -> Deal:
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
     def picked(self, positions: Array) -> Node | None:
@@ -107,7 +109,7 @@ class Map(Elementwise):
     def runs_in_processes(self) -> bool:
         return self.executor == "process"
 
-    def _in_parallel(self, build: Build, operator: Divisible, stages: int) -> Operator:
+    def _in_parallel(self, build: ExecutionContext, operator: Divisible, stages: int) -> Operator:
         in_processes = self.runs_in_processes
         counted = not (self.use_unbounded_threadpool or in_processes)  # there, the threads only wait
         return in_parallel(
@@ -189,6 +191,7 @@ class MapOperator(ElementwiseOperator):
             self.structure = structure
         return self.structure
 
+    @interruptible
     def pass_on(self, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
         result = own(self.function(*given), given)
         if type(result) is np.ndarray and result.dtype is self._usual_dtype and result.ndim:

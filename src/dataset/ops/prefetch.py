@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.options import AUTOTUNE
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.checks import require_int
-from dataset.plan.deal import Deal
 from dataset.plan.node import Node, UnaryNode, holds_user_code
-from dataset.runtime.chunk import Array, Chunk, Outcome
-from dataset.runtime.operator import Build, Operator, State, UnaryOperator
-from dataset.runtime.pending import Pending
-from dataset.runtime.stages import CpuClock, Knob, Stage
-from dataset.runtime.trail import Trail
+from dataset.runtime.chunks.chunk import Array, Chunk, Outcome
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable
+from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.resources.exceptions import concerns_iteration
+from dataset.runtime.resources.interrupts import Condition
+from dataset.runtime.state.replay_log import ReplayLog
 
 AUTOTUNE_BUFFER_SIZE = 2
 """What AUTOTUNE begins with, and means without tuning: enough to overlap making one batch with using another."""
@@ -52,7 +55,7 @@ class Prefetch(UnaryNode):
     def separates(self) -> bool:
         return True
 
-    def deal_below(self, deal: Deal) -> Deal:
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
     def picked(self, positions: Array) -> Node | None:
@@ -64,7 +67,7 @@ class Prefetch(UnaryNode):
     def detail(self) -> str:
         return "once it pays" if self.patient else ""
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         source = build(self.source)
         if not self.buffer_size or not build.background:
             return source
@@ -73,7 +76,7 @@ class Prefetch(UnaryNode):
         return kind(source, self, size, build)
 
 
-class PrefetchOperator(UnaryOperator, Stage):
+class PrefetchOperator(UnaryOperator, BackgroundOperator):
     """A bounded queue of chunks and exceptions between a thread that pulls and the consumer.
 
     The thread starts at the first pull. It never makes more than its knob says may be held, those it is working on
@@ -81,8 +84,8 @@ class PrefetchOperator(UnaryOperator, Stage):
     long with others ready; else for as many as take about a millisecond to make.
 
     A state is a place of the input, a little before what has been given, and how many elements lie between (see
-    runtime/trail.py). Only where the input cannot repeat its order does it hold what is in the queue, by value, and
-    waits for the element in the making. What came out of such a state is given before the thread starts.
+    runtime/state/replay_log.py). Only where the input cannot repeat its order does it hold what is in the queue, by
+    value, and waits for the element in the making. What came out of such a state is given before the thread starts.
 
     One lock guards all fields. ``_filled`` wakes the consumer: there is something to take, or there never will be.
     ``_freed`` wakes the thread: there is room, or it must stop. Nobody wakes it when memory gets free elsewhere: a
@@ -91,21 +94,21 @@ class PrefetchOperator(UnaryOperator, Stage):
 
     relays: ClassVar[bool] = True
 
-    def __init__(self, source: Operator, node: Prefetch, size: Knob, build: Build) -> None:
+    def __init__(self, source: Operator, node: Prefetch, size: Tunable, build: ExecutionContext) -> None:
         super().__init__(source)
         self.node = node
         self.knob = size
         self.counters = build.counters
         self.coordinator = build.coordinator
         self._build = build
-        self._trail = Trail(source)
+        self._trail = ReplayLog(source)
         self._given = 0  # elements, counted as the trail counts; an exception is one
         self._account = build.ledger.account()
         self._pulse = build.pulse
         self._takes_many = not holds_user_code(node.source)
         lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
-        self._filled = threading.Condition(lock)
-        self._freed = threading.Condition(lock)
+        self._filled = Condition(lock)
+        self._freed = Condition(lock)
         self._items = Pending()
         self._held = 0  # elements in _items and in the making; an exception counts as one
         self._reserved = 0  # of these, those in the making: the thread is inside source.pull
@@ -114,6 +117,7 @@ class PrefetchOperator(UnaryOperator, Stage):
         self._ended = False
         self._leaving = False  # the thread shall end, and what it has made is given
         self._thread: threading.Thread | None = None
+        self._has_left = False  # it does nothing more here
         self._reads_ahead = False  # what is given next has been, or will be, made by the thread
 
     def pull(self, n: int) -> Chunk | None:
@@ -135,10 +139,11 @@ class PrefetchOperator(UnaryOperator, Stage):
 
     def _start(self) -> None:
         if not self._trail.is_behind:
-            self._trail = Trail(self.source)  # nobody has counted what was pulled without the thread
+            self._trail = ReplayLog(self.source)  # nobody has counted what was pulled without the thread
             if self._build.repeats_input:
                 self._trail.step()  # here, so that nobody asks for a place while there is none
         self._given = self._trail.given
+        self._has_left = False
         self._thread = self.coordinator.start(self._run, self._wake, "prefetch")
         self._reads_ahead = True
 
@@ -183,6 +188,17 @@ class PrefetchOperator(UnaryOperator, Stage):
             self._freed.notify()
 
     def _run(self) -> None:
+        try:
+            self._read_ahead()
+        except BaseException as error:  # noqa: BLE001  # raised by the iterator
+            if not self._stopped:
+                self.coordinator.fail(error, self.node.located())
+        finally:
+            with self._filled:
+                self._has_left = True
+                self._filled.notify_all()
+
+    def _read_ahead(self) -> None:
         count, clock = 1, CpuClock()
         while count := self._reserve(count):
             item: Outcome | None = self._prepare()
@@ -235,6 +251,8 @@ class PrefetchOperator(UnaryOperator, Stage):
             if self._build.repeats_input:
                 self._trail.forget(self._given)
                 self._trail.step()
+        except Exception:
+            raise  # it is of no element: a fault
         except BaseException as error:  # noqa: BLE001  # raised by pull
             return error
         return None
@@ -242,8 +260,10 @@ class PrefetchOperator(UnaryOperator, Stage):
     def _make(self, count: int) -> Outcome | None:
         try:
             return self._trail.pull(count)
-        except BaseException as error:  # noqa: BLE001  # raised by pull, in the consumer's thread
-            return error
+        except BaseException as error:
+            if concerns_iteration(error):
+                raise
+            return error  # raised by pull, in the consumer's thread
 
     def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock) -> bool:
         """Put what was made into the queue; True if it was the end.
@@ -350,7 +370,7 @@ class PatientPrefetchOperator(PrefetchOperator):
     little but wait for it, as where the time that using took was that of waiting for the interpreter's lock.
     """
 
-    def __init__(self, source: Operator, node: Prefetch, size: Knob, build: Build) -> None:
+    def __init__(self, source: Operator, node: Prefetch, size: Tunable, build: ExecutionContext) -> None:
         super().__init__(source, node, size, build)
         self._unlooked = 0  # pulls until it looks again
         self._next_rest = 1
@@ -462,8 +482,11 @@ class PatientPrefetchOperator(PrefetchOperator):
         if self.coordinator.forked:
             self.coordinator.check_usable()
         assert self._thread is not None
-        with self.coordinator.blocked():
-            self._thread.join()
+        with self.coordinator.blocked(), self._filled:
+            while not self._has_left:
+                self._filled.wait()
+        self._thread.join()
+        self.coordinator.check_usable()  # it has not ended by a fault
         self._thread = None
         self._leaving = False
 

@@ -12,9 +12,10 @@ from dataset.plan.checks import require_bool, require_seed
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.operator import Build, Operator, State
-from dataset.runtime.rng import EpochCounter, RandomPass, resolve_seed
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.random.streams import EpochCounter, RandomPass, resolve_seed
 
 _SIZE = 2**32  # tf.data gives 32 random bits as an int64
 
@@ -45,10 +46,10 @@ class Random(Node):
     def described(self) -> str:
         return "random()" if self.seed is None else f"random(seed={self.seed})"
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         assert self.key is not None
         again = not self.rerandomize_each_iteration
-        return RandomOperator(RandomPass(build.epochs, self.counter, self.key, again=again))
+        return RandomOperator(RandomPass(build, self, again=again))
 
 
 class RandomOperator(Operator):

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from dataset.ops.map import MapOperator
+from dataset.plan.block_cyclic_shard import BlockCyclicShard, places_in
 from dataset.plan.checks import require_callable, require_parallelism, require_seed
-from dataset.plan.deal import Deal, places_in
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.origin import function_name
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.iterator import probed_spec
-from dataset.runtime.operator import Build, Operator, State
-from dataset.runtime.parallel import in_parallel, parallel_detail
-from dataset.runtime.rng import ElementGenerators, EpochCounter, resolve_seed
-from dataset.runtime.vectorized import require_one_by_one
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.vectorized import require_one_by_one
+from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.parallel.pool import in_parallel, parallel_detail
+from dataset.runtime.random.streams import ElementGenerators, EpochCounter, resolve_seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class RandomMap(UnaryNode):
     key: int | None = field(default=None, kw_only=True, repr=False)
     """The 64-bit seed that the op's own and the global seed make; drawn when the node is made, and kept by rules."""
 
-    deals: tuple[Deal, ...] = field(default=(), kw_only=True, repr=False)
+    deals: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
     """Where only a share of the elements comes through here: which share, of which share."""
 
     def __post_init__(self) -> None:
@@ -55,11 +56,11 @@ class RandomMap(UnaryNode):
     def separates(self) -> bool:
         return True
 
-    def deal_below(self, deal: Deal) -> Deal:
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         """Each element is given the random numbers of its place among all."""
         return deal.ordered()
 
-    def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:
+    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:
         return replace(self.with_inputs(inputs), deals=(*self.deals, deal))
 
     def described(self) -> str:
@@ -69,9 +70,8 @@ class RandomMap(UnaryNode):
         parallel = parallel_detail(self.num_parallel_calls, self.deterministic)
         return ", ".join(filter(None, [parallel, "into arrays" if self.into_arrays else ""]))
 
-    def lower(self, build: Build) -> Operator:
-        iteration, epoch = build.epochs.open(self.counter)
-        operator = RandomMapOperator(build, build(self.source), self, iteration, epoch)
+    def lower(self, build: ExecutionContext) -> Operator:
+        operator = RandomMapOperator(build, build(self.source), self)
         operator.into_arrays = self.into_arrays
         return in_parallel(build, operator, self.num_parallel_calls, self.deterministic)
 
@@ -79,14 +79,13 @@ class RandomMap(UnaryNode):
 class RandomMapOperator(MapOperator):
     """Knows the epoch. The generator of an element depends on that and on the element's position, on nothing else."""
 
-    def __init__(self, build: Build, source: Operator, node: RandomMap, iteration: int, epoch: int) -> None:
+    def __init__(self, build: ExecutionContext, source: Operator, node: RandomMap) -> None:
         super().__init__(source, node, node.function)
         self.epochs = build.epochs
         self.counter = node.counter
         self.deals = node.deals
-        self.since = self.base = 0  # see runtime/elastic.py
-        assert node.key is not None
-        self._open(self.epochs.key(node.counter, node.key), iteration, epoch)
+        self.since = self.base = 0  # see runtime/state/resharding.py
+        self._open(*build.draws(node))
 
     def _open(self, key: int, iteration: int, epoch: int) -> None:
         self.key, self.iteration, self.epoch = key, iteration, epoch
@@ -106,4 +105,4 @@ class RandomMapOperator(MapOperator):
         super().load_state_dict(state)
         self.since, self.base = int(state["since"]), int(state["base"])
         self._open(int(state["key"]), int(state["iteration"]), int(state["epoch"]))
-        self.epochs.resume(self.counter, self.key, self.iteration, self.epoch)
+        self.epochs.resume(self.counter, self.key, self.iteration)

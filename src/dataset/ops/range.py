@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.ops.picked import Picked
+from dataset.ops.select_positions import SelectPositions
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunk import Array, Chunk
-from dataset.runtime.operator import LENT_MAX, Build, Operator, State
+from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.context import LENT_MAX, ExecutionContext
+from dataset.runtime.contract import Operator, State
 
 _INT64_MAX = 2**63 - 1
 
@@ -72,9 +73,9 @@ class Range(Node):
         return f"range({', '.join(map(str, bounds + steps))})"
 
     def picked(self, positions: Array) -> Node | None:
-        return Picked(self, positions)
+        return SelectPositions(self, positions)
 
-    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return RangeOperator(self.numbers, self.output_type)
 
 

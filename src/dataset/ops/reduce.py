@@ -7,8 +7,9 @@ from typing import Any
 
 from dataset.plan.checks import require_callable
 from dataset.plan.origin import caller, function_name
-from dataset.runtime.carried import CarriedState, canonical_copy
-from dataset.runtime.ownership import own
+from dataset.runtime.chunks.ownership import own
+from dataset.runtime.functions.accumulator import Accumulator, canonical_copy
+from dataset.runtime.resources.exceptions import as_error_of_element
 
 
 def reduce(elements: Iterable[Any], initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
@@ -16,13 +17,14 @@ def reduce(elements: Iterable[Any], initial_state: Any, reduce_func: Callable[[A
     require_callable("reduce", "reduce_func", reduce_func)
     described = f"reduce({function_name(reduce_func)})"
     where = f"{described} from {caller()}"
-    state = CarriedState(described, canonical_copy(initial_state))
+    state = Accumulator(described, canonical_copy(initial_state))
     for position, element in enumerate(elements):
         try:
             given = (state.give(), element)
             result = own(reduce_func(*given), given)
             state.replace(tuple(result) if type(result) is list else result)  # as in tf.data
-        except Exception as error:
-            error.add_note(f"in {where}, element {position}")
-            raise
+        except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again, with its place
+            shown = as_error_of_element(error)
+            shown.add_note(f"in {where}, element {position}")
+            raise shown from error.__cause__
     return state.give()

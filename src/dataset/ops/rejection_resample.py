@@ -17,18 +17,19 @@ import numpy.typing as npt
 
 from dataset.errors import SpecError
 from dataset.ops.map import Map
-from dataset.ops.sample_from_datasets import SampleFromDatasets
+from dataset.ops.mix.sample_from_datasets import SampleFromDatasets
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable, require_seed
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.origin import function_name
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunk import Chunk, Remainder
-from dataset.runtime.operator import Build, Operator, State, UnaryOperator
-from dataset.runtime.pending import Pending
-from dataset.runtime.rng import EpochCounter, RandomPass, resolve_seed
-from dataset.runtime.state import load_chunk, save_chunk
+from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.random.streams import EpochCounter, RandomPass, resolve_seed
+from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 Distribution: TypeAlias = npt.NDArray[np.float64]
 
@@ -47,6 +48,12 @@ class Labelled(Map):
     def described(self) -> str:
         return f"{self.op}({self.shown})"
 
+    def _element_spec(self) -> Any:
+        element = self.source.element_spec
+        if isinstance(element, tuple):
+            element = element[0] if len(element) == 1 else tuple(element)
+        return super()._element_spec()[0], element
+
 
 @dataclass(frozen=True, eq=False)
 class Accept(UnaryNode):
@@ -63,8 +70,8 @@ class Accept(UnaryNode):
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
 
-    def lower(self, build: Build) -> Operator:
-        random = RandomPass(build.epochs, self.counter, self.key, again=True)
+    def lower(self, build: ExecutionContext) -> Operator:
+        random = RandomPass(build, self, again=True)
         return AcceptOperator(build(self.source), self, random)
 
 
@@ -82,7 +89,7 @@ class MixWeights(UnaryNode):
         endless = self.source.cardinality() == INFINITE_CARDINALITY
         return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return MixWeightsOperator(build(self.source), np.array(self.target))
 
 

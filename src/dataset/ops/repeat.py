@@ -9,12 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from dataset.errors import StateError
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, is_known, map_known
 from dataset.plan.checks import require_int
-from dataset.plan.deal import Deal
+from dataset.plan.epochs import openings
 from dataset.plan.node import Node, UnaryNode
-from dataset.runtime.chunk import Array, Chunk
-from dataset.runtime.operator import Build, Operator, State, is_trusting
+from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, is_trusting
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,7 @@ class Repeat(UnaryNode):
     """``source``, ``count`` times; endlessly where ``count`` is None or negative."""
 
     op: ClassVar[str] = "repeat"
+    repeats_only: ClassVar[bool] = True
     seeks: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
     moves_only: ClassVar[bool] = True
@@ -37,6 +40,10 @@ class Repeat(UnaryNode):
         """How often; -1 for endlessly."""
         return -1 if self.count is None else self.count
 
+    @property
+    def passes(self) -> int:
+        return self.times
+
     def cardinality(self) -> int:
         available = self.source.cardinality()
         if self.times < 0:
@@ -47,7 +54,7 @@ class Repeat(UnaryNode):
     def separates(self) -> bool:
         return True
 
-    def deal_below(self, deal: Deal) -> Deal | None:
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
         """Each pass is dealt out for itself, so that all processes end it together.
 
         A batch may reach from one pass into the next; then its elements are dealt out one by one.
@@ -70,7 +77,7 @@ class Repeat(UnaryNode):
     def described(self) -> str:
         return "repeat()" if self.times < 0 else f"repeat({self.count})"
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return RepeatOperator(build, self.source, self.times)
 
 
@@ -83,7 +90,7 @@ class RepeatOperator(Operator):
     It remembers how the last passes began and how long they were, for who asks what is behind a place in one of them.
     """
 
-    def __init__(self, build: Build, source: Node, times: int) -> None:
+    def __init__(self, build: ExecutionContext, source: Node, times: int) -> None:
         self.build = build
         self.node = source
         self.times = times
@@ -135,7 +142,7 @@ class RepeatOperator(Operator):
         self.finished += 1
         # An endless repetition of nothing would never come back.
         over = self.finished == self.times or (self.times < 0 and self.pass_is_empty)
-        self.source = None if over else self.build(self.node)
+        self.source = None if over else self.build(self.node, self.finished)
         self.pass_is_empty, self.position = True, 0
         if self.source is not None:
             self._teller = self.source
@@ -149,7 +156,6 @@ class RepeatOperator(Operator):
             "pass_is_empty": self.pass_is_empty,
             "position": self.position,
             "source": None if self.source is None else self.source.state_dict(),
-            "epochs": self.build.epochs.standing(self.node) if self.source is None else [],
         }
 
     def state_after(self, state: State, count: int) -> State | None:
@@ -179,9 +185,11 @@ class RepeatOperator(Operator):
         self.finished = int(state["finished"])
         self.pass_is_empty, self.position = bool(state["pass_is_empty"]), int(state["position"])
         if state["source"] is None:
-            self.build.epochs.resume_below(self.node, state["epochs"])
             self.close()
         elif self.source is not None:
+            if self.finished and openings(self.node):  # what draws random numbers below has to know the pass
+                self.source.close()
+                self.source = self._teller = self.build(self.node, self.finished)
             self.source.load_state_dict(state["source"])
 
     def close(self) -> None:

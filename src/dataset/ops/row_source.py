@@ -14,12 +14,12 @@ from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
-from dataset.ops.picked import Picked
+from dataset.ops.select_positions import SelectPositions
 from dataset.plan.node import Node
 from dataset.plan.structure import Structure
-from dataset.runtime.chunk import Array, Chunk, Remainder
-from dataset.runtime.operator import Operator, State, UnaryOperator
-from dataset.runtime.skips import SkipCount
+from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.metrics.dropped import DroppedCount
 
 READ_AHEAD = 8192
 """Numbers pulled at a time, 64 KiB: beside so many, the fixed cost of a step of a shuffle below is small."""
@@ -66,7 +66,7 @@ class RowSource(Node):
         return 1
 
     @abstractmethod
-    def open_rows(self, skipped: SkipCount) -> Rows:
+    def open_rows(self, skipped: DroppedCount) -> Rows:
         """The rows, to be taken by number; ``skipped`` counts those that are left out."""
 
     def at(self, places: slice) -> Self:
@@ -95,7 +95,7 @@ class RowSource(Node):
         return False
 
     def picked(self, positions: Array) -> Node | None:
-        return None if self.leaves_out else Picked(self, positions)
+        return None if self.leaves_out else SelectPositions(self, positions)
 
     def cardinality(self) -> int:
         return len(self.places)
@@ -120,7 +120,7 @@ class RowsOperator(UnaryOperator):
         op: the name of the op; default, that of ``rows``.
     """
 
-    def __init__(self, numbers: Operator, rows: RowSource, skipped: SkipCount, op: str | None = None) -> None:
+    def __init__(self, numbers: Operator, rows: RowSource, skipped: DroppedCount, op: str | None = None) -> None:
         super().__init__(numbers)
         self.op = op or rows.op
         self.rows = rows.open_rows(skipped)

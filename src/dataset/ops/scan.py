@@ -12,12 +12,14 @@ from dataset.plan.checks import require_callable
 from dataset.plan.node import UnaryNode
 from dataset.plan.origin import function_name
 from dataset.plan.structure import structure_of
-from dataset.runtime.carried import CarriedState, canonical_copy
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.iterator import probed_spec
-from dataset.runtime.operator import Build, Operator, State
-from dataset.runtime.ownership import is_immutable, own
-from dataset.runtime.vectorized import require_one_by_one
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.chunks.ownership import is_immutable, own
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.accumulator import Accumulator, canonical_copy
+from dataset.runtime.functions.vectorized import require_one_by_one
+from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.resources.interrupts import call
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ class Scan(UnaryNode):
     def described(self) -> str:
         return f"scan({function_name(self.function)})"
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return ScanOperator(build(self.source), self)
 
 
@@ -53,15 +55,19 @@ class ScanOperator(MapOperator):
 
     def __init__(self, source: Operator, node: Scan) -> None:
         super().__init__(source, node, self._step)
-        self.carried = CarriedState(node.described(), node.initial_state)
+        self.carried = Accumulator(node.described(), node.initial_state)
         self._scan_func = node.function
 
     def arguments(self, inputs: Chunk) -> list[Any]:
         return [inputs.rows()]  # a tuple is one argument, beside the state
 
+    def _collect(self, results: list[Any], inputs: Chunk) -> None:
+        # Not interruptible: the state goes one element on together with the results.
+        results.extend(map(self._step, inputs.rows()))
+
     def _step(self, element: Any) -> Any:
         given = (self.carried.give(), element)
-        result = self._scan_func(*given)
+        result = call(self._scan_func, *given)
         plain = type(result) is tuple and len(result) == 2 and is_immutable(result[1])
         if plain and self.carried.replace_scalars(result[0]):
             return result[1]

@@ -10,14 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.plan.deal import Deal
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, is_tuple, tuple_of
-from dataset.runtime.chunk import Array, Chunk, Column
-from dataset.runtime.converting import ConvertingOperator
-from dataset.runtime.operator import Build, Operator, State
-from dataset.runtime.ownership import copied_component
+from dataset.runtime.chunks.chunk import Array, Chunk, Column
+from dataset.runtime.chunks.ownership import copied_component
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Select(UnaryNode):
     def separates(self) -> bool:
         return True
 
-    def deal_below(self, deal: Deal) -> Deal:
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
     def picked(self, positions: Array) -> Node | None:
@@ -96,7 +97,7 @@ class Select(UnaryNode):
     def described(self) -> str:
         return f"select({self._shown()})"
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return SelectOperator(build(self.source), self)
 
 
@@ -126,7 +127,7 @@ def _no_such_key(structure: Structure, key: Any) -> str:
     return f"select(): the elements have no {key!r}, they have {', '.join(map(repr, keys))}{hint}"
 
 
-class SelectOperator(ConvertingOperator):
+class SelectOperator(ChunkTransformOperator):
     """Hands on columns. Where a key is not there, each element fails."""
 
     def __init__(self, source: Operator, node: Select) -> None:

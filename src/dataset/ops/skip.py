@@ -9,8 +9,9 @@ from dataset.ops.row_source import RowsOperator, on_numbers
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode
-from dataset.runtime.chunk import Array, Chunk
-from dataset.runtime.operator import Build, Operator, State, UnaryOperator, is_trusting
+from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator, is_trusting
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class Skip(UnaryNode):
     def detail(self) -> str:
         return "by seeking" if self.by_seeking else ""
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         source = build(self.source)
         if self.by_seeking:
             return SeekingSkipOperator(source, self)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode
-from dataset.runtime.chunk import Array, Chunk
-from dataset.runtime.operator import Build, Operator, State, UnaryOperator, is_trusting
+from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator, is_trusting
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class Take(UnaryNode):
     def described(self) -> str:
         return f"take({self.count})"
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         source = build(self.source)
         return source if self.count < 0 else TakeOperator(source, self)
 
@@ -75,3 +77,5 @@ class TakeOperator(UnaryOperator):
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
         self.remaining = int(state["remaining"])
+        if not 0 <= self.remaining <= self.node.count:
+            raise StateError(f"{self.node.located()}: {self.remaining} elements of {self.node.count} cannot remain")

@@ -12,11 +12,12 @@ from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable
 from dataset.plan.node import UnaryNode, holds_user_code
 from dataset.plan.origin import function_name
-from dataset.runtime.calls import ElementwiseOperator
-from dataset.runtime.chunk import Chunk, Remainder
-from dataset.runtime.operator import Build, Operator, State
-from dataset.runtime.predicates import BOOLEANS, boolean, boolean_column
-from dataset.runtime.vectorized import is_vectorized
+from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.calls import ElementwiseOperator
+from dataset.runtime.functions.predicates import BOOLEANS, boolean, boolean_column
+from dataset.runtime.functions.vectorized import is_vectorized
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,7 @@ class TakeWhile(UnaryNode):
     def described(self) -> str:
         return f"take_while({function_name(self.predicate)})"
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return TakeWhileOperator(build(self.source), self)
 
 

@@ -13,12 +13,13 @@ from dataset.plan.lazy import once
 from dataset.plan.spec import component_spec
 from dataset.plan.structure import Structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
-from dataset.runtime.chunk import Array, Chunk, Column, read_only_component, take_list
-from dataset.runtime.elements import ElementsOperator
-from dataset.runtime.normalize import canonical_component
-from dataset.runtime.operator import Build, Operator
-from dataset.runtime.skips import SkipCount
-from dataset.runtime.slicing import uncut_rows_of
+from dataset.runtime.chunks.chunk import Array, Chunk, Column, read_only_component, take_list
+from dataset.runtime.chunks.normalization import canonical_component
+from dataset.runtime.chunks.slicing import uncut_rows_of
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
+from dataset.runtime.metrics.dropped import DroppedCount
+from dataset.runtime.state.elements import ElementsOperator
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,7 @@ class TensorSlices(RowSource):
     def all_rows(self) -> range:
         return range(component_rows(self.columns()[0]))
 
-    def open_rows(self, skipped: SkipCount) -> ArrayRows:  # noqa: ARG002  # none can fail
+    def open_rows(self, skipped: DroppedCount) -> ArrayRows:  # noqa: ARG002  # none can fail
         return ArrayRows(self.structure, self.rows_as_columns())
 
     @once
@@ -96,7 +97,7 @@ class TensorSlices(RowSource):
         structure, columns = self._at_hand()
         return structure.unflatten([column[position] for column in columns])
 
-    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return ElementsOperator(Chunk(self.structure, self.cardinality(), self.rows_as_columns()))
 
 
@@ -130,7 +131,12 @@ def component_rows(component: Any) -> int:
 
 
 def _sliceable(structure: Structure, index: int, value: Any) -> Any:
-    component = canonical_component(value)
+    try:
+        component = canonical_component(value)
+    except (TypeError, ValueError) as error:
+        name = structure.component_name(index)
+        advice = "; for rows of several lengths use RaggedTensor.from_rows()" if isinstance(value, list) else ""
+        raise type(error)(f"from_tensor_slices(): {name} cannot be made an array: {error}{advice}") from error
     if isinstance(component, np.ndarray | RaggedTensor) or (
         isinstance(component, SparseTensor) and len(component.shape) > 1
     ):

@@ -10,10 +10,11 @@ from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import component_spec, spec_of
 from dataset.plan.structure import structure_of
-from dataset.runtime.chunk import Chunk, read_only_component
-from dataset.runtime.elements import ElementsOperator
-from dataset.runtime.normalize import canonical_component
-from dataset.runtime.operator import Build, Operator
+from dataset.runtime.chunks.chunk import Chunk, read_only_component
+from dataset.runtime.chunks.normalization import canonical_component
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
+from dataset.runtime.state.elements import ElementsOperator
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Tensors(Node):
     def cardinality(self) -> int:
         return 1
 
-    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         structure = structure_of(self.element)
         return ElementsOperator(Chunk(structure, 1, [[part] for part in structure.flatten(self.element)]))
 

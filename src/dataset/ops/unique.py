@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dataset.errors import StateError
+from dataset.ops.element_keys import OBJECTS, keys_of, number_dtype
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.node import UnaryNode
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.converting import ConvertingOperator
-from dataset.runtime.element_keys import OBJECTS, keys_of, number_dtype
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +27,11 @@ class Unique(UnaryNode):
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return UniqueOperator(build(self.source), self)
 
 
-class UniqueOperator(ConvertingOperator):
+class UniqueOperator(ChunkTransformOperator):
     """Remembers the key of every element that it has given."""
 
     def __init__(self, source: Operator, node: Unique) -> None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dataset.options import Options
-from dataset.plan.deal import Deal
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.node import Node, UnaryNode, inputs_first
-from dataset.runtime.chunk import Array
-from dataset.runtime.operator import Build, Operator
+from dataset.runtime.chunks.chunk import Array
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,14 +29,14 @@ class WithOptions(UnaryNode):
     def separates(self) -> bool:
         return True
 
-    def deal_below(self, deal: Deal) -> Deal:
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
     def picked(self, positions: Array) -> Node | None:
         below = self.source.picked(positions)
         return None if below is None else self.with_inputs([below])
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return build(self.source)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import is_known, shortest
-from dataset.plan.deal import Deal
 from dataset.plan.node import Node
 from dataset.plan.structure import Structure
-from dataset.runtime.chunk import Chunk, Column
-from dataset.runtime.feeds import Feed
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.parallel.buffered_input import BufferedInput
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,18 +33,20 @@ class Zip(Node):
     def cardinality(self) -> int:
         return shortest([source.cardinality() for source in self.sources])
 
-    def deal_below(self, deal: Deal) -> Deal | None:
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
         """A share of each, of which the shortest ends it, too; not so stand-ins, for which each would take its own."""
         return deal.ordered() if deal.gives_all else None
 
-    def lower(self, build: Build) -> Operator:
-        return ZipOperator(self, [Feed(source, build(source)) for source in self.sources])
+    def lower(self, build: ExecutionContext) -> Operator:
+        return ZipOperator(
+            self, [BufferedInput(source, build(source, index)) for index, source in enumerate(self.sources)]
+        )
 
 
 class ZipOperator(Operator):
     """Gathers equally many elements from each source."""
 
-    def __init__(self, node: Zip, feeds: list[Feed]) -> None:
+    def __init__(self, node: Zip, feeds: list[BufferedInput]) -> None:
         self.node = node
         self.feeds = feeds
         self.ended = False
@@ -80,8 +83,13 @@ class ZipOperator(Operator):
         Every source goes one element on, as in tf.data, so that all stay in step.
         """
         failed: Exception | None = None
-        for feed in self.feeds:
+        fails = False
+        for feed in self.feeds:  # before any of it is taken, as an interrupt may come meanwhile
             feed.gather(1)
+            if not (feed.length or feed.error or fails):
+                break
+            fails = fails or not feed.length
+        for feed in self.feeds:
             error = feed.take_error()
             if feed.length and error is None:
                 feed.give(1)
@@ -94,7 +102,7 @@ class ZipOperator(Operator):
             if failed is not None:
                 raise failed
         finally:
-            del failed, error  # see runtime/operator.py on exceptions that are kept
+            del failed, error  # see runtime/contract.py on exceptions that are kept
 
     def _join(self, count: int) -> Chunk:
         chunks = [feed.give(count) for feed in self.feeds]

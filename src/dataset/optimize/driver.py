@@ -21,7 +21,6 @@ from dataset.optimize.parser_vectorization import vectorize_parser
 from dataset.optimize.repeat_pushdown import push_down_repeat
 from dataset.optimize.rule import Miss, Rule, WholePlanRule
 from dataset.optimize.seq_interleave_prefetch import prefetch_interleaved
-from dataset.optimize.shuffle_and_repeat_fusion import fuse_shuffle_and_repeat
 from dataset.optimize.shuffle_before_gather import shuffle_before_gather
 from dataset.optimize.skip_by_seeking import skip_by_seeking
 from dataset.optimize.slice_pushdown import push_down_slice
@@ -35,7 +34,6 @@ RULES: dict[str, Rule] = {
     "skip_by_seeking": skip_by_seeking,
     "repeat_pushdown": push_down_repeat,
     "shuffle_before_gather": shuffle_before_gather,
-    "shuffle_and_repeat_fusion": fuse_shuffle_and_repeat,  # what is in memory is gathered by then
     "map_vectorization": vectorize_map,
     "parser_vectorization": vectorize_parser,  # before those that ask which maps parse
     "parser_and_batch_fusion": fuse_parser_and_batch,

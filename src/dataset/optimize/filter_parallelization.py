@@ -17,7 +17,7 @@ from dataset.ops.map import Map
 from dataset.optimize.rule import Miss
 from dataset.options import AUTOTUNE
 from dataset.plan.node import Node
-from dataset.runtime.vectorized import is_vectorized
+from dataset.runtime.functions.vectorized import is_vectorized
 
 
 def parallelize_filter(node: Node) -> Node | Miss | None:

@@ -9,20 +9,20 @@ makes what it asks for, as before.
 Legal where no user code is run, because that would be called for elements that nobody may ever ask for. With
 ``Options().optimization.inject_prefetch = True`` it is added above user code, too. Not where the elements are no
 batches, because to hand them over takes longer than to make them; nor where batches are parts of arrays as they are, or
-numbers that are counted.
+numbers that are counted and go through no user code.
 """
 
 from __future__ import annotations
 
-from dataset.ops.batch import Batch
+from dataset.ops.batch.batch import Batch
+from dataset.ops.batch.rebatch import Rebatch
 from dataset.ops.counter import Counter
 from dataset.ops.gather import Gather
 from dataset.ops.prefetch import Prefetch
 from dataset.ops.random import Random
 from dataset.ops.range import Range
-from dataset.ops.rebatch import Rebatch
 from dataset.ops.repeat import Repeat
-from dataset.ops.shard import Shard
+from dataset.ops.shard.shard import Shard
 from dataset.ops.skip import Skip
 from dataset.ops.take import Take
 from dataset.ops.tensor_slices import TensorSlices
@@ -57,4 +57,6 @@ def _takes_no_time(plan: Node) -> bool:
     if all(isinstance(node, TensorSlices | Batch | Repeat | Shard | Skip | Take) for node in nodes):
         return True
     sources = [node for node in nodes if not node.inputs]
-    return all(isinstance(node, Range | Counter | Random) for node in sources) and Gather not in map(type, nodes)
+    if not all(isinstance(node, Range | Counter | Random) for node in sources):
+        return False
+    return Gather not in map(type, nodes) and not holds_user_code(plan)

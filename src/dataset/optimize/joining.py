@@ -8,8 +8,8 @@ from dataset.ops.elementwise import Elementwise
 from dataset.ops.map import Map
 from dataset.optimize.rule import Miss
 from dataset.plan.node import Node
-from dataset.runtime.parallel import parallel_detail
-from dataset.runtime.vectorized import is_vectorized
+from dataset.runtime.functions.vectorized import is_vectorized
+from dataset.runtime.parallel.pool import parallel_detail
 
 
 def takes_columns(node: Node) -> bool:

@@ -18,7 +18,7 @@ from dataset.ops.random_map import RandomMap
 from dataset.optimize.rule import Miss
 from dataset.options import AUTOTUNE
 from dataset.plan.node import Node
-from dataset.runtime.vectorized import is_vectorized
+from dataset.runtime.functions.vectorized import is_vectorized
 
 
 def parallelize_map(node: Node) -> Node | Miss | None:

@@ -4,8 +4,9 @@
     after:   map(lambda x: x / 255), columns   a call for each chunk, with an array as x
 
 Legal where elementwise.py proves, by the function's bytecode and by what it reads, that it has no effects and computes
-each element for itself. What only the elements can tell is looked at while it runs (runtime/elementwise.py): a chunk
-is run on columns where all that the function computes with is numbers or small arrays of them, whose ranks allow it.
+each element for itself. What only the elements can tell is looked at while it runs (runtime/functions/elementwise.py):
+a chunk is run on columns where all that the function computes with is numbers or small arrays of them, whose ranks
+allow it.
 The first results are compared with those of single elements (values, dtypes and shapes), and for any exception or
 difference the operator goes back to single elements.
 """
@@ -22,8 +23,8 @@ from dataset.optimize.rule import Miss
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import structure_of
-from dataset.runtime.elementwise import ELEMENT_BYTES_MAX, NUMBERS, ElementwiseProof, layout_of
-from dataset.runtime.vectorized import is_vectorized
+from dataset.runtime.functions.elementwise import ELEMENT_BYTES_MAX, NUMBERS, ElementwiseProof, layout_of
+from dataset.runtime.functions.vectorized import is_vectorized
 
 
 def vectorize_map(node: Node) -> Node | Miss | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from dataset.ops.batch import Batch
+from dataset.ops.batch.batch import Batch
 from dataset.options import AUTOTUNE
 from dataset.plan.node import Node
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from dataset.ops.batch import Batch
+from dataset.ops.batch.batch import Batch
+from dataset.ops.batch.padded_batch import PaddedBatch
+from dataset.ops.batch.ragged_batch import RaggedBatch
 from dataset.ops.map import Map
-from dataset.ops.padded_batch import PaddedBatch
-from dataset.ops.ragged_batch import RaggedBatch
 from dataset.ops.select import Select
 from dataset.optimize.column_parser import column_parser_of
 from dataset.plan.node import Node

@@ -16,12 +16,12 @@ import dataclasses
 
 from dataset.io.example.features import FixedLenFeature, VarLenFeature
 from dataset.io.example.parse import ExampleParser
-from dataset.ops.batch import Batch
+from dataset.ops.batch.batch import Batch
 from dataset.ops.map import Map
 from dataset.ops.prefetch import Prefetch
 from dataset.ops.select import Select
-from dataset.ops.shard import Shard
-from dataset.ops.shuffle import Shuffle
+from dataset.ops.shard.shard import Shard
+from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.ops.skip import Skip
 from dataset.ops.take import Take
 from dataset.optimize.column_parser import ColumnParser, column_parser_of

@@ -22,7 +22,7 @@ from typing import Any
 from dataset.io.example.features import FeatureSpec
 from dataset.io.example.parse import ExampleParser, parse_single_example
 from dataset.optimize.column_parser import ColumnParser, Result
-from dataset.runtime.vectorized import is_vectorized
+from dataset.runtime.functions.vectorized import is_vectorized
 
 _RECORDS_MIN = 32
 """Of small records, such as an image and its label, fewer are parsed faster one by one."""

@@ -10,7 +10,7 @@ opening costs next to nothing.
 
 from __future__ import annotations
 
-from dataset.ops.cycle import PASS_MAX, Cycle
+from dataset.ops.cache.repeat_in_memory import PASS_MAX, RepeatInMemory
 from dataset.ops.range import Range
 from dataset.ops.repeat import Repeat
 from dataset.ops.tensor_slices import TensorSlices
@@ -24,4 +24,4 @@ def push_down_repeat(node: Node) -> Node | None:
         return None
     if not node.source.is_certain or not 0 < node.source.cardinality() <= PASS_MAX:
         return None
-    return Cycle(node.source, node.count, name=node.name, origin=node.origin)
+    return RepeatInMemory(node.source, node.count, name=node.name, origin=node.origin)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from dataset.ops.interleave import Interleave
+from dataset.ops.interleave.interleave import Interleave
 from dataset.options import AUTOTUNE
 from dataset.plan.node import Node
 

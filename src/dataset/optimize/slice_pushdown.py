@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataset.ops.map import Map
 from dataset.ops.range import Range
 from dataset.ops.row_source import RowSource
-from dataset.ops.shard import Shard
+from dataset.ops.shard.shard import Shard
 from dataset.ops.skip import Skip
 from dataset.ops.take import Take
 from dataset.optimize.rule import Miss

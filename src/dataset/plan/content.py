@@ -56,12 +56,16 @@ class Content:
             self._open.add(id(value))
             if isinstance(value, types.FunctionType):
                 self._functions[id(value)] = value
-            kind, parts = _parts(value)
+            kind, parts = self._parts(value)
             self._put(kind)
             for part in parts:
                 self.add(part)
             self._put("end")
             self._open.remove(id(value))
+
+    def _parts(self, value: Any) -> Parts:
+        """What makes up a value that is neither plain nor an array."""
+        return _parts(value)
 
     def _put(self, text: str) -> None:
         self._digest.update(f"{len(text)}:{text}".encode(errors="backslashreplace"))
@@ -181,4 +185,5 @@ def full_name(value: Any) -> str:
     """Where a class or function is found, as text; for any other object its class."""
     named = value if hasattr(value, "__qualname__") or isinstance(value, types.ModuleType) else type(value)
     name = getattr(named, "__qualname__", None) or named.__name__
-    return f"{getattr(named, '__module__', '')}.{name}"
+    module = getattr(named, "__module__", "")
+    return f"{'__main__' if module == '__mp_main__' else module}.{name}"  # which the main script is in a worker process

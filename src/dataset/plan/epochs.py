@@ -12,6 +12,9 @@ from typing import Any, Protocol
 
 from dataset.plan.node import Node, inputs_first
 
+OPENINGS_MAX = 1 << 32
+"""What counts as the number of passes of a repetition without end, and the most that one may have."""
+
 
 class CountsIterations(Protocol):
     """What a node with random numbers keeps in its field ``counter``."""
@@ -49,8 +52,8 @@ def with_epoch(plan: Node, epoch: int) -> Node:
     return moved[plan]
 
 
-def counters(plan: Node) -> Iterator[tuple[Any, int]]:
-    """The counters of a plan, each once, with the seed of the op that has it; in an order that depends on nothing else.
+def drawing_nodes(plan: Node) -> Iterator[Any]:
+    """The nodes of a plan that draw random numbers, one for each counter; in an order that depends on nothing else.
 
     An op that does the work of others has their nodes in its fields.
     """
@@ -58,7 +61,47 @@ def counters(plan: Node) -> Iterator[tuple[Any, int]]:
     for node in inputs_first(plan):
         for part in (node, *(value for value in vars(node).values() if isinstance(value, Node))):
             counter = getattr(part, "counter", None)
-            key = getattr(part, "key", None)
-            if counter is not None and key is not None and id(counter) not in found:
+            if counter is not None and getattr(part, "key", None) is not None and id(counter) not in found:
                 found.add(id(counter))
-                yield counter, key
+                yield part
+
+
+def openings(plan: Node) -> dict[Any, int]:
+    """How often one complete run of a plan opens each op that has a counter, by counter.
+
+    An operator finds its epoch from these numbers and from where it is in the plan: the runs before it of what repeats
+    it, and the inputs before its own that use the same op. So an epoch depends on no order of events, and a resumed
+    iterator counts as the one that was interrupted.
+    """
+    waiting = [plan]
+    while waiting:
+        part = waiting.pop()
+        uncounted = [source for source in part.inputs if _OPENINGS not in vars(source)]
+        if uncounted:
+            waiting += [part, *uncounted]
+        elif _OPENINGS not in vars(part):
+            vars(part)[_OPENINGS] = _count_openings(part)
+    found: dict[Any, int] = vars(plan)[_OPENINGS]
+    return found
+
+
+_OPENINGS = "openings()"  # where the answer is kept; no attribute can be called so
+
+
+def _count_openings(node: Node) -> dict[Any, int]:
+    below = [vars(source)[_OPENINGS] for source in node.inputs]
+    held = [
+        openings(value) for value in list(vars(node).values()) if isinstance(value, Node) and value not in node.inputs
+    ]
+    counter = getattr(node, "counter", None)
+    times = min(node.passes, OPENINGS_MAX) if node.passes >= 0 else OPENINGS_MAX
+    if counter is None and times == 1 and len(below) == 1 and not held:
+        return below[0]  # type: ignore[no-any-return]  # kept by this function
+    found: dict[Any, int] = {} if counter is None else {counter: 1}
+    for counts in below:
+        for key, count in counts.items():
+            found[key] = found.get(key, 0) + count * times
+    for counts in held:  # what reads in the node's place, or what it does the work of
+        for key, count in counts.items():
+            found[key] = max(found.get(key, 0), count)
+    return found

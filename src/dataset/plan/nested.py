@@ -32,8 +32,11 @@ def dataset_of(plan: Node) -> Any:
 
 
 def is_dataset(value: Any) -> TypeGuard[HasPlan]:
-    """Whether ``value`` is a Dataset. A user's own object may have a ``plan``, too, so its class is asked."""
-    return isinstance(value, _classes[-1])
+    """Whether ``value`` is a Dataset. A user's own object may have a ``plan``, too, so its class is asked.
+
+    A worker process may not have imported Dataset. Then there is no object of that class, and the answer is False.
+    """
+    return bool(_classes) and isinstance(value, _classes[-1])
 
 
 def datasets_are_made_by(cls: type[Any]) -> None:

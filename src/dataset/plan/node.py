@@ -12,8 +12,8 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
-from dataset.plan.deal import Deal
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.origin import Origin, caller
 
@@ -48,6 +48,12 @@ class Node:
 
     moves_only: ClassVar[bool] = False
     """Whether it hands on elements of its inputs as they are, some or all, in whatever order or side by side."""
+
+    reads_files: ClassVar[bool] = False
+    """Whether it reads or writes files that a parameter or an element of its input names, or may make such a node."""
+
+    repeats_only: ClassVar[bool] = False
+    """Whether it gives no element that is not among those of its input, and gives some of them more than once."""
 
     elastic: ClassVar[bool] = False
     """Whether its state fits in all processes that share the elements of its input, however many they are.
@@ -95,7 +101,8 @@ class Node:
     def lower(self, build: Any) -> Any:
         """The operator that runs this node; ``build(input)`` gives those of its inputs.
 
-        The ops state the types, Build and Operator of runtime/operator.py: a plan does not know what runs it.
+        The ops state the types, ExecutionContext (runtime/context.py) and Operator (runtime/contract.py): a plan
+        does not know what runs it.
         """
         raise NotImplementedError
 
@@ -135,6 +142,11 @@ class Node:
         return self.is_certain or (self.moves_only and all(source.never_fails for source in self.inputs))
 
     @property
+    def passes(self) -> int:
+        """How often one run of it runs through its input; -1 for endlessly."""
+        return 1
+
+    @property
     def share(self) -> tuple[int, int] | None:
         """The number of the process whose share of its input it gives, and that of all processes, if it deals out."""
         return None
@@ -147,14 +159,14 @@ class Node:
         """
         return False
 
-    def deal_below(self, deal: Deal) -> Deal | None:  # noqa: ARG002  # most ops need all of their input
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:  # noqa: ARG002  # most ops need all of their input
         """How to deal out the elements of all inputs, so that this op makes ``deal`` of its own out of such a share.
 
         None, unless an op says otherwise, where it needs all of its input for any part of its elements.
         """
         return None
 
-    def over_share(self, inputs: Sequence[Node], deal: Deal) -> Self:  # noqa: ARG002  # few need to know it
+    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:  # noqa: ARG002  # few need to know it
         """This op over the shares of its inputs in a ``deal`` of its own elements."""
         return self.with_inputs(inputs)
 

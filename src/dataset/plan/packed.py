@@ -23,7 +23,7 @@ _LONG = 128
 """From so many values each on, copying one after the other takes less time than a place for every value."""
 
 
-class PackedColumn(Sequence[Any]):
+class RaggedColumn(Sequence[Any]):
     """n arrays: the i-th is ``values[splits[i]:splits[i + 1]]``.
 
     Args:
@@ -64,7 +64,7 @@ class PackedColumn(Sequence[Any]):
         """The values at ``indices``."""
         return list(self._cut(self.splits[indices].tolist(), self.splits[1:][indices].tolist()))
 
-    def taken(self, indices: npt.NDArray[np.intp]) -> PackedColumn:
+    def taken(self, indices: npt.NDArray[np.intp]) -> RaggedColumn:
         """The same, end to end in values of their own."""
         starts, stops = self.splits[indices], self.splits[1:][indices]
         splits = np.zeros(len(indices) + 1, np.int64)
@@ -76,7 +76,7 @@ class PackedColumn(Sequence[Any]):
             places = np.repeat(starts - splits[:-1], stops - starts)
             places += np.arange(total)
             values = self.values.take(places, axis=0)
-        return PackedColumn(values, splits, sparse=self.sparse)
+        return RaggedColumn(values, splits, sparse=self.sparse)
 
     def _cut(self, starts: list[int], stops: list[int]) -> Iterator[Any]:
         if self.sparse:
@@ -124,23 +124,23 @@ class PackedColumn(Sequence[Any]):
     def goes_with(self, other: object) -> bool:
         """Whether ``other`` is a column of the same kind of values."""
         return (
-            isinstance(other, PackedColumn)
+            isinstance(other, RaggedColumn)
             and other.sparse == self.sparse
             and other.values.dtype == self.values.dtype
             and other.values.shape[1:] == self.values.shape[1:]
         )
 
-    def copy(self) -> PackedColumn:
+    def copy(self) -> RaggedColumn:
         """The same with values of its own."""
-        return PackedColumn(self.flat.copy(), self.splits - self.splits[0], sparse=self.sparse)
+        return RaggedColumn(self.flat.copy(), self.splits - self.splits[0], sparse=self.sparse)
 
     @staticmethod
-    def joined(parts: Sequence[Any]) -> PackedColumn:
+    def joined(parts: Sequence[Any]) -> RaggedColumn:
         """Columns of the same kind of values, one after another."""
         splits = np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in parts)]).cumsum()
-        return PackedColumn(np.concatenate([part.flat for part in parts]), splits, sparse=parts[0].sparse)
+        return RaggedColumn(np.concatenate([part.flat for part in parts]), splits, sparse=parts[0].sparse)
 
 
-def is_packed(column: object) -> TypeGuard[PackedColumn]:
+def is_packed(column: object) -> TypeGuard[RaggedColumn]:
     """Whether a column, which says that it is a list, is one of these."""
-    return isinstance(column, PackedColumn)
+    return isinstance(column, RaggedColumn)

@@ -152,6 +152,15 @@ def state_from_json(data: Any) -> Any:
     Raises:
         StateError: if ``data`` is not what that gives.
     """
+    try:
+        return _state_of(data)
+    except StateError:
+        raise
+    except ValueError as error:  # an integer too long to be shown
+        raise StateError(f"the state is damaged: {error}") from None
+
+
+def _state_of(data: Any) -> Any:
     if not is_json_form(data):
         raise StateError(f"expected a state as to_json() gives it, a dict of {sorted(_KEYS)}, got {data!r:.100}")
     if data["format"] != FORMAT:

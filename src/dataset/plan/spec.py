@@ -3,6 +3,11 @@
 Shapes are tuples with None for an unknown dimension, or None where not even the rank is known. Text and bytes have the
 dtype ``bytes`` (``np.dtype("S")``): one value is a ``bytes``, an array of them an object array of ``bytes``, because
 NumPy's own fixed-width ``S`` arrays lose trailing zero bytes. Any other Python object has the dtype ``object``.
+
+A spec claims only what is true of every element. Where only user code tells what comes out, one element is made: its
+kinds, dtypes and ranks are taken for those of all, and operations check them; its sizes are not, so dimensions are
+None. A TensorSpec remembers the sizes beside that (``as_observed``), for adapters to frameworks that need sizes; they
+check every batch.
 """
 
 from __future__ import annotations
@@ -147,6 +152,7 @@ class TensorSpec(ComponentSpec):
     shape: Shape
     dtype: np.dtype[Any] = field(default=np.dtype(np.float32))
     name: str | None = field(default=None, compare=False)
+    _observed: ClassVar[Shape] = None  # of an instance: the shape of one element, where ``shape`` does not claim it
 
     def __init__(self, shape: Any, dtype: npt.DTypeLike = np.float32, name: str | None = None) -> None:
         object.__setattr__(self, "shape", as_shape(shape))
@@ -156,9 +162,44 @@ class TensorSpec(ComponentSpec):
     def _with_shape(self, shape: Shape) -> TensorSpec:
         return TensorSpec(shape, self.dtype, self.name)
 
+    def batched(self, size: int | None) -> TensorSpec:
+        """The spec of a batch of ``size`` such components; None where the size varies."""
+        return _with_observed(super().batched(size), None if self._observed is None else (size, *self._observed))
+
+    def unbatched(self) -> TensorSpec:
+        """The spec of one row."""
+        return _with_observed(super().unbatched(), self._observed and self._observed[1:])
+
+    def most_general_with(self, other: ComponentSpec) -> ComponentSpec | None:
+        """The narrowest spec that allows both; None where kind or dtype differ, so that there is none."""
+        both = super().most_general_with(other)
+        mine, theirs = as_observed(self), as_observed(other)
+        if both is None or (mine is self and theirs is other):
+            return both
+        observed = mine.most_general_with(theirs)
+        return _with_observed(both, None if observed is None else observed.shape)
+
     def __repr__(self) -> str:
         name = f", name={self.name!r}" if self.name else ""
         return f"TensorSpec(shape={self.shape}, dtype={self._dtype_name()}{name})"
+
+
+def _with_observed(spec: Any, observed: Shape) -> TensorSpec:
+    """A new TensorSpec, which remembers a shape that one element had."""
+    result: TensorSpec = spec
+    if observed:
+        object.__setattr__(result, "_observed", observed)
+    return result
+
+
+def as_observed(spec: ComponentSpec) -> ComponentSpec:
+    """The spec with the sizes of one element in the place of dimensions of which nothing else tells the size.
+
+    Other elements may have other sizes: who uses it checks each of them.
+    """
+    if isinstance(spec, TensorSpec) and spec._observed is not None:  # noqa: SLF001  # its own class, in this module
+        return TensorSpec(spec._observed, spec.dtype, spec.name)  # noqa: SLF001
+    return spec
 
 
 @dataclass(frozen=True, repr=False)
@@ -405,6 +446,14 @@ def map_spec(function: Any, spec: Any) -> Any:
     """``spec`` with ``function`` applied to the spec of each component."""
     structure, components = flatten_spec(spec)
     return structure.unflatten([function(component) for component in components])
+
+
+def without_sizes(spec: ComponentSpec) -> ComponentSpec:
+    """The spec of components of the same kind, dtype and rank, whatever their sizes."""
+    if isinstance(spec, DatasetSpec):
+        spec = DatasetSpec(map_spec(without_sizes, spec.element_spec), spec.shape)
+    unsized = spec._with_shape(None if spec.shape is None else (None,) * len(spec.shape))  # noqa: SLF001  # its own base
+    return _with_observed(unsized, spec.shape) if isinstance(spec, TensorSpec) else unsized
 
 
 def common_spec(op: str, specs: Sequence[Any]) -> Any:

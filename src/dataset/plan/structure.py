@@ -5,7 +5,7 @@ structure; ``None`` is structure without components. Dict components are ordered
 the same keys have the same structure whatever the order in which they were filled (as in ``tf.nest``).
 
 Nothing here looks inside a component: what components may be is plan/spec.py, turning a user's values into them is
-runtime/normalize.py.
+runtime/chunks/normalization.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The two component values that NumPy has no type for: RaggedTensor and SparseTensor.
 
 Both are small immutable records over NumPy arrays, with the field names that TensorFlow gave them. What is here knows
-no pipeline; stacking them into batches is runtime/batching.py.
+no pipeline; stacking them into batches is runtime/chunks/batching.py.
 """
 
 from __future__ import annotations

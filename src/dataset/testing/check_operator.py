@@ -1,4 +1,4 @@
-"""Holding an op to the whole contract of runtime/operator.py, and to exact laziness."""
+"""Holding an op to the whole contract of runtime/contract.py, and to exact laziness."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dataset.dataset import Dataset
 from dataset.options import Options
 from dataset.plan.node import spec_is_static
 from dataset.plan.spec import flatten_spec, spec_of
-from dataset.runtime.operator import Operator, open_plan
+from dataset.runtime.context import open_plan
+from dataset.runtime.contract import Operator
 from dataset.testing.elements import assert_elements_equal, outcomes
 from dataset.testing.leaks import no_leaks
 

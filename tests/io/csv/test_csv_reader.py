@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dataset import ClosedError
-from dataset.io import stream_file
 from dataset.io.csv import reader
 from dataset.io.csv.cut import PADDING, cut_rows
 from dataset.io.csv.reader import CsvFile
 from dataset.io.csv.scan import scan_row
+from dataset.io.files import stream_file
 
 LAYOUT = layout(np.int64(7), np.float32, "none")
 MIXED = (

@@ -252,6 +252,7 @@ def test_tensorflow_gives_the_same_for_batches():
 
 
 RAGGED = encode_example({"v": [1, 2, 3, 4, 5], "s": [0, 2, 5], "l": [2, 3], "s2": [0, 1, 2], "ids": [0, 0, 2, 2, 2]})
+RAGGED_IDS = encode_example({"v": [1, 2], "ids": [0, 1]})
 R = RaggedFeature
 
 
@@ -295,6 +296,50 @@ def test_partitions_must_cover_the_values(partition, message):
         parse_example([b"", RAGGED], spec)
     with pytest.raises(ParseError, match=f"'r' {message}"):
         parse_single_example(RAGGED, spec)
+
+
+def test_declared_rows_are_bounded_by_the_values():
+    """A record of 30 bytes declares ten million rows, which would take 80 MB; with another number it was 32 GB."""
+    record = encode_example({"v": [1, 2], "ids": [0, 10_000_000]})
+    spec = {"r": RaggedFeature(I64, value_key="v", partitions=[R.ValueRowIds("ids")])}
+    words = r"has 2 values, but its ValueRowIds 'ids' declares 10,000,001 rows, .* max_empty_rows = 65,536"
+    with pytest.raises(ParseError, match=f"feature 'r' {words}"):
+        parse_single_example(record, spec)
+    for count in (2, 40):
+        with pytest.raises(ParseError, match=f"feature 'r' of record {count - 1} {words}"):
+            parse_example([RAGGED_IDS] * (count - 1) + [record], spec)
+        with pytest.raises(ParseError, match=f"feature 'r' of record {count - 1} {words}"):
+            ExampleParser(spec)([RAGGED_IDS] * (count - 1) + [record])
+
+
+@pytest.mark.parametrize("largest", [2**31, 2**32 - 1, 2**32, 2**62, 2**63 - 1])
+def test_no_number_of_rows_is_allocated_or_overflows(largest):
+    record = encode_example({"v": [1, 2], "ids": [0, largest]})
+    inner = [R.RowLengths("ids"), R.ValueRowIds("ids")]
+    for partitions in ([R.ValueRowIds("ids")], inner, [R.RowSplits("ids")], [R.RowLimits("ids")], [R.RowStarts("ids")]):
+        spec = {"r": RaggedFeature(I64, value_key="v", partitions=partitions)}
+        with pytest.raises(ParseError, match="'r'"):
+            parse_single_example(record, spec)
+        with pytest.raises(ParseError, match="'r' of record 0"):
+            parse_example([record] * 40, spec)
+
+
+def test_row_lengths_whose_sum_overflows_to_the_number_of_values_are_refused():
+    record = encode_example({"v": [1, 2], "n": [2**63 - 1, 2**63 - 1, 4]})
+    spec = {"r": RaggedFeature(I64, value_key="v", partitions=[R.RowLengths("n")])}
+    with pytest.raises(ParseError, match="RowLengths 'n'"):
+        parse_single_example(record, spec)
+
+
+def test_empty_rows_within_the_bound_are_made_and_the_bound_can_be_raised():
+    record = encode_example({"v": [1, 2], "ids": [0, 65_537]})
+    few, more = R.ValueRowIds("ids", max_empty_rows=65_535), R.ValueRowIds("ids", max_empty_rows=65_536)
+    assert more == R.ValueRowIds("ids")
+    rows = parse_single_example(record, {"r": RaggedFeature(I64, value_key="v", partitions=[more])})["r"]
+    assert len(rows) == 65_538
+    assert rows[65_537].tolist() == [2]
+    with pytest.raises(ParseError, match="max_empty_rows = 65,535"):
+        parse_single_example(record, {"r": RaggedFeature(I64, value_key="v", partitions=[few])})
 
 
 def test_a_ragged_feature_may_miss_its_values_and_its_partition():
@@ -492,3 +537,14 @@ def test_a_parser_that_stands_behind_batch_says_where_it_belongs_and_what_works_
         [0, 1, 2],
         [3, 4],
     ]
+
+
+@pytest.mark.parametrize("last", [0x80, 0x85, 0xFF])
+def test_a_number_that_is_cut_off_is_found_in_a_record_of_a_known_form(last):
+    """The same length and the same keys as records before: such records are read by template."""
+    parser = ExampleParser({"x": FixedLenFeature((), I64)})
+    record = encode_example({"x": 5})
+    assert [parser(record)["x"] for _ in range(4)] == [5] * 4
+    assert record.endswith(b"\x05")
+    with pytest.raises(ParseError, match="'x'"):
+        parser(record[:-1] + bytes((last,)))

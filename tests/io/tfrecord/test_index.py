@@ -24,7 +24,7 @@ from tfrecord_files import GOLDEN, GOLDEN_RECORDS, assorted, frame, frames, head
 
 from dataset import io
 from dataset.errors import ClosedError, DataLossError
-from dataset.io.files import FileStamp
+from dataset.io.files.opening import FileStamp
 from dataset.io.tfrecord.index_file import NotAnIndexError, pack_index, unpack_index
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.io.tfrecord.scan import scan_lengths
@@ -156,7 +156,7 @@ def test_a_file_that_is_no_index_is_left_alone(save, caplog):
 def test_where_nothing_can_be_saved_the_index_works_all_the_same(save, monkeypatch):
     path = save(frames([b"a"]))
 
-    def refuse(*_):
+    def refuse(*_, **__):
         raise PermissionError("read-only")
 
     monkeypatch.setattr("dataset.io.tfrecord.index.AtomicFile", refuse)

@@ -13,16 +13,16 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from block_files import OpenedFiles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfrecord_files import COMPRESS, GOLDEN, GOLDEN_RECORDS, KINDS, assorted, frame, frames, read
 
 from dataset.errors import ClosedError, DataLossError
-from dataset.io import stream_file
+from dataset.io.files import stream_file
 from dataset.io.tfrecord import reader
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.io.tfrecord.writer import TFRecordWriter
+from support.block_files import OpenedFiles
 
 
 @pytest.fixture

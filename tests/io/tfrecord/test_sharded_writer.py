@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import resource
 import subprocess
 import sys
@@ -13,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfrecord_files import assorted, frames
 
-from dataset.io.files import AtomicFile
 from dataset.io.tfrecord.frames import framed_all
 from dataset.io.tfrecord.sharded_writer import ShardedTFRecordWriter
 from dataset.io.tfrecord.writer import TFRecordOptions, TFRecordWriter
@@ -134,11 +134,22 @@ def test_a_record_that_is_not_bytes_discards_them_all_because_some_may_be_writte
         writer.write(b"a")
 
 
-def test_a_writer_that_is_dropped_leaves_nothing(tmp_path):
+def test_a_writer_that_is_dropped_writes_all_shards_and_warns_once(tmp_path):
     writer = ShardedTFRecordWriter(tmp_path / "{shard}", 3)
     writer.write(b"a")
-    del writer
-    assert listed(tmp_path) == []
+    with pytest.warns(
+        ResourceWarning, match=r"0 and 2 more, opened at test_sharded_writer.*was never closed"
+    ) as caught:
+        del writer
+    assert len(caught) == 1
+    assert [(tmp_path / name).read_bytes() for name in listed(tmp_path)] == [frames([b"a"]), b"", b""]
+
+
+def test_a_writer_that_could_not_open_all_its_files_leaves_nothing(tmp_path):
+    (tmp_path / "1").mkdir()
+    with pytest.raises(IsADirectoryError):
+        ShardedTFRecordWriter(tmp_path / "{shard}", 2)
+    assert listed(tmp_path) == ["1"]
 
 
 def test_a_process_that_is_killed_leaves_nothing_under_the_names(tmp_path):
@@ -159,7 +170,7 @@ def test_a_disk_that_fills_at_the_end_leaves_no_shard(tmp_path, monkeypatch):
     def full():
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writer._writers[2], "finish", full)
+    monkeypatch.setattr(writer._files[2], "finish", full)
     with pytest.raises(OSError, match="No space left") as caught:
         writer.close()
     assert not hasattr(caught.value, "__notes__")
@@ -168,23 +179,25 @@ def test_a_disk_that_fills_at_the_end_leaves_no_shard(tmp_path, monkeypatch):
 
 
 def test_a_name_that_is_refused_at_the_very_end_says_which_shards_are_there(tmp_path, monkeypatch):
-    (tmp_path / "2").write_bytes(b"old")
+    for shard in range(3):
+        (tmp_path / f"{shard}").write_bytes(b"old")
     writer = ShardedTFRecordWriter(tmp_path / "{shard}", 4)
     writer.write_all([b"a"] * 10)
-    commit = AtomicFile.commit
+    replace = os.replace
 
-    def refuse(file):
-        if file.path.endswith("2"):
+    def refuse(source, target):
+        if Path(target).name == "2":
             raise OSError(5, "Input/output error")
-        commit(file)
+        replace(source, target)
 
-    monkeypatch.setattr(AtomicFile, "commit", refuse)
-    with pytest.raises(OSError, match="Input/output error") as caught:
-        writer.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", refuse)
+        with pytest.raises(OSError, match="Input/output error") as caught:
+            writer.close()
     (note,) = caught.value.__notes__
-    assert "the first 2 of 4 shards are complete and have their names" in note
-    assert f"up to {tmp_path / '1'}; the others were removed" in note
-    assert listed(tmp_path) == ["0", "1", "2"]
+    assert f"1 of 4 files are complete and have their names, up to {tmp_path / '1'}; the others were removed" in note
+    assert f"{tmp_path / '0'} is missing" in note  # so that a set of old and new shards does not look complete
+    assert listed(tmp_path) == ["1", "2"]
     assert (tmp_path / "2").read_bytes() == b"old"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import gzip
+import inspect
+import os
 import subprocess
 import sys
 import zlib
@@ -73,25 +75,90 @@ def test_an_exception_leaves_what_was_there(before, tmp_path):
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [before] * bool(before)
 
 
-def test_a_writer_that_is_dropped_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_writer_that_is_dropped_writes_its_records_and_warns(kind, tmp_path):
+    writer = TFRecordWriter(tmp_path / "a", kind)
+    line = inspect.currentframe().f_lineno - 1
+    writer.write(b"one")
+    assert names_in(tmp_path) != ["a"]
+    with pytest.warns(ResourceWarning) as caught:
+        del writer
+    (words,) = [str(warning.message) for warning in caught]
+    assert f"the writer of {tmp_path / 'a'}, opened at test_writer.py:{line}, was never closed" in words
+    assert "its records were written to the file now" in words
+    assert names_in(tmp_path) == ["a"]
+    assert read(TFRecordFile(tmp_path / "a", kind)) == ([b"one"], None)
+
+
+@pytest.mark.parametrize("end", ["close", "discard"])
+def test_a_writer_that_was_closed_is_dropped_without_a_word(end, tmp_path):
     writer = TFRecordWriter(tmp_path / "a")
     writer.write(b"one")
-    assert len(names_in(tmp_path)) == 1
+    getattr(writer, end)()
     del writer
-    gc.collect()
-    assert names_in(tmp_path) == []
+    gc.collect()  # a warning would be an error
+    assert names_in(tmp_path) == (["a"] if end == "close" else [])
 
 
-@pytest.mark.parametrize(("last", "left"), [("sys.exit(1)", 0), ("os._exit(1)", 1)])
-def test_a_process_that_ends_leaves_nothing_under_the_name(last, left, tmp_path):
-    """An exit cleans up; a crash can't, but what it leaves does not look like the file."""
-    code = (
-        "import os, sys; from dataset.io.tfrecord.writer import TFRecordWriter\n"
-        f"writer = TFRecordWriter({str(tmp_path / 'a.tfrecord')!r}); writer.write(b'one'); writer.flush(); {last}"
+def test_a_dropped_writer_that_cannot_write_any_more_says_so_and_leaves_nothing(tmp_path, monkeypatch):
+    errors = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: errors.append(found.exc_value))
+    (tmp_path / "a").write_bytes(b"old")
+    writer = TFRecordWriter(tmp_path / "a")
+    writer.write(b"one")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        del writer
+        gc.collect()
+    (error,) = errors
+    assert "No space left" in str(error)
+    assert "its records are lost" in error.__notes__[-1]
+    assert names_in(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize(
+    ("last", "status", "expected", "words"),
+    [
+        ("", 0, [b"one", b"two"], "opened at writing.py:3, was never closed; its records were written"),
+        ("sys.exit(1)", 1, [b"one", b"two"], "opened at writing.py:3, was never closed; its records were written"),
+        ("raise ValueError('bad')", 1, None, "the program ended by ValueError, so its records were discarded"),
+        ("raise KeyboardInterrupt", -2, None, "the program ended by KeyboardInterrupt, so its records were discarded"),
+        ("os._exit(1)", 1, None, None),
+        ("os.kill(os.getpid(), 9)", -9, None, None),
+        ("writer.close()", 0, [b"one", b"two"], None),
+        ("os.fork() or sys.exit(0); os.wait()", 0, [b"one", b"two"], "its records were written"),
+        ("if os.fork() == 0: del writer; gc.collect(); os._exit(0)\nos.wait()", 0, [b"one", b"two"], "were written"),
+    ],
+)
+@pytest.mark.parametrize("before", [None, [b"old"]])
+def test_the_records_of_a_program_that_ends_reach_the_file_unless_it_crashes(
+    last, status, expected, words, before, tmp_path
+):
+    """A crash leaves what was there before; what it leaves beside it does not look like the file."""
+    path, program = tmp_path / "a.tfrecord", tmp_path / "writing.py"
+    if before:
+        with TFRecordWriter(path) as writer:
+            writer.write_all(before)
+    program.write_text(
+        "import gc, os, sys\nfrom dataset.io import TFRecordWriter\n"
+        f"writer = TFRecordWriter({str(path)!r})\nwriter.write(b'one')\nwriter.flush()\nwriter.write(b'two')\n{last}\n"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 1
-    assert len(names_in(tmp_path)) == left
-    assert list(tmp_path.glob("*.tfrecord")) == []
+    done = subprocess.run(
+        [sys.executable, "-W", "default", program], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == status, done.stderr
+    assert ("ResourceWarning" in done.stderr) == bool(words)
+    assert done.stderr.count("was never closed") == bool(words)
+    assert (words or "") in done.stderr
+    expected = before if expected is None else expected
+    assert ([path] if expected else []) == list(tmp_path.glob("*.tfrecord"))
+    if expected:
+        assert read(TFRecordFile(path)) == (expected, None)
 
 
 def test_a_write_that_fails_gives_the_file_up(tmp_path, monkeypatch):
@@ -103,7 +170,7 @@ def test_a_write_that_fails_gives_the_file_up(tmp_path, monkeypatch):
         def compress(self, data):
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writer, "_compressor", Full())
+    monkeypatch.setattr(writer._file, "_compressor", Full())
     with pytest.raises(OSError, match="No space left"):
         writer.write(b"two")
     writer.close()

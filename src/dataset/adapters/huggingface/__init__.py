@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import datasets
 import numpy as np
 
-from dataset.adapters.huggingface.columns import OP, Columns
+from dataset.adapters.huggingface.columns import OP, TableColumns
 from dataset.adapters.huggingface.rows import DecodedRows, TransformedRows
-from dataset.adapters.huggingface.stream import Stream
+from dataset.adapters.huggingface.stream import RowStream
 from dataset.dataset import Dataset
 
 __all__ = ["Makers", "plan_of"]
@@ -62,7 +62,7 @@ def plan_of(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any]
                 "nor fill_null can be given; choose and fill them there, or in a map()"
             )
         return make.rows(TransformedRows(hf))
-    chosen = Columns(hf.features, _format_columns(hf) if columns is None else columns)
+    chosen = TableColumns(hf.features, _format_columns(hf) if columns is None else columns)
     fills = chosen.fills(fill_null)
     if not chosen.decoded:
         return _table(hf, chosen, fills, make)
@@ -70,7 +70,7 @@ def plan_of(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any]
     return make.rows(DecodedRows(chosen.names, plain, hf.with_format(None, columns=chosen.decoded)))
 
 
-def _table(hf: Any, chosen: Columns, fills: Mapping[str, Any], make: Makers) -> Any:
+def _table(hf: Any, chosen: TableColumns, fills: Mapping[str, Any], make: Makers) -> Any:
     """The rows of the plain columns, in the order that ``shuffle``, ``select`` and ``filter`` of hf gave them."""
     order = None
     if hf._indices is not None:  # noqa: SLF001  # there is no other way to it
@@ -86,11 +86,11 @@ def _stream(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any]
                 f"{OP}(): the stream does not say which columns it has, so neither columns nor fill_null can be given; "
                 "say it with hf.cast(features)"
             )
-        return make.stream(Stream(hf))
-    chosen = Columns(hf.features, columns)
+        return make.stream(RowStream(hf))
+    chosen = TableColumns(hf.features, columns)
     schema, fills = chosen.schema(hf.features.arrow_schema), chosen.fills(fill_null)
     reader = make.row_reader(schema, chosen.plain, fills) if chosen.plain else None
-    return make.stream(Stream(hf, chosen, reader))
+    return make.stream(RowStream(hf, chosen, reader))
 
 
 def _makes_values(form: Mapping[str, Any]) -> bool:

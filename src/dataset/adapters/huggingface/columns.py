@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dataset.errors import SpecError
 
-__all__ = ["OP", "Columns", "pixels"]
+__all__ = ["OP", "TableColumns", "pixels"]
 
 OP = "from_huggingface"
 
@@ -20,7 +20,7 @@ _TEXT = (datasets.Json,) if hasattr(datasets, "Json") else ()
 """Features that could be decoded, but are given as the text that they are stored as. Older versions have none."""
 
 
-class Columns:
+class TableColumns:
     """The columns that are asked for.
 
     Args:

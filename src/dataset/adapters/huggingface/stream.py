@@ -6,12 +6,12 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dataset.adapters.huggingface.columns import Columns, pixels
+from dataset.adapters.huggingface.columns import TableColumns, pixels
 
-__all__ = ["Stream"]
+__all__ = ["RowStream"]
 
 
-class Stream:
+class RowStream:
     """Begins to iterate, each time that it is called.
 
     Args:
@@ -21,7 +21,7 @@ class Stream:
     """
 
     def __init__(
-        self, hf: Any, columns: Columns | None = None, reader: Callable[[Any], dict[str, Any]] | None = None
+        self, hf: Any, columns: TableColumns | None = None, reader: Callable[[Any], dict[str, Any]] | None = None
     ) -> None:
         self.hf = hf
         self.columns = columns

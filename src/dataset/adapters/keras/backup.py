@@ -145,6 +145,7 @@ class Backup(keras.callbacks.Callback):
             return
         self._directory.mkdir(parents=True, exist_ok=True)
         weights = self._directory / f"weights-{secrets.token_hex(8)}.weights.h5"
+        weights.touch(_mode(self._directory / _STATE))  # weights are as private as the state before was made
         self.model.save_weights(weights)
         with weights.open("rb") as file:
             os.fsync(file.fileno())
@@ -158,3 +159,10 @@ class Backup(keras.callbacks.Callback):
             for path in list(self._directory.iterdir()):
                 if _WEIGHTS.fullmatch(path.name) and path.name != but:
                     path.unlink(missing_ok=True)
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode & 0o666
+    except OSError:
+        return 0o666

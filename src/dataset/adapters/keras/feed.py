@@ -12,7 +12,7 @@ from dataset.adapters.keras.precision import Precision
 from dataset.dataset import Dataset
 from dataset.plan.cardinality import is_known
 from dataset.plan.node import spec_is_static
-from dataset.plan.spec import spec_of
+from dataset.plan.spec import as_observed, spec_of
 from dataset.plan.structure import map_structure
 
 _NO_BATCHES = "there are no batches; batch(drop_remainder=True) drops all elements where they do not fill one batch"
@@ -105,9 +105,9 @@ class Feed:
         return count
 
     def batch_spec(self) -> Any:
-        """The spec of the batches; one element is made for it where only user code can tell."""
+        """The spec of the batches; one element is made for it where only user code can tell, and gives the sizes."""
         precision = Precision()
-        spec = self._dataset.element_spec
+        spec = map_structure(as_observed, self._dataset.element_spec)
         check_batches(self._dataset, spec, self._class_weight)
         cast = map_structure(precision.cast_spec, without_last_nones(spec))
         return cast if self._class_weight is None else weighted_spec(cast, precision.floatx)

@@ -46,10 +46,10 @@ class TfDataset:
 
     def __call__(self) -> Iterator[Any]:
         """A new pass."""
-        return _Pass(self._tf, self._dataset)
+        return _TensorFlowPass(self._tf, self._dataset)
 
 
-class _Pass(Iterator[Any]):
+class _TensorFlowPass(Iterator[Any]):
     """TensorFlow's iterator, whose exceptions stand for single elements, as ours do."""
 
     def __init__(self, tf: Any, dataset: Any) -> None:

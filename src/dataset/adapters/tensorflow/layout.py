@@ -25,7 +25,7 @@ from dataset.plan.structure import StructureMismatchError, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 
 
-class Layout:
+class TensorLayout:
     """The flat form of the elements of one spec.
 
     Args:

@@ -14,9 +14,10 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from dataset.adapters.tensorflow.layout import Layout
+from dataset.adapters.tensorflow.layout import TensorLayout
 from dataset.dataset import Dataset
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from dataset.plan.spec import as_observed, map_spec
 
 
 def tf_dataset(tf: Any, dataset: Dataset[Any], output_signature: Any = None) -> Any:
@@ -25,12 +26,14 @@ def tf_dataset(tf: Any, dataset: Dataset[Any], output_signature: Any = None) -> 
     Args:
         tf: TensorFlow.
         dataset: ours.
-        output_signature: the spec of its elements. Default: ``dataset.element_spec``.
+        output_signature: the spec of its elements. Default: ``dataset.element_spec``, with the sizes of the first
+            element where only user code tells them; an element of other sizes is an error.
 
     Raises:
         SpecError: if TensorFlow has no type for a component or for the structure.
     """
-    layout = Layout(tf, dataset.element_spec if output_signature is None else output_signature)
+    spec = map_spec(as_observed, dataset.element_spec) if output_signature is None else output_signature
+    layout = TensorLayout(tf, spec)
     count = dataset.cardinality()
     made = _counted(tf, dataset, layout, count) if count >= 0 else _uncounted(tf, dataset, layout, count)
     options = tf.data.Options()
@@ -38,14 +41,14 @@ def tf_dataset(tf: Any, dataset: Dataset[Any], output_signature: Any = None) -> 
     return made.with_options(options)
 
 
-def _uncounted(tf: Any, dataset: Dataset[Any], layout: Layout, count: int) -> Any:
+def _uncounted(tf: Any, dataset: Dataset[Any], layout: TensorLayout, count: int) -> Any:
     flat = tf.data.Dataset.from_generator(lambda: _Pass(dataset, layout), output_signature=layout.signature)
     if count != UNKNOWN_CARDINALITY:
         flat = flat.apply(tf.data.experimental.assert_cardinality(INFINITE_CARDINALITY))
     return flat.map(tf.autograph.experimental.do_not_convert(layout.join))
 
 
-def _counted(tf: Any, dataset: Dataset[Any], layout: Layout, count: int) -> Any:
+def _counted(tf: Any, dataset: Dataset[Any], layout: TensorLayout, count: int) -> Any:
     passes = _Passes(dataset, layout)
     dtypes = [spec.dtype for spec in layout.signature]
 
@@ -69,7 +72,7 @@ def _again_and_again(tf: Any) -> Any:
 class _Pass(Iterator[Any]):
     """An iterator over the flat elements. A class, because a generator would be over once an element has failed."""
 
-    def __init__(self, dataset: Dataset[Any], layout: Layout) -> None:
+    def __init__(self, dataset: Dataset[Any], layout: TensorLayout) -> None:
         self._iterator = iter(dataset)
         self._layout = layout
         self._position = 0
@@ -89,7 +92,7 @@ class _Pass(Iterator[Any]):
 class _Passes:
     """The passes that are under way, by number."""
 
-    def __init__(self, dataset: Dataset[Any], layout: Layout) -> None:
+    def __init__(self, dataset: Dataset[Any], layout: TensorLayout) -> None:
         self._dataset = dataset
         self._layout = layout
         self._numbers = itertools.count()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from dataset.adapters.torch.tensors import Array, Make, Tensors, pinned_tensor_of, raw, tensor_of, torch_dtype
+from dataset.adapters.torch.tensors import Array, Make, TorchTensors, pinned_tensor_of, raw, tensor_of, torch_dtype
 from dataset.dataset import Dataset
 
 _SETS = 2  # of buffers: one to be filled while the device reads the other
@@ -194,7 +194,7 @@ class Copies:
         buffers.begin()
         try:
             with self._card.aside():
-                sent = Tensors(buffers.send, self._wrap)(element)
+                sent = TorchTensors(buffers.send, self._wrap)(element)
         finally:
             buffers.copied = self._card.mark()
         return Sent(sent, buffers.copied, buffers.tensors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -11,7 +11,7 @@ from dataset import DatasetIterator
 from dataset.adapters.torch.device import Card, Copies, Target
 from dataset.adapters.torch.parcel import packed, unpacked
 from dataset.adapters.torch.passes import passes_over
-from dataset.adapters.torch.tensors import Tensors
+from dataset.adapters.torch.tensors import TorchTensors
 from dataset.closing import Closing
 from dataset.dataset import Dataset, outgoing, shared_among
 from dataset.errors import StateError
@@ -114,8 +114,8 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
             self._share = (which.seed, which.part), shared_among(part, workers)
         return self._share[1]
 
-    def _tensors(self) -> Tensors:
-        return Tensors(self._target.make, self._inner)
+    def _tensors(self) -> TorchTensors:
+        return TorchTensors(self._target.make, self._inner)
 
     def _copies(self) -> Copies:
         return Copies(Card(self._target.device), self._inner)
@@ -175,8 +175,14 @@ class TorchIterator(Closing, Iterator[Any]):
             "iterator": [state_to_json(self._elements.state_dict())],
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(
+        self, state: dict[str, Any], *, moved: Callable[[str], str] | Mapping[str, str] | None = None
+    ) -> None:
         """Go to the place that ``state`` describes, from wherever the iterator stands. The passes after it follow.
+
+        Args:
+            state: what ``state_dict`` gave.
+            moved: for files that have other names now; as of ``DatasetIterator.load_state_dict``.
 
         Raises:
             StateError: if the state is of another pipeline or another worker, or is damaged; the iterator stays where
@@ -185,7 +191,7 @@ class TorchIterator(Closing, Iterator[Any]):
         found = self._checked(state)
         elements = self._over.open(found, *self._how)
         try:
-            elements.load_state_dict(state_from_json(state["iterator"][0]))
+            elements.load_state_dict(state_from_json(state["iterator"][0]), moved=moved)
         except BaseException:
             elements.close()
             raise

@@ -12,7 +12,7 @@ import torch
 from dataset.adapters.torch.device import Target
 from dataset.adapters.torch.iterable import TorchIterableDataset
 from dataset.adapters.torch.parcel import packed, unpacked
-from dataset.adapters.torch.tensors import Tensors
+from dataset.adapters.torch.tensors import TorchTensors
 from dataset.dataset import Dataset, columns_at
 from dataset.plan.cardinality import is_known
 from dataset.plan.node import Node, inputs_first
@@ -56,8 +56,8 @@ class TorchMapDataset(torch.utils.data.Dataset[Any]):
         structure, columns = found
         return structure.rows([_rows(tensors, column) for column in columns], len(numbers))
 
-    def _tensors(self) -> Tensors:
-        return Tensors(self._target.make, self._inner)
+    def _tensors(self) -> TorchTensors:
+        return TorchTensors(self._target.make, self._inner)
 
     def _inner(self, dataset: Dataset[Any]) -> TorchIterableDataset:
         return TorchIterableDataset(dataset, self._target, is_inner=True)
@@ -81,7 +81,7 @@ def _numbers(indices: Sequence[Any], count: int) -> list[int]:
     return [number % count for number in numbers]
 
 
-def _rows(tensors: Tensors, column: Any) -> Sequence[Any]:
+def _rows(tensors: TorchTensors, column: Any) -> Sequence[Any]:
     """The rows of a column as components: of an array, all in one tensor."""
     if isinstance(column, np.ndarray) and column.dtype != object:
         rows: Sequence[Any] = tensors(column).unbind()

@@ -14,7 +14,7 @@ from dataset.dataset import Dataset
 from dataset.extras import load_extra
 
 
-class ByValue:
+class PickledByValue:
     """A pickled dataset."""
 
     def __init__(self, pickled: bytes) -> None:
@@ -28,7 +28,7 @@ class _Nowhere:
         return len(data)
 
 
-def packed(dataset: Dataset[Any]) -> Dataset[Any] | ByValue:
+def packed(dataset: Dataset[Any]) -> Dataset[Any] | PickledByValue:
     """The dataset, or what stands for it where pickle cannot send it.
 
     Raises:
@@ -40,10 +40,10 @@ def packed(dataset: Dataset[Any]) -> Dataset[Any] | ByValue:
             pickle.Pickler(_Nowhere(), protocol=5).dump(dataset)
         except (pickle.PicklingError, AttributeError, TypeError):
             cloudpickle = load_extra("cloudpickle", "process", "sending lambdas to DataLoader workers needs")
-            return ByValue(cloudpickle.dumps(dataset))
+            return PickledByValue(cloudpickle.dumps(dataset))
     return dataset
 
 
-def unpacked(found: Dataset[Any] | ByValue) -> Dataset[Any]:
+def unpacked(found: Dataset[Any] | PickledByValue) -> Dataset[Any]:
     """The dataset again."""
-    return pickle.loads(found.pickled) if isinstance(found, ByValue) else found  # noqa: S301  # our own parent sent it
+    return pickle.loads(found.pickled) if isinstance(found, PickledByValue) else found  # noqa: S301  # our own parent sent it

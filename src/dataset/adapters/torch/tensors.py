@@ -83,7 +83,7 @@ def torch_dtype(dtype: np.dtype[Any]) -> Any:
     return torch.from_numpy(np.empty(0, dtype)).dtype
 
 
-class Tensors:
+class TorchTensors:
     """Makes elements of tensors.
 
     Text stays ``bytes``, arrays of it become nested lists, and objects of other kinds are left as they are.

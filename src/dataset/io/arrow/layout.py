@@ -15,7 +15,7 @@ from dataset.io.arrow.types import UnsupportedTypeError, component_of, holds_nul
 from dataset.plan.spec import ComponentSpec
 from dataset.plan.structure import Structure, structure_of
 
-__all__ = ["Layout", "Leaf", "TableColumn", "null_message", "require_columns", "require_fill_null", "storage_of"]
+__all__ = ["ArrowLayout", "Leaf", "TableColumn", "null_message", "require_columns", "require_fill_null", "storage_of"]
 
 
 class Leaf:
@@ -66,7 +66,7 @@ def _has_lists(spec: ComponentSpec) -> bool:
     return spec.shape is not None and None in spec.shape
 
 
-class Layout:
+class ArrowLayout:
     """The columns that are asked for, in the order of an element's components.
 
     Args:
@@ -156,7 +156,7 @@ class Layout:
         """The names of the columns that have to be read."""
         return [leaf.name for leaf in self.leaves]
 
-    def difference(self, other: Layout) -> str | None:
+    def difference(self, other: ArrowLayout) -> str | None:
         """What in ``other`` is not as it is here, in words; None if elements are alike."""
         mine = {leaf.name: leaf.spec for leaf in self.leaves}
         theirs = {leaf.name: leaf.spec for leaf in other.leaves}

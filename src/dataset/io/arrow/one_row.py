@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dataset.io.arrow.layout import Layout, null_message
+from dataset.io.arrow.layout import ArrowLayout, null_message
 from dataset.io.arrow.numbered_rows import NumberedRows
 
 __all__ = ["RowReader"]
@@ -22,7 +22,7 @@ class RowReader:
     """
 
     def __init__(self, op: str, schema: Any, columns: Sequence[str], fill_null: Mapping[str, Any]) -> None:
-        self._layout = Layout(op, schema, columns, "the dataset")
+        self._layout = ArrowLayout(op, schema, columns, "the dataset")
         self._layout.take_fills(fill_null)
 
     def __call__(self, table: Any) -> Any:

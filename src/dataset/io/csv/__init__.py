@@ -1,1 +1,1 @@
-"""The CSV codec: RFC 4180 as tf.data reads it. It sees bytes; csv_dataset.py is where datasets are made of it."""
+"""The CSV codec: RFC 4180 as tf.data reads it. It sees bytes; source.py is where datasets are made of it."""

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.csv.cut import Problem, Rows
-from dataset.io.csv.layout import TEXT, Column, Layout
+from dataset.io.csv.cut import CsvProblem, CsvRows
+from dataset.io.csv.layout import TEXT, CsvColumn, CsvLayout
 from dataset.io.csv.numbers import parse_float, parse_int, read_floats, read_ints
 
 __all__ = ["FieldError", "convert_field", "convert_rows"]
@@ -31,7 +31,7 @@ class FieldError(ValueError):
     """Internal: a field is missing or no number; the words say which."""
 
 
-def convert_field(text: bytes, column: Column, na_value: bytes) -> Any:
+def convert_field(text: bytes, column: CsvColumn, na_value: bytes) -> Any:
     """One field as a scalar: what ``convert_rows`` makes of it.
 
     Raises:
@@ -51,7 +51,7 @@ def convert_field(text: bytes, column: Column, na_value: bytes) -> Any:
         raise FieldError(_no_number(text, column.dtype)) from None
 
 
-def convert_rows(rows: Rows, layout: Layout) -> tuple[list[Array], list[Problem]]:
+def convert_rows(rows: CsvRows, layout: CsvLayout) -> tuple[list[Array], list[CsvProblem]]:
     """The columns of the rows that are right, and what is wrong with the others, in their order."""
     problems = {problem.row: problem for problem in rows.problems}
     columns = []
@@ -62,13 +62,13 @@ def convert_rows(rows: Rows, layout: Layout) -> tuple[list[Array], list[Problem]
         for index, words in wrong.items():
             failed.add(index)
             row = rows.number_of(index)
-            problems.setdefault(row, Problem(row, words, column=number))
+            problems.setdefault(row, CsvProblem(row, words, column=number))
     if failed:
         columns = [np.delete(values, list(failed)) for values in columns]
     return columns, [problems[row] for row in sorted(problems)]
 
 
-def _text_column(rows: Rows, number: int, layout: Layout) -> tuple[Array, dict[int, str]]:
+def _text_column(rows: CsvRows, number: int, layout: CsvLayout) -> tuple[Array, dict[int, str]]:
     texts = rows.texts(number)
     values = np.fromiter(texts, object, len(texts))
     default = layout.columns[number].default
@@ -79,7 +79,7 @@ def _text_column(rows: Rows, number: int, layout: Layout) -> tuple[Array, dict[i
     return values, _unless_default(layout.columns[number], missing)
 
 
-def _missing(rows: Rows, number: int, layout: Layout) -> Array:
+def _missing(rows: CsvRows, number: int, layout: CsvLayout) -> Array:
     """The good rows in which a field is empty, or says so."""
     starts, ends = rows.fields(number)
     missing = np.flatnonzero(starts == ends)
@@ -92,11 +92,11 @@ def _missing(rows: Rows, number: int, layout: Layout) -> Array:
     return np.union1d(missing, likely[np.array(named, np.bool_)])
 
 
-def _unless_default(column: Column, missing: Array) -> dict[int, str]:
+def _unless_default(column: CsvColumn, missing: Array) -> dict[int, str]:
     return {} if column.default is not None else dict.fromkeys(missing.tolist(), _MISSING)
 
 
-def _numbers(rows: Rows, number: int, layout: Layout) -> tuple[Array, dict[int, str]]:
+def _numbers(rows: CsvRows, number: int, layout: CsvLayout) -> tuple[Array, dict[int, str]]:
     column = layout.columns[number]
     starts, ends = rows.fields(number)
     missing = _missing(rows, number, layout)
@@ -112,7 +112,7 @@ def _numbers(rows: Rows, number: int, layout: Layout) -> tuple[Array, dict[int, 
     return values, {**wrong, **_unless_default(column, missing)}
 
 
-def _read_odd(values: Array, odd: Array, rows: Rows, number: int, dtype: np.dtype[Any]) -> dict[int, str]:
+def _read_odd(values: Array, odd: Array, rows: CsvRows, number: int, dtype: np.dtype[Any]) -> dict[int, str]:
     """Read the numbers that are not of the usual form into their places; returns what is wrong with which."""
     if not len(odd):
         return {}

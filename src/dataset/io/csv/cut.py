@@ -3,7 +3,7 @@
 How it is fast. Where delimiters, line ends and quotation marks stand in a block is found by comparing all its bytes.
 A delimiter or line end is inside of a quoted field if the number of quotation marks before it is odd. That is true as
 long as every mark stands where RFC 4180 allows one, which is looked at, too; a block in which one does not is read by
-``scan_row``, field by field. Either way what comes out are ``Rows``: positions of fields in a buffer, column by column.
+``scan_row``, field by field. Either way the result is ``CsvRows``: positions of fields in a buffer, column by column.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.csv.layout import Layout
+from dataset.io.csv.layout import CsvLayout
 from dataset.io.csv.numbers import PAD
 from dataset.io.csv.scan import ScannedRow, scan_row
 
-__all__ = ["PADDING", "Problem", "Rows", "cut_rows", "joined_rows"]
+__all__ = ["PADDING", "CsvProblem", "CsvRows", "cut_rows", "joined_rows"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -34,7 +34,7 @@ _SHORT_MAX = 64  # bytes of a field; longer ones cost less one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CsvProblem:
     """What is wrong with a row.
 
     Attributes:
@@ -50,7 +50,7 @@ class Problem:
 
 
 @dataclass
-class Rows:
+class CsvRows:
     """The rows of a block.
 
     Attributes:
@@ -66,7 +66,7 @@ class Rows:
     data: bytes
     starts: Array
     good: Array | None
-    problems: list[Problem]
+    problems: list[CsvProblem]
     fields: Callable[[int], tuple[Array, Array]]
     are_lines: bool = False
     doubled: bool = False
@@ -130,7 +130,7 @@ def _slices(data: bytes, starts: Array, ends: Array) -> list[bytes]:
     return list(map(data.__getitem__, map(slice, starts.tolist(), ends.tolist())))
 
 
-def cut_rows(block: bytes, layout: Layout) -> Rows:
+def cut_rows(block: bytes, layout: CsvLayout) -> CsvRows:
     """All rows that end within the block.
 
     Args:
@@ -173,8 +173,8 @@ def _are_well_placed(quotes: Array, data: Array, delimiter: bytes) -> bool:
 
 
 def _rows_between(
-    block: bytes, data: Array, marks: Array, layout: Layout, *, has_quotes: bool, has_returns: bool
-) -> Rows:
+    block: bytes, data: Array, marks: Array, layout: CsvLayout, *, has_quotes: bool, has_returns: bool
+) -> CsvRows:
     """The rows whose fields end at ``marks``."""
     bytes_there = data[marks]
     row_ends = np.flatnonzero((bytes_there == _LF) | (bytes_there == _CR))
@@ -209,14 +209,14 @@ def _rows_between(
         return begin, end
 
     doubled = has_quotes and b'""' in block
-    return Rows(block, starts, good, problems, fields, are_lines=not has_quotes, doubled=doubled)
+    return CsvRows(block, starts, good, problems, fields, are_lines=not has_quotes, doubled=doubled)
 
 
-def _wrong_length(row: int, count: int, layout: Layout) -> Problem:
-    return Problem(row, f"the row has {count} field{'s' if count != 1 else ''}; {layout.wanted()} are wanted")
+def _wrong_length(row: int, count: int, layout: CsvLayout) -> CsvProblem:
+    return CsvProblem(row, f"the row has {count} field{'s' if count != 1 else ''}; {layout.wanted()} are wanted")
 
 
-def _scanned_rows(block: bytes, layout: Layout) -> Rows:
+def _scanned_rows(block: bytes, layout: CsvLayout) -> CsvRows:
     """``cut_rows``, one row after the other."""
     scanned: list[ScannedRow] = []
     starts = [PAD]
@@ -235,13 +235,13 @@ def _scanned_rows(block: bytes, layout: Layout) -> Rows:
     return rows
 
 
-def _problem_of(number: int, row: ScannedRow, layout: Layout) -> Problem | None:
+def _problem_of(number: int, row: ScannedRow, layout: CsvLayout) -> CsvProblem | None:
     if row.words:
-        return Problem(number, row.words, field=row.field)
+        return CsvProblem(number, row.words, field=row.field)
     return None if layout.fits(len(row.fields)) else _wrong_length(number, len(row.fields), layout)
 
 
-def joined_rows(rows: list[list[bytes]], count: int) -> Rows:
+def joined_rows(rows: list[list[bytes]], count: int) -> CsvRows:
     """Rows of ``count`` fields that have been taken apart already, put into one buffer."""
     texts = [text for row in rows for text in row]
     data = PADDING + b"\n".join(texts) + b"\n"
@@ -252,4 +252,4 @@ def joined_rows(rows: list[list[bytes]], count: int) -> Rows:
         end = ends[column::count]
         return end - lengths[column::count], end
 
-    return Rows(data, np.arange(len(rows) + 1), None, [], fields)
+    return CsvRows(data, np.arange(len(rows) + 1), None, [], fields)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.csv.convert import FieldError, convert_field, convert_rows
-from dataset.io.csv.cut import PADDING, Rows, cut_rows, joined_rows
-from dataset.io.csv.layout import TEXT, Layout, layout_of
+from dataset.io.csv.cut import PADDING, CsvRows, cut_rows, joined_rows
+from dataset.io.csv.layout import TEXT, CsvLayout, layout_of
 from dataset.io.csv.scan import RowError, scan_record
 
 __all__ = ["decode_csv"]
@@ -72,11 +72,11 @@ def decode_csv(
 decode_csv.__dataset_vectorized__ = True  # type: ignore[attr-defined]
 
 
-_recent: tuple[list[Any], Layout] | None = None
+_recent: tuple[list[Any], CsvLayout] | None = None
 """The arguments of the last call, and what they came to: a function in ``map`` passes the same again and again."""
 
 
-def _layout(record_defaults: Any, dialect: tuple[Any, Any, Any], select_cols: Any) -> Layout:
+def _layout(record_defaults: Any, dialect: tuple[Any, Any, Any], select_cols: Any) -> CsvLayout:
     global _recent  # noqa: PLW0603  # replaced as a whole, so threads see one or the other
     select = select_cols.tolist() if isinstance(select_cols, np.ndarray) else select_cols
     given = [*record_defaults] if isinstance(record_defaults, list | tuple) else [record_defaults]
@@ -115,7 +115,7 @@ def _array(values: Any, dtype: np.dtype[Any]) -> Array:
     return np.fromiter(values, object if dtype == TEXT else dtype, len(values))
 
 
-def _few(texts: list[bytes], layout: Layout) -> list[list[Any]]:
+def _few(texts: list[bytes], layout: CsvLayout) -> list[list[Any]]:
     """The columns, field by field."""
     columns: list[list[Any]] = [[] for _ in layout.columns]
     for index, text in enumerate(texts):
@@ -128,7 +128,7 @@ def _few(texts: list[bytes], layout: Layout) -> list[list[Any]]:
     return columns
 
 
-def _many(texts: list[bytes], layout: Layout) -> list[Array]:
+def _many(texts: list[bytes], layout: CsvLayout) -> list[Array]:
     """The columns, each at once."""
     columns, problems = convert_rows(_rows_of(texts, layout), layout)
     if problems:
@@ -138,7 +138,7 @@ def _many(texts: list[bytes], layout: Layout) -> list[Array]:
     return columns
 
 
-def _rows_of(texts: list[bytes], layout: Layout) -> Rows:
+def _rows_of(texts: list[bytes], layout: CsvLayout) -> CsvRows:
     """The records as rows; all at once where each of them is one row in a file, too."""
     if b"" not in texts:
         joined = b"\n".join(texts)
@@ -150,7 +150,7 @@ def _rows_of(texts: list[bytes], layout: Layout) -> Rows:
     return joined_rows([_fields(index, text, texts, layout) for index, text in enumerate(texts)], len(layout.columns))
 
 
-def _fields(index: int, text: bytes, texts: list[bytes], layout: Layout) -> list[bytes]:
+def _fields(index: int, text: bytes, texts: list[bytes], layout: CsvLayout) -> list[bytes]:
     """The fields of a record that are asked for."""
     try:
         fields = scan_record(text, layout)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import ParseError
-from dataset.io.csv.layout import TEXT, Column, Layout
+from dataset.io.csv.layout import TEXT, CsvColumn, CsvLayout
 from dataset.io.csv.numbers import parse_int
 from dataset.io.csv.reader import CsvFile, read_header
+from dataset.redaction import redacted
 
 __all__ = ["infer_columns", "infer_names"]
 
@@ -26,7 +27,7 @@ _DECIMAL = re.compile(rb"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?\s*"
 _ROWS_AT_ONCE = 1024
 
 
-def infer_names(paths: Sequence[str], layout: Layout, compression: str, encoding: str) -> list[str]:
+def infer_names(paths: Sequence[str], layout: CsvLayout, compression: str, encoding: str) -> list[str]:
     """The names in the first row, which must be the same in all files.
 
     Args:
@@ -43,34 +44,35 @@ def infer_names(paths: Sequence[str], layout: Layout, compression: str, encoding
         others = _names_in(path, layout, compression, encoding)
         if others != names:
             raise ValueError(
-                f"from_csv(): all files must have the same header, got {others} in {path} but {names} in {paths[0]}"
+                f"from_csv(): all files must have the same header, got {others} in {redacted(path)} but {names} in "
+                f"{redacted(paths[0])}"
             )
     return names
 
 
-def _names_in(path: str, layout: Layout, compression: str, encoding: str) -> list[str]:
+def _names_in(path: str, layout: CsvLayout, compression: str, encoding: str) -> list[str]:
     names = []
     for number, name in enumerate(read_header(path, layout, compression)):
         try:
             names.append(name.decode(encoding))
         except UnicodeDecodeError as error:
             raise ParseError(
-                f"{path}, line 1, column {number}: the name {name!r:.60} is no {encoding} ({error.reason}); pass the "
-                "file's encoding, or header=False with column_names"
+                f"{redacted(path)}, line 1, column {number}: the name {name!r:.60} is no {encoding} ({error.reason}); "
+                "pass the file's encoding, or header=False with column_names"
             ) from None
     return names
 
 
 def infer_columns(
     paths: Sequence[str],
-    layout: Layout,
+    layout: CsvLayout,
     compression: str,
     *,
     count: int,
     header: bool,
     rows_max: int | None,
     skip_errors: bool,
-) -> tuple[Column, ...]:
+) -> tuple[CsvColumn, ...]:
     """Find the types of columns out. None of them is required: empty fields are 0 or the empty text.
 
     Args:
@@ -85,7 +87,7 @@ def infer_columns(
     Raises:
         ParseError: a row can't be read.
     """
-    texts = tuple(Column(TEXT, b"") for _ in range(count))
+    texts = tuple(CsvColumn(TEXT, b"") for _ in range(count))
     whole = dataclasses.replace(layout, columns=texts, na_value=b"", select=None, exclude=(), names=None)
     wanted = layout.indices if layout.select is not None else tuple(range(count))
     found: list[np.dtype[Any] | None] = [None] * len(wanted)
@@ -93,11 +95,11 @@ def infer_columns(
         for number, index in enumerate(wanted):
             found[number] = _widened(found[number], columns[index], layout.na_value)
     dtypes = [TEXT if dtype is None else dtype for dtype in found]
-    return tuple(Column(dtype, b"" if dtype == TEXT else dtype.type(0)) for dtype in dtypes)
+    return tuple(CsvColumn(dtype, b"" if dtype == TEXT else dtype.type(0)) for dtype in dtypes)
 
 
 def _first_rows(
-    paths: Sequence[str], layout: Layout, compression: str, *, header: bool, rows_max: int | None, skip_errors: bool
+    paths: Sequence[str], layout: CsvLayout, compression: str, *, header: bool, rows_max: int | None, skip_errors: bool
 ) -> Iterator[list[Any]]:
     """Columns of the first rows of all files together."""
     left = rows_max

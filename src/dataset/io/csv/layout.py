@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dataset.plan.checks import require_bool
 
-__all__ = ["NUMBERS", "TEXT", "Column", "Layout", "columns_of", "layout_of"]
+__all__ = ["NUMBERS", "TEXT", "CsvColumn", "CsvLayout", "columns_of", "layout_of"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -28,7 +28,7 @@ QUOTE = b'"'
 
 
 @dataclass(frozen=True)
-class Column:
+class CsvColumn:
     """What a column holds.
 
     Attributes:
@@ -41,7 +41,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvLayout:
     """How rows are read.
 
     Attributes:
@@ -54,7 +54,7 @@ class Layout:
         names: of the columns that are read, for messages.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[CsvColumn, ...]
     delimiter: bytes = b","
     quotes: bool = True
     na_value: bytes = b""
@@ -103,7 +103,7 @@ def layout_of(
     na_value: Any = "",
     select_cols: Any = None,
     exclude_cols: Any = None,
-) -> Layout:
+) -> CsvLayout:
     """Check the arguments that say what a file looks like.
 
     Args:
@@ -131,10 +131,10 @@ def layout_of(
         )
     delimiter = _delimiter(op, field_delim, quotes=quotes)
     na_bytes = _as_bytes(op, "na_value", na_value)
-    return Layout(columns, delimiter, quotes, na_bytes, select or None, exclude)
+    return CsvLayout(columns, delimiter, quotes, na_bytes, select or None, exclude)
 
 
-def columns_of(op: str, record_defaults: Any, argument: str = "record_defaults") -> tuple[Column, ...]:
+def columns_of(op: str, record_defaults: Any, argument: str = "record_defaults") -> tuple[CsvColumn, ...]:
     """The columns that a list of dtypes and defaults describes."""
     if isinstance(record_defaults, str | bytes) or not isinstance(record_defaults, Iterable):
         raise TypeError(
@@ -147,17 +147,17 @@ def columns_of(op: str, record_defaults: Any, argument: str = "record_defaults")
     return columns
 
 
-def _column(op: str, argument: str, given: Any) -> Column:
+def _column(op: str, argument: str, given: Any) -> CsvColumn:
     if isinstance(given, type | np.dtype):
-        return Column(_supported(op, argument, given, np.dtype(given)))
+        return CsvColumn(_supported(op, argument, given, np.dtype(given)))
     values = np.asarray(given, object if isinstance(given, str | bytes) else None)
     if values.ndim > 1 or values.size > 1:
         raise ValueError(f"{op}(): {argument} must be a dtype, one value, or an empty array, got {given!r:.100}")
     if values.dtype.kind in "OSU" and all(isinstance(value, str | bytes) for value in values.flat):
         text = [value.encode() if isinstance(value, str) else bytes(value) for value in values.ravel().tolist()]
-        return Column(TEXT, text[0] if text else None)
+        return CsvColumn(TEXT, text[0] if text else None)
     dtype = _supported(op, argument, given, values.dtype)
-    return Column(dtype, values.reshape(-1)[0] if values.size else None)
+    return CsvColumn(dtype, values.reshape(-1)[0] if values.size else None)
 
 
 def _supported(op: str, argument: str, given: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:

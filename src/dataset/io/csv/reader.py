@@ -2,7 +2,7 @@
 
 Here live the open file, the place in it, and what becomes of rows that can't be read: each raises a ``ParseError`` in
 its place. How rows are taken apart is cut.py's and scan.py's, what is in their fields convert.py's, decompression
-io/compression.py's. What a Dataset is, is not known here.
+io/files/compression.py's. What a Dataset is, is not known here.
 
 How the reader is fast. It takes a block of the file at once and makes columns of all rows that end in it; they are then
 handed out as slices. The rest of the block, a row that has begun, is put before the next one.
@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import codecs
 import os
+from collections.abc import Callable
 
 from dataset.errors import DataLossError, ParseError
-from dataset.io.compression import DamagedStreamError, InputStream, guess_compression
 from dataset.io.csv.convert import Array, convert_rows
-from dataset.io.csv.cut import PADDING, Problem, Rows, cut_rows
-from dataset.io.csv.layout import Layout
+from dataset.io.csv.cut import PADDING, CsvProblem, CsvRows, cut_rows
+from dataset.io.csv.layout import CsvLayout
 from dataset.io.csv.scan import NEVER_CLOSED, scan_row
-from dataset.io.stream_file import StreamFile
+from dataset.io.files.compression import DamagedStreamError, InputStream, guess_compression
+from dataset.io.files.stream_file import StreamFile
+from dataset.redaction import redacted
 
 __all__ = ["CsvFile", "read_header"]
 
@@ -55,7 +57,7 @@ class CsvFile(StreamFile):
     def __init__(
         self,
         path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
-        layout: Layout,
+        layout: CsvLayout,
         compression_type: str | None = None,
         buffer_size: int | None = None,
         header: bool = False,
@@ -96,7 +98,7 @@ class CsvFile(StreamFile):
                 raise failure
             if self._ended:
                 return None
-            self._read_block()
+            self._read(self._read_block)
 
     def tell(self) -> tuple[int, int]:
         """Where the next row begins: its first byte in the uncompressed stream, and how many lines stand before it."""
@@ -121,7 +123,7 @@ class CsvFile(StreamFile):
             OSError: the file is missing, or can't be read.
         """
         self._check_open()
-        self._begin()
+        self._read(self._begin)
         if self._failure is not None:
             raise self._failure
         return self._names
@@ -146,11 +148,11 @@ class CsvFile(StreamFile):
         self._names: list[bytes] = []  # in the header, if it was read
 
     def _forget_rows(self) -> None:
-        self._rows: Rows | None = None  # of the block that was read last
+        self._rows: CsvRows | None = None  # of the block that was read last
         self._block = b""  # itself, with its padding
         self._base, self._base_line = 0, 0  # where in the file it begins
         self._columns: list[Array] = []  # of the rows that are right
-        self._problems: list[Problem] = []  # of the others that have not been raised
+        self._problems: list[CsvProblem] = []  # of the others that have not been raised
         self._row = 0  # the next, counted with the bad ones
         self._given = self._count = 0  # how many right ones have been given, and there are
 
@@ -165,6 +167,15 @@ class CsvFile(StreamFile):
         return columns
 
     # Reading
+
+    def _read(self, step: Callable[[], None]) -> None:
+        """Run ``step``. Where it fails, what the stream has taken in is lost: the next one opens the file again."""
+        try:
+            step()
+        except BaseException:
+            self._release()
+            self._go_to(self._offset, self._line)
+            raise
 
     def _read_block(self) -> None:
         """Read on until a row is whole, and make columns of all that are."""
@@ -213,12 +224,14 @@ class CsvFile(StreamFile):
 
         ``lines``: how many of them end in there, if that is known.
         """
+        if lines is None:
+            lines = _line_ends(text, size)
         self._rest = text[size:]
         self._offset += size
         if not self._rest:
             self._offset -= self._added
             self._added = 0
-        self._line += _line_ends(text, size) if lines is None else lines
+        self._line += lines
 
     def _with_more(self, text: bytes) -> bytes:
         """``text`` with what follows in the file; at its end, with a line end behind the last row."""
@@ -229,11 +242,6 @@ class CsvFile(StreamFile):
         except DamagedStreamError as damage:
             self._damage, self._at_end = str(damage), True
             return text
-        except OSError:
-            # What the stream has taken in is lost: a later read opens the file again, at the row that failed.
-            self._release()
-            self._go_to(self._offset, self._line)
-            raise
         text += self._held + piece
         self._held = b""
         if not piece:
@@ -266,7 +274,9 @@ class CsvFile(StreamFile):
         if self._damage:
             self._failure = self._lost(self._damage)
         elif not text and self._offset == 0 and self.header:
-            self._failure = ParseError(f"{self.path}: the file is empty; with header=True its first row names columns")
+            self._failure = ParseError(
+                f"{redacted(self.path)}: the file is empty; with header=True its first row names columns"
+            )
         elif self._at_end and text:
             self._failure = self._unclosed(text)
         elif text:
@@ -295,7 +305,7 @@ class CsvFile(StreamFile):
         """How many lines stand before a position in the block."""
         return self._base_line + _line_ends(self._block, position)
 
-    def _error_of(self, problem: Problem) -> ParseError:
+    def _error_of(self, problem: CsvProblem) -> ParseError:
         assert self._rows is not None  # the problem is one of its rows
         line = self._line_at(int(self._rows.starts[problem.row])) + 1
         words = self._hinted(problem.words, self._block[_PAD:]) if line == 1 else problem.words
@@ -310,10 +320,10 @@ class CsvFile(StreamFile):
 
     def _error(self, line: int, column: str, words: str) -> ParseError:
         place = f", {column}" if column else ""
-        return ParseError(f"{self.path}, line {line}{place}: {words}")
+        return ParseError(f"{redacted(self.path)}, line {line}{place}: {words}")
 
 
-def read_header(path: str, layout: Layout, compression_type: str) -> list[bytes]:
+def read_header(path: str, layout: CsvLayout, compression_type: str) -> list[bytes]:
     """The fields in the first row of a file."""
     file = CsvFile(path, layout, compression_type, header=True)
     try:

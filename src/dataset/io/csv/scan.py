@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dataset.io.csv.layout import Layout
+from dataset.io.csv.layout import CsvLayout
 
 __all__ = ["NEVER_CLOSED", "RowError", "ScannedRow", "scan_record", "scan_row"]
 
@@ -55,7 +55,7 @@ class ScannedRow:
             self.words, self.field, self.place = words, len(self.fields), place
 
 
-def scan_row(data: bytes, start: int, layout: Layout) -> ScannedRow:
+def scan_row(data: bytes, start: int, layout: CsvLayout) -> ScannedRow:
     """Read the row that begins at ``start``. It has to end within ``data``, with a line end."""
     row, at = ScannedRow([]), start
     while row.end < 0:
@@ -72,7 +72,7 @@ def scan_row(data: bytes, start: int, layout: Layout) -> ScannedRow:
     return row
 
 
-def _scan_plain(data: bytes, at: int, layout: Layout, row: ScannedRow) -> int:
+def _scan_plain(data: bytes, at: int, layout: CsvLayout, row: ScannedRow) -> int:
     """Take in a field without quotes; returns where the byte behind it stands, or -1 if that can't be seen."""
     after = _first_of(data, at, layout.delimiter)
     if after < 0:
@@ -107,7 +107,7 @@ def _scan_quoted(data: bytes, at: int, delimiter: bytes, row: ScannedRow) -> int
     return -1
 
 
-def scan_record(record: bytes, layout: Layout) -> list[bytes]:
+def scan_record(record: bytes, layout: CsvLayout) -> list[bytes]:
     """The fields of one record, as tf.io.decode_csv reads it: line ends in front of a field don't count.
 
     Nothing behind the last selected column is looked at.
@@ -146,7 +146,7 @@ def _closing_quote(record: bytes, at: int, delimiter: bytes, field: int) -> int:
     raise RowError(NEVER_CLOSED, field)
 
 
-def _checked(text: bytes, field: int, layout: Layout) -> bytes:
+def _checked(text: bytes, field: int, layout: CsvLayout) -> bytes:
     if layout.quotes and b'"' in text:
         raise RowError(_STRAY_QUOTE, field)
     if b"\n" in text or b"\r" in text:

@@ -12,18 +12,23 @@ from dataset.errors import SpecError
 from dataset.io.elements.dataset_writer import ElementsWriter
 from dataset.io.elements.locks import LockFile, holder_of
 from dataset.io.elements.metadata import Metadata
-from dataset.io.elements.runs import RunWriter
 from dataset.io.elements.save_dataset import static_spec
 from dataset.io.elements.shard_dataset import SavedElements, SavedShardOperator
+from dataset.io.elements.write_session import RunWriter, remove_leftovers
+from dataset.ops.cache.caching import CacheEntry, lower_keeping
 from dataset.plan.fingerprint import fingerprint
-from dataset.plan.node import UnaryNode, spec_is_static
+from dataset.plan.lazy import lazy_property
+from dataset.plan.node import Node, UnaryNode, spec_is_static
+from dataset.plan.step_digests import PYTHON, Digests, difference, stable_digests, step_digests
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.elements import Elements, ElementsOperator
-from dataset.runtime.keeping import Finished, lower_keeping
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.state.elements import Elements, ElementsOperator
 
 _log = logging.getLogger(__name__)
+
+_LOCK = "filling.lock"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +36,22 @@ class FileCache(UnaryNode):
     """The elements of ``source``, which is run through once; kept in the directory ``filename``."""
 
     op: ClassVar[str] = "cache"
+    reads_files: ClassVar[bool] = True
     seeks: ClassVar[bool] = True
     filename: str = field(default="", repr=False)  # a state can be loaded where the file lies elsewhere
+    on_mismatch: str = field(default="error", kw_only=True, repr=False)
+    written: Node | None = field(default=None, kw_only=True, repr=False)
+    """The source as the user wrote it, which is compared with that of the cache whatever rules make of it."""
+
+    def __post_init__(self) -> None:
+        if self.written is None:
+            self._set("written", self.source)
+
+    @lazy_property
+    def digests(self) -> Digests:
+        """What tells the pipeline from others, as it was before it ran."""
+        assert self.written is not None
+        return step_digests(self.written)
 
     def described(self) -> str:
         return f"cache({self.filename!r})"
@@ -40,7 +59,7 @@ class FileCache(UnaryNode):
     def parameters(self) -> dict[str, Any]:
         return {"in": "files"}
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return lower_keeping(build, self, CacheDirectory(self))
 
 
@@ -52,44 +71,52 @@ class CacheDirectory:
     def __init__(self, node: FileCache) -> None:
         self.node = node
         self.path = node.filename
-        self._finished: Finished | None = None
+        self._finished: CacheEntry | None = None
 
-    def finished(self) -> Finished | None:
+    def finished(self) -> CacheEntry | None:
         if self._finished is None:
             try:
                 metadata = Metadata.read(self.path)
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            self._finished = self._read(metadata)
+            if not self._is_to_be_rebuilt(metadata):
+                self._finished = self._read(metadata)
         return self._finished
 
-    def _read(self, metadata: Metadata) -> Finished:
+    def _is_to_be_rebuilt(self, metadata: Metadata) -> bool:
+        return self.node.on_mismatch == "rebuild" and "start" in metadata.about and bool(self._mismatch(metadata))
+
+    def _read(self, metadata: Metadata) -> CacheEntry:
         start = metadata.about.get("start")
         failures = metadata.about.get("failures", 0)  # older caches do not say
         if not isinstance(start, dict) or type(failures) is not int:
             raise SpecError(
                 f"{self.node.located()}: {self.path!r} was written by save(), not by a cache; give another filename"
             )
-        self._check(metadata)
-        if not metadata.elements:
-            return Finished(start, Elements(Chunk(LEAF, 0, [[]])), ElementsOperator.state_at, failures)
-        saved = SavedElements(self.path, metadata, metadata.spec_or(lambda: self.node.element_spec))
-        return Finished(start, saved.shards()[0], SavedShardOperator.state_at, failures, saved.identity)
-
-    def _check(self, metadata: Metadata) -> None:
-        """Raise SpecError if the pipeline makes other elements than those in the file.
-
-        Where only running user code tells what it makes, that is done only if the pipeline is not the one that wrote
-        the file.
-        """
-        source = self.node.source
-        if not spec_is_static(source) and metadata.about.get("pipeline") == fingerprint(source):
-            return
-        if misfit := metadata.misfit(self.node.element_spec):
+        if mismatch := self._mismatch(metadata):
             raise SpecError(
-                f"{self.node.located()}: the cache in {self.path!r} holds elements of another pipeline: this one makes "
-                f"{misfit}; delete the directory to fill it anew"
+                f"{self.node.located()}: the cache in {self.path!r} holds elements of another pipeline, or of one that "
+                f'was edited since: {mismatch}; delete the directory, or give on_mismatch="rebuild", to fill it anew'
             )
+        remove_leftovers(self.path, _LOCK)
+        if not metadata.elements:
+            return CacheEntry(start, Elements(Chunk(LEAF, 0, [[]])), ElementsOperator.state_at, failures)
+        saved = SavedElements(self.path, metadata, metadata.spec_or(lambda: self.node.element_spec))
+        return CacheEntry(start, saved.shards()[0], SavedShardOperator.state_at, failures, saved.identity)
+
+    def _mismatch(self, metadata: Metadata) -> str:
+        """How the pipeline differs from the one that filled the cache, as far as can be told; empty if it does not.
+
+        Where only running user code tells what elements it makes, that is done only if the pipeline is not the one that
+        wrote the file.
+        """
+        about, source = metadata.about, self.node.source
+        if about.get("python") == PYTHON and (words := difference(about.get("steps"), self.node.digests)):
+            return words
+        if not spec_is_static(source) and about.get("pipeline") == fingerprint(source):
+            return ""
+        misfit = metadata.misfit(self.node.element_spec)
+        return f"this one makes {misfit}" if misfit else ""
 
     def begin(self, start: State, count: int) -> CacheFilling | None:  # noqa: ARG002  # files grow
         try:
@@ -99,7 +126,7 @@ class CacheDirectory:
         except OSError as error:
             error.add_note(f"in {self.node.located()}")
             raise
-        lock_path = str(Path(self.path) / "filling.lock")
+        lock_path = str(Path(self.path) / _LOCK)
         lock = LockFile.take(lock_path)
         if lock is None:
             raise FileExistsError(
@@ -117,7 +144,8 @@ class CacheFilling:
 
     def __init__(self, directory: CacheDirectory, start: State, lock: LockFile) -> None:
         self.directory = directory
-        self._about = {"start": start, "pipeline": fingerprint(directory.node.source)}
+        self._about = {"start": start, "pipeline": fingerprint(directory.node.source), "python": PYTHON}
+        self._digests = directory.node.digests  # as they are before the pass
         self._lock = lock
         try:
             self._spec = static_spec("cache", directory.node.source)
@@ -134,7 +162,10 @@ class CacheFilling:
             if self._writer.refused:  # else later passes would do without these elements, and without a word
                 self._writer.discard()
             else:
-                self._writer.finish(self._spec, {**self._about, "failures": failures})
+                written = self.directory.node.written
+                assert written is not None
+                steps = stable_digests(written, self._digests)
+                self._writer.finish(self._spec, {**self._about, "failures": failures, "steps": steps})
         finally:
             self._lock.release()
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dataset.errors import DataLossError, StateError
-from dataset.io.files import AtomicFile, local_folder, path_string
+from dataset.io.files.atomic import AtomicFile
+from dataset.io.files.opening import local_folder, path_string
 from dataset.plan.checks import require_int
 from dataset.plan.plain import from_json, to_json
 
@@ -73,7 +74,10 @@ class Checkpoints:
         self._since = 0
         self.directory.mkdir(parents=True, exist_ok=True)
         content = {"format": FORMAT, "about": self._about, "state": to_json(state)}
-        with AtomicFile(str(self.directory / f"{self.name}-{count}.json")) as target:
+        before = self._all()[-1:]
+        with AtomicFile(
+            str(self.directory / f"{self.name}-{count}.json"), like=str(before[0]) if before else None
+        ) as target:
             target.file.write(json.dumps(content).encode())
         for old in self._all()[: -self.max_to_keep] if self.max_to_keep else []:
             old.unlink(missing_ok=True)

@@ -78,11 +78,18 @@ def _object_dtype(array: Array) -> np.dtype[Any]:
     return BYTES
 
 
-def encode(columns: Sequence[Column], length: int) -> bytes:
-    """The record of ``length`` elements. Every column has a kind, see ``column_kind``."""
+def encode(columns: Sequence[Column], length: int, place: Sequence[str | int] | None = None) -> bytes:
+    """The record of ``length`` elements. Every column has a kind, see ``column_kind``.
+
+    Args:
+        columns: of the elements.
+        length: how many elements there are.
+        place: of the record: the run, the number of the shard's file, and the record's number in it.
+    """
     buffers: list[Any] = []
     described = [_describe(column, buffers) for column in columns]
-    head = json.dumps({"elements": length, "columns": described}, separators=(",", ":")).encode()
+    place_of = {} if place is None else {"place": place}
+    head = json.dumps({"elements": length, "columns": described, **place_of}, separators=(",", ":")).encode()
     pieces: list[Any] = [_pack_length(len(head)), head]
     position = 4 + len(head)
     for buffer in buffers:

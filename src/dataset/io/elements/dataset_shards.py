@@ -7,10 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dataset.runtime.calls import arguments
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.keeping import RefusedElementError
-from dataset.runtime.vectorized import column_arguments, is_vectorized
+from dataset.ops.cache.caching import RefusedElementError
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.functions.calls import arguments
+from dataset.runtime.functions.vectorized import column_arguments, is_vectorized
+from dataset.runtime.resources.interrupts import call as call_user
 
 ShardNumbers: TypeAlias = Callable[[Chunk, int], "Sequence[int]"]
 """Says to which shards the elements of a chunk go; also given how many elements there were before it."""
@@ -30,11 +31,11 @@ def by_function(function: Callable[..., Any], op: str, placed: Callable[[Excepti
 
     def numbers(chunk: Chunk, before: int) -> Sequence[int]:
         if is_vectorized(function):
-            return _whole_numbers(function(*column_arguments(chunk)), chunk.length, op)
+            return _whole_numbers(call_user(function, *column_arguments(chunk)), chunk.length, op)
         found: list[int] = []
         for given in zip(*arguments(chunk), strict=True):
             try:
-                found.append(_whole_number(function(*given), op))
+                found.append(_whole_number(call_user(function, *given), op))
             except Exception as error:  # noqa: BLE001  # raised at its element's place
                 raise RefusedElementError(len(found), placed(error, before + len(found))) from None
         return found

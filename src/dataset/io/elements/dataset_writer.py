@@ -12,12 +12,12 @@ from dataset.io.elements.codec import RECORD_BYTES, RECORD_ELEMENTS, column_kind
 from dataset.io.elements.dataset_shards import ShardNumbers
 from dataset.io.elements.decoding import decode
 from dataset.io.elements.metadata import Metadata
-from dataset.io.elements.runs import RunWriter
+from dataset.io.elements.write_session import RunWriter
+from dataset.ops.cache.caching import RefusedElementError
 from dataset.plan.skeleton import skeleton_of, spec_from_plain, spec_to_plain
 from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import Structure
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.keeping import RefusedElementError
+from dataset.runtime.chunks.chunk import Chunk
 
 _WAITING_BYTES_MAX = 1 << 26  # in all shards together; then even small records are written
 
@@ -180,7 +180,7 @@ class ElementsWriter:
 
     def _write_record(self, number: int, chunk: Chunk) -> None:
         columns = chunk.columns()
-        record = encode(columns, chunk.length)
+        record = encode(columns, chunk.length, self.run.next_record(number))
         self.run.write(number, record, chunk.length)
         if all(isinstance(column, np.ndarray) for column in columns):
             self._generalize([TensorSpec(c.shape[1:], BYTES if c.dtype == object else c.dtype) for c in columns])  # type: ignore[union-attr]  # just tested

@@ -26,18 +26,22 @@ class DamagedRecordError(Exception):
     """The bytes are no record. Who knows the file and the place catches it."""
 
 
-def decode(record: bytes, count: int) -> tuple[list[Column], list[ComponentSpec], int]:
+def decode(
+    record: bytes, count: int, place: Sequence[str | int] | None = None
+) -> tuple[list[Column], list[ComponentSpec], int]:
     """The columns of a record, the spec that their values have, and how many elements there are.
 
     Args:
         record: its bytes; arrays of numbers become read-only views of them.
         count: how many columns there must be.
+        place: where the record must belong, see ``encode``. Records of older versions do not say it.
 
     Raises:
         DamagedRecordError: if it is no record of so many columns.
     """
     try:
-        reader = _Reader(record)
+        reader = _RecordDecoder(record)
+        _check_place(reader.head.get("place"), place)
         length, described = reader.head["elements"], reader.head["columns"]
         if type(length) is not int or not 1 <= length <= RECORD_ELEMENTS or len(described) != count:
             raise DamagedRecordError(f"{length!r:.50} elements of {len(described)} components, expected {count}")
@@ -48,7 +52,17 @@ def decode(record: bytes, count: int) -> tuple[list[Column], list[ComponentSpec]
     return [column for column, _ in read], [spec for _, spec in read], length
 
 
-class _Reader:
+def _check_place(found: Any, expected: Sequence[str | int] | None) -> None:
+    if found is None or expected is None or found == list(expected):
+        return
+    run, file, number = expected
+    raise DamagedRecordError(
+        f"this is not record {number} of file {file} of run {run}: it says that it belongs to {found!r:.100}; the file "
+        "was exchanged with another shard, or comes from another directory"
+    )
+
+
+class _RecordDecoder:
     """Takes a record's arrays in their order. Nothing is allocated for a size that the record cannot have."""
 
     def __init__(self, record: bytes) -> None:

@@ -12,8 +12,8 @@ from dataset.errors import SpecError
 from dataset.io.elements.codec import column_kind
 from dataset.io.elements.metadata import Metadata, compression_of_elements, wait_for_metadata
 from dataset.io.elements.shard_dataset import SavedElements
-from dataset.io.files import local_folder
-from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH, Interleave
+from dataset.io.files.opening import local_folder
+from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool, require_callable
 from dataset.plan.nested import dataset_of, is_dataset
@@ -21,9 +21,10 @@ from dataset.plan.node import Node, holds_user_code
 from dataset.plan.origin import function_name
 from dataset.plan.spec import ComponentSpec, DatasetSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunk import Chunk, Column
-from dataset.runtime.elements import Elements
-from dataset.runtime.operator import Build, Operator, UnaryOperator
+from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, UnaryOperator
+from dataset.runtime.state.elements import Elements
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,7 @@ class Load(Node):
     """
 
     op: ClassVar[str] = "load"
+    reads_files: ClassVar[bool] = True
     saved: SavedElements = field(repr=False)
     reader: Node = field(repr=False)
     reader_func: Callable[..., Any] | None = None
@@ -45,7 +47,16 @@ class Load(Node):
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "saved": self.saved.identity}
 
+    @property
+    def spec_is_static(self) -> bool:  # type: ignore[override]  # no element told the spec of an empty dataset
+        return self.saved.spec is not None
+
     def _element_spec(self) -> Any:
+        if self.saved.spec is None:
+            raise SpecError(
+                f"{self.located()}: {self.saved.path!r} was saved without any element to tell its element_spec; give "
+                "load(element_spec=...)"
+            )
         return self.saved.spec
 
     def cardinality(self) -> int:
@@ -59,7 +70,7 @@ class Load(Node):
         reader = "" if self.reader_func is None else f", reader_func={function_name(self.reader_func)}"
         return f"load({Path(self.saved.path).name!r}{reader})"
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return lower_reader(build, self.reader, self.saved, self.reader_func, self)
 
 
@@ -103,7 +114,7 @@ def _is_of(column: Column, spec: ComponentSpec) -> bool:
 
 
 def lower_reader(
-    build: Build, reader: Node, saved: SavedElements, reader_func: Callable[..., Any] | None, node: Node
+    build: ExecutionContext, reader: Node, saved: SavedElements, reader_func: Callable[..., Any] | None, node: Node
 ) -> Operator:
     """The operator of a plan that ``reader_plan`` made."""
     source: Operator = build(reader)
@@ -161,8 +172,11 @@ def load(
 def spec_for(op: str, path: str, metadata: Metadata, given: Any) -> Any:
     """The spec of saved elements: the one that is given, if they fit it, or that of the metadata.
 
+    Returns:
+        The spec; None where there are no elements and none of the two tells it.
+
     Raises:
-        SpecError: if they do not fit, or none is given and the metadata cannot tell it.
+        SpecError: if they do not fit, or none is given and the metadata cannot tell that of the elements there are.
         TypeError: if what is given is no spec.
     """
     if given is not None:
@@ -172,7 +186,7 @@ def spec_for(op: str, path: str, metadata: Metadata, given: Any) -> Any:
         return given
     structure = metadata.structure()
     if metadata.components is None:
-        raise SpecError(f"{op}(): {path!r} was saved without any element to tell its element_spec; give it")
+        return None
     if structure is None:
         raise SpecError(
             f"{op}(): the elements in {path!r} are instances of classes of your own, which no file can name; give "

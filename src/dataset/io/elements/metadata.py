@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import secrets
 import threading
@@ -13,27 +14,37 @@ from pathlib import Path
 from typing import Any, Self
 
 from dataset.errors import DataLossError
-from dataset.io.compression import compression_name
-from dataset.io.files import AtomicFile
+from dataset.io.files.atomic import AtomicFile
+from dataset.io.files.compression import compression_name
 from dataset.plan.plain import from_json, to_json
 from dataset.plan.skeleton import fits, names_classes, spec_from_plain, spec_to_plain, structure_named
 from dataset.plan.spec import ComponentSpec, flatten_spec
 from dataset.plan.structure import Structure
 
-__all__ = ["Metadata", "Shard", "compression_of_elements", "is_run", "new_run", "run_path", "shard_name"]
+__all__ = [
+    "Metadata",
+    "ShardRecord",
+    "compression_of_elements",
+    "is_run",
+    "is_shard_name",
+    "new_run",
+    "run_path",
+    "shard_name",
+]
 __all__ += ["wait_for_metadata"]
 
 FORMAT = "dataset elements"
 VERSION = 1
 FILE_NAME = "metadata.json"
 _RUN = re.compile(r"[0-9a-f]{16}")
+_SHARD = re.compile(r"[0-9]{8,}\.tfrecord")
 _SIZE_MAX = 1 << 30  # of the file: far more than any has
 
 _POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Shard:
+class ShardRecord:
     """The number of a shard's file, and what it holds; ``crc`` is the CRC-32C of all its records."""
 
     file: int
@@ -59,7 +70,7 @@ class Metadata:
     skeleton: Any
     components: tuple[ComponentSpec, ...] | None
     compression: str
-    shards: tuple[Shard, ...]
+    shards: tuple[ShardRecord, ...]
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -127,8 +138,8 @@ class Metadata:
             ValueError: if a newer version of the library wrote it.
         """
         name = str(Path(path) / FILE_NAME)
-        with Path(name).open("rb") as file:
-            content = file.read(_SIZE_MAX)
+        with Path(name).open("rb") as file:  # read() allocates the size that it is given
+            content = file.read(min(os.fstat(file.fileno()).st_size, _SIZE_MAX))
         try:
             data = json.loads(content)
             _check(data)
@@ -144,7 +155,7 @@ class Metadata:
     def _parsed(cls, data: dict[str, Any]) -> Self:
         components = data["components"]
         shards = tuple(
-            Shard(*(_count(one[key]) for key in ("file", "records", "elements", "crc"))) for one in data["shards"]
+            ShardRecord(*(_count(one[key]) for key in ("file", "records", "elements", "crc"))) for one in data["shards"]
         )
         about = from_json(data["about"])
         read = cls(
@@ -213,6 +224,11 @@ def run_path(path: str, run: str) -> Path:
 def shard_name(number: int) -> str:
     """The name of a shard's file."""
     return f"{number:08d}.tfrecord"
+
+
+def is_shard_name(name: str) -> bool:
+    """Whether ``shard_name`` made this name."""
+    return _SHARD.fullmatch(name) is not None
 
 
 def compression_of_elements(op: str, compression: str | None) -> str:

@@ -11,9 +11,9 @@ from dataset.io.elements.codec import RECORD_BYTES, RECORD_ELEMENTS
 from dataset.io.elements.dataset_shards import ShardNumbers, by_function
 from dataset.io.elements.dataset_writer import ElementsWriter
 from dataset.io.elements.metadata import compression_of_elements
-from dataset.io.elements.runs import RunGoneError, RunWriter
-from dataset.io.files import local_folder
-from dataset.options import Options
+from dataset.io.elements.write_session import RunGoneError, RunWriter
+from dataset.io.files.opening import local_folder
+from dataset.ops.cache.caching import RefusedElementError
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.checks import require_callable
 from dataset.plan.fingerprint import fingerprint
@@ -21,19 +21,20 @@ from dataset.plan.node import Node, spec_is_static
 from dataset.plan.origin import Origin, caller, function_name
 from dataset.plan.skeleton import spec_to_plain
 from dataset.plan.spec import flatten_spec
-from dataset.runtime.keeping import RefusedElementError
-from dataset.runtime.operator import Operator, open_plan
+from dataset.runtime.iteration.chunk_scan import ChunkScan
+from dataset.runtime.resources.interrupts import check, guarded
 
 
+@guarded
 def save(
     plan: Node,
-    options: Options,
+    open_pass: Callable[[], ChunkScan],
     path: Any,
     compression: str | None,
     shard_func: Callable[..., Any] | None,
     checkpoint_args: Any,
 ) -> None:
-    """Run ``plan``, with ``options``, and write its elements to the directory ``path``."""
+    """Run ``plan``, which ``open_pass`` opens, and write its elements to the directory ``path``."""
     name = local_folder("save", path)
     named = compression_of_elements("save", compression)
     if shard_func is not None:
@@ -47,25 +48,22 @@ def save(
         checkpoints = Checkpoints(checkpoint_args, about)
     os.makedirs(name, exist_ok=True)  # noqa: PTH103  # the name stays as the user wrote it
     numbers = _numbers(shard_func, caller())
-    coordinator, operator = open_plan(plan, options)
-    writer = None
-    try:
-        writer = _opened(name, named, numbers, checkpoints, operator)
-        write_all(operator, writer, checkpoints)
-        writer.finish(spec, {})
-        if checkpoints is not None:
-            checkpoints.remove()
-    finally:
-        if writer is not None:
+    with open_pass() as elements:
+        writer = _opened(name, named, numbers, checkpoints, elements)
+        try:
+            write_all(elements, writer, checkpoints)
+            writer.finish(spec, {})
+            if checkpoints is not None:
+                checkpoints.remove()
+        finally:
             # Neither does anything to what was finished.
             writer.discard() if checkpoints is None else writer.run.leave()
-        coordinator.shut_down(operator.close, wait=True)
 
 
 def _opened(
-    path: str, compression: str, numbers: ShardNumbers | None, checkpoints: Checkpoints | None, operator: Operator
+    path: str, compression: str, numbers: ShardNumbers | None, checkpoints: Checkpoints | None, elements: ChunkScan
 ) -> ElementsWriter:
-    """The writer of a new run, or of the one of the last checkpoint, to which the operator is brought, too."""
+    """The writer of a new run, or of the one of the last checkpoint, to which the elements are brought, too."""
     state = None if checkpoints is None else checkpoints.latest()
     if state is not None:
         try:
@@ -74,17 +72,17 @@ def _opened(
             pass
         else:
             writer.go_to(state["writer"])
-            operator.load_state_dict(state["operator"])
+            elements.load_state_dict(state["operator"])
             return writer
     if checkpoints is not None:
         checkpoints.remove()
     return ElementsWriter(RunWriter(path, compression), numbers)
 
 
-def write_all(operator: Operator, writer: ElementsWriter, checkpoints: Checkpoints | None = None) -> None:
-    """All elements, by steps of about a record. What fails is raised."""
+def write_all(elements: ChunkScan, writer: ElementsWriter, checkpoints: Checkpoints | None) -> None:
+    """Write all elements, by steps of about a record. What fails is raised."""
     step = 1
-    while (chunk := operator.pull(_limited(step, checkpoints))) is not None:
+    while (chunk := elements.pull(_limited(step, checkpoints))) is not None:
         try:
             writer.add(chunk.read_only())
         except RefusedElementError as refused:
@@ -92,9 +90,10 @@ def write_all(operator: Operator, writer: ElementsWriter, checkpoints: Checkpoin
                 refused.error.add_note(f"in save(), element {writer.count}")
             raise refused.error from None
         if checkpoints is not None and checkpoints.is_due(chunk.length, chunk.nbytes):
-            checkpoints.write(writer.count, {"writer": writer.place(), "operator": operator.state_dict()})
+            checkpoints.write(writer.count, {"writer": writer.place(), "operator": elements.state_dict()})
         per_record = RECORD_BYTES * chunk.length // max(chunk.nbytes, 1)
         step = max(1, min(per_record, RECORD_ELEMENTS, 2 * step))
+        check()
 
 
 def _limited(step: int, checkpoints: Checkpoints | None) -> int:

@@ -12,13 +12,15 @@ from typing import Any, ClassVar
 
 from dataset.errors import DataLossError
 from dataset.io.elements.decoding import DamagedRecordError, decode
-from dataset.io.elements.metadata import Metadata
+from dataset.io.elements.metadata import Metadata, run_path
+from dataset.io.libraries import castagnoli
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.nested import restored_by
 from dataset.plan.node import Node
 from dataset.plan.spec import ComponentSpec, flatten_spec
-from dataset.runtime.chunk import Chunk, Remainder
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
 
 
 class SavedElements:
@@ -27,7 +29,7 @@ class SavedElements:
     Args:
         path: the directory.
         metadata: what is in it.
-        spec: of the elements; its structure is theirs.
+        spec: of the elements; its structure is theirs. None where there are none and nothing tells it.
     """
 
     def __init__(self, path: str, metadata: Metadata, spec: Any) -> None:
@@ -57,12 +59,17 @@ class SavedShard(Node):
     """The elements of shard ``number``, in the order in which they were written."""
 
     op: ClassVar[str] = "saved_shard"
+    reads_files: ClassVar[bool] = True
     restored_as: ClassVar[str] = "saved_shard"
     saved: SavedElements = field(repr=False)
     number: int = 0
 
     def parameters(self) -> dict[str, Any]:
         return {"saved": self.saved.identity, "number": self.number}
+
+    @property
+    def spec_is_static(self) -> bool:  # type: ignore[override]  # see Load
+        return self.saved.spec is not None
 
     def _element_spec(self) -> Any:
         return self.saved.spec
@@ -73,7 +80,7 @@ class SavedShard(Node):
     def described(self) -> str:
         return f"saved_shard({self.number})"
 
-    def lower(self, build: Build) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return SavedShardOperator(self)
 
     def to_plain(self) -> Any:
@@ -81,7 +88,8 @@ class SavedShard(Node):
 
 
 def _restore(data: Any) -> Node:
-    saved = next((one for one in list(_known) if one.identity == data["saved"]), None)
+    same = (one for one in list(_known) if one.identity == data["saved"])
+    saved = next((one for one in same if run_path(one.path, one.metadata.run).is_dir()), None)  # others were removed
     number = data["number"]
     if saved is None or not (type(number) is int and 0 <= number < len(saved.metadata.shards)):
         raise ValueError("the state reads from a saved dataset that is not the one that is there now")
@@ -92,12 +100,17 @@ restored_by(SavedShard.restored_as, _restore)
 
 
 class SavedShardOperator(Operator):
-    """Holds the open file, and what is left of a record. A damaged file raises once, and is given up."""
+    """Holds the open file, and what is left of a record. A damaged file raises once, and is given up.
+
+    A record says where it belongs, so that one of another shard is found before its elements come out. At the end of
+    the shard the checksum of all its records is compared with the one in the metadata.
+    """
 
     def __init__(self, node: SavedShard) -> None:
         self.node = node
         saved = node.saved
-        self.expected = saved.metadata.shards[node.number].elements
+        self.shard = saved.metadata.shards[node.number]
+        self.expected = self.shard.elements
         path = saved.metadata.shard_path(saved.path, node.number)
         self.file = TFRecordFile(path, saved.metadata.compression)
         self._place = (0, 0)  # offset and number of the record in hand, or of the first one to be read
@@ -105,6 +118,8 @@ class SavedShardOperator(Operator):
         self._length = 0  # elements of it; 0 while none is in hand
         self._given = 0  # elements of it that have been given
         self._skip = 0  # elements that are to be left out, from the next record on
+        self._crc: int | None = 0  # of the records before it; None where a state does not say
+        self._next_crc: int | None = 0  # of those, and of it
         self._record = Remainder()
         self._ended = False
 
@@ -136,6 +151,8 @@ class SavedShardOperator(Operator):
             raise
         self._before += self._length
         self._place, self._length = place, chunk.length
+        self._crc = self._next_crc
+        self._next_crc = None if self._crc is None else castagnoli.crc32c(records[0], self._crc)
         self._record = Remainder(chunk)
         self._given = min(self._skip, chunk.length)
         if self._given:
@@ -145,7 +162,8 @@ class SavedShardOperator(Operator):
     def _decoded(self, record: bytes, place: tuple[int, int]) -> Chunk:
         saved = self.node.saved
         try:
-            columns, found, length = decode(record, len(saved.components))
+            belongs = (saved.metadata.run, self.shard.file, place[1])
+            columns, found, length = decode(record, len(saved.components), belongs)
             if self._before + self._length + length > self.expected:
                 raise DamagedRecordError(f"more elements than the {self.expected} that were written")  # noqa: TRY301
             for expected, spec in zip(saved.metadata.components or (), found, strict=True):
@@ -158,14 +176,21 @@ class SavedShardOperator(Operator):
         self._ended = True
         self.file.close()
         found = self._before + self._length
+        words = ""
         if found != self.expected:
             words = f"the file ends after {found} elements, but {self.expected} were written"
+        elif self._next_crc not in {None, self.shard.crc}:
+            words = (
+                f"the records of shard {self.node.number} are not those that were written: their checksum is "
+                f"{self._next_crc:08x}, the metadata says {self.shard.crc:08x}; the file was exchanged"
+            )
+        if words:
             raise DataLossError(words, path=self.file.path, offset=place[0], record=place[1])
 
     @staticmethod
     def state_at(index: int) -> State:
         """The state in front of element ``index``."""
-        return {"offset": 0, "record": 0, "before": 0, "skip": index, "ended": False}
+        return {"offset": 0, "record": 0, "before": 0, "skip": index, "crc": 0, "ended": False}
 
     def state_dict(self) -> State:
         return {
@@ -174,12 +199,15 @@ class SavedShardOperator(Operator):
             "record": self._place[1],
             "before": self._before,
             "skip": self._given + self._skip,
+            "crc": self._crc,
             "ended": self._ended and not self._record,
         }
 
     def load_state_dict(self, state: State) -> None:
         self._place = (int(state["offset"]), int(state["record"]))
         self._before, self._skip = int(state["before"]), int(state["skip"])
+        crc = state.get("crc")  # older states have none
+        self._crc = self._next_crc = crc if type(crc) is int and 0 <= crc < 1 << 32 else None
         self._ended = bool(state["ended"])
         if not self._ended:
             self.file.seek(*self._place)

@@ -8,26 +8,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from dataset.errors import SpecError
 from dataset.io.elements.dataset_shards import ShardNumbers, by_function, in_turn
 from dataset.io.elements.dataset_writer import ElementsWriter
 from dataset.io.elements.load_dataset import lower_reader, reader_plan
 from dataset.io.elements.metadata import Metadata, compression_of_elements
-from dataset.io.elements.runs import RunWriter
 from dataset.io.elements.save_dataset import static_spec
 from dataset.io.elements.shard_dataset import SavedElements
-from dataset.io.files import local_folder
-from dataset.ops.interleave import DEFAULT_CYCLE_LENGTH
+from dataset.io.elements.write_session import RunWriter, remove_leftovers
+from dataset.io.files.opening import local_folder
+from dataset.ops.cache.caching import CacheEntry, lower_keeping
+from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH
 from dataset.plan.checks import require_callable
 from dataset.plan.content import Content
 from dataset.plan.fingerprint import content_fingerprint
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.structure import LEAF
-from dataset.runtime.calls import placed
-from dataset.runtime.chunk import Chunk
-from dataset.runtime.elements import Elements
-from dataset.runtime.keeping import Finished, lower_keeping
-from dataset.runtime.operator import Build, Operator, State
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.calls import placed
+from dataset.runtime.state.elements import Elements
 
 SHARDS = DEFAULT_CYCLE_LENGTH
 """Written in turn where no shard_func says otherwise, and read in turn, which gives the order they were written in."""
@@ -38,6 +40,7 @@ class Snapshot(UnaryNode):
     """The elements of ``source``, from the files of an earlier run where there was one."""
 
     op: ClassVar[str] = "snapshot"
+    reads_files: ClassVar[bool] = True
     path: str = field(repr=False)
     compression: str | None = "AUTO"
     reader_func: Callable[..., Any] | None = None
@@ -72,20 +75,21 @@ class Snapshot(UnaryNode):
         written.add([content_fingerprint(self.written), self.compression, self.shard_func])
         return str(Path(self.path) / f"{written.digest():016x}")
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return lower_keeping(build, self, SnapshotDirectory(self))
 
 
 @dataclass(frozen=True, eq=False)
-class _Reader(Node):
+class _SnapshotReader(Node):
     """The plan that reads a finished snapshot."""
 
     op: ClassVar[str] = "snapshot"
+    reads_files: ClassVar[bool] = True
     snapshot: Snapshot = field(repr=False)
     saved: SavedElements = field(repr=False)
     reader: Node = field(repr=False)
 
-    def lower(self, build: Build) -> Operator:
+    def lower(self, build: ExecutionContext) -> Operator:
         return lower_reader(build, self.reader, self.saved, self.snapshot.reader_func, self.snapshot)
 
 
@@ -97,18 +101,23 @@ class SnapshotDirectory:
     def __init__(self, node: Snapshot) -> None:
         self.node = node
 
-    def finished(self) -> Finished | None:
+    def finished(self) -> CacheEntry | None:
         path = self.node.directory
         try:
             metadata = Metadata.read(path)
         except FileNotFoundError:
             return None
-        start = metadata.about["start"]
+        start = metadata.about.get("start")
+        if not isinstance(start, dict):
+            raise SpecError(
+                f"{self.node.located()}: {path!r} was not written by a snapshot; delete it, or give another path"
+            )
+        remove_leftovers(path)
         if not metadata.elements:
-            return Finished(start, Elements(Chunk(LEAF, 0, [[]])), None)
+            return CacheEntry(start, Elements(Chunk(LEAF, 0, [[]])), None)
         saved = SavedElements(path, metadata, metadata.spec_or(lambda: self.node.element_spec))
-        reader = _Reader(self.node, saved, reader_plan("snapshot", saved, self.node.reader_func))
-        return Finished(start, reader, None, identity=saved.identity)
+        reader = _SnapshotReader(self.node, saved, reader_plan("snapshot", saved, self.node.reader_func))
+        return CacheEntry(start, reader, None, identity=saved.identity)
 
     def begin(self, start: State, count: int) -> SnapshotFilling:  # noqa: ARG002  # files grow
         os.makedirs(self.node.directory, exist_ok=True)  # noqa: PTH103  # the name stays as the user wrote it

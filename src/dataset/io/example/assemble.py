@@ -3,7 +3,7 @@
     one(values)       the value for a single record, from an array or sequence of values per key; None if it is missing
     batch(columns)    the value for n records, from one Column per key
     rows(columns)     a list of n values, each as ``one`` gives it; for dense features the array itself
-    packed(columns)   the same, but values of different lengths in one PackedColumn
+    packed(columns)   the same, but values of different lengths in one RaggedColumn
     check(columns)    nothing: raises what ``rows`` would, from Columns that may hold no values
 
 What is here knows no bytes and no keys; a wrong number of values is reported as a Problem.
@@ -31,10 +31,11 @@ from dataset.io.example.features import (
     RowSplits,
     RowStarts,
     UniformRowLength,
+    ValueRowIds,
     VarLenFeature,
 )
 from dataset.io.example.problem import Problem
-from dataset.plan.packed import PackedColumn
+from dataset.plan.packed import RaggedColumn
 from dataset.plan.spec import BYTES
 from dataset.plan.values import RaggedTensor, SparseTensor, filled
 
@@ -194,9 +195,9 @@ class VarLen(Assembler[VarLenFeature]):
         """Row by row, padded to the longest by cells that are not there."""
         return self.packed(columns).sparse_batch()
 
-    def packed(self, columns: Sequence[Column]) -> PackedColumn:
+    def packed(self, columns: Sequence[Column]) -> RaggedColumn:
         """The cells of all rows."""
-        return PackedColumn(columns[0].values, _splits(columns[0].counts), sparse=True)
+        return RaggedColumn(columns[0].values, _splits(columns[0].counts), sparse=True)
 
 
 class FixedSequence(Assembler[FixedLenSequenceFeature]):
@@ -231,10 +232,10 @@ class FixedSequence(Assembler[FixedLenSequenceFeature]):
         result: list[Array] = super().rows(columns)
         return result
 
-    def packed(self, columns: Sequence[Column]) -> PackedColumn:
+    def packed(self, columns: Sequence[Column]) -> RaggedColumn:
         """The rows of all records."""
         self.check(columns)
-        return PackedColumn(columns[0].values.reshape(-1, *self.shape), _splits(columns[0].counts // self.size))
+        return RaggedColumn(columns[0].values.reshape(-1, *self.shape), _splits(columns[0].counts // self.size))
 
     def check(self, columns: Sequence[Column]) -> None:
         """Whole rows."""
@@ -289,7 +290,7 @@ class Ragged(Assembler[RaggedFeature]):
 
     def packed(self, columns: Sequence[Column]) -> Any:
         """The values of all records, where they have no partitions."""
-        return PackedColumn(columns[0].values, _splits(columns[0].counts)) if self.packs else self.rows(columns)
+        return RaggedColumn(columns[0].values, _splits(columns[0].counts)) if self.packs else self.rows(columns)
 
     def rows(self, columns: Sequence[Column]) -> list[Array | RaggedTensor]:
         """The n values, each as ``one`` gives it."""
@@ -326,14 +327,22 @@ def _to_splits(partition: Partition, given: Array | None, total: int) -> Ints:
         return np.append(numbers, total)
     if isinstance(partition, RowLimits):
         return np.concatenate([np.zeros(1, np.int64), numbers])
-    return _splits_of_ids(numbers, total)
+    return _splits_of_ids(partition, numbers, total)
 
 
-def _splits_of_ids(ids: Ints, total: int) -> Ints:
+def _splits_of_ids(partition: ValueRowIds, ids: Ints, total: int) -> Ints:
     """The row splits of ascending row numbers, one per value; what is none of these gives splits that fail."""
-    if len(ids) != total or (ids[1:] < ids[:-1]).any() or (len(ids) and not 0 <= ids[0] <= ids[-1] < 1 << 32):
+    if len(ids) != total or (ids[1:] < ids[:-1]).any() or (len(ids) and ids[0] < 0):
         return np.array([0, -1], np.int64)
-    return np.searchsorted(ids, np.arange(int(ids[-1]) + 2 if len(ids) else 1)).astype(np.int64)
+    rows = int(ids[-1]) + 1 if len(ids) else 0
+    if rows > total + partition.max_empty_rows:
+        raise Problem(
+            0,
+            f"has {total} values, but its ValueRowIds {partition.key!r} declares {rows:,} rows, which is more than "
+            f"max_empty_rows = {partition.max_empty_rows:,} rows without values. If the rows are real, pass a larger "
+            "max_empty_rows to RaggedFeature.ValueRowIds",
+        )
+    return np.searchsorted(ids, np.arange(rows + 1)).astype(np.int64)
 
 
 def _stack(records: Sequence[Array | RaggedTensor]) -> RaggedTensor:

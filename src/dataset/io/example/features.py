@@ -188,9 +188,16 @@ class RowLimits:
 
 @dataclass(frozen=True)
 class ValueRowIds:
-    """A partition that the feature ``key`` gives as each value's row, ascending."""
+    """A partition that the feature ``key`` gives as each value's row, ascending.
+
+    Args:
+        key: of the feature.
+        max_empty_rows: how many more rows than values an Example may declare. A record of a few bytes can declare
+            billions of empty rows, and each of them takes eight bytes of memory. Default 65,536.
+    """
 
     key: str
+    max_empty_rows: int = 1 << 16
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Entry", "Layout", "entries_of", "length_field"]
+__all__ = ["Entry", "ExampleLayout", "entries_of", "length_field"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -108,7 +108,7 @@ def entries_of(record: bytes) -> list[Entry] | None:
     return entries if at == end and entries and distinct else None
 
 
-class Layout:
+class ExampleLayout:
     """The skeleton of one record.
 
     Args:

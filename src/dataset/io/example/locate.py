@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.example.layout import Layout, entries_of, length_field
+from dataset.io.example.layout import ExampleLayout, entries_of, length_field
 from dataset.io.example.reference import regular_lists
 from dataset.io.example.template import Templates
-from dataset.io.example.wire import WALKERS_MIN, Buffer, KeyTable, Matches, scan
+from dataset.io.example.wire import WALKERS_MIN, KeyTable, Matches, WireBuffer, scan
 
 __all__ = ["Lists", "Locator"]
 
@@ -46,7 +46,7 @@ class Lists:
             to ``end``: bool (n,), or None where that is so in all records.
     """
 
-    buffer: Buffer
+    buffer: WireBuffer
     kind: int | npt.NDArray[np.int8]
     start: Ints
     end: Ints
@@ -76,7 +76,7 @@ class Locator:
         Raises:
             ParseError: if a record is no Example, with its position.
         """
-        buffer = Buffer(records)
+        buffer = WireBuffer(records)
         lengths = np.fromiter(map(len, records), np.int64, len(records))
         ends = np.cumsum(lengths)
         starts = ends - lengths
@@ -102,7 +102,7 @@ class Locator:
             buffer = _append_irregular(buffer, records, self._keys, odd, found)
         return found.lists(buffer)
 
-    def _by_template(self, buffer: Buffer, records: Sequence[bytes], starts: Ints) -> list[Lists] | None:
+    def _by_template(self, buffer: WireBuffer, records: Sequence[bytes], starts: Ints) -> list[Lists] | None:
         """What a template finds in records of one length; None if they don't follow it."""
         length = len(records[0])
         template = self._templates.get(length)
@@ -117,7 +117,9 @@ class Locator:
             lists.append(Lists(buffer, kind, at, starts + end, at, None if kind else np.zeros(len(records), np.bool_)))
         return lists
 
-    def _by_layout(self, buffer: Buffer, starts: Ints, ends: Ints, found: _Found) -> tuple[Ints, list[Lists] | None]:
+    def _by_layout(
+        self, buffer: WireBuffer, starts: Ints, ends: Ints, found: _Found
+    ) -> tuple[Ints, list[Lists] | None]:
         """Put into ``found`` what the known layouts find; the records that follow none.
 
         Where all records follow one layout, as in most batches, the lists are ready without ``found``.
@@ -142,14 +144,14 @@ class Locator:
         """Remember the layout of a record that followed none, in front of the others."""
         entries = entries_of(record)
         if entries is not None:
-            learned = _KnownLayout(Layout(entries, self._single), self._index)
+            learned = _KnownLayout(ExampleLayout(entries, self._single), self._index)
             self._layouts = (learned, *self._layouts)[:_LAYOUTS_MAX]
 
 
 class _KnownLayout:
     """A layout, and which of its entries are asked for."""
 
-    def __init__(self, layout: Layout, index: Mapping[bytes, int]) -> None:
+    def __init__(self, layout: ExampleLayout, index: Mapping[bytes, int]) -> None:
         self.layout = layout
         by_key = {key: i for i, key in enumerate(layout.keys)}
         self._entry_of = [by_key.get(key) for key in index]
@@ -159,7 +161,7 @@ class _KnownLayout:
         self.kinds = np.array([layout.kinds[i] for _, i in present], np.int8)[:, None]
         self.payloads = np.array([layout.payload[i] for _, i in present], np.int64)[:, None]
 
-    def lists(self, buffer: Buffer, content: Ints, end: Ints) -> list[Lists]:
+    def lists(self, buffer: WireBuffer, content: Ints, end: Ints) -> list[Lists]:
         """The lists of all keys where all records follow the layout."""
         missing = np.zeros(content.shape[1:], np.int64)
         return [
@@ -169,7 +171,7 @@ class _KnownLayout:
             for i in self._entry_of
         ]
 
-    def _lists_of(self, i: int, buffer: Buffer, content: Ints, end: Ints) -> Lists:
+    def _lists_of(self, i: int, buffer: WireBuffer, content: Ints, end: Ints) -> Lists:
         kind, payload = self.layout.kinds[i], self.layout.payload[i]
         if payload:
             return Lists(buffer, kind, content, end, content + payload, None)
@@ -215,11 +217,11 @@ class _Found:
                 self.start[key, row], self.end[key, row] = start + entry.content, start + entry.end
         return True
 
-    def lists(self, buffer: Buffer) -> list[Lists]:
+    def lists(self, buffer: WireBuffer) -> list[Lists]:
         """The lists of each key."""
         return [self._lists_of(key, buffer) for key in range(len(self.kind))]
 
-    def _lists_of(self, key: int, buffer: Buffer) -> Lists:
+    def _lists_of(self, key: int, buffer: WireBuffer) -> Lists:
         kind, start, end, first = self.kind[key], self.start[key], self.end[key], self.first[key]
         if first.all():
             return Lists(buffer, kind, start, end, first, None)
@@ -228,8 +230,8 @@ class _Found:
 
 
 def _append_irregular(
-    buffer: Buffer, records: Sequence[bytes], keys: Sequence[str], rows: list[int], found: _Found
-) -> Buffer:
+    buffer: WireBuffer, records: Sequence[bytes], keys: Sequence[str], rows: list[int], found: _Found
+) -> WireBuffer:
     """Let protobuf read the records ``rows``; the buffer with what it found at the end."""
     everything = len(rows) == len(records)
     pieces = [] if everything else [buffer.data]
@@ -239,4 +241,4 @@ def _append_irregular(
             found.kind[i, row], found.start[i, row], found.end[i, row] = kind, end, end + len(content)
             pieces.append(content)
             end += len(content)
-    return Buffer(pieces)
+    return WireBuffer(pieces)

@@ -220,7 +220,7 @@ class ExampleParser:
             serialized: the n records.
             read: the features that somebody reads. The others are only checked where that costs less: something else
                 stands in their place then.
-            packed: whether values of different lengths may come in a PackedColumn.
+            packed: whether values of different lengths may come in a RaggedColumn.
         """
         return self._parse_many(_as_records(serialized), _packed if packed else _rows, read)
 
@@ -382,12 +382,6 @@ def _as_records(serialized: Records) -> list[bytes]:
 
 def _reader(name: str, assembler: Assembler[Any], places: list[Place | None]) -> Callable[[bytes], Any]:
     """A function that reads a feature from a record whose values are known to be at ``places``."""
-    if isinstance(assembler, Fixed) and assembler.is_value and places[0] is not None:
-        kind, _, begin, end = places[0]
-        if kind == 1:
-            return operator.itemgetter(slice(begin, end))
-        if kind == 3 and end - begin == 1:
-            return lambda record: np.int64(record[begin]) if record[begin] < 0x80 else general(record)
 
     def general(record: bytes) -> Any:
         try:
@@ -395,6 +389,12 @@ def _reader(name: str, assembler: Assembler[Any], places: list[Place | None]) ->
         except Problem as problem:
             raise _sentence(problem, name, None) from None
 
+    if isinstance(assembler, Fixed) and assembler.is_value and places[0] is not None:
+        kind, _, begin, end = places[0]
+        if kind == 1:
+            return operator.itemgetter(slice(begin, end))
+        if kind == 3 and end - begin == 1:
+            return lambda record: np.int64(record[begin]) if record[begin] < 0x80 else general(record)
     return general
 
 

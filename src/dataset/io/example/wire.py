@@ -5,8 +5,8 @@ keys; locate.py tries faster ones before. Values are decoded in columns.py. The 
 protobuf.dev/programming-guides/encoding.
 
 How it works. All records are joined into one buffer, and one cursor per record walks over it in lock step: each step
-loads eight bytes at every cursor as one integer per record (``Buffer.words``), and takes tag and length apart with a
-few NumPy operations on vectors. So the cost of a step hardly depends on the number of records.
+loads eight bytes at every cursor as one integer per record (``WireBuffer.words``), and takes tag and length apart with
+a few NumPy operations on vectors. So the cost of a step hardly depends on the number of records.
 
     Example   0a <size> Features
     Features  0a <size> entry, again and again             walked in lock step: a step per entry  (_walk)
@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from dataset.io.example.layout import length_field
 
-__all__ = ["WALKERS_MIN", "Buffer", "KeyTable", "Matches", "scan"]
+__all__ = ["WALKERS_MIN", "KeyTable", "Matches", "WireBuffer", "scan"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -42,7 +42,7 @@ WALKERS_MIN = 16  # fewer cursors than this in step are slower than protobuf, an
 _KEY_WORDS_MAX = 16  # keys of 128 bytes or more have a two-byte length: irregular
 
 
-class Buffer:
+class WireBuffer:
     """Pieces of bytes joined, with padding, to be read at many positions at once.
 
     Attributes:
@@ -81,7 +81,7 @@ class KeyTable:
         self._order = np.argsort(sums)
         self._sums, self._lengths, self._words = sums[self._order], lengths[self._order], words[self._order]
 
-    def find(self, buffer: Buffer, at: Ints, lengths: Ints) -> Ints:
+    def find(self, buffer: WireBuffer, at: Ints, lengths: Ints) -> Ints:
         """The number of the key of ``lengths`` bytes at each position ``at``; -1 for a key that is not in the table."""
         sums = lengths.copy()
         found = []
@@ -110,7 +110,7 @@ class Matches(NamedTuple):
     end: Ints
 
 
-def scan(buffer: Buffer, starts: Ints, ends: Ints, table: KeyTable) -> tuple[Bools, Matches]:
+def scan(buffer: WireBuffer, starts: Ints, ends: Ints, table: KeyTable) -> tuple[Bools, Matches]:
     """Which of n records are regular, and the lists of the table's keys in them; of the others there may be some too.
 
     Of two lists of one key in one record, the one that counts comes last. Kind 0 stands for a Feature without a list.
@@ -148,7 +148,7 @@ def _unfinished(rows: Ints, cursor: Ints, stops: Ints) -> tuple[Ints, Ints, Ints
     return (rows, cursor, stops) if more.all() else (rows[more], cursor[more], stops[more])
 
 
-def _match(buffer: Buffer, table: KeyTable, regular: Bools, entries: tuple[Ints, Ints, Ints]) -> Matches:
+def _match(buffer: WireBuffer, table: KeyTable, regular: Bools, entries: tuple[Ints, Ints, Ints]) -> Matches:
     """Take the entries apart. Records whose entries are not as expected are marked in ``regular``."""
     row, at, end = entries
     word = buffer.words[at]

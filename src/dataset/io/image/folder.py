@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dataset.io.files import path_string
+from dataset.io.files.opening import path_string
 
 __all__ = ["EXTENSIONS", "image_folder_classes", "images_below"]
 

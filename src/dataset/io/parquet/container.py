@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from dataset.errors import DataLossError
 from dataset.io.arrow.extra import library
-from dataset.io.files import InputFile, open_input
+from dataset.io.files.opening import InputFile, open_input
+from dataset.io.parquet.footer import Footer
+from dataset.redaction import redacted
 
 __all__ = ["ParquetContainer", "row_counts"]
 
 _TEXT = frozenset({"STRING", "NONE", "JSON", "BSON", "ENUM"})
 _TEXT_BYTES_MIN = 4  # of each value that stands in a page itself: its length
+_TAIL_BYTES = 1 << 16  # read at first: enough for the footers of most files
+_TRAILER_BYTES = 8  # after the footer: its length and the magic bytes
 
 
 class ParquetContainer:
@@ -48,12 +53,18 @@ class ParquetContainer:
 
     def _open(self) -> None:
         if not self._source.seekable():
-            raise OSError(errno.ESPIPE, "a Parquet file is read from its end, which a pipe does not have", self.path)
+            raise OSError(
+                errno.ESPIPE, "a Parquet file is read from its end, which a pipe does not have", redacted(self.path)
+            )
         parquet = library("pyarrow.parquet")
         try:
-            self._metadata = parquet.read_metadata(self._source)
-            self._groups = [self._metadata.row_group(group) for group in range(self._metadata.num_row_groups)]
-            self.starts: list[int] = list(itertools.accumulate((group.num_rows for group in self._groups), initial=0))
+            tail = self._tail()
+            self._metadata = parquet.read_metadata(library().BufferReader(tail))
+            self._footer = Footer(tail[-_length_of_footer(tail) - _TRAILER_BYTES : -_TRAILER_BYTES])
+            counts = [self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups)]
+            if min(counts, default=0) < 0:
+                raise ValueError(f"a row group of {min(counts)} rows")  # noqa: TRY301  # it is explained as the others
+            self.starts: list[int] = list(itertools.accumulate(counts, initial=0))
             self._reader = parquet.ParquetFile(
                 self._source,
                 metadata=self._metadata,
@@ -65,27 +76,38 @@ class ParquetContainer:
         except Exception as error:
             raise self._explained(error, "this is no Parquet file, or its footer is damaged", 0, 0) from error
 
+    def _tail(self) -> bytes:
+        """The end of the file, with the whole footer in it if the file has one."""
+        size = self._source.seek(0, os.SEEK_END)
+        tail = self._last_bytes(min(size, _TAIL_BYTES))
+        length = min(_length_of_footer(tail) + _TRAILER_BYTES, size)
+        return tail if length <= len(tail) else self._last_bytes(length)
+
+    def _last_bytes(self, count: int) -> bytes:
+        self._source.seek(-count, os.SEEK_END)
+        return self._source.read(count)
+
     def _repetitive_texts(self) -> list[str]:
         """The columns of text whose values mostly stand in dictionaries; read as such they are made once."""
-        found = []
-        for index, column in enumerate(self._columns(0) if self._groups else ()):
-            is_text = column.physical_type == "BYTE_ARRAY"
-            is_text = is_text and self._metadata.schema.column(index).logical_type.type in _TEXT
-            if is_text and column.total_uncompressed_size < _TEXT_BYTES_MIN * column.num_values:
-                found.append(column.path_in_schema)
-        return found
-
-    def _columns(self, group: int) -> list[Any]:
-        return [self._groups[group].column(index) for index in range(self._metadata.num_columns)]
+        schema = self._metadata.schema
+        texts = [index for index in range(self._metadata.num_columns) if _is_text(schema.column(index))]
+        chunks = self._footer.chunks(0) if texts and len(self.starts) > 1 else []
+        if len(chunks) != self._metadata.num_columns:
+            return []
+        return [
+            schema.column(index).path
+            for index in texts
+            if chunks[index].nbytes < _TEXT_BYTES_MIN * chunks[index].values
+        ]
 
     def has_no_null(self, group: int, names: Sequence[str]) -> bool:
         """Whether the footer tells that no value of these columns is missing in a row group."""
         schema = self._metadata.schema
-        return all(
-            schema.column(index).max_definition_level == 0
-            or (column.is_stats_set and column.statistics.has_null_count and not column.statistics.null_count)
-            for index, column in enumerate(self._columns(group))
-            if any(f"{column.path_in_schema}.".startswith(f"{name}.") for name in names)
+        chunks = self._footer.chunks(group)
+        return len(chunks) == self._metadata.num_columns and all(
+            schema.column(index).max_definition_level == 0 or chunk.nulls == 0
+            for index, chunk in enumerate(chunks)
+            if any(f"{schema.column(index).path}.".startswith(f"{name}.") for name in names)
         )
 
     def read(self, group: int, names: Sequence[str]) -> Any:
@@ -108,8 +130,7 @@ class ParquetContainer:
         return table
 
     def _offset(self, group: int) -> int:
-        columns = self._columns(group)
-        return min((column.dictionary_page_offset or column.data_page_offset for column in columns), default=0)
+        return min((chunk.offset for chunk in self._footer.chunks(group)), default=0)
 
     def _explained(self, error: Exception, words: str, offset: int, row: int) -> Exception:
         """The exception to raise in the place of one that came out of pyarrow."""
@@ -119,7 +140,7 @@ class ParquetContainer:
         if isinstance(error, OSError) and error.errno is not None:
             return error
         if isinstance(error, NotImplementedError | ImportError):
-            error.add_note(f"in {self.path}: {words}")
+            error.add_note(f"in {redacted(self.path)}: {words}")
             return error
         return DataLossError(f"{words}: {error}", path=self.path, offset=offset, record=row)
 
@@ -134,6 +155,14 @@ def row_counts(path: str) -> tuple[int, ...]:
     container = ParquetContainer(path)
     container.close()
     return tuple(behind - first for first, behind in itertools.pairwise(container.starts))
+
+
+def _is_text(column: Any) -> bool:
+    return column.physical_type == "BYTE_ARRAY" and column.logical_type.type in _TEXT
+
+
+def _length_of_footer(tail: bytes) -> int:
+    return int.from_bytes(tail[-_TRAILER_BYTES : -_TRAILER_BYTES // 2], "little")
 
 
 class _WholeReads:

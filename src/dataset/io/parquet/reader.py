@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dataset.errors import DataLossError, SpecError
-from dataset.io.arrow.layout import Layout
+from dataset.io.arrow.layout import ArrowLayout
 from dataset.io.parquet.container import ParquetContainer
 from dataset.io.parquet.rows import Column, NullError, RowGroup
+from dataset.redaction import redacted
 
 __all__ = ["ParquetFile", "Request"]
 
@@ -32,16 +33,18 @@ class Request:
     columns: tuple[str, ...] | None
     fill_null: Mapping[str, object]
 
-    def layout_of(self, container: ParquetContainer, first: Layout | None) -> Layout:
+    def layout_of(self, container: ParquetContainer, first: ArrowLayout | None) -> ArrowLayout:
         """The columns of a file.
 
         Raises:
             SpecError: if they are not those of the ``first`` file.
             ValueError: if there is no such column, or a value does not fit one.
         """
-        layout = Layout(self.op, container.schema, self.columns, container.path)
+        layout = ArrowLayout(self.op, container.schema, self.columns, redacted(container.path))
         if first is not None and (difference := first.difference(layout)):
-            raise SpecError(f"{self.op}(): all files must have the same columns; in {container.path} {difference}")
+            raise SpecError(
+                f"{self.op}(): all files must have the same columns; in {redacted(container.path)} {difference}"
+            )
         layout.take_fills(self.fill_null)
         return layout
 
@@ -63,7 +66,7 @@ class ParquetFile:
         self,
         path: str,
         request: Request,
-        first: Layout | None = None,
+        first: ArrowLayout | None = None,
         chosen: Callable[[int], Sequence[int]] = lambda count: range(count),  # noqa: PLW0108  # range is a class
     ) -> None:
         self.path = path
@@ -72,7 +75,7 @@ class ParquetFile:
         self._first = first
         self._chosen = chosen
         self._container: ParquetContainer | None = None
-        self._layout: Layout
+        self._layout: ArrowLayout
         self._chosen_groups: Sequence[int]
         self._place = (0, 0)  # where to go to when it is opened
         self._at = 0  # in the chosen groups
@@ -102,7 +105,7 @@ class ParquetFile:
         except NullError as error:
             row = self.tell()[1]
             self._advance(1, group.count)
-            raise ValueError(f"{self.path}, row {row}: {error}") from None
+            raise ValueError(f"{redacted(self.path)}, row {row}: {error}") from None
         except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
             number, row = self.tell()
             self._next_group()  # or the same would fail for ever

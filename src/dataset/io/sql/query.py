@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dataset.io.files import path_string
+from dataset.io.files.opening import path_string
 
 __all__ = ["Driver", "RunningQuery", "open_sqlite"]
 

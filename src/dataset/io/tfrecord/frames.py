@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dataset.io.files.compression import bomb_words
 from dataset.io.libraries import castagnoli
 
 if TYPE_CHECKING:
-    from dataset.io.compression import InputStream
+    from dataset.io.files.compression import InputStream
 
 __all__ = ["FOOTER_BYTES", "FRAME_BYTES", "HEADER_BYTES", "LENGTH_BYTES", "MASK_DELTA", "DamagedFrameError"]
 __all__ += ["FrameDamage", "cut_frames", "cut_words", "data_damage", "finish_frame", "frame_bytes", "frame_damage"]
@@ -161,6 +162,8 @@ def finish_frame(stream: InputStream, head: bytes, verify: bool) -> tuple[bytes,
         left = len(head) - HEADER_BYTES + stream.remaining_max()
         if length + FOOTER_BYTES > left:
             raise DamagedFrameError(cut_words(length, f"at most {left} bytes"))
+        if length > (most := stream.whole_max()):
+            raise DamagedFrameError(f"a record's header announces {length:,} bytes; {bomb_words('record', most)}")
     data = read_exactly(stream, length - len(data), data)
     footer = read_exactly(stream, FOOTER_BYTES - len(footer), footer)
     if len(data) < length or len(footer) < FOOTER_BYTES:

@@ -17,12 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.closing import Closing
-from dataset.io.files import AtomicFile, FileStamp, file_stamp, path_string, read_file
+from dataset.io.files.atomic import AtomicFile
+from dataset.io.files.opening import FileStamp, file_stamp, path_string, read_file
+from dataset.io.files.remote.paths import is_remote
 from dataset.io.tfrecord.damage_log import DamageLog
 from dataset.io.tfrecord.frames import FRAME_BYTES
 from dataset.io.tfrecord.index_file import MAGIC, NotAnIndexError, pack_index, unpack_index
 from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.io.tfrecord.scan import scan_lengths
+from dataset.redaction import redacted, redacted_text
 
 __all__ = ["SUFFIX", "TFRecordIndex"]
 
@@ -121,7 +124,9 @@ class TFRecordIndex(Closing, Sequence[bytes]):
                 raise damage
             DamageLog("TFRecordIndex").gave_up(damage)
         if file_stamp(name) != stamp:
-            raise OSError(f"{name}: the file was written to while its index was made; try again when it is complete")
+            raise OSError(
+                f"{redacted(name)}: the file was written to while its index was made; try again when it is complete"
+            )
         return cls(name, lengths, stamp)
 
     @property
@@ -130,7 +135,7 @@ class TFRecordIndex(Closing, Sequence[bytes]):
         return self.path + SUFFIX
 
     def save(self) -> None:
-        """Write the index beside the file. It appears whole or not at all.
+        """Write the index beside the file. It appears whole or not at all, and is at most as readable as the file.
 
         Raises:
             FileExistsError: if a file of that name is something else.
@@ -138,10 +143,12 @@ class TFRecordIndex(Closing, Sequence[bytes]):
             OSError: if nothing can be written there.
         """
         if self.offsets[-1] < self.stamp.size:
-            raise ValueError(f"{self.path} is damaged at byte {self.offsets[-1]}; its index is not saved")
+            raise ValueError(f"{redacted(self.path)} is damaged at byte {self.offsets[-1]}; its index is not saved")
         if _is_something_else(self.index_path):
-            raise FileExistsError(f"{self.index_path}: there is a file that is no index; rename it, or do without")
-        with AtomicFile(self.index_path) as target:
+            raise FileExistsError(
+                f"{redacted(self.index_path)}: there is a file that is no index; rename it, or do without"
+            )
+        with AtomicFile(self.index_path, like=None if is_remote(self.path) else self.path) as target:
             target.file.write(pack_index(self.lengths, self.stamp))
 
     def __len__(self) -> int:
@@ -164,7 +171,7 @@ class TFRecordIndex(Closing, Sequence[bytes]):
             return [self.record(i) for i in range(len(self))[index]]
         number = operator.index(index)
         if not -len(self) <= number < len(self):
-            raise IndexError(f"{self.path} has {len(self)} records, there is no record {number}")
+            raise IndexError(f"{redacted(self.path)} has {len(self)} records, there is no record {number}")
         return self.record(number % len(self))
 
     def __iter__(self) -> Iterator[bytes]:
@@ -187,7 +194,7 @@ class TFRecordIndex(Closing, Sequence[bytes]):
             self._records = None
 
     def __repr__(self) -> str:
-        return f"TFRecordIndex({self.path!r}, {len(self)} records)"
+        return f"TFRecordIndex({redacted(self.path)!r}, {len(self)} records)"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What a copy in another process is made from: it opens the file itself."""
@@ -225,4 +232,4 @@ def _is_something_else(path: str) -> bool:
 
 
 def _warn(words: str) -> None:
-    warnings.warn(words, UserWarning, stacklevel=2)
+    warnings.warn(redacted_text(words), UserWarning, stacklevel=2)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.files import FileStamp
+from dataset.io.files.opening import FileStamp
 from dataset.io.tfrecord.frames import FRAME_BYTES, masked_crc
 
 __all__ = ["MAGIC", "TAKEN_FOR_A_FILE", "NotAnIndexError", "pack_index", "unpack_index"]

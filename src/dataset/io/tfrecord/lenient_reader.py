@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dataset.io.tfrecord.damage_log import DamageLog
 from dataset.io.tfrecord.reader import TFRecordFile
+from dataset.redaction import redacted
 
 if TYPE_CHECKING:
     import os
@@ -78,4 +79,4 @@ class LenientTFRecordFile(TFRecordFile):
     def close(self) -> None:
         """Give back the file and the memory, and keep the place. Damage that was not logged by itself is summed up."""
         super().close()
-        self._log.sum_up(self.path)
+        self._log.sum_up(redacted(self.path))

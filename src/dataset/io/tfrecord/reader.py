@@ -2,8 +2,8 @@
 
 Here live the open file, the place in it, and what becomes of damage: which records still come out, what the error says.
 Who is told of damage, and goes on reading behind it, is lenient_reader.py.
-The bytes of frames are frames.py's and checksums.py's, decompression is io/compression.py's. What is inside a record,
-and what a Dataset is, is not known here.
+The bytes of frames are frames.py's and checksums.py's, decompression is io/files/compression.py's. What is inside a
+record, and what a Dataset is, is not known here.
 
 How the reader is fast. It takes a block of many frames at once, hops over the lengths in one tight loop, cuts the
 records out in one list comprehension, and verifies all checksums of the block in one pass (``BlockChecksums``).
@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataset.errors import DataLossError
-from dataset.io.compression import DamagedStreamError, InputStream, guess_compression
-from dataset.io.stream_file import StreamFile
+from dataset.io.files.compression import DamagedStreamError, InputStream, guess_compression
+from dataset.io.files.stream_file import StreamFile
 from dataset.io.tfrecord.checksums import BlockChecksums
 from dataset.io.tfrecord.frames import (
     FRAME_BYTES,
@@ -214,18 +214,18 @@ class TFRecordFile(StreamFile):
                 self._complete(stream, block.content[block.starts[-1] :])
         except DamagedStreamError as damage:
             self._fail(str(damage))
-        except OSError:
+        except BaseException as error:
             # What the stream has taken in is lost: a later read opens the file again, at the record that failed.
             self._release()
             self._moved = True
-            if not self._ready:
+            if not (self._ready and isinstance(error, OSError)):
                 raise
 
     def _opened(self) -> InputStream:
         """The stream, at the place where reading goes on."""
         if self._stream is None:
-            self._stream = self._open()
             self._checksums = BlockChecksums(self._block_bytes)
+            self._stream = self._open()
             self._moved = self._offset > 0  # a pipe can be read, if nobody asks it to move
         if self._moved:
             self._stream.seek(self._offset)

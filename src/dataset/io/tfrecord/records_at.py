@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import ClosedError, DataLossError
-from dataset.io.files import FileStamp, InputFile, file_stamp, open_input, read_whole
+from dataset.io.files.opening import FileStamp, InputFile, file_stamp, open_input, read_whole
 from dataset.io.tfrecord.checksums import BlockChecksums
 from dataset.io.tfrecord.frames import FRAME_BYTES, HEADER_BYTES, cut_frames, cut_words, frame_damage
+from dataset.redaction import redacted
 
 __all__ = ["RUN_BYTES", "RecordsAt"]
 
@@ -104,7 +105,7 @@ class RecordsAt:
     def _read(self, offset: int, size: int) -> bytes:
         """``size`` bytes from there, or fewer if the file ends before."""
         if self._file is None:
-            raise ClosedError(f"the records of {self.path} were closed")
+            raise ClosedError(f"the records of {redacted(self.path)} were closed")
         if self._descriptor is None:
             with self._lock:
                 self._file.seek(offset)

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from dataset.io.compression import DamagedStreamError, InputStream
+from dataset.io.files.compression import DamagedStreamError, InputStream
 from dataset.io.tfrecord.checksums import BlockChecksums
 from dataset.io.tfrecord.frames import (
     FOOTER_BYTES,
@@ -71,7 +71,7 @@ class Salvage:
         stream_damage: what is wrong if the compressed stream could not be read to its end; empty if it could.
 
     >>> import io
-    >>> from dataset.io.compression import open_stream
+    >>> from dataset.io.files.compression import open_stream
     >>> from dataset.io.tfrecord.frames import framed
     >>> content = b"noise" + b"".join(framed(b"abc"))
     >>> list(Salvage(open_stream(io.BytesIO(content), ""), 0))

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import DataLossError
-from dataset.io.compression import guess_compression
-from dataset.io.files import InputFile, open_input, read_whole
+from dataset.io.files.compression import guess_compression
+from dataset.io.files.opening import InputFile, open_input, read_whole
 from dataset.io.tfrecord.checksums import first_wrong_length
 from dataset.io.tfrecord.frames import (
     FRAME_BYTES,

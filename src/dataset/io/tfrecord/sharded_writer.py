@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import errno
 import operator
+import os
 import string
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from dataset.io.files import path_string
-from dataset.io.tfrecord.writer import RecordWriter, TFRecordOptions, TFRecordWriter, writer_options
-
-if TYPE_CHECKING:
-    import os
+from dataset.io.files.opening import path_string
+from dataset.io.tfrecord.writer import RecordFile, RecordWriter, TFRecordOptions, complete, writer_options
 
 __all__ = ["ShardedTFRecordWriter"]
 
@@ -27,11 +24,14 @@ class ShardedTFRecordWriter(RecordWriter):
     """Writes records to ``num_shards`` TFRecord files in turn: record ``i`` goes to shard ``i % num_shards``.
 
     So shards differ by one record at most, whatever their number turns out to be, and the same records give the same
-    files. All shards lie under temporary names until ``close`` has written the last byte of the last of them; then
-    they get their names, one right after the other. Leaving a ``with`` block by an exception, a write that fails, and
-    dropping the writer without closing it remove them all, and files that had these names before stay as they were.
-    Should the system refuse one of the names at the very end, the shards before it have theirs and those behind it are
-    removed; a note on the exception says which.
+    files. All shards lie under temporary names until ``close`` has written the last byte of the last of them through to
+    the disk; then they get their names, one right after the other. Leaving a ``with`` block by an exception and a write
+    that fails remove them all, and files that had these names before stay as they were. A writer that is never closed
+    is closed as a ``TFRecordWriter`` is.
+
+    No system renames several files at once. So shard 0 is taken away before the other shards get their names, and gets
+    its own last: should the process be killed in this moment, or the system refuse a name, shard 0 is missing. Old and
+    new shards are never mixed in a set that looks complete.
 
     Each shard is an open file until the end.
 
@@ -66,18 +66,22 @@ class ShardedTFRecordWriter(RecordWriter):
     ) -> None:
         options = writer_options("ShardedTFRecordWriter", options)
         self.paths: list[str] = []
-        self._writers: list[TFRecordWriter] = []
+        self._files: list[RecordFile] = []
         self._next = 0  # the shard that the next record goes to
         self._closed = False
+        folders: set[str] = set()
         try:
             for path in _shard_paths(path_string(path_pattern), operator.index(num_shards)):
-                self._writers.append(TFRecordWriter(path, options))
+                folder = os.path.dirname(path)  # noqa: PTH120  # it may have a scheme
+                self._files.append(RecordFile(path, options, remove_abandoned=folder not in folders))
+                folders.add(folder)
                 self.paths.append(path)
         except BaseException as error:
             self.discard()
             if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
                 raise _too_many(error, num_shards, len(self.paths)) from error
             raise
+        self._close_at_the_end(self._files)
 
     def write(self, record: bytes | bytearray | memoryview) -> None:
         """Append one record to the next shard.
@@ -99,10 +103,10 @@ class ShardedTFRecordWriter(RecordWriter):
         """
         if self._closed:
             raise ValueError(f"ShardedTFRecordWriter: the writer of {self.paths[0]} is closed")
-        count = len(self._writers)
+        count = len(self._files)
         try:
             for index in range(min(count, len(records))):
-                self._writers[(self._next + index) % count].write_all(records[index::count])
+                self._files[(self._next + index) % count].put_all(records[index::count])
         except BaseException:
             self.discard()  # some of the records are written, and nobody knows which
             raise
@@ -112,28 +116,18 @@ class ShardedTFRecordWriter(RecordWriter):
         """Finish all shards and give them their names. A second time, and after a failure, it does nothing."""
         if self._closed:
             return
-        named = 0
         try:
-            for writer in self._writers:
-                writer.finish()
-            for writer in self._writers:
-                writer.close()
-                named += 1
-        except BaseException as error:
+            complete(self._files)
+        except BaseException:
             self.discard()
-            if named:
-                error.add_note(
-                    f"ShardedTFRecordWriter: the first {named} of {len(self._writers)} shards are complete and have "
-                    f"their names, up to {self.paths[named - 1]}; the others were removed"
-                )
             raise
         self._closed = True
 
     def discard(self) -> None:
         """Remove what was written. After ``close`` it does nothing."""
         self._closed = True
-        for writer in self._writers:
-            writer.discard()
+        for file in self._files:
+            file.target.discard()
 
 
 def _shard_paths(pattern: str, num_shards: int) -> Iterator[str]:

@@ -11,11 +11,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from dataset.ops.cache import Cache
+from dataset.ops.cache.cache import Cache
 from dataset.ops.random_map import RandomMap
-from dataset.ops.shard_by_process import ShardByProcess
+from dataset.ops.shard.shard_by_process import ShardByProcess
 from dataset.plan.node import Node, inputs_first
-from dataset.runtime.rng import derived_seed
+from dataset.runtime.random.streams import derived_seed
 
 
 class Agreement:

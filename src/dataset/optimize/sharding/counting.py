@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dataset.io.dataset_files import FileSource, known_names
-from dataset.io.files import FileStamp, file_stamp
-from dataset.ops.flat_map import FlatMap
+from dataset.io.files.opening import FileStamp, file_stamp
+from dataset.ops.interleave.flat_map import FlatMap
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, total
 from dataset.plan.fingerprint import content_fingerprint
 from dataset.plan.node import Node, UnaryNode
-from dataset.runtime.elements import run_through
-from dataset.runtime.operator import open_plan
+from dataset.runtime.context import open_plan
+from dataset.runtime.state.elements import run_through
 
 _SOME = 1000
 _STEP = 1024

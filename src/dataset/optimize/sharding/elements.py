@@ -10,17 +10,17 @@ that a state can go from one to another.
 
 from __future__ import annotations
 
-from dataset.ops.shard_by_process import ShardByProcess, StandIn
+from dataset.ops.shard.shard_by_process import PadMissing, ShardByProcess
 from dataset.optimize.sharding.agreement import Agreement, in_order
-from dataset.plan.deal import Deal
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.node import Node
 
 
-def deal_elements(plan: Node, deal: Deal, agreement: Agreement, name: str | None) -> Node:
+def deal_elements(plan: Node, deal: BlockCyclicShard, agreement: Agreement, name: str | None) -> Node:
     """The plan that gives the elements of ``plan`` that are this process's."""
     dealing = _Dealing(agreement, name)
     share = dealing.share(plan, deal)
-    return StandIn(share, name=name) if dealing.lacks_elements else share
+    return PadMissing(share, name=name) if dealing.lacks_elements else share
 
 
 class _Dealing:
@@ -31,7 +31,7 @@ class _Dealing:
         self.name = name
         self.lacks_elements = False  # so that there have to be zeros for some
 
-    def share(self, node: Node, deal: Deal) -> Node:
+    def share(self, node: Node, deal: BlockCyclicShard) -> Node:
         """What ``deal`` gives of the elements of a node, dealt out as far below it as its ops allow."""
         below = node.deal_below(deal) if node.inputs else None
         if below is None:
@@ -40,6 +40,6 @@ class _Dealing:
         found = self.agreement.on(node.over_share(shares, deal), node)
         return in_order(found) if deal.remainder == "pad" else found  # zeros are the last, whoever is ready first
 
-    def _dealt(self, node: Node, deal: Deal) -> Node:
+    def _dealt(self, node: Node, deal: BlockCyclicShard) -> Node:
         self.lacks_elements |= deal.remainder == "pad"
         return ShardByProcess(node, deal, name=self.name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dataset.io.list_files import ListFiles
+from dataset.io.files.list_files import ListFiles
 from dataset.ops.tensor_slices import TensorSlices
 from dataset.optimize.sharding.agreement import Agreement
 from dataset.plan.cardinality import INFINITE_CARDINALITY

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dataset.ops.even_out import EvenOut
+from dataset.ops.shard.equalize_shards import EqualizeShards
 from dataset.optimize.sharding.agreement import Agreement
 from dataset.optimize.sharding.counting import CannotCountError, Counts, require_countable
 from dataset.optimize.sharding.elements import deal_elements
 from dataset.optimize.sharding.files import FileList, file_list
+from dataset.plan.block_cyclic_shard import REMAINDERS, BlockCyclicShard
 from dataset.plan.checks import require_int
-from dataset.plan.deal import REMAINDERS, Deal
 from dataset.plan.node import Node
 
 _OP = "shard_by_process"
@@ -33,7 +33,7 @@ def shard_plan(plan: Node, rank: Any, world_size: Any, *, remainder: Any, by: An
     return deal_elements(plan, deal, Agreement(plan, seed), name)
 
 
-def _against_files(files: FileList | str, deal: Deal, *, least_effort: bool) -> str:
+def _against_files(files: FileList | str, deal: BlockCyclicShard, *, least_effort: bool) -> str:
     """What speaks against dealing out files; nothing where the text is empty."""
     if isinstance(files, str):
         return files
@@ -49,15 +49,15 @@ def _against_files(files: FileList | str, deal: Deal, *, least_effort: bool) -> 
     return ""
 
 
-def _share_of_files(files: FileList, deal: Deal, agreement: Agreement, name: str | None) -> Node:
+def _share_of_files(files: FileList, deal: BlockCyclicShard, agreement: Agreement, name: str | None) -> Node:
     share = files.part(deal.world_size, deal.rank, agreement)
     if deal.world_size == 1 or deal.remainder == "keep" or files.is_endless:
         return share
     parts = tuple(files.part(deal.world_size, rank) for rank in range(deal.world_size))
-    return EvenOut(share, deal.rank, deal.remainder, Counts(parts), name=name)
+    return EqualizeShards(share, deal.rank, deal.remainder, Counts(parts), name=name)
 
 
-def _deal(rank: Any, world_size: Any, remainder: Any) -> Deal:
+def _deal(rank: Any, world_size: Any, remainder: Any) -> BlockCyclicShard:
     if rank is None or world_size is None:
         raise ValueError(f"{_OP}(): give rank and world_size, or neither, got rank={rank!r}, world_size={world_size!r}")
     world_size = require_int(_OP, "world_size", world_size, minimum=1)
@@ -65,7 +65,7 @@ def _deal(rank: Any, world_size: Any, remainder: Any) -> Deal:
     if rank >= world_size:
         raise ValueError(f"{_OP}(): rank must be below world_size, {world_size}, got {rank}")
     _require_one_of("remainder", remainder, REMAINDERS)
-    return Deal(world_size, rank, remainder)
+    return BlockCyclicShard(world_size, rank, remainder)
 
 
 def _require_one_of(argument: str, value: Any, allowed: tuple[str, ...]) -> None:

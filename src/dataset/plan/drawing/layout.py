@@ -37,7 +37,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Line:
+class DiagramLine:
     """The way of the data between two rows, and from ``bend`` straight up.
 
     Attributes:
@@ -54,27 +54,27 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Layout(Generic[N]):
+class DiagramLayout(Generic[N]):
     """A picture without its texts, from (0, 0) to (width, height)."""
 
     boxes: Mapping[N, Box]
-    lines: Sequence[Line]
+    lines: Sequence[DiagramLine]
     width: float
     height: float
 
 
-def lay_out(inputs: dict[N, Sequence[N]], sizes: Mapping[N, Size]) -> Layout[N]:
+def lay_out(inputs: dict[N, Sequence[N]], sizes: Mapping[N, Size]) -> DiagramLayout[N]:
     """Place a graph that has one result.
 
     Args:
         inputs: what each node reads from; those stand before their readers, the result last.
         sizes: width and height of the box of each node.
     """
-    rows = _Rows(inputs, sizes)
-    return Layout(rows.boxes, [*rows.arrows(), *rows.threads()], rows.width, rows.bottoms[-1])
+    rows = _LayoutRows(inputs, sizes)
+    return DiagramLayout(rows.boxes, [*rows.arrows(), *rows.threads()], rows.width, rows.bottoms[-1])
 
 
-class _Rows(Generic[N]):
+class _LayoutRows(Generic[N]):
     """The steps of the work, each a table that the next ones read."""
 
     def __init__(self, inputs: dict[N, Sequence[N]], sizes: Mapping[N, Size]) -> None:
@@ -157,21 +157,21 @@ class _Rows(Generic[N]):
         row = self.row_of[node]
         return Box(self.centres[node, row] - width / 2, self.tops[row], width, height)
 
-    def arrows(self) -> Iterable[Line]:
+    def arrows(self) -> Iterable[DiagramLine]:
         """A line into each box from each of its inputs, at equal distances along the lower edge."""
         for node, sources in self.inputs.items():
             box, row = self.boxes[node], self.row_of[node]
             for number, source in enumerate(sources, 1):
                 x = box.x + box.width * number / (len(sources) + 1)
                 start = (self.centres[source, row + 1], self.tops[row + 1])
-                yield Line(start, (x, self.bottoms[row]), (x, box.y + box.height), is_arrow=True)
+                yield DiagramLine(start, (x, self.bottoms[row]), (x, box.y + box.height), is_arrow=True)
 
-    def threads(self) -> Iterable[Line]:
+    def threads(self) -> Iterable[DiagramLine]:
         """A line into each place of a thread, from the one below it."""
         for (node, row), x in self.centres.items():
             if row < self.row_of[node]:
                 start = (self.centres[node, row + 1], self.tops[row + 1])
-                yield Line(start, (x, self.bottoms[row]), (x, self.tops[row]), is_arrow=False)
+                yield DiagramLine(start, (x, self.bottoms[row]), (x, self.tops[row]), is_arrow=False)
 
 
 def _side_by_side(widths: Iterable[float]) -> float:

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dataset.plan.drawing.layout import Box, Layout, Line, lay_out
+from dataset.plan.drawing.layout import Box, DiagramLayout, DiagramLine, lay_out
 from dataset.plan.node import Node
 from dataset.plan.summary import Summary, summaries
 
@@ -76,7 +76,7 @@ def svg(plan: Node, rules_of: Mapping[Node, tuple[str, ...]] | None = None) -> s
     return "\n".join([*_opening(layout), *map(_line, layout.lines), *boxes, "</g>", "</svg>"])
 
 
-def _opening(layout: Layout[Node]) -> list[str]:
+def _opening(layout: DiagramLayout[Node]) -> list[str]:
     width, height = (f"{length + 2 * _MARGIN:.0f}" for length in (layout.width, layout.height))
     size = f'width="{width}" height="{height}"'
     seen = f'viewBox="0 0 {width} {height}" role="img" aria-label="a plan"'
@@ -121,7 +121,7 @@ def _box(box: Box, texts: list[_Text], *, is_made: bool) -> Iterator[str]:
     yield "</g>"
 
 
-def _line(line: Line) -> str:
+def _line(line: DiagramLine) -> str:
     (x, y), (bend_x, bend_y), (end_x, end_y) = line.start, line.bend, line.end
     head = f'<path class="dataset-plan-head" fill="{_LINE_COLOUR}" d="M{end_x:.1f} {end_y:.1f}l-4 7h8z"/>'
     middle = (y + bend_y) / 2

@@ -4,7 +4,12 @@ Pickle's protocol 5 leaves buffers, such as the memory of arrays, out of its byt
 kept beside, for shared memory; the others stay in.
 
 Plain pickle is the fast way, and sends functions and classes by name. What only this process can find by its name, such
-as what is defined in ``__main__`` or inside a function, is sent by value, which is cloudpickle's trade.
+as what is defined in ``__main__`` or inside a function, is sent by value, which is cloudpickle's trade. The main script
+is called ``__mp_main__`` in the processes that multiprocessing starts by spawn and forkserver; other processes have no
+module of that name.
+
+A class that is sent by value belongs to the process that sent it first. Other processes take the attributes that come
+with it; its own process never does, so no result changes a class of the user's.
 """
 
 from __future__ import annotations
@@ -13,17 +18,27 @@ import copyreg
 import functools
 import io
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import types
+import typing
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dataset.extras import load_extra
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.processes.forking import whole
 from dataset.runtime.processes.memory import Bytes
 
 BESIDE_MIN = 1 << 14
 """From how many bytes on a buffer is worth a place in shared memory instead of one copy more into a socket and out."""
+
+_SPAWNED_MAIN = "__mp_main__"
+_MAINS = {"__main__", _SPAWNED_MAIN}
+_IN_EITHER_MAIN = b"_main__"
 
 
 class Encoded(NamedTuple):
@@ -48,7 +63,7 @@ def encode(value: Any, *, by_value: bool = False) -> Encoded:
         except (pickle.PicklingError, AttributeError, TypeError):
             pass  # a lambda or a local class, or nothing that can be sent at all
         else:
-            if b"__main__" not in encoded.pickled:  # which is another module in each process
+            if _IN_EITHER_MAIN not in encoded.pickled:  # which is another module in each process
                 return encoded
     return _encode(_by_value(), value)._replace(by_value=True)
 
@@ -87,7 +102,7 @@ def _reduce_chunk(chunk: Chunk) -> Any:
 
 def _reduce_cached(function: Any) -> Any:
     """functools.cache has its functions sent by name, which means nothing in the ``__main__`` of another process."""
-    if function.__module__ != "__main__" and "<locals>" not in function.__qualname__:
+    if function.__module__ not in _MAINS and "<locals>" not in function.__qualname__:
         return function.__reduce__()
     return _cached, (function.__wrapped__, function.cache_parameters())
 
@@ -113,7 +128,58 @@ class _ByName(pickle.Pickler):
 
 @functools.cache
 def _by_value() -> Callable[..., pickle.Pickler]:
-    base = load_extra("cloudpickle", "process", 'executor="process" needs').Pickler
+    cloudpickle = load_extra("cloudpickle", "process", 'executor="process" needs')
+    base = cloudpickle.Pickler
     table = _Reducers(base.dispatch_table)
     table[functools._lru_cache_wrapper] = _reduce_cached  # noqa: SLF001  # there is no other name for its type
-    return type("_ByValue", (base,), {"dispatch_table": table})
+
+    def reduce_type_variable(variable: typing.TypeVar) -> Any:
+        with _spawned_main_by_value(cloudpickle, variable):
+            return base.dispatch_table[typing.TypeVar](variable)
+
+    table[typing.TypeVar] = reduce_type_variable
+
+    class ByValue(base):  # type: ignore[misc, valid-type]  # known only here
+        dispatch_table = table
+
+        def reducer_override(self, value: Any) -> Any:
+            if not isinstance(value, type | types.FunctionType):
+                return NotImplemented  # as it would be there
+            with _spawned_main_by_value(cloudpickle, value):
+                reduced = super().reducer_override(value)
+            match reduced:
+                case make, arguments, attributes, None, None, setter if isinstance(value, type):
+                    _is_own.setdefault(value, True)
+                    return make, arguments, (setter, attributes), None, None, _complete
+            return reduced
+
+    return ByValue
+
+
+@contextmanager
+def _spawned_main_by_value(cloudpickle: Any, value: Any) -> Iterator[None]:
+    """Inside the block, cloudpickle sees ``value`` as one to send by value if it is from ``__mp_main__``."""
+    main = sys.modules.get(_SPAWNED_MAIN) if getattr(value, "__module__", None) == _SPAWNED_MAIN else None
+    if main is None or main.__name__ != _SPAWNED_MAIN:
+        yield
+        return
+    with whole:  # others who register it, and forks, wait
+        known = _SPAWNED_MAIN in cloudpickle.list_registry_pickle_by_value()
+        if not known:
+            cloudpickle.register_pickle_by_value(main)
+        try:
+            yield
+        finally:
+            if not known:
+                cloudpickle.unregister_pickle_by_value(main)
+
+
+_is_own: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+"""Of the classes that were sent or received by value: whether this process was the first to send it."""
+
+
+def _complete(cls: type, state: tuple[Callable[[type, Any], Any], Any]) -> None:
+    """Give a class that was received by value its attributes, unless it is this process's own."""
+    if not _is_own.setdefault(cls, False):
+        setter, attributes = state
+        setter(cls, attributes)

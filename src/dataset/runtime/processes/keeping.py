@@ -26,8 +26,8 @@ import subprocess
 import weakref
 from collections.abc import Container
 
-from dataset.runtime.owner import Owner
-from dataset.runtime.processes.crew import Crew
+from dataset.runtime.processes.pool_key import PoolKey
+from dataset.runtime.processes.worker_group import WorkerGroup
 
 REST_SECONDS = 60.0
 """Then it takes under a hundredth of the time since the last iteration to start them anew."""
@@ -40,7 +40,7 @@ PATIENCE_SECONDS = 2.0
 
 
 class _Resting:
-    def __init__(self, crew: Crew, owner: Owner) -> None:
+    def __init__(self, crew: WorkerGroup, owner: PoolKey) -> None:
         self.crew = crew
         self.owner = weakref.ref(owner, lambda _: self.end())
 
@@ -59,7 +59,7 @@ class _Resting:
 _resting: list[_Resting] = []  # the one that has rested longest first
 
 
-def keep(crew: Crew, workers: Container[int], owner: Owner) -> None:
+def keep(crew: WorkerGroup, workers: Container[int], owner: PoolKey) -> None:
     """Let a crew rest, but for its other workers than these, which are idle."""
     try:
         crew.rest(workers, REST_SECONDS)
@@ -71,7 +71,7 @@ def keep(crew: Crew, workers: Container[int], owner: Owner) -> None:
         oldest.end()
 
 
-def kept(owner: Owner) -> Crew | None:
+def kept(owner: PoolKey) -> WorkerGroup | None:
     """The crew that rests for this owner, if there is one; it does not rest any more."""
     for resting in reversed(_resting[:]):
         if resting.owner() is owner and resting.is_taken():
@@ -92,7 +92,7 @@ def end_resting() -> None:
         resting.end()
 
 
-def end(crew: Crew) -> None:
+def end(crew: WorkerGroup) -> None:
     """End a crew, whatever becomes of its processes."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         crew.close(PATIENCE_SECONDS)

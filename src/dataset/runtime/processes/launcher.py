@@ -88,12 +88,17 @@ class Launcher:
             EndedError: if it ends now.
         """
         with self._lock:
-            if self._process.poll() is not None:
+            if self.has_ended:
                 return False
             self._receive_reply(0)  # to the command to rest
             self._control.send(pickle.dumps(("wake", 0)))
             self._receive_reply(0)
             return True
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process has ended."""
+        return self._process.poll() is not None
 
     def stop(self) -> None:
         """Have all workers killed, and end. Does not wait; from any thread."""

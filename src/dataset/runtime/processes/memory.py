@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dataset.runtime.resources.interrupts import deferring
+
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
@@ -83,6 +85,7 @@ class Mapping:
             self._close(self._descriptor)
             self._descriptor = None
 
+    @deferring
     def __del__(self) -> None:
         if self._address is not None:
             self._unmap(self._address, self.size)

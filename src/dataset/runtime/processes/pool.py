@@ -13,6 +13,10 @@ and has the rest kept (keeping.py), for whoever is the next to do work for that 
 
 A worker that dies is found by the end of its socket. The count of elements that it started says which one killed it:
 that gets the error. The elements before and behind it are done by other workers.
+
+A launcher that dies takes its workers with it. Each element that they worked on gets the error; the next worker that
+is needed is started by a new launcher. What is killed before it is ready is started once more for each task; what
+ends before by itself is not.
 """
 
 from __future__ import annotations
@@ -27,16 +31,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from dataset.errors import ClosedError
-from dataset.runtime.chunk import Chunk, Outcome
-from dataset.runtime.exceptions import twin_of
-from dataset.runtime.owner import Owner
+from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.processes.channel import EndedError
 from dataset.runtime.processes.connection import SharedValue, UnreadableError, UnsendableError
-from dataset.runtime.processes.crew import Crew
-from dataset.runtime.processes.deaths import worker_died
 from dataset.runtime.processes.encoding import Encoded, encode
+from dataset.runtime.processes.exit_status import Ending, worker_died
 from dataset.runtime.processes.keeping import PATIENCE_SECONDS, keep, kept
+from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.processes.worker import Worker
+from dataset.runtime.processes.worker_group import WorkerGroup
+from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, twin_of
+from dataset.runtime.resources.interrupts import deferring
 
 Work: TypeAlias = Callable[..., list[Outcome]]
 
@@ -73,7 +78,7 @@ class WorkerProcesses:
     """
 
     def __init__(
-        self, work: Work, count: int, label: str, owner: Owner | None = None, modules: Sequence[str] = ()
+        self, work: Work, count: int, label: str, owner: PoolKey | None = None, modules: Sequence[str] = ()
     ) -> None:
         _require_unix()
         self._count = count
@@ -89,7 +94,7 @@ class WorkerProcesses:
         self._is_kept = True  # unless all were killed
         self._work = SharedValue(_encoded(work, label))
         try:
-            self._crew = (None if owner is None else kept(owner)) or Crew(modules)
+            self._crew = (None if owner is None else kept(owner)) or WorkerGroup(modules)
         except BaseException:
             self._work.close()
             raise
@@ -153,12 +158,14 @@ class WorkerProcesses:
                 return self._one_by_one(job, value), job.inputs.length
             raise value
         finally:
-            del value  # see runtime/operator.py on exceptions that are kept
+            del value  # see runtime/contract.py on exceptions that are kept
 
     def _one_by_one(self, job: _Job, reason: BaseException) -> list[Outcome]:
         """A task that could not be sent, or its results not be read: each element by itself, so one fails alone."""
         try:
             if job.inputs.length == 1:
+                if isinstance(reason, MemoryError):
+                    return [reason]
                 error = TypeError(f"element or result cannot be sent between processes: {reason}")
                 error.__cause__ = reason
                 return [error]
@@ -167,7 +174,7 @@ class WorkerProcesses:
         finally:
             del reason
 
-    def _after_death(self, job: _Job, started: int, ending: int | str, *, again: bool) -> tuple[list[Outcome], int]:
+    def _after_death(self, job: _Job, started: int, ending: Ending, *, again: bool) -> tuple[list[Outcome], int]:
         """The outcomes of a task whose worker died after it had started so many elements, up to the last of those."""
         if not started:
             if not again:  # killed while it was idle, perhaps
@@ -180,6 +187,7 @@ class WorkerProcesses:
 
     def _take(self, *, fresh: bool) -> tuple[int, Worker]:
         """An idle worker, or one that has just loaded the work."""
+        may_be_killed = True  # once: what is killed again and again would be started for ever
         while True:
             with self._changed:
                 self._check_usable()
@@ -195,18 +203,19 @@ class WorkerProcesses:
                     continue
                 self._check_usable()  # again, since stop() has spared this one if it came in between
                 worker = self._crew.workers[number]
-            if step is _READY or self._load(number, worker, has_rested=step is _RESTED):
+            if step is _READY or self._load(number, worker, has_rested=step is _RESTED, may_be_killed=may_be_killed):
                 return number, worker
+            may_be_killed = may_be_killed and step is _RESTED
 
-    def _load(self, number: int, worker: Worker, *, has_rested: bool) -> bool:
-        """Have a worker load the work; False if it had died before."""
+    def _load(self, number: int, worker: Worker, *, has_rested: bool, may_be_killed: bool) -> bool:
+        """Have a worker load the work; False if it had died before, or if it, or the launcher, was killed."""
         try:
             worker.load(self._work)
         except EndedError:
             ending = self._ending_of(number)
-            if has_rested:
+            if has_rested or (ending.was_killed and may_be_killed):
                 return False
-            self._fail(worker_died(self._label, "while it loaded the function", ending))
+            self._fail(worker_died(self._label, "while it loaded the function", ending), lasts=not ending.was_killed)
         except Exception as error:  # noqa: BLE001  # such as an ImportError
             self._discard(number)
             error.add_note(f"in {self._label}, while a worker process loaded the function")
@@ -216,21 +225,23 @@ class WorkerProcesses:
             raise
         return True
 
-    def _fail(self, error: Exception) -> NoReturn:
-        """Workers cannot be started: remember it, so that it is not tried for ever."""
-        with self._changed:
-            self._failure = twin_of(error)
+    def _fail(self, error: Exception, *, lasts: bool = True) -> NoReturn:
+        """No worker can be started; if that lasts, remember it, so that the next tasks do not try."""
+        if lasts:
+            error.add_note(f"no worker process can be started: {CANNOT_CONTINUE}")
+            with self._changed:
+                self._failure = twin_of(error)
         try:
             raise error
         finally:
-            del error  # see runtime/operator.py on exceptions that are kept
+            del error  # see runtime/contract.py on exceptions that are kept
 
     def _give_back(self, number: int) -> None:
         with self._changed:
             self._idle.append(number)
             self._changed.notify_all()
 
-    def _ending_of(self, number: int) -> int | str:
+    def _ending_of(self, number: int) -> Ending:
         """End a worker and say how it ended; raises ClosedError where that was stop()."""
         with self._changed:
             self._check_usable()
@@ -306,6 +317,7 @@ class WorkerProcesses:
             keep(crew, self._spared, owner)
         del self._crew  # whoever keeps this object keeps no memory of theirs
 
+    @deferring
     def __del__(self) -> None:
         # Whoever made it closes it. This is for the case that nobody did; killed processes end within milliseconds.
         if hasattr(self, "_crew"):

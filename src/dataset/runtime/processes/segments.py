@@ -25,6 +25,7 @@ import numpy as np
 
 from dataset.runtime.processes.forking import at_fork, whole
 from dataset.runtime.processes.memory import Bytes, Mapping, allocate
+from dataset.runtime.resources.interrupts import deferring
 
 FREE_MAX = 4
 """How many free segments a lender keeps; the least recently used goes first."""
@@ -116,6 +117,7 @@ class _Lease:
         self._leases = _leases  # at interpreter exit module globals go first
         self._leases[id(self)] = mapping
 
+    @deferring
     def __del__(self) -> None:
         del self._leases[id(self)]
         self._over.append(self._number)

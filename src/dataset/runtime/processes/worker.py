@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dataset.runtime.chunk import Chunk
+from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes.channel import EndedError, new_pair
 from dataset.runtime.processes.connection import Connection, SharedValue
-from dataset.runtime.processes.deaths import ending_words
+from dataset.runtime.processes.exit_status import Ending
 from dataset.runtime.processes.failures import Failure
 from dataset.runtime.processes.launcher import Launcher
 from dataset.runtime.processes.memory import StartedCount, allocate
@@ -78,12 +78,13 @@ class Worker:
         """How many elements of the last task have been started; it can be asked for after the death, too."""
         return self._started.value
 
-    def end(self) -> int | str:
-        """End the process, if it has not ended: its exit code, negative for a signal, or why it never started."""
+    def end(self) -> Ending:
+        """End the process, if it has not ended, and say how it ended."""
         try:
-            return self._launcher.end(self._number)
+            answer = self._launcher.end(self._number)
         except EndedError:
-            return f"the process that starts the workers {ending_words(self._launcher.exit_code)}"
+            return Ending(launcher_code=self._launcher.exit_code)
+        return Ending(reason=answer) if isinstance(answer, str) else Ending(answer)
 
     def shut_down(self) -> None:
         """Make ``load`` and ``call`` raise EndedError. From any thread."""

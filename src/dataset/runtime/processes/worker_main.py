@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dataset.runtime.chunk import Chunk, Outcome
+from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.processes.channel import Channel, EndedError
 from dataset.runtime.processes.connection import Connection, UnreadableError, UnsendableError
 from dataset.runtime.processes.encoding import encode

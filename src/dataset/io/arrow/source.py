@@ -1,0 +1,116 @@
+"""from_arrow(data): the rows of Arrow tables. To the rest of the library they are slices of arrays.
+
+So are those of data frames, of pandas and polars, which go through Arrow as far as they are not NumPy's already.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from dataset.errors import DataLossError
+from dataset.io.arrow.extra import library
+from dataset.io.arrow.layout import ArrowLayout, TableColumn, require_columns, require_fill_null
+from dataset.io.files.opening import InputFile, open_input, path_string
+from dataset.ops.tensor_slices import TensorSlices
+
+_FILE_MAGIC = b"ARROW1"  # what is in a file has it at both ends, a stream has not
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowSlices(TensorSlices):
+    """The rows of a table, in dicts."""
+
+    op: ClassVar[str] = "from_arrow"
+
+
+@dataclass(frozen=True, eq=False)
+class PolarsSlices(ArrowSlices):
+    """The rows of a frame of polars."""
+
+    op: ClassVar[str] = "from_polars"
+
+
+@dataclass(frozen=True, eq=False)
+class PandasSlices(ArrowSlices):
+    """The rows of a frame of pandas.
+
+    ``held`` is a shallow copy of the frame. As long as it lives, pandas copies a column before it writes to it, so that
+    nothing changes in the arrays here, which are views of the same memory.
+    """
+
+    op: ClassVar[str] = "from_pandas"
+    held: Any = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "held": None}  # what is copied has its arrays, and the first one the frame
+
+
+def arrow_plan(data: Any, columns: Any, fill_null: Any, name: str | None) -> ArrowSlices:
+    """The plan of ``Dataset.from_arrow``, which says what its arguments are."""
+    return ArrowSlices(arrow_columns(ArrowSlices.op, data, columns, fill_null), name=name)
+
+
+def arrow_columns(op: str, data: Any, columns: Any, fill_null: Any) -> dict[str, Any]:
+    """The columns of Arrow data, whole, as an element has them; ``op`` is who asks, for messages."""
+    asked = require_columns(op, columns)
+    fills = require_fill_null(op, fill_null)
+    table = _table_of(op, data)
+    layout = ArrowLayout(op, table.schema, asked, "the table")
+    layout.take_fills(fills)
+    arrays = [_whole(op, column, table.num_rows) for column in layout.columns_of(table)]
+    made: dict[str, Any] = layout.structure.unflatten(arrays)
+    return made
+
+
+def _whole(op: str, column: TableColumn, count: int) -> Any:
+    values, bad = column.rows(0, count)
+    if len(bad):
+        raise ValueError(f"{op}(): row {bad[0]}: {column.null_message}")
+    return values
+
+
+def _table_of(op: str, data: Any) -> Any:
+    """Any form of Arrow data as a table in memory. A stream is read to its end."""
+    if isinstance(data, str | bytes | os.PathLike):
+        return _table_in(path_string(data))
+    pa = library()
+    if isinstance(data, Sequence) and data and all(isinstance(batch, pa.RecordBatch) for batch in data):
+        return pa.Table.from_batches(data)
+    if isinstance(data, pa.Table):
+        return data
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    if hasattr(data, "__arrow_c_array__"):
+        return pa.table(pa.record_batch(data))
+    raise TypeError(
+        f"{op}(): data must be an Arrow table, a list of record batches, an object with __arrow_c_stream__ (a data "
+        f"frame, a reader) or the path of an Arrow file, got {data!r:.200} of type {type(data).__name__}"
+    )
+
+
+def _table_in(path: str) -> Any:
+    """What an Arrow IPC file, which Feather files are, or a stored stream holds."""
+    pa, ipc = library(), library("pyarrow.ipc")
+    file = open_input(path)
+    try:
+        content = _content(file)
+    finally:
+        file.close()
+    try:
+        reader = ipc.open_file if content.startswith(_FILE_MAGIC) else ipc.open_stream
+        table = reader(pa.py_buffer(content)).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        words = f"this is no Arrow file, or it is damaged: {error}"
+        raise DataLossError(words, path=path, offset=0, record=0) from error
+    return table
+
+
+def _content(file: InputFile) -> bytes:
+    pieces = []
+    while piece := file.read(1 << 24):
+        pieces.append(piece)
+    return b"".join(pieces)

@@ -1,0 +1,90 @@
+"""CsvDataset's node: the rows of files, as tuples or dicts of scalars. Reading one file is csv/reader.py's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from dataset.io.csv.layout import CsvLayout
+from dataset.io.csv.reader import CsvFile
+from dataset.io.dataset_files import FileSource
+from dataset.io.files.compression import compression_name
+from dataset.plan.checks import require_bool, require_int
+from dataset.plan.spec import TensorSpec
+from dataset.plan.structure import structure_of
+
+
+@dataclass(frozen=True, eq=False)
+class Csv(FileSource):
+    """All rows of the files that ``source`` names, file after file.
+
+    Attributes:
+        layout: which columns there are.
+        label_name: the column that stands beside the dict of all others, where ``named``.
+        named: whether an element is a dict by the layout's names, not a tuple.
+    """
+
+    op: ClassVar[str] = "CsvDataset"
+    layout: CsvLayout
+    compression_type: str | None = None
+    buffer_size: int | None = None
+    header: bool = False
+    named: bool = field(default=False, kw_only=True)
+    label_name: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._set("compression_type", compression_name(self.compression_type))
+        self._set("header", require_bool(self.op, "header", self.header))
+        if self.buffer_size is not None:
+            require_int(self.op, "buffer_size", self.buffer_size, minimum=1)
+
+    def _element_spec(self) -> Any:
+        return self._arranged([TensorSpec((), column.dtype) for column in self.layout.columns])
+
+    def open_file(self, path: str) -> _OrderedFile:
+        file = CsvFile(path, self.layout, self.compression_type, self.buffer_size, self.header)
+        element = self._arranged(list(range(len(self.layout.columns))))
+        return _OrderedFile(file, structure_of(element).flatten(element))
+
+    def _arranged(self, parts: list[Any]) -> Any:
+        """What there is for each column, in the structure of an element."""
+        if not self.named:
+            return tuple(parts)
+        assert self.layout.names is not None  # or it could not be named
+        by_name = dict(zip(self.layout.names, parts, strict=True))
+        if self.label_name is None:
+            return by_name
+        label = by_name.pop(self.label_name)
+        return by_name, label
+
+    def parameters(self) -> dict[str, Any]:
+        parameters = super().parameters()
+        layout = parameters.pop("layout")
+        given = {part.name: getattr(layout, part.name) for part in fields(layout)}
+        columns = tuple((column.dtype, column.default) for column in layout.columns)
+        return {**given, **parameters, "columns": columns}
+
+
+class _OrderedFile:
+    """A file with its columns in the order of an element's components: those of a dict are sorted by name."""
+
+    def __init__(self, file: CsvFile, order: list[int]) -> None:
+        self.file = file
+        self.order = order
+
+    @property
+    def path(self) -> str:
+        return self.file.path
+
+    def columns(self, n: int) -> list[Any] | None:
+        columns = self.file.columns(n)
+        return None if columns is None else [columns[index] for index in self.order]
+
+    def tell(self) -> tuple[int, int]:
+        return self.file.tell()
+
+    def seek(self, offset: int, number: int) -> None:
+        self.file.seek(offset, number)
+
+    def close(self) -> None:
+        self.file.close()

@@ -1,0 +1,361 @@
+"""One run of writing a directory: its folder, its lock, its shards' files, and how all of that goes away again.
+
+Records come in as bytes. No reader sees a run before ``finish`` has written the metadata. One that is discarded,
+collected or alive at the interpreter's exit removes its folder; one whose process died is removed by the next writer.
+
+The lock files are the list of what may be removed. That of a run is made before its folder, and removed after it, or
+when the metadata names the run; that of the run before is made again before the metadata names another one. So whatever
+step a writer is killed at, what it leaves is listed, and what is not listed is not removed: a folder of a user, or a
+snapshot, may have a name like that of a run. From the folder of a run only shards are removed, and links are not
+followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dataset.io.elements.locks import LockFile
+from dataset.io.elements.metadata import (
+    FILE_NAME,
+    Metadata,
+    ShardRecord,
+    is_run,
+    is_shard_name,
+    new_run,
+    run_path,
+    shard_name,
+)
+from dataset.io.files.atomic import sync_directory
+from dataset.io.files.compression import Compressor, new_compressor
+from dataset.io.libraries import castagnoli
+from dataset.io.tfrecord.frames import framed
+
+__all__ = ["RunGoneError", "RunWriter", "remove_dead_runs", "remove_leftovers"]
+
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+_BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and os.scandir in os.supports_fd
+_OPEN_FILES_MAX = 64  # a function may tell thousands of shards apart, and a process may open about a thousand files
+
+
+@dataclass
+class _ShardFile:
+    number: int
+    path: Path
+    records: int = 0
+    elements: int = 0
+    crc: int = 0
+
+
+@dataclass
+class _Open:
+    """An open file, without a buffer: records are large, and what a forked child closes must not be written twice."""
+
+    file: io.FileIO
+    compressor: Compressor
+
+    def write(self, piece: bytes | bytearray | memoryview) -> None:
+        self._put(self.compressor.compress(piece))
+
+    def close(self) -> None:
+        """End the compressed stream; another may follow behind it."""
+        try:
+            self._put(self.compressor.flush())
+            os.fsync(self.file.fileno())
+        finally:
+            self.file.close()
+
+    def _put(self, content: bytes | bytearray | memoryview) -> None:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[self.file.write(rest) :]
+
+
+class RunGoneError(Exception):
+    """Internal: there is nothing to go on with."""
+
+
+class RunWriter:
+    """Writes the shards of a new run, or goes on with one.
+
+    Args:
+        path: the directory, which exists.
+        compression: a name from ``compression_name``.
+        place: what ``place`` returned in a process that has ended since, to go on from there.
+
+    Raises:
+        OSError: if nothing can be written there.
+        RunGoneError: if the run to go on with is not there any more, or not alone.
+    """
+
+    def __init__(self, path: str, compression: str, place: dict[str, Any] | None = None) -> None:
+        self.path = path
+        self.compression = compression
+        self.run = new_run() if place is None else str(place["run"])
+        if not is_run(self.run):
+            raise RunGoneError
+        remove_dead_runs(path, but=self.run)
+        before = None
+        with contextlib.suppress(OSError, ValueError):  # what is damaged is replaced
+            before = _current_run(path)
+        self._folder = run_path(path, self.run)
+        if place is not None and (self._folder.is_symlink() or not self._folder.is_dir() or before == self.run):
+            raise RunGoneError
+        self._file_mode = _mode(Path(path) / FILE_NAME, 0o666)
+        lock = LockFile.take(f"{self._folder}.lock")
+        if lock is None:  # only a run that is gone on with can be another writer's
+            raise RunGoneError
+        if place is None:
+            try:
+                self._folder.mkdir(0o777 if before is None else _mode(run_path(path, before), 0o777))
+            except BaseException:
+                lock.release()
+                raise
+        self._shards: dict[int, _ShardFile] = {}
+        self._open: OrderedDict[int, _Open] = OrderedDict()  # the one written to last at the end
+        self._finalizer = weakref.finalize(self, _remove_run, self._folder, lock, self._open, os.getpid())
+        self._lock = lock
+        try:
+            if place is not None:
+                self._go_to(place)
+        except (OSError, RunGoneError):
+            self.discard()
+            raise
+
+    def place(self) -> dict[str, Any]:
+        """Write everything through to the disk; returns plain data, to go on from here later."""
+        while self._open:
+            self._open.popitem()[1].close()
+        self._sync_folders()
+        shards = [
+            {
+                "number": shard.number,
+                "size": shard.path.stat().st_size,
+                "records": shard.records,
+                "elements": shard.elements,
+                "crc": shard.crc,
+            }
+            for shard in self._shards.values()
+        ]
+        return {"run": self.run, "shards": shards}
+
+    def _go_to(self, place: dict[str, Any]) -> None:
+        """Cut off what was written after ``place``."""
+        for number, one in enumerate(place["shards"]):
+            path = self._folder / shard_name(number)
+            size = int(one["size"])
+            try:
+                descriptor = os.open(path, os.O_WRONLY | _NO_FOLLOW)
+            except OSError:
+                raise RunGoneError from None
+            with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123  # Path.open knows no descriptors
+                if not 0 <= size <= os.fstat(descriptor).st_size:
+                    raise RunGoneError
+                file.truncate(size)
+            key = int(one["number"])
+            self._shards[key] = _ShardFile(key, path, int(one["records"]), int(one["elements"]), int(one["crc"]))
+        known = {shard.path for shard in self._shards.values()}
+        for path in self._folder.iterdir():
+            if path not in known and is_shard_name(path.name):
+                path.unlink()
+
+    def leave(self) -> None:
+        """Let go of the run, and leave its files for a later writer, which continues it or removes it."""
+        if self._finalizer.detach() is not None:
+            while self._open:
+                with contextlib.suppress(OSError):
+                    self._open.popitem()[1].file.close()
+            self._lock.release(keep=True)
+
+    def next_record(self, number: int) -> list[str | int]:
+        """What tells the next record of the shard ``number`` from any other: the run, the file, the record in it."""
+        shard = self._shards.get(number)
+        return [self.run, len(self._shards), 0] if shard is None else [self.run, int(shard.path.stem), shard.records]
+
+    def write(self, number: int, record: bytes, elements: int) -> None:
+        """Append a record to the shard ``number``. A failure leaves it unusable; then ``discard``."""
+        shard = self._shards.get(number)
+        if shard is None:
+            shard = self._shards[number] = _ShardFile(number, self._folder / shard_name(len(self._shards)))
+        out = self._opened(shard)
+        for piece in framed(record):
+            out.write(piece)
+        shard.records += 1
+        shard.crc = castagnoli.crc32c(record, shard.crc)
+        shard.elements += elements
+
+    def _opened(self, shard: _ShardFile) -> _Open:
+        out = self._open.get(shard.number)
+        if out is None:
+            if len(self._open) == _OPEN_FILES_MAX:
+                self._open.pop(next(iter(self._open))).close()
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_FOLLOW | (0 if shard.records else os.O_EXCL)
+            file = io.FileIO(os.open(shard.path, flags, self._file_mode), "ab")
+            out = self._open[shard.number] = _Open(file, new_compressor(self.compression))
+        self._open.move_to_end(shard.number)
+        return out
+
+    def finish(
+        self, skeleton: Any, components: Any, about: dict[str, Any], *, may_replace: Callable[[], bool] = lambda: True
+    ) -> Metadata | None:
+        """Write everything through to the disk, and make it what the directory holds.
+
+        Args:
+            skeleton: of the elements' structure, see Metadata.
+            components: their specs, see Metadata.
+            about: plain data.
+            may_replace: asked at the last moment; if it says no the run is discarded, and None returned.
+
+        Raises:
+            OSError: if that fails; the run is discarded.
+        """
+        try:
+            while self._open:
+                self._open.popitem()[1].close()
+            metadata = Metadata(self.run, skeleton, components, self.compression, self._in_order(), about)
+            if not may_replace():
+                self.discard()
+                return None
+            self._sync_folders()
+            replaced, is_written = _listed(self.path), False
+            try:
+                metadata.write(self.path)
+                is_written = True
+            finally:
+                if replaced is not None:
+                    replaced.release(keep=is_written)
+        except BaseException:
+            self.discard()
+            raise
+        self._finalizer.detach()
+        self._lock.release()
+        remove_dead_runs(self.path)  # that which was replaced
+        return metadata
+
+    def _sync_folders(self) -> None:
+        sync_directory(str(self._folder))
+        sync_directory(self.path)
+
+    def _in_order(self) -> tuple[ShardRecord, ...]:
+        """By number; negative ones behind all others, as in tf.data, which takes the numbers for unsigned."""
+        files = {number: file for file, number in enumerate(self._shards)}
+        shards = [self._shards[number] for number in sorted(self._shards, key=lambda number: number % 2**64)]
+        return tuple(ShardRecord(files[one.number], one.records, one.elements, one.crc) for one in shards)
+
+    def discard(self) -> None:
+        """Remove what was written. After ``finish``, or a second time, it does nothing."""
+        self._finalizer()
+
+
+def _remove_run(folder: Path, lock: LockFile, files: dict[int, _Open], owner: int) -> None:
+    """A forked child closes its copies only."""
+    for out in files.values():
+        with contextlib.suppress(OSError):
+            out.file.close()
+    files.clear()
+    lock.release(keep=os.getpid() == owner and not (_is_named(folder) or _remove_shards(folder)))
+
+
+def _is_named(folder: Path) -> bool:
+    """Whether the metadata names a run, as it may if ``finish`` failed after it wrote the metadata."""
+    with contextlib.suppress(OSError, ValueError):
+        return _current_run(str(folder.parent)) == folder.name
+    return False
+
+
+def _listed(path: str) -> LockFile | None:
+    """List the run that is going to be replaced among those that are removed when the metadata does not name them."""
+    try:
+        run = _current_run(path)
+        return None if run is None else LockFile.take(f"{run_path(path, run)}.lock")
+    except (OSError, ValueError):
+        return None
+
+
+def remove_dead_runs(path: str, but: str = "") -> None:
+    """Remove what writers that died have left behind, and runs that were replaced; but not the run ``but``."""
+    for name in os.listdir(path):  # noqa: PTH208  # names are what is wanted
+        run = name.removesuffix(".lock")
+        if run in {name, but} or not is_run(run):
+            continue
+        with contextlib.suppress(OSError):  # no lock file, or of another user
+            lock = LockFile.take(str(Path(path) / name), create=False)
+            if lock is not None:  # else its writer lives
+                lock.release(keep=not _is_settled(path, run, lock))
+
+
+def remove_leftovers(path: str, *locks: str) -> None:
+    """Remove what a writer left that was killed at its very end, so that others only read what it wrote.
+
+    Args:
+        path: the directory; where nothing may be removed nothing is.
+        locks: names of other lock files in it.
+    """
+    with contextlib.suppress(OSError):
+        remove_dead_runs(path)
+        for name in locks:
+            lock = LockFile.take(str(Path(path) / name), create=False)
+            if lock is not None:
+                lock.release(keep=not lock.was_marked)
+
+
+def _is_settled(path: str, run: str, lock: LockFile) -> bool:
+    """Whether nothing of a run, whose lock is held here, is left to be removed. What is, is removed first."""
+    try:
+        if _current_run(path) == run:
+            return True
+    except (OSError, ValueError):
+        return False  # where the metadata cannot be read nothing is removed
+    folder = run_path(path, run)
+    if not lock.was_marked and os.path.lexists(folder):
+        return False  # no writer has come from there to here
+    return _remove_shards(folder)
+
+
+def _remove_shards(folder: Path) -> bool:
+    """Remove the folder of a run if nothing but shards is in it; whether it is gone."""
+    descriptor = None
+    try:
+        if _BY_DESCRIPTOR:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW)
+        elif folder.is_symlink():
+            return False
+        with os.scandir(folder if descriptor is None else descriptor) as found:
+            entries = list(found)
+        if not all(is_shard_name(entry.name) and entry.is_file(follow_symlinks=False) for entry in entries):
+            return False
+        for entry in entries:
+            os.unlink(entry.path, dir_fd=descriptor)  # a Path knows no descriptor of its directory
+        folder.rmdir()
+    except FileNotFoundError:
+        return not os.path.lexists(folder)
+    except OSError:
+        return False
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+    return True
+
+
+def _current_run(path: str) -> str | None:
+    """The run that the metadata names; None where there is no metadata."""
+    try:
+        return Metadata.read(path).run
+    except FileNotFoundError:
+        return None
+
+
+def _mode(path: Path, most: int) -> int:
+    """The permissions of what is replaced; ``most`` where there is nothing."""
+    try:
+        return path.stat().st_mode & most
+    except OSError:
+        return most

@@ -1,0 +1,415 @@
+"""Files that appear under their names when they are complete, and not before."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import secrets
+import stat
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Protocol, Self
+
+from dataset.io.files.opening import path_string
+from dataset.io.files.remote.paths import is_remote, local_form
+
+try:
+    import fcntl
+except ImportError:  # Windows: nobody can tell there what is abandoned, so nothing is removed
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["AtomicFile", "commit_together", "sync_directory"]
+
+# One write to the system per this many bytes: enough that its cost is lost beside that of framing the records.
+OUTPUT_BUFFER_BYTES = 1 << 18
+
+
+class AtomicFile:
+    """A new file that appears under its name when it is complete, and not before.
+
+    The bytes go to ``file``, which lies under a hidden temporary name in the same directory. ``commit`` writes them
+    through to the disk and renames; ``discard`` removes them. As a context manager it commits at the end of the block
+    and discards when an exception leaves it. An abandoned one is discarded when it is collected, or when the
+    interpreter exits. What was under the name before stays readable until the commit replaces it. Temporary files that
+    dead processes left in the directory are removed. For paths with a scheme remote/writing.py sees to the same, except
+    for what dead processes left.
+
+    A file that replaces another keeps its permission bits and, where the system allows it, its owner and group; where
+    the group cannot be kept, the new group gets the rights of all other users. Access lists and other attributes are
+    not kept. A new file has the permissions that the umask gives. A forked child neither commits nor changes the file
+    of its parent.
+
+    Args:
+        path: the final name. A symbolic link is followed.
+        like: a local file that the new one is made from: nobody gets more rights on the new file than on this one.
+        remove_abandoned: whether to look for temporary files that dead processes left. A caller that writes many files
+            to one directory does so once.
+
+    Raises:
+        OSError: nothing can be written there; the message says why and what to do. ``FileNotFoundError``,
+            ``PermissionError``, ``IsADirectoryError`` and ``NotADirectoryError`` keep their types.
+        ImportError, ValueError: as ``open_input``.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with AtomicFile(os.path.join(folder, "a.bin")) as target:
+    ...         _ = target.file.write(b"abc")
+    ...         before = "a.bin" in os.listdir(folder)
+    ...     before, os.listdir(folder)
+    (False, ['a.bin'])
+    """
+
+    def __init__(
+        self,
+        path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+        *,
+        like: str | None = None,
+        remove_abandoned: bool = True,
+    ) -> None:
+        self.path = path_string(path)
+        local = local_form(self.path) if is_remote(self.path) else self.path
+        if local is None:
+            self._target = _remote_target(self.path)
+        else:
+            self._target = _LocalTarget(local, self.path, like)
+            if remove_abandoned:
+                _remove_abandoned(self._target.folder)
+        self.file: IO[bytes] = self._target.file
+        self._owner = os.getpid()
+        self._finalizer = weakref.finalize(self, _discard, self._target, self._owner)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file was committed or discarded."""
+        return not self._finalizer.alive
+
+    def commit(self) -> None:
+        """Put the file under its name. When that fails the file is discarded. A second time does nothing.
+
+        Raises:
+            OSError: the disk is full, for example.
+            RuntimeError: in a forked child.
+        """
+        commit_together([self])
+
+    def discard(self) -> None:
+        """Remove what was written. After a commit, or a second time, it does nothing."""
+        self._finalizer()
+
+    def _prepare(self) -> None:
+        if os.getpid() != self._owner:
+            raise RuntimeError(
+                f"{self.path}: only the process that opened this file can complete it, not a forked child"
+            )
+        self._target.prepare()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+
+def commit_together(files: Sequence[AtomicFile]) -> None:
+    """Put files that belong together under their names.
+
+    All are written through to the disk first, so that an error or a kill until then leaves what was there before. Then
+    they are renamed, one right after the other, and the directories are written through. No system renames several
+    files at once. So the first file is taken away before the others are replaced, and gets its name last: a process
+    that is killed between two renames leaves a set whose first file is missing, and never one that looks complete and
+    is made of old and new files.
+
+    Args:
+        files: those that are closed are left out.
+
+    Raises:
+        OSError: the disk is full, for example; the files that have no name yet are discarded. If no file has a new name
+            then, the old ones are all there. Else a note on the error says which have theirs.
+        RuntimeError: in a forked child.
+    """
+    waiting = [file for file in files if not file.closed]
+    try:
+        for file in waiting:
+            file._prepare()  # noqa: SLF001  # of this class, as below
+        if waiting:
+            _publish(waiting)
+    except BaseException:
+        for file in waiting:
+            file.discard()
+        raise
+    for file in waiting:
+        file._finalizer.detach()  # noqa: SLF001
+    for folder in dict.fromkeys(file._target.folder for file in waiting):  # noqa: SLF001
+        sync_directory(folder)
+
+
+def _publish(files: Sequence[AtomicFile]) -> None:
+    first, *others = files
+    targets = [file._target for file in [*others, first]]  # noqa: SLF001
+    try:
+        if others:
+            targets[-1].withdraw()
+        for target in targets:
+            target.publish()
+    except BaseException as error:
+        named = [file.path for file in files if file._target.is_published()]  # noqa: SLF001
+        targets[-1].end_withdrawal(restore=not named)
+        if named:
+            error.add_note(
+                f"{len(named)} of {len(files)} files are complete and have their names, up to {named[-1]}; the others "
+                f"were removed, and {first.path} is missing, so that the set does not look complete"
+            )
+        raise
+    targets[-1].end_withdrawal(restore=False)
+
+
+class _Target(Protocol):
+    @property
+    def file(self) -> IO[bytes]: ...
+
+    @property
+    def folder(self) -> str | None: ...  # which has to be written through after a rename
+
+    def prepare(self) -> None: ...  # write everything; after this only the name is missing
+    def withdraw(self) -> None: ...  # take the old file away
+    def end_withdrawal(self, *, restore: bool) -> None: ...  # put the old file back, or remove it
+    def publish(self) -> None: ...  # put the new file under its name
+    def is_published(self) -> bool: ...
+    def discard(self) -> None: ...
+    def abandon(self) -> None: ...  # in a forked child: let go of the file without writing to it
+
+
+def _remote_target(path: str) -> _Target:
+    from dataset.io.files.remote.writing import RemoteTarget  # noqa: PLC0415  # it takes more along than local files need
+
+    return RemoteTarget(path)
+
+
+def _discard(target: _Target, owner: int) -> None:
+    """In a forked child nothing is removed or written: the file is its parent's."""
+    if os.getpid() == owner:
+        target.discard()
+    else:
+        target.abandon()
+
+
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class _LocalTarget:
+    """A local file while it is written.
+
+    Args:
+        path: the final name.
+        called: what the user called it, for messages.
+        like: see AtomicFile.
+    """
+
+    def __init__(self, path: str, called: str, like: str | None = None) -> None:
+        self._final = Path(os.path.realpath(path))
+        self.folder = str(self._final.parent)
+        self._withdrawn: Path | None = None
+        _check_replaceable(called, self._final)
+        self._like = None if like is None else _status(Path(like))
+        try:
+            self.file = self._open()
+            while not _hold(self.file):
+                self.file.close()
+                self.file = self._open()
+        except OSError as error:
+            raise _explained(error, called, self.folder) from error
+
+    def _open(self) -> IO[bytes]:
+        # The dot and the ending keep patterns such as "train-*" from finding it.
+        self._temporary = self._final.with_name(_temporary_name(self._final.name))
+        mode = 0o666 if self._like is None else self._like.st_mode & 0o666
+        if self._final.exists():
+            mode &= 0o600  # until it has the rights of the file that it replaces, nobody else reads it
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
+        return open(os.open(self._temporary, flags, mode), "wb", buffering=OUTPUT_BUFFER_BYTES)  # noqa: PTH123
+
+    def _take_over(self, descriptor: int) -> None:
+        """Give the file the owner and the rights of the one that it replaces, or that it is made from."""
+        mine, replaced = os.fstat(descriptor), _status(self._final)
+        model = replaced or self._like
+        if model is None:
+            return
+        mode = mine.st_mode if replaced is None else replaced.st_mode
+        if self._like is not None:
+            mode &= self._like.st_mode
+        if mine.st_gid != model.st_gid and not _chown(descriptor, -1, model.st_gid):
+            mode &= ~0o070 | (mode & 0o007) << 3
+        if mine.st_uid != model.st_uid:
+            _chown(descriptor, model.st_uid, -1)
+        os.fchmod(descriptor, mode & 0o777)
+
+    def prepare(self) -> None:
+        self.file.flush()
+        if hasattr(os, "fchown"):
+            self._take_over(self.file.fileno())
+        os.fsync(self.file.fileno())  # or a power cut could leave the new name with the old, empty content
+        if fcntl is None:
+            self.file.close()  # Windows renames no open file
+
+    def withdraw(self) -> None:
+        self._withdrawn = self._final.with_name(_temporary_name(self._final.name))
+        with contextlib.suppress(FileNotFoundError):
+            self._final.replace(self._withdrawn)
+
+    def end_withdrawal(self, *, restore: bool) -> None:
+        withdrawn, self._withdrawn = self._withdrawn, None
+        if withdrawn is not None:
+            with contextlib.suppress(OSError):
+                withdrawn.replace(self._final) if restore else withdrawn.unlink()
+
+    def publish(self) -> None:
+        self._temporary.replace(self._final)  # while it is held, or it could be taken for abandoned
+        self.file.close()
+
+    def is_published(self) -> bool:
+        return not os.path.lexists(self._temporary)  # also after an interrupt right after the rename
+
+    def discard(self) -> None:
+        with contextlib.suppress(OSError):  # closing flushes, and a full disk is no reason to keep the file
+            self.file.close()
+        with contextlib.suppress(OSError):
+            self._temporary.unlink()
+
+    def abandon(self) -> None:
+        # Closing the buffer, or collecting it, would write its bytes a second time: the parent writes them, too.
+        getattr(self.file, "raw", self.file).close()
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _chown(descriptor: int, owner: int, group: int) -> bool:
+    try:
+        os.fchown(descriptor, owner, group)
+    except OSError:  # only the superuser may give files away
+        return False
+    return True
+
+
+def sync_directory(folder: str | None) -> None:
+    """Have the system write the new name through, too. Where that is not possible it does so sooner or later."""
+    if folder is None:
+        return
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+# A process that is killed leaves its temporary file behind. A writer holds a lock of the system's on its file, which
+# ends with the process; so a process that gets the lock knows that the writer is dead. The name is removed while the
+# lock is held, and a writer that has just made a file and not locked it yet sees by its missing name that it has to
+# make another one. A file of a user is not taken for one: a part of the name is a digest of the rest.
+
+_TEMPORARY = re.compile(r"\.(.{1,40})\.([0-9a-f]{16})([0-9a-f]{8})\.tmp", re.DOTALL)
+
+
+def _temporary_name(name: str) -> str:
+    """A name for a temporary file beside the file ``name``; a cut name cannot grow too long."""
+    token = secrets.token_hex(8)
+    return f".{name[:40]}.{token}{_proof(name[:40], token)}.tmp"
+
+
+def _proof(name: str, token: str) -> str:
+    content = f"{name}/{token}".encode(errors="surrogateescape")
+    return hashlib.blake2b(content, digest_size=4, person=b"dataset.files").hexdigest()
+
+
+def _is_temporary(name: str) -> bool:
+    """Whether this library made the name of a temporary file."""
+    if not name.endswith(".tmp"):
+        return False
+    found = _TEMPORARY.fullmatch(name)
+    return found is not None and _proof(found[1], found[2]) == found[3]
+
+
+_looked_through: dict[str, int] = {}
+"""The directory that was looked through last, and how many files may be written to it until it is looked through again:
+a fraction of what is in it, or a process that writes n files to one directory would see n * n names."""
+
+
+def _remove_abandoned(folder: str) -> None:
+    """Remove temporary files in a directory whose writers are dead."""
+    if fcntl is None:
+        return
+    left = _looked_through.get(folder, 0)
+    if left:
+        _looked_through[folder] = left - 1
+        return
+    with contextlib.suppress(OSError), os.scandir(folder) as found:
+        entries = list(found)
+        _looked_through.clear()
+        _looked_through[folder] = len(entries) // 16
+        for entry in entries:
+            if _is_temporary(entry.name) and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError):  # its writer lives, or another process removes it
+                    _remove_if_abandoned(entry.path)
+
+
+def _remove_if_abandoned(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_nlink and os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+            Path(path).unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _hold(file: IO[bytes]) -> bool:
+    """Lock a temporary file; False if it was taken for abandoned just before."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks: there nobody gets one
+        return True
+    return os.fstat(file.fileno()).st_nlink > 0
+
+
+def _check_replaceable(path: str, final: Path) -> None:
+    try:
+        mode = final.stat().st_mode
+    except OSError:
+        return  # nothing is there, or creating the file will say better what is wrong
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, "cannot write: this is a directory; give the name of a file", path)
+    if not stat.S_ISREG(mode):
+        # Renaming over /dev/null would take it away from everybody.
+        raise OSError(errno.EINVAL, "cannot write: this is a device or a pipe; give the name of a regular file", path)
+
+
+def _explained(error: OSError, path: str, folder: str) -> OSError:
+    """The same error with words that a user can act on. OSError picks the same subclass from the number."""
+    if isinstance(error, FileNotFoundError):
+        reason = f"the directory {folder!r} does not exist; create it first, for example with os.makedirs"
+    elif isinstance(error, NotADirectoryError):
+        reason = f"{folder!r} is not a directory"
+    elif isinstance(error, PermissionError):
+        reason = f"no permission to create files in {folder!r}; choose another directory or change its permissions"
+    else:
+        reason = f"{error.strerror}, in the directory {folder!r}"
+    return OSError(error.errno, f"cannot write: {reason}", path)

@@ -1,0 +1,117 @@
+"""Failures of file systems: which ones may pass, and what users see of the others.
+
+Each file system of fsspec raises what the library below it raises. So that none of these libraries need be imported,
+errors are told apart by what they have in common: the system's error numbers, HTTP's status numbers, and the names of
+a few classes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+
+from dataset.redaction import redacted, text_without_secrets
+
+__all__ = ["explained", "may_pass", "status_of"]
+
+PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504, *range(505, 600)}
+"""HTTP: the server is busy, or failing. 501 is missing: it means that the server never will."""
+
+PASSING_ERRNO = {
+    *(errno.EAGAIN, errno.EBUSY, errno.EPIPE, errno.ETIMEDOUT, errno.ECONNRESET, errno.ECONNABORTED),
+    *(errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.ENETRESET, errno.ENOTCONN),
+    getattr(errno, "EREMOTEIO", errno.ECONNRESET),  # s3fs: an internal error of the server
+    getattr(errno, "EHOSTDOWN", errno.ECONNRESET),
+}
+
+PASSING_NAMES = {
+    *("ClientConnectionError", "ClientPayloadError"),  # aiohttp
+    *("HTTPClientError", "IncompleteReadError", "ResponseStreamingError"),  # botocore
+    *("RequestException", "ProtocolError"),  # requests, urllib3
+    *("IncompleteRead", "RemoteDisconnected"),  # http.client
+    *("ServiceRequestError", "ServiceResponseError"),  # azure
+}
+
+PERMANENT_NAMES = {
+    *("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound"),  # botocore
+    *("ClientConnectorCertificateError", "InvalidURL", "TooManyRedirects", "InvalidSchema", "SSLCertVerificationError"),
+}
+
+DENIED = {401, 403, 407}
+MISSING = {404, 410}
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same request may succeed a little later.
+
+    >>> may_pass(ConnectionResetError()), may_pass(FileNotFoundError())
+    (True, False)
+    """
+    chain = list(_causes(error))
+    if any(_names(one) & PERMANENT_NAMES for one in chain):
+        return False
+    # What was raised last knows most: aiohttp's "connection lost" is raised from a parser's "status 400".
+    return next((verdict for one in chain if (verdict := _verdict(one)) is not None), False)
+
+
+def _verdict(error: BaseException) -> bool | None:
+    """Whether this error may pass; None where it doesn't tell, and the one it was raised from may."""
+    if isinstance(error, socket.gaierror):  # an OSError with numbers of its own: the name server did not answer
+        return error.errno == socket.EAI_AGAIN
+    if isinstance(error, TimeoutError | ConnectionError | EOFError):
+        return True
+    if isinstance(error, OSError) and error.errno in PASSING_ERRNO:
+        return True
+    if _names(error) & PASSING_NAMES:  # a connection that could not be made has the reason beside it
+        reason = getattr(error, "os_error", None)
+        return not isinstance(reason, socket.gaierror) or reason.errno == socket.EAI_AGAIN
+    status = _own_status(error)
+    return None if status is None else status in PASSING_STATUS
+
+
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status that an error stands for, or None."""
+    return next((status for one in _causes(error) if (status := _own_status(one)) is not None), None)
+
+
+def _own_status(error: BaseException) -> int | None:
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):  # botocore's
+        found = iter([response.get("ResponseMetadata", {}).get("HTTPStatusCode")])
+    else:  # asked for one by one: aiohttp has a status, and warns of its code
+        names = ("status", "status_code", "code")
+        found = (getattr(holder, name, None) for holder in (error, response) for name in names)
+    return next((value for value in found if isinstance(value, int) and 400 <= value < 600), None)
+
+
+def explained(error: Exception, path: str) -> OSError:
+    """What users see: an OSError with the path, without its secrets, of the type that a local file's would have.
+
+    >>> explained(PermissionError("Forbidden"), "s3://bucket/a")
+    PermissionError(13, 'access denied (Forbidden)')
+    """
+    status, shown = status_of(error), redacted(path)
+    words = text_without_secrets(str(error) or type(error).__name__, path)
+    if isinstance(error, FileNotFoundError) or status in MISSING:
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown)
+    if isinstance(error, PermissionError) or status in DENIED:
+        return PermissionError(errno.EACCES, f"access denied ({words})", shown)
+    if isinstance(error, OSError) and error.errno is not None and not isinstance(error, socket.gaierror):
+        return OSError(error.errno, text_without_secrets(error.strerror or "", path) or words, shown)
+    return OSError(errno.EIO, f"{type(error).__name__}: {words}", shown)
+
+
+def _names(error: BaseException) -> set[str]:
+    return {cls.__name__ for cls in type(error).__mro__}
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and those it was raised from, as far as that was said."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__

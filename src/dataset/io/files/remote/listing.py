@@ -1,0 +1,49 @@
+"""The remote files whose names match a pattern."""
+
+from __future__ import annotations
+
+from dataset.io.files.remote.cancellation import current_interruption
+from dataset.io.files.remote.paths import filesystem_of
+from dataset.io.files.remote.retrying import Tries
+
+__all__ = ["matching_remote_files"]
+
+
+def matching_remote_files(pattern: str) -> list[str]:
+    """The names that match, in no order, with the scheme as the pattern has it.
+
+    Asked anew at each call: what fsspec remembers of earlier listings is dropped.
+
+    Args:
+        pattern: a path with a scheme, and ``*``, ``?``, ``[...]`` and ``[!...]`` in it.
+
+    Raises:
+        OSError: as for reading.
+        ImportError, ValueError: as for reading.
+    """
+    system, name = filesystem_of(pattern)
+    tries = Tries(pattern, current_interruption())
+    while True:
+        try:
+            system.invalidate_cache()
+            found = system.glob(name)
+            return [_as_in(pattern, one) for one in found]
+        except FileNotFoundError:  # the folder or the bucket, which is no match either
+            return []
+        except Exception as error:  # noqa: BLE001  # which ones may pass is not ours to know
+            tries.failed(error)
+
+
+def _as_in(pattern: str, name: str) -> str:
+    """A name as the file system has it, put as the user put the pattern.
+
+    >>> _as_in("memory://a/*", "/a/b"), _as_in("simplecache::s3://a/*", "a/b"), _as_in("zip://*::s3://a/z", "b")
+    ('memory://a/b', 'simplecache::s3://a/b', 'zip://b::s3://a/z')
+    """
+    head, _, rest = pattern.partition("://")
+    if "://" in name:
+        return name if "::" not in head else f"{head.rpartition('::')[0]}::{name}"
+    body, chained, tail = rest.partition("::")
+    if not body.startswith("/"):
+        name = name.lstrip("/")
+    return f"{head}://{name}{chained}{tail}"

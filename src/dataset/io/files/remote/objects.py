@@ -1,0 +1,204 @@
+"""Fetching a range of bytes of one remote file, whatever file system of fsspec it is in.
+
+A ``RemoteObject`` sends one request and raises what went wrong; trying again is reading.py's. It remembers the version
+that it has seen, as far as the file system tells one, and never gives bytes of two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import importlib
+import io
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
+
+from dataset.errors import ClosedError, FileChangedError
+from dataset.io.files.remote import retrying
+from dataset.io.files.remote.cancellation import CancellationToken
+from dataset.io.files.remote.paths import FileSystem
+from dataset.redaction import redacted
+
+__all__ = ["AsyncObject", "BlockingObject", "RemoteObject", "Version", "run"]
+
+_SKIP_BYTES = 1 << 18  # read and dropped at once, where there is no other way to a place
+
+
+class Version(NamedTuple):
+    """What tells one version of a file from another; None for what is not known."""
+
+    size: int | None = None
+    etag: str | None = None
+    modified: str | None = None
+
+    def agrees(self, other: Version) -> bool:
+        """Whether nothing that is known of both differs. An ETag alone decides where there are two."""
+        if self.etag and other.etag:
+            return self.etag == other.etag
+        return all(mine == theirs for mine, theirs in zip(self, other, strict=True) if None not in {mine, theirs})
+
+
+class RemoteObject(ABC):
+    """One remote file. Used by one thread at a time.
+
+    Args:
+        system: the file system that it is in.
+        name: what it is called there.
+        path: what the user called it.
+        interruption: gives up what is waited for.
+    """
+
+    def __init__(self, system: FileSystem, name: str, path: str, interruption: CancellationToken) -> None:
+        self._system = system
+        self._name = name
+        self._path = path
+        self._interruption = interruption
+        self._version: Version | None = None
+
+    @property
+    def size(self) -> int | None:
+        """In bytes; None before the first fetch, and where the file system does not know it."""
+        return None if self._version is None else self._version.size
+
+    @abstractmethod
+    def fetch(self, start: int, stop: int, into: bytearray) -> None:
+        """Append the bytes from ``start`` to ``stop``; fewer only where the file ends. A failure keeps what came.
+
+        Raises:
+            FileChangedError: they would be of another version than those before.
+            ClosedError: it was interrupted.
+            Exception: any other, as the file system raises it.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what is held. Does not wait, and may be called twice, from any thread."""
+
+    def _note(self, version: Version) -> None:
+        """Remember the version, or see that it is still the same."""
+        if self._version is None:
+            self._version = version
+        elif not self._version.agrees(version):
+            raise self._changed(f"it was {_words(self._version)}, and is {_words(version)} now")
+
+    def _changed(self, words: str) -> FileChangedError:
+        return FileChangedError(f"the file was changed while it was read: {words}; read it again", path=self._path)
+
+
+def _words(version: Version) -> str:
+    words = [f"{version.size} bytes"] if version.size is not None else []
+    words += [f"ETag {version.etag}"] if version.etag else []
+    words += [f"of {version.modified}"] if version.modified else []
+    return ", ".join(words) or "of an unknown version"
+
+
+class AsyncObject(RemoteObject):
+    """A file of a file system that fetches ranges in fsspec's own thread, as those of most clouds do.
+
+    It is not said of which version a range is. So that is asked before the first one and after each failure.
+    """
+
+    def __init__(self, system: FileSystem, name: str, path: str, interruption: CancellationToken) -> None:
+        super().__init__(system, name, path, interruption)
+        self._doubtful = True
+
+    def fetch(self, start: int, stop: int, into: bytearray) -> None:
+        run(self._system, self._fetch(start, stop, into), self._interruption)
+
+    async def _fetch(self, start: int, stop: int, into: bytearray) -> None:
+        async with asyncio.timeout(2 * retrying.STALL_SECONDS):
+            if self._doubtful:
+                self._system.invalidate_cache(self._system._parent(self._name))  # noqa: SLF001  # what was listed is old
+                self._note(version_of(await self._system._info(self._name), self._path))  # noqa: SLF001  # fsspec's way for async callers
+                self._doubtful = False
+            self._doubtful = True
+            stop = stop if self.size is None else min(stop, self.size)
+            if start < stop:
+                into += await self._system._cat_file(self._name, start=start, end=stop)  # noqa: SLF001
+            self._doubtful = False
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class BlockingObject(RemoteObject):
+    """A file of any other file system, opened the way that all of them can. A request can't be interrupted."""
+
+    def __init__(self, system: FileSystem, name: str, path: str, interruption: CancellationToken) -> None:
+        super().__init__(system, name, path, interruption)
+        self._file: Any = None
+        self._at = 0
+
+    def fetch(self, start: int, stop: int, into: bytearray) -> None:
+        try:
+            if self._file is None:
+                self._open()
+            self._go_to(start)
+            while self._at < stop and (piece := self._file.read(stop - self._at)):
+                into += piece
+                self._at += len(piece)
+        except BaseException:
+            self.close()  # a file that has failed once may be anywhere
+            raise
+
+    def _open(self) -> None:
+        file = self._system.open(self._name, "rb")
+        memory = importlib.import_module("fsspec.implementations.memory")
+        if isinstance(file, memory.MemoryFile):  # one for all who read it, with one position: a view of our own
+            file = io.BytesIO(file.getvalue())
+        self._file, self._at = file, 0
+        version = version_of(self._system.info(self._name), self._path)
+        self._note(version if file.seekable() else version._replace(size=None))
+
+    def _go_to(self, start: int) -> None:
+        if start == self._at:
+            return
+        if self._file.seekable():
+            self._at = self._file.seek(start, os.SEEK_SET)
+            return
+        if start < self._at:
+            self.close()
+            self._open()
+        while self._at < start and (piece := self._file.read(min(_SKIP_BYTES, start - self._at))):
+            self._at += len(piece)
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+
+def version_of(info: dict[str, Any], path: str) -> Version:
+    """What a file system says about a file. They have different words for it."""
+    if info.get("type") == "directory":
+        raise IsADirectoryError(f"{redacted(path)} is a directory")
+    words = {key.lower(): value for key, value in info.items() if value is not None}
+    times = ("lastmodified", "mtime", "updated", "last_modified", "created")  # the last where nothing is ever modified
+    modified = next((words[key] for key in times if key in words), None)
+    etag = next((words[key] for key in ("etag", "generation", "md5hash") if key in words), None)
+    return Version(words.get("size"), None if etag is None else str(etag), None if modified is None else str(modified))
+
+
+def run(system: FileSystem, coroutine: Coroutine[Any, Any, None], interruption: CancellationToken) -> None:
+    """Run a coroutine in fsspec's thread, and wait for it here.
+
+    Raises:
+        ClosedError: ``interruption`` was set; the coroutine is cancelled.
+    """
+    try:
+        future = asyncio.run_coroutine_threadsafe(coroutine, system.loop)
+    except BaseException:
+        coroutine.close()
+        raise
+    with interruption.cancelling(future.cancel):
+        try:
+            future.result()
+        except concurrent.futures.CancelledError:
+            if interruption.is_set():
+                raise ClosedError("a remote read was given up: the iterator is closed") from None
+            raise ConnectionAbortedError("the request was cancelled") from None
+        except BaseException:
+            future.cancel()  # Ctrl-C, for example: nobody waits for it any more
+            raise

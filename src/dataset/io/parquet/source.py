@@ -1,0 +1,305 @@
+"""from_parquet(filenames): the rows of Parquet files. Reading one file is parquet/reader.py's."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from dataset.errors import DataLossError, StateError
+from dataset.io.arrow.layout import ArrowLayout, require_columns, require_fill_null
+from dataset.io.dataset_files import FilesOperator, FileSource, cycle_length_of, file_names, reader_of_one_file
+from dataset.io.files.list_files import matching_files
+from dataset.io.files.opening import path_string
+from dataset.io.parquet.container import ParquetContainer, row_counts
+from dataset.io.parquet.reader import ParquetFile, Request
+from dataset.ops.interleave.flat_map import FlatMap
+from dataset.ops.interleave.interleave import Interleave
+from dataset.ops.shuffle.shuffle import Shuffle
+from dataset.ops.tensor_slices import TensorSlices
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.checks import require_int, require_parallelism
+from dataset.plan.nested import dataset_of, is_dataset
+from dataset.plan.node import Node
+from dataset.plan.structure import LEAF
+from dataset.redaction import redacted
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
+
+OP = "from_parquet"
+BLOCK_LENGTH = 1024  # rows from a file before the next has its turn: enough that columns stay in one piece
+
+
+class RowGroups:
+    """How many rows each row group of some files has. A file is asked when its turn comes, and once.
+
+    Row groups are numbered through all files, in the order in which those are listed, and shards go by the numbers.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self._counts: dict[str, tuple[int, ...]] = {}
+        # Several threads may count at once, and come to the same numbers.
+        self._before: dict[str, int] = {}
+        self._numbered = (0, 0)  # files, and row groups in them
+
+    def of(self, path: str) -> tuple[int, ...]:
+        """The rows of each row group of a file; OSError if that can't be told."""
+        if path not in self._counts:
+            self._counts[path] = row_counts(path)
+        return self._counts[path]
+
+    def before(self, path: str) -> int:
+        """How many row groups there are in the files listed before this one. One that can't be read counts as none."""
+        while path not in self._before:
+            at, total = self._numbered
+            if at == len(self._paths):
+                raise StateError(
+                    f"{redacted(path)} is none of the files that this dataset reads; the state is of another one"
+                )
+            self._before.setdefault(self._paths[at], total)
+            self._numbered = (at + 1, total + self._count(self._paths[at]))
+        return self._before[path]
+
+    def _count(self, path: str) -> int:
+        try:
+            return len(self.of(path))
+        except OSError:  # raised at its place by who reads it
+            return 0
+
+
+@dataclass(frozen=True, eq=False)
+class Parquet(FileSource):
+    """The rows of the files that ``source`` names, file after file; of every shard, other row groups."""
+
+    op: ClassVar[str] = OP
+    seeks: ClassVar[bool] = True
+    columns: tuple[str, ...] | None = None
+    fill_null: Mapping[str, Any] = field(default_factory=dict)
+    shard: tuple[int, int] | None = None
+    paths: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
+    """What ``source`` names, in whatever order."""
+    layout: ArrowLayout = field(kw_only=True, repr=False)
+    """Of the first of all files."""
+    row_groups: RowGroups = field(kw_only=True, repr=False)
+    """Of all files."""
+
+    def over(self, path: bytes) -> Self:
+        return dataclasses.replace(super().over(path), paths=(path_string(path),))
+
+    def over_part(self, inputs: Sequence[Node]) -> Self:
+        moved = super().over_part(inputs)
+        return dataclasses.replace(moved, paths=_known_paths(moved.source) or ())
+
+    def _element_spec(self) -> Any:
+        return self.layout.spec
+
+    def cardinality(self) -> int:
+        """By the footers of all files; unknown if one can't be read."""
+        try:
+            return sum(self._rows_of(path) for path in self.paths)
+        except OSError:
+            return UNKNOWN_CARDINALITY
+
+    def _rows_of(self, path: str) -> int:
+        counts = self.row_groups.of(path)
+        return sum(counts[group] for group in self._chosen(path, len(counts)))
+
+    def _chosen(self, path: str, count: int) -> range:
+        """The row groups of a file with ``count`` of them that are read."""
+        if self.shard is None:
+            return range(count)
+        num_shards, index = self.shard
+        return range((index - self.row_groups.before(path)) % num_shards, count, num_shards)
+
+    def open_file(self, path: str) -> ParquetFile:
+        request = Request(OP, self.columns, self.fill_null)
+        return ParquetFile(path, request, self.layout, lambda count: self._chosen(path, count))
+
+    @property
+    def read_on_max(self) -> int:
+        """The offsets are numbers of row groups, and all of a group is read for any row of it."""
+        return 1
+
+    def described(self) -> str:
+        return OP if self.shard is None else f"{OP}(shard={self.shard})"
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        return ParquetOperator(build, self, self.open_file)
+
+
+class ParquetOperator(FilesOperator):
+    """Passes over row groups without reading them, and goes on behind one that is damaged."""
+
+    file: ParquetFile | None
+
+    def seek(self, count: int) -> None:
+        while self._next_file():
+            assert self.file is not None  # it was opened just now
+            rows = self._ask(lambda file: file.rows)
+            if count < rows:
+                self.file.skip(count)
+                return
+            count -= rows
+            self._close_file()
+
+    def pass_over(self, n: int) -> int:
+        while not self._pending and (self.file is not None or self._next_file()):
+            passed: int = self._ask(lambda file: file.pass_over(n))
+            if passed:
+                if self._trace is not None:
+                    self._trace.refer(passed, n)
+                return passed
+            if self.file is None or not self.file.exhausted:
+                break
+            self._close_file()
+        in_memory = 0 if self.file is None else self.file.in_memory
+        return super().pass_over(min(n, in_memory or n))
+
+    def _gives_up(self, error: Exception) -> bool:
+        assert self.file is not None  # it raised this
+        return self.file.given_up or (super()._gives_up(error) and not isinstance(error, DataLossError))
+
+
+# What users give.
+
+
+def parquet_plan(
+    filenames: Any,
+    columns: Any,
+    fill_null: Any,
+    shard: Any,
+    num_parallel_reads: int | None,
+    name: str | None,
+) -> Node:
+    """The plan of ``Dataset.from_parquet``, which says what its arguments are. The first file's footer is read now."""
+    asked = require_columns(OP, columns)
+    fills = require_fill_null(OP, fill_null)
+    part = require_shard(OP, shard)
+    if num_parallel_reads is not None:
+        require_parallelism(OP, num_parallel_reads, None)
+    names = file_names(OP, _listed(filenames))
+    paths = _known_paths(names)
+    if paths is None:
+        return _later(names, asked, fills, part, num_parallel_reads, name)
+    if not paths:
+        raise ValueError(f"{OP}(): at least one file is needed, whose columns tell what an element is")
+    layout = _layout(paths[0], Request(OP, asked, fills))
+    row_groups = RowGroups(paths)
+    source = Parquet(names, asked, fills, part, paths=paths, layout=layout, row_groups=row_groups, name=name)
+    return source if num_parallel_reads is None else _in_parallel(source, num_parallel_reads)
+
+
+def _layout(path: str, request: Request) -> ArrowLayout:
+    container = ParquetContainer(path)
+    try:
+        return request.layout_of(container, None)
+    finally:
+        container.close()
+
+
+def _listed(filenames: Any) -> Any:
+    """``filenames``, with the files that match in the place of a pattern."""
+    if is_dataset(filenames):
+        return filenames
+    if isinstance(filenames, str | bytes | os.PathLike):
+        return _matching(filenames)
+    if not isinstance(filenames, Iterable):
+        return filenames  # refused by who is asked next
+    return [name for one in filenames for name in (_matching(one) if isinstance(one, str | bytes) else [one])]
+
+
+def _matching(name: Any) -> list[str]:
+    path = path_string(name)
+    wildcards = "*[" if "://" in path else "*[?"  # behind a question mark, an address has its parameters
+    is_pattern = any(wildcard in path for wildcard in wildcards) and not os.path.lexists(path)
+    return matching_files(path) if is_pattern else [path]
+
+
+def _known_paths(names: Node) -> tuple[str, ...] | None:
+    """What a plan of file names gives, in whatever order; None if only running it can tell."""
+    while isinstance(names, Shuffle):
+        names = names.source
+    if not isinstance(names, TensorSlices) or names.structure is not LEAF:
+        return None
+    (column,) = names.rows_as_columns()
+    return tuple(path_string(path) for path in column)
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelParquet(Interleave):
+    """Several files of ``files`` side by side. Unlike of what a function makes, it is known what comes out."""
+
+    op: ClassVar[str] = OP
+    spec_is_static: ClassVar[bool] = True
+    files: Parquet = field(kw_only=True, repr=False)
+
+    def over_part(self, inputs: Sequence[Node]) -> Self:
+        files = self.files.over_part(inputs)
+        function = reader_of_one_file(files)
+        return dataclasses.replace(super().over_part(inputs), files=files, function=function)
+
+    def _element_spec(self) -> Any:
+        return self.files.element_spec
+
+    def cardinality(self) -> int:
+        return self.files.cardinality()
+
+    def described(self) -> str:
+        return f"{self.files.described()} from {self.cycle_length} files at once"
+
+
+def _in_parallel(files: Parquet, num_parallel_reads: int) -> Node:
+    return ParallelParquet(
+        files.source,
+        reader_of_one_file(files),
+        cycle_length_of(num_parallel_reads),
+        BLOCK_LENGTH,
+        num_parallel_calls=num_parallel_reads,
+        files=files,
+        name=files.name,
+    )
+
+
+def _later(
+    names: Node,
+    columns: tuple[str, ...] | None,
+    fill_null: dict[str, Any],
+    shard: tuple[int, int] | None,
+    num_parallel_reads: int | None,
+    name: str | None,
+) -> Node:
+    """The plan where only running another dataset tells the file names: each file is a dataset of its own."""
+    if shard is not None:
+        raise ValueError(
+            f"{OP}(): shard= numbers the row groups of all files, so their names must be known beforehand: give "
+            "a path, a list, a pattern or Dataset.list_files()"
+        )
+
+    def read_one_file(path: bytes) -> Any:
+        return dataset_of(parquet_plan(path, columns, fill_null, None, None, name))
+
+    if num_parallel_reads is None:
+        return FlatMap(names, read_one_file, name=name)
+    cycle = cycle_length_of(num_parallel_reads)
+    return Interleave(names, read_one_file, cycle, BLOCK_LENGTH, num_parallel_calls=num_parallel_reads, name=name)
+
+
+def require_shard(op: str, shard: Any) -> tuple[int, int] | None:
+    """``shard`` as (num_shards, index), or None.
+
+    Raises:
+        TypeError: if it is no pair of ints.
+        ValueError: if there is no such shard.
+    """
+    if shard is None:
+        return None
+    if not isinstance(shard, tuple | list) or len(shard) != 2:
+        raise TypeError(f"{op}(): shard must be a pair (num_shards, index), got {shard!r}")
+    num_shards = require_int(op, "num_shards", shard[0], minimum=1)
+    index = require_int(op, "index", shard[1], minimum=0)
+    if index >= num_shards:
+        raise ValueError(f"{op}(): the index of a shard must be below num_shards, {num_shards}, got {index}")
+    return num_shards, index

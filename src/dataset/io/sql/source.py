@@ -1,0 +1,274 @@
+"""SqlDataset's node and operator: the rows that a query gives. Databases and values are sql/'s."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.errors import SpecError, StateError
+from dataset.io.files.opening import path_string
+from dataset.io.files.remote.paths import is_remote
+from dataset.io.sql.query import Driver, RunningQuery
+from dataset.io.sql.values import ValueRefusedError, column_of, inferred_dtype, sql_dtype
+from dataset.plan.node import Node
+from dataset.plan.origin import function_name
+from dataset.plan.spec import TensorSpec, flatten_spec
+from dataset.plan.structure import LEAF, Structure, structure_of, tuple_of
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.resources.interrupts import call
+
+BLOCK_ROWS = 1024  # fetched at once where nobody can see it
+_SHOWN_MAX = 60  # characters of a query, in plans and errors
+
+
+@dataclass(frozen=True, eq=False)
+class SqlQuery(Node):
+    """The rows of ``query``, in the order in which the database gives them.
+
+    Attributes:
+        output_types: dtypes, nested as elements are, then the spec that they mean; None to go by the first row.
+    """
+
+    op: ClassVar[str] = "SqlDataset"
+    reads_files: ClassVar[bool] = True
+    driver: Driver
+    source: Any = field(repr=False)  # what opens a database of the user's may hold a password
+    query: str
+    output_types: Any = None
+
+    def __post_init__(self) -> None:
+        self._set("source", _checked_source(self.driver, self.source))
+        if isinstance(self.query, bytes):
+            self._set("query", self.query.decode())
+        if not isinstance(self.query, str):
+            raise TypeError(f"SqlDataset(): query must be text, got {self.query!r} of type {type(self.query).__name__}")
+        if self.output_types is not None:
+            self._set("output_types", _spec_of_types(self.output_types))
+
+    @property
+    def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the driver
+        return callable(self.driver)
+
+    @property
+    def spec_is_static(self) -> bool:  # type: ignore[override]  # here it depends on the types
+        return self.output_types is not None
+
+    def parameters(self) -> dict[str, Any]:
+        return {"driver": self.driver, "query": self.query, "output_types": repr(self.output_types)}
+
+    def content(self) -> Any:
+        return [self.parameters(), self.source]
+
+    def described(self) -> str:
+        query = " ".join(self.query.split())
+        shown = query if len(query) <= _SHOWN_MAX else f"{query[: _SHOWN_MAX - 3]}..."
+        driver = function_name(self.driver) if callable(self.driver) else self.source
+        return f"SqlDataset({driver}, {shown!r})"
+
+    def _element_spec(self) -> Any:
+        return probed_spec(self) if self.output_types is None else self.output_types
+
+    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
+        return SqlOperator(self)
+
+
+def _checked_source(driver: Any, source: Any) -> Any:
+    if callable(driver):
+        return source
+    if not isinstance(driver, str | bytes):
+        raise TypeError(f'SqlDataset(): driver_name must be "sqlite" or a function, got {driver!r}')
+    if driver not in ("sqlite", b"sqlite"):
+        raise ValueError(
+            f'SqlDataset(): driver_name must be "sqlite", got {driver!r}; for any other database give a function that '
+            "opens a DB-API connection"
+        )
+    try:
+        name = path_string(source)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"SqlDataset(): data_source_name: {error}") from None
+    if is_remote(name) and not name.startswith("file:"):  # which SQLite knows, too
+        raise ValueError(
+            f"SqlDataset(): SQLite reads files of this machine only, got {name!r:.200}; copy it here first"
+        )
+    return name
+
+
+def _spec_of_types(types: Any) -> Any:
+    structure = structure_of(types)
+    try:
+        specs = [TensorSpec((), sql_dtype(dtype)) for dtype in structure.flatten(types)]
+    except TypeError as error:
+        raise TypeError(
+            f"SqlDataset(): output_types must hold a dtype for each column, got {types!r}: {error}"
+        ) from None
+    if not specs:
+        raise ValueError(f"SqlDataset(): output_types must hold at least one dtype, got {types!r}")
+    return structure.unflatten(specs)
+
+
+class SqlOperator(Operator):
+    """Runs the query at the first pull, and closes the connection behind the last row.
+
+    A connection of the user's is asked for as many rows as are wanted, SQLite for blocks. An exception of the database
+    is the end, since no cursor goes on behind one; a value that is refused takes its row's place.
+
+    A saved state is the number of rows that were given; to go there the query is run again and that many passed over.
+    """
+
+    def __init__(self, node: SqlQuery) -> None:
+        self.node = node
+        self._running: RunningQuery | None = None
+        self._ready = Pending()
+        self._given = 0
+        self._fetched = 0
+        self._ended = False
+        self._names: list[str] = []
+        self._structure: Structure = LEAF
+        self._dtypes: Sequence[np.dtype[Any]] = ()
+        if node.output_types is not None:
+            self._structure, specs = flatten_spec(node.output_types)
+            self._dtypes = [spec.dtype for spec in specs]
+
+    def pull(self, n: int) -> Chunk | None:
+        while not self._ready:
+            if self._ended:
+                return None
+            self._fetch(n)
+        before = len(self._ready)
+        try:
+            return self._ready.give(n)
+        finally:
+            self._given += before - len(self._ready)
+
+    def _fetch(self, n: int) -> None:
+        """Make the next rows ready, and what stands behind them: an exception, or the end."""
+        rows: list[Any] = []
+        try:
+            self._take(rows, n)
+        except Exception as error:  # noqa: BLE001  # raised at its place
+            self._convert(rows)
+            error.add_note(f"in {self.node.located()}, row {self._fetched}")
+            # What may wait behind rows has no traceback, for the reason that _convert gives.
+            self._ready.put(error.with_traceback(None) if rows else error)
+            self._end()
+        except BaseException:  # an interrupt, which may lose rows in the driver: the query is run again
+            self._convert(rows)
+            running, self._running = self._running, None
+            if running is not None:
+                running.close()
+            raise
+        else:
+            self._convert(rows)
+            if not rows:
+                self._end()
+
+    def _take(self, rows: list[Any], n: int) -> None:
+        """Add the next 1 to ``n`` rows to the list, or more where nobody can see it; none at the end."""
+        if self._running is None:
+            self._start()
+        assert self._running is not None
+        call(self._running.fetch_into, rows, n if self.node.calls_user_code else max(n, BLOCK_ROWS))
+        if rows and not self._dtypes:
+            self._infer(rows[0])
+
+    def _start(self) -> None:
+        running = call(RunningQuery, self.node.driver, self.node.source, self.node.query)
+        try:
+            self._names = running.names
+            self._check_count()
+            self._pass_over(running, self._given)
+        except BaseException:
+            running.close()
+            raise
+        self._running = running
+
+    def _check_count(self) -> None:
+        got, declared = len(self._names), len(self._dtypes)
+        if declared and got != declared:
+            raise SpecError(
+                f"the query gives {got} columns, {self._names}, but output_types has {declared}; they must be as many"
+            )
+
+    def _pass_over(self, running: RunningQuery, count: int) -> None:
+        """Go to the row behind ``count`` others, where another iteration stood."""
+        skipped = 0
+        if count and not self._dtypes:
+            first: list[Any] = []
+            call(running.fetch_into, first, 1)
+            if first:
+                self._infer(first[0])
+            skipped = len(first)
+        skipped += call(running.skip, count - skipped)
+        if skipped < count:
+            raise StateError(f"the query gives {skipped} rows now, and was to go on behind row {count}")
+        self._fetched = count
+
+    def _infer(self, row: Sequence[Any]) -> None:
+        dtypes = [inferred_dtype(value) for value in row]
+        if None in dtypes:
+            column = dtypes.index(None)
+            raise SpecError(
+                f"{self._place(0, column)}: the first row has {row[column]!r:.100}, which does not tell what dtype the "
+                "column is to have; say so with output_types"
+            )
+        self._dtypes = [dtype for dtype in dtypes if dtype is not None]
+        self._structure = tuple_of(*[LEAF] * len(dtypes))
+
+    def _convert(self, rows: list[Any]) -> None:
+        """Make rows ready, those with a value that is refused as exceptions.
+
+        These are not raised here: a traceback would hold the frames that called, and with them the iterator.
+        """
+        if not rows or not self._dtypes:
+            return
+        refusal = ""
+        try:
+            self._ready.put(Chunk(self._structure, len(rows), self._columns(rows)))
+            self._fetched += len(rows)
+        except ValueRefusedError as refused:
+            refusal = str(refused)
+        if refusal and len(rows) == 1:
+            self._ready.put(SpecError(f"{self.node.located()}: {refusal}"))
+            self._fetched += 1
+        elif refusal:
+            self._convert(rows[: len(rows) // 2])
+            self._convert(rows[len(rows) // 2 :])
+
+    def _columns(self, rows: list[Any]) -> list[Any]:
+        if set(map(len, rows)) != {len(self._dtypes)}:
+            raise ValueRefusedError(f"row {self._fetched} has {len(rows[0])} values, not {len(self._dtypes)}")
+        columns = []
+        for number, (values, dtype) in enumerate(zip(zip(*rows, strict=True), self._dtypes, strict=True)):
+            try:
+                columns.append(column_of(values, dtype))
+            except ValueRefusedError as refused:
+                place = self._place(self._fetched, number)
+                way_out = "CAST it in the query, or declare another dtype in output_types"
+                raise ValueRefusedError(f"{place}: {refused}; {way_out}") from None
+        return columns
+
+    def _place(self, row: int, column: int) -> str:
+        return f"row {row}, column {self._names[column]!r}"
+
+    def _end(self) -> None:
+        self._ended = True
+        running, self._running = self._running, None
+        if running is not None:
+            running.close()
+
+    def state_dict(self) -> State:
+        return {"op": self.node.op, "row": self._given, "ended": self._ended and not self._ready}
+
+    def load_state_dict(self, state: State) -> None:
+        self._given, self._ended = int(state["row"]), bool(state["ended"])
+
+    def close(self) -> None:
+        self._end()
+        self._ready.clear()

@@ -1,0 +1,40 @@
+"""FixedLengthRecordDataset's node: records of one length. Reading one file is fixed_length_records.py's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dataset.io.dataset_files import FileSource
+from dataset.io.files.compression import compression_name
+from dataset.io.text.fixed_length_records import FixedLengthFile
+from dataset.plan.checks import require_int
+from dataset.plan.spec import TensorSpec
+
+
+@dataclass(frozen=True, eq=False)
+class FixedLengthRecord(FileSource):
+    """All records of the files that ``source`` names, file after file."""
+
+    op: ClassVar[str] = "FixedLengthRecordDataset"
+    record_bytes: int
+    header_bytes: int | None = None
+    footer_bytes: int | None = None
+    buffer_size: int | None = None
+    compression_type: str | None = None
+
+    def __post_init__(self) -> None:
+        self._set("record_bytes", require_int(self.op, "record_bytes", self.record_bytes, minimum=1))
+        for name in ("header_bytes", "footer_bytes"):
+            value = getattr(self, name)
+            self._set(name, 0 if value is None else require_int(self.op, name, value, minimum=0))
+        if self.buffer_size is not None:
+            require_int(self.op, "buffer_size", self.buffer_size, minimum=0)
+        self._set("compression_type", compression_name(self.compression_type))
+
+    def _element_spec(self) -> Any:
+        return TensorSpec((), bytes)
+
+    def open_file(self, path: str) -> FixedLengthFile:
+        header, footer = self.header_bytes or 0, self.footer_bytes or 0
+        return FixedLengthFile(path, self.record_bytes, header, footer, self.compression_type, self.buffer_size)

@@ -1,0 +1,219 @@
+"""TFRecordDataset(index=True)'s node: the records of files by their numbers.
+
+Here the numbers of all files are one row of numbers, and files are opened and given back. What is known of one file is
+tfrecord/index.py's, and reading from it tfrecord/records_at.py's.
+"""
+
+from __future__ import annotations
+
+import bisect
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.errors import DataLossError
+from dataset.io.dataset_files import known_names
+from dataset.io.tfrecord.damage_log import DamageLog
+from dataset.io.tfrecord.index import TFRecordIndex
+from dataset.io.tfrecord.records_at import RUN_BYTES, RecordsAt
+from dataset.io.tfrecord.source import TFRecord
+from dataset.ops.range import RangeOperator
+from dataset.ops.row_source import RowsOperator, RowSource
+from dataset.plan.lazy import lazy_property, once
+from dataset.plan.spec import TensorSpec
+from dataset.plan.structure import LEAF, Structure
+from dataset.redaction import redacted
+from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
+from dataset.runtime.metrics.dropped import DroppedCount
+
+ROWS_AT_ONCE_MAX = 1024  # beside so many, what one read costs is little
+FILES_OPEN_MAX = 64  # at once; of the others only the index is held
+
+
+def indexed_records(source: TFRecord, num_parallel_reads: int | None) -> IndexedTFRecord:
+    """The records of the files that ``source`` names now, with the index of each, which is made where there is none.
+
+    Raises:
+        ValueError: if the files are compressed, or to be read in parallel.
+        OSError: if there is no such file, or it is damaged.
+    """
+    if source.compression_type:
+        raise ValueError(
+            f"TFRecordDataset(): a compressed file has no index, since it can only be read from its start, got "
+            f"compression_type={source.compression_type!r}; write the records to uncompressed files"
+        )
+    if num_parallel_reads is not None:
+        raise ValueError(
+            "TFRecordDataset(): with index=True all files are one sequence of records, so there is nothing to read in "
+            f"turn, got num_parallel_reads={num_parallel_reads!r}; leave it out, and prefetch() reads in the background"
+        )
+    names = known_names(source.op, source.source)
+    indexes = tuple(TFRecordIndex.open(path, on_error=source.on_error) for path in names)
+    run_bytes = RUN_BYTES if source.buffer_size is None else source.buffer_size
+    return IndexedTFRecord(indexes, run_bytes, source.on_error, name=source.name)
+
+
+@dataclass(frozen=True, eq=False)
+class IndexedTFRecord(RowSource):
+    """Element ``i`` is record ``i``, counted through all files."""
+
+    op: ClassVar[str] = "TFRecordDataset"
+    reads_files: ClassVar[bool] = True
+    gives_elements: ClassVar[bool] = True
+    indexes: tuple[TFRecordIndex, ...]
+    run_bytes: int
+    """How many bytes to read at once of records that lie together; one record if that is more."""
+
+    on_error: str
+
+    @lazy_property
+    def firsts(self) -> list[int]:
+        """The number of the first record of each file, and that of all records."""
+        counts = np.array([0, *map(len, self.indexes)], np.int64)
+        return [int(number) for number in np.cumsum(counts)]
+
+    @property
+    def all_rows(self) -> range:
+        return range(self.firsts[-1])
+
+    @property
+    def structure(self) -> Structure:
+        return LEAF
+
+    @property
+    def rows_at_once(self) -> int:
+        all_bytes = sum(index.stamp.size for index in self.indexes)
+        return max(1, min(ROWS_AT_ONCE_MAX, self.run_bytes * self.firsts[-1] // max(1, all_bytes)))
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.on_error == "skip"
+
+    def open_rows(self, skipped: DroppedCount) -> IndexedRecords:
+        return IndexedRecords(self, skipped)
+
+    def parameters(self) -> dict[str, Any]:
+        chosen = {} if self.takes_all else {"rows": str(self.rows)}
+        return {"files": [redacted(index.path) for index in self.indexes], "records": self.firsts[-1], **chosen}
+
+    def content(self) -> Any:
+        return [self.parameters(), [index.stamp.size for index in self.indexes]]
+
+    def _element_spec(self) -> Any:
+        return TensorSpec((), bytes)
+
+    @once
+    def _at_hand(self) -> IndexedRecords:
+        """For ``dataset[i]``. Its files stay open as long as the plan lives; a copy of the plan opens its own."""
+        return self.open_rows(DroppedCount())
+
+    def element(self, position: int) -> bytes:
+        return self._at_hand().row(self.places[position])
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, build.skipped)
+
+
+class IndexedRecords:
+    """The open files, those used last, and which record is in which. Several threads may read at once.
+
+    Args:
+        node: the records.
+        skipped: counts those that are passed over.
+    """
+
+    def __init__(self, node: IndexedTFRecord, skipped: DroppedCount) -> None:
+        self.node = node
+        self._log = DamageLog(node.located())
+        self._skipped = skipped
+        self._files: OrderedDict[int, RecordsAt] = OrderedDict()
+        self._lock = threading.Lock()  # guards _files against being changed
+        self._may_evict = len(node.indexes) > FILES_OPEN_MAX
+
+    def row(self, number: int) -> bytes:
+        """One record."""
+        firsts = self.node.firsts
+        file = bisect.bisect_right(firsts, number) - 1
+        try:
+            return self._opened(file).record(number - firsts[file])
+        except OSError as error:
+            self._add_note(error)
+            raise
+
+    def take(self, numbers: Array) -> Chunk:
+        found: list[bytes] = []
+        try:
+            for file, first, stop in self._runs(numbers):
+                if stop == first + 1:
+                    found.append(self._opened(file).record(first))
+                    continue
+                records, damage = self._opened(file).records(first, stop)
+                found += records
+                if damage is not None:
+                    raise damage
+        except OSError as error:
+            if not found:  # else it comes out when it is the first
+                self._add_note(error)
+                raise
+        return Chunk(LEAF, len(found), [found])
+
+    def passes_over(self, error: Exception) -> bool:
+        if self.node.on_error != "skip" or not isinstance(error, DataLossError):
+            return False
+        self._skipped.add(1)
+        self._log.passed_over(error)
+        return True
+
+    def _runs(self, numbers: Array) -> Iterator[tuple[int, int, int]]:
+        """Neighbours among the numbers: (file, the first record in it, the last and one more)."""
+        firsts = np.array(self.node.firsts)
+        files = np.searchsorted(firsts, numbers, "right") - 1
+        records = numbers - firsts[files]
+        breaks = np.flatnonzero((np.diff(records) != 1) | (np.diff(files) != 0)) + 1
+        starts = [0, *breaks.tolist()]
+        stops = [*breaks.tolist(), len(numbers)]
+        for start, stop in zip(starts, stops, strict=True):
+            file, first = int(files[start]), int(records[start])
+            if stop == start + 1:
+                yield file, first, first + 1
+            else:
+                yield from self._bounded(file, first, first + stop - start)
+
+    def _bounded(self, file: int, first: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """A run in parts that one read takes in."""
+        offsets = self.node.indexes[file].offsets
+        while first < stop:
+            fitting = int(np.searchsorted(offsets, offsets[first] + self.node.run_bytes, "right")) - 1
+            end = min(stop, max(fitting, first + 1))
+            yield file, first, end
+            first = end
+
+    def _opened(self, file: int) -> RecordsAt:
+        found = self._files.get(file)
+        return found if found is not None and not self._may_evict else self._open(file)
+
+    def _open(self, file: int) -> RecordsAt:
+        with self._lock:
+            found = self._files.get(file)
+            if found is None:
+                found = self._files[file] = self.node.indexes[file].open_records()
+                if len(self._files) > FILES_OPEN_MAX:
+                    self._files.popitem(last=False)  # closed when nobody reads from it any more
+            else:
+                self._files.move_to_end(file)
+            return found
+
+    def _add_note(self, error: OSError) -> None:
+        error.add_note(f"in {self.node.located()}")
+
+    def close(self) -> None:
+        with self._lock:
+            while self._files:
+                self._files.popitem()[1].close()
+        self._log.sum_up("these files")

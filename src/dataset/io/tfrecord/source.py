@@ -1,0 +1,48 @@
+"""TFRecordDataset's node: the records of files, as ``bytes``. Reading one file is tfrecord/reader.py's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from dataset.io.dataset_files import FileSource
+from dataset.io.files.compression import compression_name
+from dataset.io.tfrecord.lenient_reader import LenientTFRecordFile
+from dataset.io.tfrecord.reader import TFRecordFile
+from dataset.plan.checks import require_int
+from dataset.plan.spec import TensorSpec
+from dataset.runtime.context import ExecutionContext
+
+
+@dataclass(frozen=True, eq=False)
+class TFRecord(FileSource):
+    """All records of the files that ``source`` names, file after file."""
+
+    op: ClassVar[str] = "TFRecordDataset"
+    compression_type: str | None = None
+    buffer_size: int | None = None
+    on_error: str = "raise"
+
+    def __post_init__(self) -> None:
+        self._set("compression_type", compression_name(self.compression_type))
+        if self.buffer_size is not None:
+            require_int("TFRecordDataset", "buffer_size", self.buffer_size, minimum=0)
+        if self.on_error not in ("raise", "skip"):
+            raise ValueError(f'TFRecordDataset(): on_error must be "raise" or "skip", got {self.on_error!r}')
+
+    def _element_spec(self) -> Any:
+        return TensorSpec((), bytes)
+
+    def open_file(self, path: str, count: Callable[[int], None] | None = None) -> TFRecordFile:
+        if self.on_error == "raise":
+            return TFRecordFile(path, self.compression_type, self.buffer_size)
+        return LenientTFRecordFile(path, self.compression_type, self.buffer_size, reader=self.located(), count=count)
+
+    def opener(self, build: ExecutionContext) -> Callable[[str], TFRecordFile]:
+        def count(places: int) -> None:
+            build.skipped.add(places)
+            build.coordinator.check_usable()  # so that who closes the iterator need not wait for the end of much damage
+
+        return partial(self.open_file, count=count)

@@ -1,0 +1,48 @@
+"""Guard for file names: inside it, no source goes by a name, because the name may come out of a saved state.
+
+A state may come from anywhere, so a user's function that is called with a value out of a state must not open the file
+that the value names. ``io/files/opening.py`` calls ``check_name`` before it uses a name, and
+``ops/interleave/subdatasets.py`` calls the user's functions inside ``watching_names``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+from dataset.errors import StateError
+
+__all__ = ["check_name", "watching_names"]
+
+
+class _Watch:
+    """Says whether a name was used meanwhile."""
+
+    is_used = False
+
+
+_watch: ContextVar[_Watch | None] = ContextVar("_watch", default=None)
+
+
+@contextlib.contextmanager
+def watching_names() -> Iterator[_Watch]:
+    """Refuse all names inside, and say whether one was used."""
+    watch = _Watch()
+    token = _watch.set(watch)
+    try:
+        yield watch
+    finally:
+        _watch.reset(token)
+
+
+def check_name() -> None:
+    """To be called before a source goes by a name.
+
+    Raises:
+        StateError: if the name may come out of a state. The caller of ``watching_names`` looks it up and tries again.
+    """
+    watch = _watch.get()
+    if watch is not None:
+        watch.is_used = True
+        raise StateError("a name that may come out of a saved state was not looked up yet")

@@ -1,0 +1,342 @@
+"""batch(batch_size): consecutive elements stacked into arrays. See unbatch.py, its inverse, and padded_batch.py."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.errors import SpecError
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
+from dataset.plan.cardinality import is_known, map_known
+from dataset.plan.checks import require_bool, require_int, require_parallelism
+from dataset.plan.lazy import lazy_property
+from dataset.plan.node import Node, UnaryNode, spec_is_static
+from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatten_spec, map_spec
+from dataset.runtime.chunks.batching import ColumnMismatchError, NoRoomError, stack_column
+from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
+from dataset.runtime.chunks.ragged_stack import stack_as_ragged
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, is_trusting
+from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.pool import in_parallel, parallel_detail
+from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, load_given, passed_over
+from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(UnaryNode):
+    """``batch_size`` elements at a time, with a new first axis; fewer at the end unless ``drop_remainder``."""
+
+    op: ClassVar[str] = "batch"
+    seeks: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
+    stays_certain: ClassVar[bool] = True
+    advice: ClassVar[str] = (
+        "all elements of a batch need one {what}: make them alike in map(), or use padded_batch() or ragged_batch()"
+    )
+    batch_size: int
+    drop_remainder: bool = False
+    num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
+    deterministic: bool | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        self._set("batch_size", require_int(self.op, "batch_size", self.batch_size, minimum=1))
+        self._set("drop_remainder", require_bool(self.op, "drop_remainder", self.drop_remainder))
+        require_parallelism(self.op, self.num_parallel_calls, self.deterministic)
+
+    def _element_spec(self) -> Any:
+        size = self.batch_size if self.drop_remainder else None
+        return map_spec(lambda spec: spec.batched(size), self.source.element_spec)
+
+    @property
+    def rows_per_element(self) -> int | None:
+        return self.batch_size if self.drop_remainder else None
+
+    def cardinality(self) -> int:
+        size = self.batch_size
+        return map_known(lambda n: n // size if self.drop_remainder else -(-n // size), self.source.cardinality())
+
+    @property
+    def separates(self) -> bool:
+        """Only where nobody can tell how many batches there are of the whole."""
+        return not is_known(self.source.cardinality())
+
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
+        return deal.below_batch(self.batch_size, drop_remainder=self.drop_remainder)
+
+    @property
+    def is_certain(self) -> bool:
+        """If all elements are known to have one shape, so that they stack."""
+        return (
+            type(self) is Batch  # those derived from it have other reasons to fail
+            and self.deterministic is not False  # else it is not for us to say which batches come first
+            and super().is_certain
+            and spec_is_static(self.source)
+            and all(map(_is_of_one_shape, flatten_spec(self.source.element_spec)[1]))
+        )
+
+    def picked(self, positions: Array) -> Node | None:
+        size, available = self.batch_size, self.source.cardinality()
+        elements = (positions[:, np.newaxis] * size + np.arange(size)).ravel()
+        below = self.source.picked(elements if available < 0 else elements[elements < available])
+        return None if below is None else self.with_inputs([below])
+
+    def described(self) -> str:
+        return f"{self.op}({self.batch_size}{', drop_remainder' if self.drop_remainder else ''})"
+
+    @lazy_property
+    def _ragged_ranks(self) -> dict[int, tuple[int, np.dtype[Any]]]:
+        """Of the components that come out ragged although they go in dense, ragged rank and dtype of the row splits."""
+        if not spec_is_static(self.source):
+            return {}
+        specs = flatten_spec(self.source.element_spec)[1]
+        return {index: found for index, spec in enumerate(specs) if (found := self._ragged_rank(spec)) is not None}
+
+    def _ragged_rank(self, spec: ComponentSpec) -> tuple[int, np.dtype[Any]] | None:
+        """The rows of a ragged tensor become one again, as in tf.data."""
+        if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank == 0:
+            return 1, spec.row_splits_dtype
+        return None
+
+    def stack(self, index: int, column: Column) -> Any:
+        """One component out of the column of component ``index``."""
+        ragged = self._ragged_ranks.get(index)
+        return stack_column(column) if ragged is None else stack_as_ragged(column, *ragged)
+
+    def detail(self) -> str:
+        return parallel_detail(self.num_parallel_calls, self.deterministic)
+
+    def operator(self, source: Operator) -> BatchOperator:
+        """The op alone, in one thread."""
+        return BatchOperator(source, self)
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        operator = self.operator(build(self.source))
+        return in_parallel(build, operator, self.num_parallel_calls, self.deterministic)
+
+
+def _is_of_one_shape(spec: ComponentSpec) -> bool:
+    return isinstance(spec, TensorSpec) and spec.shape is not None and None not in spec.shape and spec.dtype != object
+
+
+class BatchOperator(Divisible):
+    """Collects elements until a batch is full. Shared by the ops that stack in different ways.
+
+    It pulls exactly what its batches need. Elements wait here only where the input gave fewer than it was asked for.
+    """
+
+    node: Batch
+    task_size_max: ClassVar[int | None] = 1
+    window_per_call: ClassVar[int] = 2  # batches are large, and all take about the same time
+
+    def __init__(self, source: Operator, node: Batch) -> None:
+        super().__init__(source)
+        self.node = node
+        self.position = 0  # elements that went into batches
+        self.ready = Pending()  # batches that several workers made ahead
+        self._waiting: list[Chunk] = []
+        self.given: deque[Run] = deque()
+
+    def pull(self, n: int) -> Chunk | None:
+        if self.ready:
+            return self.ready.give(n)
+        if self.given:
+            n = self.after_given(n)
+        size = self.node.batch_size
+        if not self._waiting:
+            chunk = self._pull_or_drop(n * size)
+            if chunk is None:
+                return None
+            if chunk.length == size:  # the usual case: the chunk is the batch
+                self.position += size
+                return self._stack(chunk, size, self.position - size)
+            self._waiting.append(chunk)
+        ended = self._collect(n * size, size)
+        waiting = Chunk.concatenate(self._waiting)
+        whole = waiting.length - waiting.length % size
+        if whole:
+            return self._stack_whole(waiting, whole, size)
+        assert ended
+        self._waiting = []
+        return None if self.node.drop_remainder else self._stack(waiting, waiting.length, self.position)
+
+    def _stack_whole(self, waiting: Chunk, whole: int, size: int) -> Chunk:
+        """The batches in the first ``whole`` elements; if one of several cannot be made, those before it."""
+        try:
+            batches = self._stack(waiting.slice(0, whole), size, self.position)
+        except Exception:
+            if whole > size:
+                return self._stack_whole(waiting, size, size)
+            self._wait(waiting, whole)
+            raise
+        self._wait(waiting, whole)
+        return batches
+
+    def _wait(self, waiting: Chunk, start: int) -> None:
+        self.position += start
+        self._waiting = [waiting.slice(start, waiting.length)] if start < waiting.length else []
+
+    def _collect(self, wanted: int, needed: int) -> bool:
+        """Wait for ``needed`` elements, at most ``wanted``; True if the input ended before."""
+        have = sum(chunk.length for chunk in self._waiting)
+        while have < needed:
+            chunk = self._pull_or_drop(wanted - have)
+            if chunk is None:
+                return True
+            if chunk.structure != self._waiting[0].structure:
+                raise self._different_structure(chunk)
+            self._waiting.append(chunk)
+            have += chunk.length
+        return False
+
+    def _pull_or_drop(self, n: int) -> Chunk | None:
+        """An element that fails takes the batch with it that it would have been in, as in tf.data."""
+        try:
+            return self.source.pull(n)
+        except Exception:
+            self.position += 1 + sum(chunk.length for chunk in self._waiting)
+            self._waiting = []
+            raise
+
+    def _different_structure(self, chunk: Chunk) -> SpecError:
+        """The batch that cannot be made is dropped; the next one begins where the structure changes."""
+        error = SpecError(
+            f"{self.node.located()}: all elements of a batch need one structure, got {self._waiting[0].structure!r} "
+            f"and {chunk.structure!r}"
+        )
+        self.position += sum(waiting.length for waiting in self._waiting)
+        self._waiting = [chunk]
+        return error
+
+    # Behind a saved place. Elements are passed over, not batches: how many made a batch is known there.
+
+    def pass_given(self, n: int) -> int:
+        if not self.given or self.ready:
+            return n
+        start, inputs, outputs = self.given[0]
+        if start > self.position:
+            return min(n, max(1, (start - self.position) // self.node.batch_size))
+        if not inputs:
+            self.given.popleft()
+            return 0
+        passed = self._pass_waiting(inputs) if self._waiting else passed_over(self.source, inputs)
+        self.position += passed
+        if not passed:  # the input has become shorter: it has ended, which the next reading finds
+            self.given.clear()
+        else:
+            self.given[0] = self.position, inputs - passed, outputs
+        return 0
+
+    def _pass_waiting(self, n: int) -> int:
+        first, *others = self._waiting
+        passed = min(n, first.length)
+        rest = [first.slice(passed, first.length)] if passed < first.length else []
+        self._waiting = rest + others
+        return passed
+
+    def state_after(self, state: State, count: int) -> State | None:
+        source = self.node.source
+        if not (is_trusting() or (source.is_certain and spec_is_static(source))):
+            return None  # an element that fails ends a batch early
+        return self.after_inputs(state, count * self.node.batch_size)
+
+    # Tasks, for several workers: one of them collects the elements of a batch, and stacks them.
+
+    def next_task(self, n: int) -> Task | None:
+        if self.ready:
+            return Task(None, self.position, len(self.ready), self.ready.take_all())
+        if self.given:
+            self.after_given(n)
+        elements = self._next_elements()
+        if elements is None:
+            return None
+        task = Task(elements, self.position, 1)
+        self.position += elements.length
+        return task
+
+    def _next_elements(self) -> Chunk | None:
+        """The elements of the next batch; None at the end."""
+        size = self.node.batch_size
+        if not self._waiting:
+            chunk = self._pull_or_drop(size)
+            if chunk is None:
+                return None
+            self._waiting = [chunk]
+        self._collect(size, size)
+        waiting = Chunk.concatenate(self._waiting)
+        self._waiting = [waiting.slice(size, waiting.length)] if waiting.length > size else []
+        too_few = waiting.length < size and self.node.drop_remainder
+        return None if too_few else waiting.slice(0, min(size, waiting.length))
+
+    def worker(self) -> Worker:
+        return self._stack_task
+
+    def _stack_task(self, task: Task) -> list[Outcome]:
+        assert task.inputs is not None  # or it would have failed before
+        try:
+            return [self._stack(task.inputs, task.inputs.length, task.position)]
+        except BaseException as error:  # noqa: BLE001  # raised in the consumer's thread, at its place
+            return [error]
+
+    def stacked(self, elements: Chunk) -> Chunk:
+        """The batch of these elements, of which messages count the first as 0."""
+        return self._stack(elements, elements.length, 0)
+
+    def _stack(self, elements: Chunk, size: int, position: int) -> Chunk:
+        """The batches of ``size`` in ``elements``, one element each. ``position`` is that of the first of them."""
+        columns: list[Column] = []
+        index = 0
+        starts = range(0, elements.length, size)
+        try:
+            for index, column in enumerate(elements.columns()):  # the index is read where it went wrong
+                if elements.length > size:
+                    columns.append([self.stack(index, column[i : i + size]) for i in starts])
+                else:
+                    columns.append([self.stack(index, column)])
+        except ColumnMismatchError as error:
+            raise self._explained(elements.structure.component_name(index), error, position + error.index) from None
+        return Chunk(elements.structure, elements.length // size, columns)
+
+    def stack(self, index: int, column: Column) -> Any:
+        """One component out of the column of component ``index``."""
+        return self.node.stack(index, column)
+
+    def _explained(self, component: str, error: ColumnMismatchError, where: int) -> SpecError:
+        if isinstance(error, NoRoomError):
+            return SpecError(
+                f"{self.node.located()}: {component} has shape {error.got} in element {where}, for which there is no "
+                f"room in {error.before}; {self.node.advice}"
+            )
+        against = f" but {error.before} in element {where - 1}" if error.index else f", expected {error.before}"
+        return SpecError(
+            f"{self.node.located()}: {component} has {error.what} {error.got} in element {where}{against}; "
+            + self.node.advice.format(what=error.what)
+        )
+
+    def seek(self, count: int) -> None:
+        self.position += count * self.node.batch_size
+        self.source.seek(count * self.node.batch_size)
+
+    def state_dict(self) -> State:
+        waiting = save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None
+        state = {"op": self.node.op, **super().state_dict(), "position": self.position, "waiting": waiting}
+        state["batch_size"] = (
+            self.node.batch_size
+        )  # by which elements are told from batches (runtime/state/resharding.py)
+        if self.ready:
+            state["ready"] = self.ready.save()
+        if self.given:
+            state["given"] = [list(run) for run in self.given]
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.position = int(state["position"])
+        self.given = load_given(state)
+        waiting = load_chunk(state["waiting"], lambda: self.node.source.element_spec)
+        self._waiting = [] if waiting is None else [waiting]
+        if "ready" in state:
+            self.ready.load(state["ready"], lambda: self.node.element_spec)

@@ -1,0 +1,182 @@
+"""padded_batch(batch_size, ...): like batch.py, but shorter components are filled up to the longest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.errors import SpecError
+from dataset.ops.batch.batch import Batch, BatchOperator
+from dataset.plan.checks import require_shape
+from dataset.plan.node import spec_is_static
+from dataset.plan.spec import (
+    BYTES,
+    ComponentSpec,
+    Shape,
+    TensorSpec,
+    component_spec,
+    fits_in,
+    flatten_spec,
+    is_dense,
+)
+from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
+from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.runtime.chunks.batching import pad_column
+from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedBatch(Batch):
+    """Batches whose components are filled up.
+
+    ``padded_shapes`` and ``padding_values`` have the structure of the elements, or are one value for all; None means
+    the largest in the batch, and 0 or ``b""``.
+    """
+
+    op: ClassVar[str] = "padded_batch"
+    advice: ClassVar[str] = "a padded component must have one dtype and rank, and fit into padded_shapes"
+    padded_shapes: Any = None
+    padding_values: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if spec_is_static(self.source):
+            structure, specs = flatten_spec(self.source.element_spec)
+            for index, (spec, shape) in enumerate(zip(specs, self.shapes(structure), strict=True)):
+                _check_static(structure, index, spec, shape)
+            for index, (spec, value) in enumerate(zip(specs, self.values(structure), strict=True)):
+                _padding(structure.component_name(index), spec.dtype, value)
+
+    def shapes(self, structure: Structure) -> list[Shape]:
+        """Per component the shape to fill up to."""
+        if self.padded_shapes is None:
+            return [None] * structure.num_components
+        shapes = _flatten_shapes(structure, self.padded_shapes)
+        return [None if shape is None else require_shape(self.op, "padded_shapes", shape) for shape in shapes]
+
+    def values(self, structure: Structure) -> list[Any]:
+        """Per component the value to fill up with; None for the default of its dtype."""
+        if self.padding_values is None or structure_of(self.padding_values) is LEAF:
+            return [self.padding_values] * structure.num_components
+        return _flatten_values(structure, self.padding_values)
+
+    def _element_spec(self) -> Any:
+        structure, specs = flatten_spec(self.source.element_spec)
+        size = self.batch_size if self.drop_remainder else None
+        padded = []
+        for spec, shape in zip(specs, self.shapes(structure), strict=True):
+            dims = self._filled_shape(spec) if shape is None else shape
+            padded.append(TensorSpec(dims, spec.dtype).batched(size))
+        return structure.unflatten(padded)
+
+    def _filled_shape(self, spec: ComponentSpec) -> Shape:
+        """The shape after filling up to the largest: only what the spec knows of all elements stays as it is."""
+        if spec.shape is None or spec_is_static(self.source):
+            return spec.shape
+        return (None,) * len(spec.shape)
+
+    def operator(self, source: Operator) -> PaddedBatchOperator:
+        return PaddedBatchOperator(source, self)
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        return self.operator(build(self.source))
+
+
+class PaddedBatchOperator(BatchOperator):
+    """Fills up instead of stacking."""
+
+    def __init__(self, source: Operator, node: PaddedBatch) -> None:
+        super().__init__(source, node)
+        self.padded = node
+        self._plan: tuple[list[Shape], list[Any], list[str]] | None = None
+
+    def _stack(self, elements: Chunk, size: int, position: int) -> Chunk:
+        if self._plan is None:
+            structure = elements.structure
+            names = [structure.component_name(index) for index in range(structure.num_components)]
+            self._plan = (self.padded.shapes(structure), self.padded.values(structure), names)
+        return super()._stack(elements, size, position)
+
+    def stack(self, index: int, column: Column) -> Any:
+        assert self._plan is not None
+        shapes, values, names = self._plan
+        shape, name = shapes[index], names[index]
+        first = column[0]
+        if isinstance(first, RaggedTensor | SparseTensor):
+            raise SpecError(
+                f"{self.node.located()}: {name} is a {type(first).__name__}, which cannot be padded; use batch()"
+            )
+        if shape is None:
+            shape = (None,) * np.ndim(first)
+        return pad_column(column, shape, _padding(name, component_spec(first).dtype, values[index]))
+
+
+def _padding(name: str, dtype: np.dtype[Any], value: Any) -> Any:
+    """What to fill up a component of ``dtype`` with.
+
+    A Python number goes for every dtype of its kind that can hold it, since it has none of its own; a value of NumPy's
+    must have the component's, as in tf.data.
+
+    Raises:
+        TypeError: if ``value`` is none for this dtype.
+    """
+    if value is None:
+        return b"" if dtype == BYTES else np.zeros((), dtype)[()]
+    if dtype == BYTES and isinstance(value, str | bytes):
+        return value.encode() if isinstance(value, str) else bytes(value)
+    typed = isinstance(value, np.generic | np.ndarray)
+    fits = value.ndim == 0 and value.dtype == dtype if typed else dtype.kind == "O" or _holds(dtype, value)
+    if fits:
+        return np.array(value, dtype)[()]
+    raise TypeError(f"padded_batch(): padding_values has {value!r} for {name}, which is not a value of dtype {dtype}")
+
+
+def _holds(dtype: np.dtype[Any], value: Any) -> bool:
+    """Whether a Python number goes into an array of ``dtype``."""
+    match value:
+        case bool():
+            return dtype.kind == "b"
+        case int() if dtype.kind in "iu":
+            return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
+        case int() | float() if dtype.kind in "fc":
+            return not math.isfinite(value) or abs(value) <= float(np.finfo(dtype).max)
+        case complex():
+            return dtype.kind == "c"
+    return False
+
+
+def _flatten_shapes(structure: Structure, shapes: Any) -> list[Any]:
+    """The shapes of the components, each a sequence or an int: the first tuple below the structure is a shape."""
+    try:
+        return [column[0] for column in structure.columns([shapes])]
+    except (StructureMismatchError, TypeError, AttributeError):
+        raise _wrong_structure("padded_shapes", structure, shapes) from None
+
+
+def _flatten_values(structure: Structure, values: Any) -> list[Any]:
+    """The padding values of the components."""
+    try:
+        if structure is not LEAF:
+            return [column[0] for column in structure.columns([values])]
+    except (StructureMismatchError, TypeError, AttributeError):
+        pass
+    raise _wrong_structure("padding_values", structure, values)
+
+
+def _wrong_structure(argument: str, structure: Structure, got: Any) -> TypeError:
+    return TypeError(f"padded_batch(): {argument} must have the structure of the elements, {structure!r}, got {got!r}")
+
+
+def _check_static(structure: Structure, index: int, spec: ComponentSpec, shape: Shape) -> None:
+    name = structure.component_name(index)
+    if not is_dense(spec):
+        raise TypeError(f"padded_batch(): {name} is a {spec!r}, which cannot be padded; use batch()")
+    if spec.shape is None and shape is None:
+        raise ValueError(f"padded_batch(): {name} has an unknown rank; give padded_shapes")
+    if not fits_in(spec.shape, shape):
+        raise ValueError(f"padded_batch(): the padded shape {shape} does not fit {name} of shape {spec.shape}")

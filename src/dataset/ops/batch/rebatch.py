@@ -1,0 +1,249 @@
+"""rebatch(batch_size): batches of other sizes. It moves slices of the batches that come in, never single rows."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.errors import SpecError
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.checks import require_bool, require_int
+from dataset.plan.node import UnaryNode, spec_is_static
+from dataset.plan.rows import known_rows, require_rows, require_static_rows
+from dataset.plan.spec import flatten_spec, map_spec
+from dataset.plan.structure import Structure
+from dataset.runtime.chunks.batching import ColumnMismatchError, empty_component, join_rows
+from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.chunks.slicing import number_of_rows, row_major, slice_rows
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
+
+
+@dataclass(frozen=True, eq=False)
+class Rebatch(UnaryNode):
+    """Batches of the sizes ``batch_size``, one after the other and from the start again."""
+
+    op: ClassVar[str] = "rebatch"
+    batch_size: Any
+    drop_remainder: bool = False
+
+    def __post_init__(self) -> None:
+        self._set("batch_size", self._checked_sizes(self.batch_size))
+        self._set("drop_remainder", require_bool(self.op, "drop_remainder", self.drop_remainder))
+        require_static_rows(self)
+
+    def _checked_sizes(self, given: Any) -> tuple[int, ...]:
+        sizes = given.tolist() if isinstance(given, np.ndarray) else given
+        sizes = list(sizes) if isinstance(sizes, list | tuple) else [sizes]
+        checked = tuple(require_int(self.op, "batch_size", size, minimum=0) for size in sizes)
+        if not any(checked):
+            raise ValueError(f"{self.op}(): batch_size must hold a size of at least 1, got {given!r}")
+        return checked
+
+    def _size(self) -> int | None:
+        """The size of every batch, where all are known to be alike."""
+        size = self.batch_size[0]
+        if any(other != size for other in self.batch_size):
+            return None
+        rows = known_rows(self.source)
+        return size if self.drop_remainder or (rows is not None and rows % size == 0) else None
+
+    def _element_spec(self) -> Any:
+        require_rows(self.op, self.source.element_spec)
+        size = self._size()
+        return map_spec(lambda spec: spec.unbatched().batched(size), self.source.element_spec)
+
+    @property
+    def rows_per_element(self) -> int | None:
+        return self._size()
+
+    def cardinality(self) -> int:
+        return UNKNOWN_CARDINALITY
+
+    def described(self) -> str:
+        sizes = self.batch_size[0] if len(self.batch_size) == 1 else list(self.batch_size)
+        return f"{self.op}({sizes}{', drop_remainder' if self.drop_remainder else ''})"
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        return RebatchOperator(build(self.source), self)
+
+
+class RebatchOperator(UnaryOperator):
+    """Holds the batches whose rows have not all been given.
+
+    An element that fails takes with it the rows that wait for its batch, as in tf.data.
+    """
+
+    def __init__(self, source: Operator, node: Rebatch) -> None:
+        super().__init__(source)
+        self.node = node
+        self.known_rows = known_rows(node.source)
+        self.position = 0  # elements opened
+        self.turn = 0  # the next size
+        self.ended = False
+        self._unopened = Remainder()
+        self._held: deque[_HeldRows] = deque()
+        self._have = 0
+        self._empty: Chunk | None = None  # a batch of no rows
+
+    def pull(self, n: int) -> Chunk | None:
+        """As many batches as the rows at hand are good for; at least one, for which the input is asked."""
+        batches: list[Chunk] = []
+        while len(batches) < n and not self.ended:
+            size = self.node.batch_size[self.turn]
+            if batches and (not self._held or size > self._held[0].stop - self._held[0].start):
+                break
+            batch = self._next(size)
+            if batch is not None:
+                batches.append(batch)
+        return Chunk.concatenate(batches) if batches else None
+
+    def _next(self, size: int) -> Chunk | None:
+        """The next batch; None if there is none, because the input has ended."""
+        if not size:
+            batch = self._empty_batch()
+            self.ended = batch is None
+        else:
+            while self._have < size and self._open_next(size - self._have):
+                pass
+            self.ended = self._have < size
+            if not self._have or (self.ended and self.node.drop_remainder):
+                return None
+            size = min(size, self._have)
+            parts = self._cut(size)
+            self.turn = (self.turn + 1) % len(self.node.batch_size)
+            return self._join(parts)
+        self.turn = (self.turn + 1) % len(self.node.batch_size)
+        return batch
+
+    def _open_next(self, wanted: int) -> bool:
+        """Hold the next element; False if there is none. Asks for no more of them than ``wanted`` rows need."""
+        try:
+            if not self._unopened:
+                chunk = self.source.pull(-(-wanted // self.known_rows) if self.known_rows else 1)
+                if chunk is None:
+                    return False
+                self._unopened = Remainder(chunk)
+            element = self._unopened.give(1)
+            assert element is not None
+            rows = self._rows(element, self.position)
+        except Exception:
+            self.position += 1
+            self._held.clear()
+            self._have = 0
+            raise
+        if self._empty is None:
+            self._empty = rows.chunk(0, 0)
+        if rows.stop:
+            self._held.append(rows)
+            self._have += rows.stop
+        self.position += 1
+        return True
+
+    def _rows(self, element: Chunk, position: int) -> _HeldRows:
+        components = [row_major(column[0]) for column in element.columns()]
+        count = number_of_rows(self.node, element.structure, components)
+        return _HeldRows(element.structure, components, 0, count, position)
+
+    def _cut(self, size: int) -> list[_HeldRows]:
+        """The next ``size`` rows, which are held no more."""
+        parts = []
+        self._have -= size
+        while size:
+            front = self._held[0]
+            if front.stop - front.start > size:
+                part = _HeldRows(front.structure, front.components, front.start, front.start + size, front.position)
+                front.start = part.stop
+            else:
+                part = self._held.popleft()
+            parts.append(part)
+            size -= part.stop - part.start
+        return parts
+
+    def _join(self, parts: list[_HeldRows]) -> Chunk:
+        first = parts[0]
+        if len(parts) == 1:
+            return first.chunk(first.start, first.stop)
+        for part in parts:
+            if part.structure != first.structure:
+                raise SpecError(
+                    f"{self.node.located()}: all rows of a batch need one structure, got {first.structure!r} and "
+                    f"{part.structure!r} in element {part.position}"
+                )
+        joined = []
+        for index in range(len(first.components)):
+            try:
+                joined.append([join_rows([part.component(index) for part in parts])])
+            except ColumnMismatchError as error:
+                where, before = parts[error.index].position, parts[error.index - 1].position
+                raise SpecError(
+                    f"{self.node.located()}: {first.structure.component_name(index)} has {error.what} {error.got} in "
+                    f"element {where} but {error.before} in element {before}; all rows of a batch need one {error.what}"
+                ) from None
+        return Chunk(first.structure, 1, joined)
+
+    def _empty_batch(self) -> Chunk | None:
+        """A batch of no rows; None where no element ever came and only one could have told its shape."""
+        if spec_is_static(self.node.source):
+            structure, specs = flatten_spec(self.node.element_spec)
+            return Chunk(structure, 1, [[empty_component(spec)] for spec in specs])
+        if self._empty is None and not self._open_next(1):
+            return None
+        return self._empty
+
+    def state_dict(self) -> State:
+        return {
+            "op": self.node.op,
+            **super().state_dict(),
+            "position": self.position,
+            "turn": self.turn,
+            "ended": self.ended,
+            "unopened": save_chunk(self._unopened.rest()),
+            "held": [
+                {"rows": save_chunk(rows.chunk(rows.start, rows.stop)), "position": rows.position}
+                for rows in self._held
+            ],
+            "empty": save_chunk(self._empty),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.position = int(state["position"])
+        self.turn = int(state["turn"])
+        self.ended = bool(state["ended"])
+        self._unopened = Remainder(load_chunk(state["unopened"], self._spec))
+        self._empty = load_chunk(state["empty"], self._spec)
+        for saved in state["held"]:
+            element = load_chunk(saved["rows"], self._spec)
+            assert element is not None
+            rows = self._rows(element, int(saved["position"]))
+            self._held.append(rows)
+            self._have += rows.stop
+
+    def _spec(self) -> Any:
+        return self.node.source.element_spec
+
+
+class _HeldRows:
+    """Rows ``start`` to ``stop`` of an element, whose number in the input is ``position``."""
+
+    __slots__ = ("components", "position", "start", "stop", "structure")
+
+    def __init__(self, structure: Structure, components: list[Any], start: int, stop: int, position: int) -> None:
+        self.structure = structure
+        self.components = components
+        self.start = start
+        self.stop = stop
+        self.position = position
+
+    def component(self, index: int) -> Any:
+        """These rows of one component."""
+        return slice_rows(self.components[index], self.start, self.stop)
+
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """Rows of the element as a batch."""
+        return Chunk(self.structure, 1, [[slice_rows(component, start, stop)] for component in self.components])

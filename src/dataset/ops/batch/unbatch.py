@@ -1,0 +1,78 @@
+"""unbatch(): the rows of each element, one by one. The inverse of batch.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.plan.cardinality import endless_or_unknown, map_known
+from dataset.plan.node import UnaryNode
+from dataset.plan.rows import known_rows, require_rows, require_static_rows
+from dataset.plan.spec import map_spec
+from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.chunks.slicing import number_of_rows, rows_of
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
+
+
+@dataclass(frozen=True, eq=False)
+class Unbatch(UnaryNode):
+    """Each element's components, taken apart along their first axis."""
+
+    op: ClassVar[str] = "unbatch"
+
+    def __post_init__(self) -> None:
+        require_static_rows(self)
+
+    def _element_spec(self) -> Any:
+        require_rows(self.op, self.source.element_spec)
+        return map_spec(lambda spec: spec.unbatched(), self.source.element_spec)
+
+    def cardinality(self) -> int:
+        rows = known_rows(self.source)
+        available = self.source.cardinality()
+        if rows is None:
+            return endless_or_unknown(available)
+        return map_known(lambda n: n * rows, available)
+
+    @property
+    def separates(self) -> bool:
+        return True
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        return UnbatchOperator(build(self.source), self)
+
+
+class UnbatchOperator(UnaryOperator):
+    """Holds the rest of the element that is being taken apart. Its arrays are the columns of the chunks."""
+
+    def __init__(self, source: Operator, node: Unbatch) -> None:
+        super().__init__(source)
+        self.node = node
+        self.rows = Remainder()
+
+    def pull(self, n: int) -> Chunk | None:
+        while not self.rows:
+            element = self.source.pull(1)
+            if element is None:
+                return None
+            self.rows = Remainder(self._take_apart(element))
+        return self.rows.give(n)
+
+    def _take_apart(self, element: Chunk) -> Chunk | None:
+        components = [column[0] for column in element.columns()]
+        length = number_of_rows(self.node, element.structure, components)
+        if not length:
+            return None
+        columns = [value if isinstance(value, np.ndarray) else rows_of(value) for value in components]
+        return Chunk(element.structure, length, columns)
+
+    def state_dict(self) -> State:
+        return {"op": self.node.op, **super().state_dict(), "rest": save_chunk(self.rows.rest())}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.rows = Remainder(load_chunk(state["rest"], lambda: self.node.element_spec))

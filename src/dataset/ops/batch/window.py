@@ -1,0 +1,225 @@
+"""window(size, shift, stride): datasets of consecutive elements. By key instead of place: group_by_window.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.ops.batch.sliding import SlidingBuffer
+from dataset.plan.cardinality import map_known
+from dataset.plan.checks import require_bool, require_int
+from dataset.plan.nested import dataset_of
+from dataset.plan.node import Node, UnaryNode, spec_is_static
+from dataset.plan.spec import DatasetSpec, flatten_spec, map_spec
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunks.chunk import Chunk, Column, Outcome
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.resources.exceptions import concerns_iteration, twin_of
+from dataset.runtime.state.elements import Elements
+from dataset.runtime.state.saved_chunks import load_pending, save_pending
+
+
+@dataclass(frozen=True, eq=False)
+class Window(UnaryNode):
+    """Datasets of ``size`` elements, every ``stride``-th, that start ``shift`` elements apart.
+
+    The windows of an element with several components are several datasets, in its structure. At the end they get
+    shorter, unless ``drop_remainder``.
+    """
+
+    op: ClassVar[str] = "window"
+    size: int
+    shift: int | None = None
+    stride: int = 1
+    drop_remainder: bool = False
+
+    def __post_init__(self) -> None:
+        self._set("size", require_int("window", "size", self.size, minimum=1))
+        shift = self.size if self.shift is None else require_int("window", "shift", self.shift, minimum=1)
+        self._set("shift", shift)
+        self._set("stride", require_int("window", "stride", self.stride, minimum=1))
+        self._set("drop_remainder", require_bool("window", "drop_remainder", self.drop_remainder))
+
+    @property
+    def span(self) -> int:
+        """How many elements of the input a full window reaches over."""
+        return (self.size - 1) * self.stride + 1
+
+    def _element_spec(self) -> Any:
+        return map_spec(DatasetSpec, self.source.element_spec)
+
+    def cardinality(self) -> int:
+        assert self.shift is not None
+        shift, span = self.shift, self.span
+        if self.drop_remainder:
+            return map_known(lambda n: max(0, (n - span) // shift + 1), self.source.cardinality())
+        return map_known(lambda n: -(-n // shift), self.source.cardinality())
+
+    def described(self) -> str:
+        parts = [str(self.size)]
+        parts += [f"shift={self.shift}"] if self.shift != self.size else []
+        parts += [f"stride={self.stride}"] if self.stride != 1 else []
+        parts += ["drop_remainder"] if self.drop_remainder else []
+        return f"window({', '.join(parts)})"
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        return WindowOperator(build(self.source), self)
+
+
+class WindowOperator(UnaryOperator):
+    """Holds the elements that the next windows share with the last.
+
+    An element that fails stays with the others until the windows have passed it: each window that it would be in fails,
+    as in tf.data. Those between windows are passed only when the next window is asked for.
+    """
+
+    def __init__(self, source: Operator, node: Window) -> None:
+        super().__init__(source)
+        self.node = node
+        assert node.shift is not None
+        self.shift = node.shift
+        self.span = node.span
+        self._buffer = SlidingBuffer()
+        self._failures: list[tuple[int, Exception]] = []  # with their places among all that is held
+        self._gap = 0  # how many to pass before the next window
+        self._static = spec_is_static(node.source)
+        self._specs: list[Callable[[], Any]] = []
+
+    def pull(self, n: int) -> Chunk | None:
+        if self._gap:
+            self._pass_gap()
+        caught: dict[int, Exception] = {}
+        try:
+            return self._pull(n, caught)
+        finally:
+            caught.clear()  # see runtime/contract.py on exceptions that are kept
+
+    def _pull(self, n: int, caught: dict[int, Exception]) -> Chunk | None:
+        ended = self._collect((n - 1) * self.shift + self.span, caught)
+        held = self._held
+        count = (held - self.span) // self.shift + 1 if held >= self.span else 0
+        if ended and not self.node.drop_remainder:
+            count = -(-held // self.shift)
+        if not count:
+            return None
+        return self._windows(min(n, count), caught)
+
+    @property
+    def _held(self) -> int:
+        return self._buffer.length + len(self._failures)
+
+    def _pass_gap(self) -> None:
+        while self._gap:
+            try:
+                chunk = self.source.pull(self._gap)
+            except Exception as error:
+                if concerns_iteration(error):
+                    raise
+                self._gap -= 1  # of an element that is in no window, as in tf.data
+                continue
+            self._gap = 0 if chunk is None else self._gap - chunk.length
+
+    def _collect(self, wanted: int, caught: dict[int, Exception]) -> bool:
+        """Hold the elements of a window, at most ``wanted``; True if the input ended before.
+
+        The exceptions themselves are put into ``caught``, by their places; those that are kept have no traceback.
+        """
+        while (held := self._held) < self.span:
+            try:
+                chunk = self.source.pull(wanted - held)
+            except Exception as error:
+                if concerns_iteration(error):
+                    raise
+                caught[held] = error  # raised by the windows that it is in
+                self._failures.append((held, twin_of(error)))
+                continue
+            if chunk is None:
+                return True
+            self._buffer.append(chunk)
+        return False
+
+    def _windows(self, count: int, caught: dict[int, Exception]) -> Chunk:
+        """The next ``count`` windows, or those before the first that fails."""
+        held = self._held
+        windows: list[list[Column]] = []
+        for start in range(0, count * self.shift, self.shift):
+            stop = min(start + self.span, held)
+            if self._failures and (failed := self._failed(start, stop)) is not None:
+                if not windows:
+                    self._raise(failed, caught)
+                break
+            windows.append(self._columns(start, stop))
+        structure = self._buffer.structure
+        self._advance(len(windows))
+        columns = [self._datasets(index, pieces) for index, pieces in enumerate(zip(*windows, strict=True))]
+        return Chunk(structure, len(windows), columns)
+
+    def _failed(self, start: int, stop: int) -> int | None:
+        """The number of the first failure that is in a window."""
+        picked = range(start, stop, self.node.stride)
+        return next((number for number, (place, _) in enumerate(self._failures) if place in picked), None)
+
+    def _raise(self, failed: int, caught: dict[int, Exception]) -> None:
+        """Pass a window, and raise the exception that makes it fail."""
+        place, kept = self._failures[failed]
+        self._advance(1)
+        error = caught[place] if place in caught else twin_of(kept)
+        try:
+            raise error
+        finally:
+            del error  # see runtime/contract.py on exceptions that are kept
+
+    def _columns(self, start: int, stop: int) -> list[Column]:
+        if not self._failures:
+            return self._buffer.columns(start, stop, self.node.stride)
+        picked = np.arange(start, stop, self.node.stride)
+        before = np.searchsorted([place for place, _ in self._failures], picked)
+        return self._buffer.columns_at(picked - before)
+
+    def _advance(self, windows: int) -> None:
+        passed = min(windows * self.shift, self._held)
+        self._gap = windows * self.shift - passed
+        if not self._failures:
+            self._buffer.drop(passed)
+            return
+        later = [(place - passed, error) for place, error in self._failures if place >= passed]
+        self._buffer.drop(passed - (len(self._failures) - len(later)))
+        self._failures = later
+
+    def _datasets(self, index: int, pieces: tuple[Column, ...]) -> Column:
+        """A dataset of each piece of component ``index``."""
+        while index >= len(self._specs):
+            self._specs.append(partial(_component_spec, self.node.source, len(self._specs)))
+        spec, static, origin = self._specs[index], self._static, self.node.origin
+        return [dataset_of(Elements(Chunk(LEAF, len(piece), [piece]), spec, static, origin=origin)) for piece in pieces]
+
+    def state_dict(self) -> State:
+        items: list[Outcome] = []
+        start = 0
+        for number, (place, error) in enumerate(self._failures):
+            if place - number > start:
+                items.append(self._buffer.chunk(start, place - number))
+            items.append(error)
+            start = place - number
+        if self._buffer.length > start:
+            items.append(self._buffer.chunk(start, self._buffer.length))
+        return {"op": "window", **super().state_dict(), "held": save_pending(items), "gap": self._gap}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self._gap = int(state["gap"])
+        for item in load_pending(state["held"], lambda: self.node.source.element_spec):
+            if isinstance(item, Chunk):
+                self._buffer.append(item)
+            else:
+                assert isinstance(item, Exception)
+                self._failures.append((self._held, item))
+
+
+def _component_spec(node: Node, index: int) -> Any:
+    return flatten_spec(node.element_spec)[1][index]

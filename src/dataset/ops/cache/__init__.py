@@ -1,0 +1,1 @@
+"""cache in memory and in files, and what both share with snapshot."""

@@ -1,0 +1,253 @@
+"""cache(): the elements of the first full pass, kept in memory for the passes after it. In files: io/elements/."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dataset.ops.cache.caching import CacheEntry, CacheStore, CacheWriter, lower_keeping
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
+from dataset.plan.cardinality import is_known
+from dataset.plan.node import Node, UnaryNode
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunks.chunk import Array, Chunk, Column, concatenate_columns
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.state.elements import Elements, ElementsOperator
+
+
+class MemoryCache:
+    """What one cache() holds; shared by all iterations of the Dataset, as in tf.data."""
+
+    in_order: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards _finished
+        self._finished: CacheEntry | None = None
+
+    def finished(self) -> CacheEntry | None:
+        return self._finished
+
+    def begin(self, start: State, count: int) -> CacheWriter | None:
+        return MemoryFilling(self, start, count)
+
+    def keep(self, chunks: list[Chunk], start: State, failures: int) -> None:
+        """Keep the elements of a full pass. The first pass to end wins. Takes the chunks out of their list."""
+        elements = _joined(chunks).read_only() if chunks else Chunk(LEAF, 0, [[]])
+        with self._lock:
+            if self._finished is None:
+                self._finished = CacheEntry(start, Elements(elements), ElementsOperator.state_at, failures)
+
+    def __reduce__(self) -> tuple[type[MemoryCache], tuple[()]]:
+        return type(self), ()  # a copy of a pipeline starts with an empty cache
+
+    def __repr__(self) -> str:
+        return "MemoryCache()"
+
+
+_BLOCK_BYTES = 1 << 20  # stays in the processor's cache
+_BLOCK_ELEMENTS = 4096
+_BLOCK_ELEMENTS_MIN = 8  # of one alone it does not show whether others share its memory
+
+
+class MemoryFilling:
+    """Collects elements.
+
+    Arrays that came one by one are moved into a large one as they come, a block of them at a time: then a batch of a
+    later pass is a part of it, and costs nothing. Where it is known how many elements there will be, they go to their
+    place at once; else the blocks are joined at the end.
+    """
+
+    def __init__(self, memory: MemoryCache, start: State, count: int) -> None:
+        self._memory = memory
+        self._start = start
+        self._count = count  # of elements, where it is known
+        self._whole: _Whole | None = None
+        self._chunks: list[Chunk] = []  # where they do not go into that
+        self._waiting: list[Chunk] = []  # for enough to make a block of
+        self._waiting_bytes = self._waiting_elements = 0
+        self._are_lists = False  # whether there are arrays one by one in them
+
+    def add(self, chunk: Chunk) -> None:
+        columns = chunk.columns()
+        are_lists = any(type(column) is list and type(column[0]) is np.ndarray for column in columns)
+        if are_lists is not self._are_lists:
+            self._end_block()
+            self._are_lists = are_lists
+        self._waiting.append(chunk)
+        self._waiting_elements += chunk.length
+        for column in columns:
+            if isinstance(column, np.ndarray):
+                self._waiting_bytes += column.nbytes
+            elif are_lists and type(column[0]) is np.ndarray:
+                self._waiting_bytes += column[0].nbytes * chunk.length
+        is_full = self._waiting_bytes >= _BLOCK_BYTES or self._waiting_elements >= _BLOCK_ELEMENTS
+        if is_full and self._waiting_elements >= _BLOCK_ELEMENTS_MIN:
+            self._end_block()
+
+    def _end_block(self) -> None:
+        if not self._waiting:
+            return
+        block = _stacked(Chunk.concatenate(self._waiting))
+        self._waiting, self._waiting_bytes, self._waiting_elements = [], 0, 0
+        if self._whole is None and not self._chunks:
+            self._whole = _Whole.fitting(block, self._count)
+        if self._whole is None or not self._whole.add(block):
+            self._leave_whole()
+            self._chunks.append(block)
+
+    def _leave_whole(self) -> None:
+        if self._whole is not None:
+            self._chunks.append(self._whole.chunk())
+            self._whole = None
+
+    def finish(self, failures: int) -> None:  # they are left out, as in tf.data
+        self._end_block()
+        self._leave_whole()
+        self._memory.keep(self._chunks, self._start, failures)
+        self._chunks = []
+
+    def discard(self) -> None:
+        self._chunks, self._waiting, self._whole = [], [], None
+
+
+class _Whole:
+    """Columns with room for a number of elements. Memory that nothing was written to is none yet."""
+
+    def __init__(self, like: Chunk, columns: list[Column]) -> None:
+        self._structure = like.structure
+        self._columns = columns
+        self._length = 0
+
+    @classmethod
+    def fitting(cls, chunk: Chunk, count: int) -> _Whole | None:
+        """One for so many elements like these; None where that is not known, or they have no arrays."""
+        columns = chunk.columns()
+        if not is_known(count) or not any(isinstance(column, np.ndarray) for column in columns):
+            return None
+        try:
+            return cls(chunk, [_room(column, count) for column in columns])
+        except (MemoryError, ValueError):  # by far too many
+            return None
+
+    def add(self, chunk: Chunk) -> bool:
+        """Take elements; False if they do not fit in."""
+        columns = chunk.columns()
+        start, stop = self._length, self._length + chunk.length
+        if chunk.structure != self._structure or not all(map(_fits, self._columns, columns, itertools.repeat(stop))):
+            return False
+        for mine, column in zip(self._columns, columns, strict=True):
+            if isinstance(mine, np.ndarray):
+                mine[start:stop] = column
+            else:
+                mine.extend(column)
+        self._length = stop
+        return True
+
+    def chunk(self) -> Chunk:
+        return Chunk(self._structure, self._length, [column[: self._length] for column in self._columns])
+
+
+def _room(column: Column, count: int) -> Column:
+    return np.empty((count, *column.shape[1:]), column.dtype) if isinstance(column, np.ndarray) else []
+
+
+def _fits(mine: Column, column: Column, stop: int) -> bool:
+    if not isinstance(mine, np.ndarray):
+        return not isinstance(column, np.ndarray)
+    return (
+        isinstance(column, np.ndarray)
+        and (column.dtype, column.shape[1:]) == (mine.dtype, mine.shape[1:])
+        and stop <= len(mine)
+    )
+
+
+def _stacked(chunk: Chunk) -> Chunk:
+    """The same elements, arrays of one shape in one array where that takes no more memory."""
+    columns = [_one_array(column) if type(column) is list else column for column in chunk.columns()]
+    return Chunk(chunk.structure, chunk.length, columns)
+
+
+def _one_array(values: list[Any]) -> Column:
+    if {type(value) for value in values} != {np.ndarray} or values[0].dtype.hasobject:
+        return values
+    if len({(value.shape, value.dtype) for value in values}) > 1 or not _hold_no_memory_in_common(values):
+        return values
+    block = np.empty((len(values), *values[0].shape), values[0].dtype)  # np.stack would change the byte order
+    for place, value in enumerate(values):
+        block[place] = value
+    return block
+
+
+def _hold_no_memory_in_common(arrays: list[Array]) -> bool:
+    """Whether each has all of its memory to itself, so that a copy takes no more when it is gone."""
+    owners = set()
+    for array in arrays:
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        if owner.base is not None or owner.nbytes > array.nbytes:
+            return False
+        owners.add(id(owner))
+    return len(owners) == len(arrays)
+
+
+def _joined(chunks: list[Chunk]) -> Chunk:
+    """The chunks one after another. Each is let go of as soon as its elements are moved."""
+    if len(chunks) == 1:
+        return chunks.pop()
+    structure, length = chunks[0].structure, sum(chunk.length for chunk in chunks)
+    columns = [list(parts) for parts in zip(*(chunk.columns() for chunk in chunks), strict=True)]
+    chunks.clear()
+    return Chunk(structure, length, [_joined_column(parts, length) for parts in columns])
+
+
+def _joined_column(parts: list[Column], length: int) -> Column:
+    kinds = {(part.dtype, part.shape[1:]) if isinstance(part, np.ndarray) else None for part in parts}
+    first = parts[0]
+    if len(kinds) > 1 or not isinstance(first, np.ndarray):
+        return concatenate_columns(parts)
+    whole = np.empty((length, *first.shape[1:]), first.dtype)
+    start = 0
+    del first
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole
+
+
+@dataclass(frozen=True, eq=False)
+class Cache(UnaryNode):
+    """The elements of ``source``, which is run through once."""
+
+    op: ClassVar[str] = "cache"
+    seeks: ClassVar[bool] = True
+    store: CacheStore = field(default_factory=MemoryCache, kw_only=True, repr=False)
+
+    @property
+    def separates(self) -> bool:
+        return True
+
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
+        """Each process keeps its own; but no stand-in, since what fails is not kept."""
+        return None if deal.remainder == "pad" else deal
+
+    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:  # noqa: ARG002  # whatever it is
+        return self.with_inputs(inputs).emptied()
+
+    def over_part(self, inputs: Sequence[Node]) -> Self:
+        return self.with_inputs(inputs).emptied()
+
+    def emptied(self) -> Self:
+        """The op with nothing in its store; what is there may be the elements of another input."""
+        return replace(self, store=MemoryCache())
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        return lower_keeping(build, self, self.store)

@@ -1,0 +1,414 @@
+"""Keeping the elements of one full pass for the passes after it: what cache() and snapshot() share.
+
+Where they are kept is a ``CacheStore``: memory (cache.py) or files (io/elements/). ``CacheOperator`` fills or reads it.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from dataset.errors import StateError
+from dataset.plan.node import Node, UnaryNode
+from dataset.plan.plain import digest
+from dataset.runtime.chunks.chunk import Chunk, Outcome
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.calls import placed
+from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # on a disk, for what a store writes first
+_STEP = 1024  # elements at a time, where a finished pass is run again
+
+
+class RefusedElementError(Exception):
+    """Internal: a store cannot keep element ``index`` of a chunk, for the reason in ``error``; it has those before."""
+
+    def __init__(self, index: int, error: Exception) -> None:
+        super().__init__(index, error)
+        self.index = index
+        self.error = error
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """What a store keeps.
+
+    Attributes:
+        start: where the pass started that found the elements: its input's saved state, and its random numbers.
+        plan: gives them.
+        state_at: the state of that plan's operator in front of an element; None where it has another order.
+        failures: how many elements of the pass failed; they are left out.
+        identity: tells it from what keeps the same elements in other records, where the plan's states mean others.
+    """
+
+    start: State
+    plan: Node
+    state_at: Callable[[int], State] | None
+    failures: int = 0
+    identity: str | None = None
+
+
+class CacheWriter(Protocol):
+    """A pass on its way into a store."""
+
+    def add(self, chunk: Chunk) -> None:
+        """Take elements, whose arrays nobody will change.
+
+        Raises:
+            RefusedElementError: if one of them cannot be kept.
+            OSError: if the pass can no longer be kept.
+        """
+
+    def finish(self, failures: int) -> None:
+        """The pass is over; so many of its elements had failed, and are not here."""
+
+    def discard(self) -> None:
+        """The pass was left. After ``finish``, or a second time, it does nothing."""
+
+
+class CacheStore(Protocol):
+    """Keeps one pass."""
+
+    in_order: ClassVar[bool]
+    """Whether the elements are kept in the order of the pass, so that it can be gone on with by reading them."""
+
+    def finished(self) -> CacheEntry | None:
+        """What is kept, once a pass was finished."""
+
+    def begin(self, start: State, count: int) -> CacheWriter | None:
+        """A pass of ``count`` elements starts, where ``start`` says; None where another has been finished meanwhile."""
+
+
+def lower_keeping(build: ExecutionContext, node: UnaryNode, store: CacheStore) -> Operator:
+    """The operator of a node that keeps its input's elements in ``store``."""
+    if build.epochs.probing and store.finished() is None:
+        return build(node.source)  # a look at one element leaves nothing behind
+    build.replays = True
+    return CacheOperator(build, node, store)
+
+
+class CacheOperator(Operator):
+    """Fills a store, or reads it.
+
+    Which of the two is decided at the first pull, whether or not a state was asked for before. What is handed out while
+    filling is read-only, because it is kept.
+    A saved state holds where the filling pass started and how far it is: a process without the elements runs that pass
+    again up to there, so that the epochs after it see the very same ones. It does so at the first pull, because the
+    iterator that the state was saved by may still hold the store; or the next pass does, where all elements had been
+    asked for before the state was saved. A saved reader is ``{}`` where its place is only known by number.
+    """
+
+    def __init__(self, build: ExecutionContext, node: UnaryNode, store: CacheStore) -> None:
+        self.build = build
+        self.node = node
+        self.store = store
+        self.source: Operator | None = None
+        self.reader: Operator | None = None
+        self._start: State | None = None
+        self._filling: CacheWriter | None = None
+        self._is_resumed = False  # whether a state was loaded that was saved before the first element was asked for
+        self._begun = False  # whether the store was asked to be filled; it may have said no
+        self._taken = 0  # elements of the input
+        self._kept = 0  # those that the store has
+        self._failures = 0  # exceptions of the input
+        self._ended = False
+        self._identity: str | None = None  # of what is read
+        self._given = 0  # elements of it
+        self._behind = 0  # elements of it that are to be passed over first; they were given before the state was saved
+        self._pending = Pending()  # elements behind one that the store refused, and the exception
+        self._target: State | None = None  # what load_state_dict was given, until the pass has come there
+
+    def pull(self, n: int) -> Chunk | None:
+        self._decide()
+        if self._target is not None:
+            self._catch_up(self._target)
+        if self._pending:
+            return self._pending.give(n)
+        if self.reader is not None:
+            return self._reread(self.reader, n)
+        return None if self._ended else self._fill(n)
+
+    def _reread(self, reader: Operator, n: int) -> Chunk | None:
+        while self._behind:
+            passed = reader.pass_over(self._behind)
+            if not passed:
+                return None
+            self._behind -= passed
+        chunk = reader.pull(n)
+        if chunk is not None:
+            self._given += chunk.length
+        return chunk
+
+    @property
+    def lends(self) -> int:
+        if self.reader is None or self._behind or self._pending or self._target is not None:
+            return 0
+        return self.reader.lends
+
+    def pulled(self) -> int:
+        return self._given
+
+    def go_back(self, place: int) -> None:
+        assert self.reader is not None  # or it would not lend
+        self.reader.go_back(self.reader.pulled() - (self._given - place))
+        self._given = place
+
+    def seek(self, count: int) -> None:
+        """An element of a pass that is not kept yet is made for this once, and not kept."""
+        finished = self.store.finished()
+        if finished is not None and finished.state_at is not None:
+            self._read(finished, finished.state_at(count), count)
+            return
+        self.source = self.build(self.node.source)
+        self.source.seek(count)
+        self._begun = True
+
+    def _decide(self) -> None:
+        if self._begun or self._target is not None or self.reader is not None:
+            return
+        try:
+            finished = self.store.finished()
+        except Exception as error:
+            self._note_that_none_comes(error)
+            raise
+        start = self.build.passes_to_repeat.get(self.node)
+        is_others = finished is not None and self.node not in self.build.filled
+        if self._is_resumed and is_others and not (finished and self._is_kept(finished) and self.store.in_order):
+            return  # what reads from this may have been ahead of the saved place, in the order of its own pass
+        if finished is not None:
+            self._leave_source()
+            self._read(finished)
+        elif start is not None:  # one that nobody has asked for anything since, because it had ended
+            self._leave_source()
+            self._run_again({"start": start, "reader": {}, "given": 0, "pending": self._pending.save()}, keep=True)
+        elif self.source is None:
+            self.source = self.build(self.node.source)
+            self._start = {"source": self.source.state_dict(), "draws": self.build.beginning(self.node.source)}
+
+    def _note_that_none_comes(self, error: Exception) -> None:
+        error.add_note(f"{self.node.described()} can neither be read nor filled: {CANNOT_CONTINUE}")
+
+    def _leave_source(self) -> None:
+        if self.source is not None:
+            self.source.close()
+            self.source = None
+
+    def _read(self, finished: CacheEntry, state: State | None = None, given: int = 0) -> None:
+        self._start, self._identity, self._given = finished.start, finished.identity, given
+        self.reader = self.build(finished.plan)
+        if state is not None:
+            self.reader.load_state_dict(state)
+
+    def _go_on_reading(self, finished: CacheEntry, state: State) -> None:
+        given = int(state["given"])
+        if state["reader"] and state["identity"] == finished.identity:
+            self._read(finished, state["reader"], given)
+        elif finished.state_at is not None:
+            self._read(finished, finished.state_at(given), given)
+        else:
+            self._read(finished, given=given)
+            self._behind = given
+
+    def _fill(self, n: int) -> Chunk | None:
+        try:
+            self._begin()
+        except Exception as error:
+            self._begun = isinstance(error, OSError) and error.errno in _NO_ROOM  # then elements come, and are not kept
+            if not self._begun:
+                self._note_that_none_comes(error)
+            raise
+        chunk = self._take(n)
+        if chunk is None:
+            return None
+        outcomes = self._keep(chunk)
+        if len(outcomes) == 1 and outcomes[0] is chunk:
+            return chunk
+        self._pending.extend(outcomes)
+        return self._pending.give(n)
+
+    def _begin(self) -> None:
+        if not self._begun:
+            assert self._start is not None
+            self._filling = self.store.begin(self._start, self.node.source.cardinality())
+            self._begun = True
+
+    def _take(self, n: int) -> Chunk | None:
+        """The next elements of the input; at its end the store is told."""
+        assert self.source is not None
+        try:
+            chunk = self.source.pull(n)
+        except Exception:
+            self._failures += 1
+            raise
+        if chunk is None:
+            self._ended = True
+            filling, self._filling = self._filling, None
+            if filling is not None:
+                try:
+                    filling.finish(self._failures)
+                except BaseException:
+                    filling.discard()
+                    raise
+                self.build.filled.add(self.node)
+            return None
+        self._taken += chunk.length
+        return chunk.read_only()
+
+    def _keep(self, chunk: Chunk) -> list[Outcome]:
+        """Put elements into the store. What comes out: they, with exceptions in the places of those it cannot keep."""
+        outcomes: list[Outcome] = []
+        end = self._taken
+        while self._filling is not None:
+            try:
+                self._filling.add(chunk)
+            except RefusedElementError as refused:
+                index = refused.index
+                self._kept += index
+                noted = getattr(refused.error, "__notes__", None)
+                error = refused.error if noted else placed(refused.error, self.node, end - chunk.length + index)
+                outcomes += [chunk.slice(0, index), error] if index else [error]
+                if index + 1 == chunk.length:
+                    return outcomes
+                chunk = chunk.slice(index + 1, chunk.length)
+            except OSError as failure:  # a full disk, for example: the elements come out all the same
+                self._filling.discard()
+                self._filling = None
+                outcomes.append(failure)
+            else:
+                self._kept += chunk.length
+                break
+        return [*outcomes, chunk]
+
+    def state_dict(self) -> State:
+        self._decide()
+        if self._target is not None:
+            return self._target
+        state: State = {"op": self.node.op, "start": self._start, "reader": None, "pending": self._pending.save()}
+        if self.reader is not None:
+            place = {} if self._behind else self.reader.state_dict()
+            return {**state, "reader": place, "given": self._given, "identity": self._identity}
+        assert self.source is not None
+        counts = {"taken": self._taken, "kept": self._kept, "failures": self._failures, "ended": self._ended}
+        return {**state, **counts, "source": None if self.store.in_order else self.source.state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        finished = self.store.finished()
+        self._start = state["start"]
+        is_kept = finished is not None and self._is_kept(finished)
+        if _is_untouched(state):
+            if finished is None:
+                self._is_resumed = True
+                self.source = self._opened_at(state["start"]["source"])
+                return
+            if is_kept and self.store.in_order:
+                return
+        elif finished is not None and is_kept:
+            self._go_to(finished, state)
+            return
+        if finished is not None and not is_kept and (state["reader"] is not None or _is_untouched(state)):
+            raise StateError(
+                f"{self.node.located()}: another pass was kept since the state was saved, so its elements are gone; "
+                "load the state before another iterator fills this"
+            )
+        self._run_again(state, keep=finished is None)
+
+    def _run_again(self, state: State, *, keep: bool) -> None:
+        """Have the pass run again up to the place, at the first pull; ``keep`` says whether the store takes it."""
+        self._start = state["start"]
+        if keep and _is_at_the_end(state):
+            self.build.passes_to_repeat[self.node] = state["start"]
+        self.source = self._opened_at(state["start"]["source"])
+        self._begun = not keep
+        self._target = state
+
+    def _is_kept(self, finished: CacheEntry) -> bool:
+        """Whether the pass that began with ``_start`` is what the store keeps."""
+        return digest(finished.start) == digest(self._start)
+
+    def _opened_at(self, place: State) -> Operator:
+        """The input at a place in the pass that began with ``_start``."""
+        assert self._start is not None
+        source = self.build.from_beginning(self.node.source, self._start["draws"])
+        source.load_state_dict(place)
+        return source
+
+    def _go_to(self, finished: CacheEntry, state: State) -> None:
+        """Go to a place in a pass that was finished since, or had been."""
+        if state["reader"] is None and finished.failures > int(state["failures"]):
+            self._run_again(state, keep=False)  # some that failed behind the place were not kept, and have to come out
+            return
+        self._pending.load(state["pending"], lambda: self.node.element_spec)
+        if state["reader"] is not None:
+            self._go_on_reading(finished, state)
+        elif finished.state_at is not None:
+            self._read(finished, finished.state_at(int(state["kept"])), int(state["kept"]))
+        else:  # it is read in another order: the rest of that pass comes from the input
+            self._start = state["start"]
+            self.source = self._opened_at(state["source"])
+            self._begun = True
+            self._count(state)
+
+    def _count(self, state: State) -> None:
+        self._taken, self._kept = int(state["taken"]), int(state["kept"])
+        self._failures, self._ended = int(state["failures"]), bool(state["ended"])
+
+    def _catch_up(self, target: State) -> None:
+        """Run the pass again, up to where the state was saved, or to its end if it had been finished then."""
+        self._begin()
+        to_the_end = _is_at_the_end(target)
+        while not self._ended and (to_the_end or self._is_before(target)):
+            step = _STEP if to_the_end else max(1, int(target["taken"]) - self._taken)
+            try:
+                chunk = self._take(step)
+            except Exception as error:
+                if concerns_iteration(error):
+                    raise
+                continue  # raised before the state was saved, and counted
+            if chunk is not None:
+                self._keep(chunk)
+        if to_the_end:
+            self.build.passes_to_repeat.pop(self.node, None)
+        if target["reader"] is not None:
+            finished = self.store.finished()
+            if finished is None and not target["reader"] and not target["given"]:
+                self._begin_anew()
+                return
+            if finished is None:
+                raise StateError(f"{self.node.located()}: the pass that the saved state reads from cannot be repeated")
+            self._leave_source()
+            self._go_on_reading(finished, target)
+        self._pending.load(target["pending"], lambda: self.node.element_spec)
+        self._target = None
+
+    def _begin_anew(self) -> None:
+        """Start a pass of its own: the one before was not kept, nor had it been before the state was saved."""
+        self._leave_source()
+        self._begun = self._ended = False
+        self._taken = self._kept = self._failures = 0
+        self._target = None
+        self._decide()
+
+    def _is_before(self, target: State) -> bool:
+        return self._taken < int(target["taken"]) or self._failures < int(target["failures"])
+
+    def close(self) -> None:
+        if self._filling is not None:
+            self._filling.discard()
+            self._filling = None
+        for operator in (self.source, self.reader):
+            if operator is not None:
+                operator.close()
+
+
+def _is_untouched(state: State) -> bool:
+    """Whether nothing of the pass had been asked for yet."""
+    return state["reader"] is None and not (state["taken"] or state["failures"] or state["ended"])
+
+
+def _is_at_the_end(state: State) -> bool:
+    """Whether all of the pass had been asked for."""
+    return state["reader"] is not None or bool(state["ended"])

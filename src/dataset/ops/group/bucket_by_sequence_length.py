@@ -1,0 +1,199 @@
+"""bucket_by_sequence_length(...): batches of elements of like length, so that little is filled up."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.ops.batch.batch import Batch, BatchOperator
+from dataset.ops.batch.padded_batch import PaddedBatch
+from dataset.ops.group.group_by_window import GroupsOperator
+from dataset.ops.group.integer_keys import Integers, KeyOperator
+from dataset.plan.cardinality import endless_or_unknown
+from dataset.plan.checks import require_bool, require_callable, require_int
+from dataset.plan.lazy import lazy_property
+from dataset.plan.node import Node, UnaryNode, spec_is_static
+from dataset.plan.origin import function_name
+from dataset.plan.spec import Shape, flatten_spec, is_dense
+from dataset.plan.structure import Structure
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
+
+
+@dataclass(frozen=True, eq=False)
+class BucketBySequenceLength(UnaryNode):
+    """Windows of elements whose lengths lie between two boundaries, each window a batch.
+
+    Bucket ``i`` has the lengths below ``bucket_boundaries[i]`` that are in no bucket before; the last one has the rest.
+    """
+
+    op: ClassVar[str] = "bucket_by_sequence_length"
+    calls_user_code: ClassVar[bool] = True
+    element_length_func: Callable[..., Any]
+    bucket_boundaries: Sequence[int]
+    bucket_batch_sizes: Sequence[int]
+    padded_shapes: Any = None
+    padding_values: Any = None
+    pad_to_bucket_boundary: bool = False
+    no_padding: bool = False
+    drop_remainder: bool = False
+
+    def __post_init__(self) -> None:
+        require_callable(self.op, "element_length_func", self.element_length_func)
+        for argument in ("pad_to_bucket_boundary", "no_padding", "drop_remainder"):
+            self._set(argument, require_bool(self.op, argument, getattr(self, argument)))
+        boundaries = _require_ints(self.op, "bucket_boundaries", self.bucket_boundaries)
+        if any(later <= earlier for earlier, later in itertools.pairwise(boundaries)):
+            raise ValueError(f"{self.op}(): bucket_boundaries must ascend, got {list(boundaries)}")
+        sizes = _require_ints(self.op, "bucket_batch_sizes", self.bucket_batch_sizes, minimum=1)
+        if len(sizes) != len(boundaries) + 1:
+            raise ValueError(
+                f"{self.op}(): there must be one batch size more than boundaries, for what is as long as the last "
+                f"boundary or longer; got {len(sizes)} bucket_batch_sizes and {len(boundaries)} bucket_boundaries"
+            )
+        self._set("bucket_boundaries", boundaries)
+        self._set("bucket_batch_sizes", sizes)
+        self._check_padding()
+
+    def _check_padding(self) -> None:
+        if self.no_padding:
+            return
+        if not spec_is_static(self.source):
+            if self.pad_to_bucket_boundary and self.padded_shapes is None:
+                raise ValueError(
+                    f"{self.op}(): which dimensions pad_to_bucket_boundary is about cannot be told behind a function: "
+                    "give padded_shapes, with None in those dimensions"
+                )
+            return
+        structure, specs = flatten_spec(self.source.element_spec)
+        for index, spec in enumerate(specs):
+            if not is_dense(spec):
+                raise TypeError(
+                    f"{self.op}(): {structure.component_name(index)} is a {spec!r}, which cannot be padded; use "
+                    "no_padding=True"
+                )
+        self._batch_node(self.source, 1)  # checks shapes and values
+
+    def _element_spec(self) -> Any:
+        return self._batch_node(self.source, 1).element_spec
+
+    def cardinality(self) -> int:
+        return endless_or_unknown(self.source.cardinality())
+
+    def described(self) -> str:
+        return f"{self.op}({function_name(self.element_length_func)}, {list(self.bucket_boundaries)})"
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        function = self.element_length_func
+        keyed = KeyOperator(
+            build(self.source), self, function, "element_length_func", self._bucket_of, self._buckets_of
+        )
+        return BucketsOperator(build, keyed, self)
+
+    @lazy_property
+    def _bucket_of(self) -> Callable[[int], int]:
+        """Gives the number of the bucket for a length."""
+        find = partial(bisect.bisect_right, self.bucket_boundaries)
+        return self._checked(find) if self.pad_to_bucket_boundary and not self.no_padding else find
+
+    def _checked(self, find: Callable[[int], int]) -> Callable[[int], int]:
+        def bucket_of(length: int) -> int:
+            bucket = find(length)
+            if bucket == len(self.bucket_boundaries):
+                raise ValueError(
+                    f"{self.described()}: with pad_to_bucket_boundary every length must be below the last boundary, "
+                    f"got {length}; add a boundary, or filter such elements out"
+                )
+            return bucket
+
+        return bucket_of
+
+    @lazy_property
+    def _boundaries(self) -> Integers:
+        """As an array; what is beyond its numbers is beyond all lengths, too."""
+        largest = np.iinfo(np.int64).max
+        return np.array([max(-largest, min(boundary, largest)) for boundary in self.bucket_boundaries], np.int64)
+
+    def _buckets_of(self, lengths: Integers) -> Integers:
+        """The numbers of the buckets, up to a length that has none."""
+        buckets = self._boundaries.searchsorted(lengths, side="right")
+        if self.pad_to_bucket_boundary and not self.no_padding:
+            too_long = buckets == len(self.bucket_boundaries)
+            if too_long.any():
+                return buckets[: too_long.argmax()]
+        return buckets
+
+    def batch_of(self, bucket: int) -> Batch:
+        """The op that makes a batch of a full bucket."""
+        length = self.bucket_boundaries[bucket] - 1 if self.pad_to_bucket_boundary and not self.no_padding else None
+        return self._batch_node(self.source, self.bucket_batch_sizes[bucket], self.drop_remainder, length)
+
+    def _batch_node(self, window: Node, size: int, drop_remainder: bool = False, length: int | None = None) -> Batch:
+        """What makes a batch of a full window, filled up to ``length`` if that is given."""
+        if self.no_padding:
+            return Batch(window, size, drop_remainder, origin=self.origin)
+        return _PaddedBucket(
+            window, size, drop_remainder, self._shapes, self.padding_values, length=length, origin=self.origin
+        )
+
+    @lazy_property
+    def _shapes(self) -> Any:
+        """The shapes to fill up to: by default those of the elements, so far as they are known before."""
+        if self.padded_shapes is not None or not spec_is_static(self.source):
+            return self.padded_shapes
+        structure, specs = flatten_spec(self.source.element_spec)
+        return structure.unflatten([spec.shape for spec in specs])
+
+
+@dataclass(frozen=True, eq=False)
+class _PaddedBucket(PaddedBatch):
+    """A padded batch whose unknown dimensions are filled up to ``length``."""
+
+    op: ClassVar[str] = "bucket_by_sequence_length"
+    length: int | None = None
+
+    def shapes(self, structure: Structure) -> list[Shape]:
+        shapes = super().shapes(structure)
+        if self.length is None:
+            return shapes
+        return [shape and tuple(self.length if dim is None else dim for dim in shape) for shape in shapes]
+
+
+class BucketsOperator(GroupsOperator):
+    """Makes a batch of each full bucket."""
+
+    node: BucketBySequenceLength
+
+    def __init__(self, build: ExecutionContext, source: KeyOperator, node: BucketBySequenceLength) -> None:
+        super().__init__(build, source, node, min(node.bucket_batch_sizes), knows_sizes=True)
+        self._stackers: dict[int, BatchOperator] = {}
+
+    def size_of(self, bucket: int) -> int:
+        return self.node.bucket_batch_sizes[bucket]
+
+    def pull(self, n: int) -> Chunk | None:  # noqa: ARG002  # a batch is made when it is asked for
+        while (found := self.next_group()) is not None:
+            bucket, elements = found
+            if elements.length == self.size_of(bucket) or not self.node.drop_remainder:
+                return self._stacker(bucket).stacked(elements)
+        return None
+
+    def _stacker(self, bucket: int) -> BatchOperator:
+        stacker = self._stackers.get(bucket)
+        if stacker is None:
+            stacker = self._stackers[bucket] = self.node.batch_of(bucket).operator(self.source)
+        return stacker
+
+
+def _require_ints(op: str, argument: str, values: Any, *, minimum: int | None = None) -> tuple[int, ...]:
+    """``values`` as a tuple of ints."""
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str | bytes):
+        raise TypeError(f"{op}(): {argument} must be a list of ints, got {values!r} of type {type(values).__name__}")
+    return tuple(require_int(op, f"{argument}[{i}]", value, minimum=minimum) for i, value in enumerate(values))

@@ -1,0 +1,248 @@
+"""The whole numbers that a user's function gives for elements: keys of groups, lengths, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.errors import SpecError
+from dataset.ops.group.lengths import LengthFunction
+from dataset.plan.node import UnaryNode
+from dataset.plan.structure import LEAF, Structure, tuple_of
+from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.chunks.ownership import own
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.ahead import state_before
+from dataset.runtime.functions.calls import ElementwiseOperator
+from dataset.runtime.resources.interrupts import interruptible
+from dataset.runtime.state.elements import ElementsOperator
+
+Integers = npt.NDArray[np.int64]
+
+_MANY = 16  # elements at least, for which it is worth to call the function for all at once
+_LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
+
+
+class KeyOperator(ElementwiseOperator):
+    """Puts before each element the whole number that a function gives for it.
+
+    Inputs for which the function was not to be called yet wait here.
+
+    Args:
+        source: gives the elements.
+        node: the operation that asks for the keys.
+        function: takes an element as ``map`` passes it.
+        argument: what the user knows the function as, for messages.
+        key_of: makes the key of what the function returned; it may raise.
+        keys_of: the same for an array; where one has no key, it gives those of the numbers before.
+    """
+
+    one_to_one: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        source: Operator,
+        node: UnaryNode,
+        function: Callable[..., Any],
+        argument: str,
+        key_of: Callable[[int], int] | None = None,
+        keys_of: Callable[[Integers], Integers] | None = None,
+    ) -> None:
+        super().__init__(source, node, function)
+        self.argument = argument
+        self.key_of = key_of
+        self.keys_of = keys_of
+        self._certain = 1
+        self._room: Callable[[int], int] = _one
+        self._stopped = False  # by a key for which there was no more room
+        self._found: list[int] = []  # keys for the last results, as far as they are known already
+        self._lengths: LengthFunction | None = None
+        self._build: ExecutionContext | None = None
+        self._before: tuple[State, int] | None = None  # of the input, and how many elements it gave then
+        self._keyed_structure: Structure | None = None
+
+    def pull_until_full(self, n: int, certain: int, room: Callable[[int], int]) -> Chunk | None:
+        """As ``pull(n)``, but what comes ends with the first element that fills up the room for its key.
+
+        Args:
+            n: how many elements may be taken from the input.
+            certain: for how many of them a function may be called that takes whole columns.
+            room: says for how many elements of a key there is room, at least 1. It is asked for each key that comes.
+        """
+        self._certain, self._room = certain, room
+        return self.pull(min(n, certain) if self._vectorized or certain >= _MANY else n)
+
+    def run_unseen(self, lengths: LengthFunction, build: ExecutionContext) -> None:
+        """From now on take it that nobody can notice when, or for how many elements, the function is called.
+
+        It is ``lengths``, and no user code is below. ``build`` says whether the input's state may be asked for.
+        """
+        self.is_unseen = True
+        self._lengths = lengths
+        self._build = build
+        if isinstance(self.source, ElementsOperator):
+            self.source.unpacks = False
+
+    def next_inputs(self, n: int) -> Chunk | None:
+        if self._build is None or self._todo:
+            return super().next_inputs(n)
+        self._before, before = None, state_before(self.source, self._build)
+        inputs = super().next_inputs(n)
+        if before is not None and inputs is not None and self.source.state_after(before, inputs.length) is not None:
+            self._before = before, inputs.length
+        return inputs
+
+    @property
+    def tells_places(self) -> bool:
+        """Whether a state need not hold what was read ahead of the input."""
+        return self._before is not None
+
+    def _call_best(self, inputs: Chunk) -> Chunk | None:
+        if self._lengths is not None and inputs.length > 1 and self._lengths.holds():
+            lengths = self._lengths.lengths(inputs)
+            keys = lengths if self.keys_of is None else self.keys_of(lengths)
+            done = len(keys)
+            self.put_back(inputs, max(1, done))
+            inputs = inputs.slice(0, max(1, done))
+            if done:
+                self.position += done
+                return self._with_keys(inputs, keys)
+        return super()._call_best(inputs)  # of one that has no key this says why
+
+    def unread(self, keyed: Chunk) -> None:
+        """Have elements come again that came last; the function is called for them once more."""
+        self.put_back(Chunk(keyed.structure.children[1], keyed.length, keyed.columns()[1:]), 0)
+        self.position -= keyed.length
+
+    def state_before(self, elements: Chunk) -> State:
+        """The state in front of the last elements that came, which are these."""
+        todo, position = self._todo, self.position
+        self.put_back(elements, 0)
+        self.position -= elements.length
+        try:
+            return self.state_dict()
+        finally:
+            self._todo, self.position = todo, position
+
+    def state_dict(self) -> State:
+        exact = self._source_before_todo()
+        if exact is None:
+            return super().state_dict()
+        return {"op": self.node.op, "source": exact, "position": self.position}
+
+    def _source_before_todo(self) -> State | None:
+        """A state of the input from which it gives what waits here once more, so that it need not be saved."""
+        todo = self._todo.rest()
+        if todo is None or self._before is None or self.ready:
+            return None
+        before, given = self._before
+        taken = given - todo.length
+        return self.source.state_after(before, taken) if taken else before
+
+    @interruptible
+    def _collect(self, results: list[Any], inputs: Chunk) -> None:
+        self._stopped = False
+        self._found = []
+        if inputs.length <= self._certain:
+            super()._collect(results, inputs)
+            return
+        function, key_of, keep = self.function, self.key_of or _itself, self._found.append
+        left: dict[int, int] = {}  # room for each key
+        columns = self.arguments(inputs)
+        for number in map(function, *columns):
+            if type(number) not in _INTEGERS or type(number) is np.uint64:
+                results.append(own(number, [column[len(results)] for column in columns]))
+                break  # what its key is, if it can be one, is found out first
+            results.append(number)
+            try:
+                key = key_of(int(number))
+            except Exception:  # noqa: BLE001  # it is raised again, at its place
+                break
+            keep(key)
+            room = left.get(key) or self._room(key)
+            if room == 1:
+                break
+            left[key] = room - 1
+        else:
+            return  # all are done, unless the function has raised StopIteration
+        self._stopped = True
+
+    def _conclude(self, inputs: Chunk, results: list[Any], error: BaseException | None) -> Chunk | None:
+        if error is not None and not isinstance(error, Exception):
+            self.put_back(inputs, 0)
+            raise error
+        done = len(results)
+        if done < inputs.length and self._stopped:
+            self.put_back(inputs, done)
+            inputs = inputs.slice(0, done)
+        if done == inputs.length and (keys := self._keys(results)) is not None:
+            self.position += done
+            return self._with_keys(inputs, keys)
+        try:
+            return super()._conclude(inputs, results, error)
+        finally:
+            del error  # see runtime/contract.py on exceptions that are kept
+
+    def _keys(self, results: list[Any]) -> list[int] | None:
+        """The keys for results of the usual types; None where one can be no key."""
+        if len(self._found) == len(results) and min(results) >= _LEAST and max(results) <= _GREATEST:
+            return self._found
+        if not _INTEGERS.issuperset(map(type, results)):
+            return None
+        try:
+            numbers: list[int] = np.array(results, np.int64).tolist()
+            return numbers if self.key_of is None else list(map(self.key_of, numbers))
+        except Exception:  # noqa: BLE001  # it is raised again, at its place
+            return None
+
+    def finish(self, inputs: Chunk, results: list[Any]) -> Chunk:
+        if not _INTEGERS.issuperset(map(type, results)):
+            results = [as_integer(self.node, self.argument, result) for result in results]
+        return self._keyed(inputs, np.array(results, np.int64))
+
+    def finish_columns(self, inputs: Chunk, result: Any) -> Chunk:
+        numbers = np.asarray(result)
+        if numbers.dtype.kind not in "iu" or numbers.shape != (inputs.length,):
+            raise SpecError(
+                f"{self.node.described()}: a vectorized {self.argument} must return {inputs.length} ints, one for each "
+                f"element, got dtype {numbers.dtype} and shape {numbers.shape}"
+            )
+        return self._keyed(inputs, numbers.astype(np.int64))
+
+    def _keyed(self, inputs: Chunk, numbers: Integers) -> Chunk:
+        if self.key_of is not None:
+            numbers = np.array(list(map(self.key_of, numbers.tolist())), np.int64)
+        return self._with_keys(inputs, numbers)
+
+    def _with_keys(self, inputs: Chunk, keys: Column) -> Chunk:
+        structure = inputs.structure
+        if self._keyed_structure is None or self._keyed_structure.children[1] is not structure:
+            self._keyed_structure = tuple_of(LEAF, structure)
+        return Chunk(self._keyed_structure, inputs.length, [keys, *inputs.columns()])
+
+
+def _itself(number: int) -> int:
+    return number
+
+
+def _one(key: int) -> int:  # noqa: ARG001  # nothing is known
+    return 1
+
+
+def as_integer(node: UnaryNode, argument: str, value: Any) -> int:
+    """What the function ``argument`` of an operation returned, as an int.
+
+    Raises:
+        SpecError: if it is no whole number, or a bool.
+    """
+    number = np.asarray(value)
+    if number.dtype.kind not in "iu" or number.ndim:
+        raise SpecError(
+            f"{node.described()}: {argument} must return an int, got {value!r:.100} of type {type(value).__name__}"
+        )
+    return int(number)

@@ -1,0 +1,102 @@
+"""flat_map(map_func): a dataset for each element, one after the other. Side by side is interleave.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY
+from dataset.plan.checks import require_callable
+from dataset.plan.node import UnaryNode
+from dataset.plan.origin import function_name
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.iteration.iterator import probed_spec
+from dataset.runtime.random.streams import EpochCounter, function_counter, function_seed
+
+
+@dataclass(frozen=True, eq=False)
+class FlatMap(UnaryNode):
+    """The elements of ``function(element)``, a dataset, for each element in turn."""
+
+    op: ClassVar[str] = "flat_map"
+    calls_user_code: ClassVar[bool] = True
+    spec_is_static: ClassVar[bool] = False
+    opens_elements: ClassVar[bool] = True
+    reads_files: ClassVar[bool] = True
+    function: Callable[..., Any]
+    in_agreement: bool = field(default=False, kw_only=True, repr=False)
+    """Whether other processes run it, too, and all must give the same elements in the same order."""
+    counter: EpochCounter = field(default_factory=function_counter, kw_only=True, repr=False)
+    key: int = field(default_factory=function_seed, kw_only=True, repr=False)
+    """What the random numbers depend on that are drawn in the datasets, where those have no seeds."""
+
+    def __post_init__(self) -> None:
+        require_callable(self.op, "map_func", self.function)
+
+    def _element_spec(self) -> Any:
+        return probed_spec(self)
+
+    def cardinality(self) -> int:
+        return UNKNOWN_CARDINALITY
+
+    @property
+    def separates(self) -> bool:
+        return True
+
+    def described(self) -> str:
+        return f"{self.op}({function_name(self.function)})"
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        return FlatMapOperator(build(self.source), self.datasets(build))
+
+    def datasets(self, build: ExecutionContext) -> Subdatasets:
+        """What opens the datasets that the function returns."""
+        return Subdatasets(build, self, self.function, in_agreement=self.in_agreement)
+
+
+class FlatMapOperator(UnaryOperator):
+    """Holds the open inner dataset."""
+
+    def __init__(self, source: Operator, datasets: Subdatasets) -> None:
+        super().__init__(source)
+        self.datasets = datasets
+        self.inputs = Inputs(source, datasets)
+        self.inner: Subdataset | None = None
+
+    def pull(self, n: int) -> Chunk | None:
+        while True:
+            if self.inner is None:
+                try:
+                    self.inner = self.inputs.open_next()
+                except Exception:
+                    self.inputs.note()
+                    raise
+                self.inputs.note()
+                if self.inner is None:
+                    return None
+            chunk = self.datasets.pull(self.inner, n)
+            if chunk is not None:
+                return chunk
+            self._close_inner()
+
+    def _close_inner(self) -> None:
+        if self.inner is not None:
+            self.inner.leave()
+            self.inner = None
+
+    def state_dict(self) -> State:
+        inner = self.datasets.save(self.inner)
+        return {"op": self.datasets.node.op, **self.inputs.save([], by_place=False), "inner": inner}
+
+    def load_state_dict(self, state: State) -> None:
+        self.inputs.load(state)
+        self.inner = None if state["inner"] is None else self.inputs.reopen(state["inner"])
+
+    def close(self) -> None:
+        self._close_inner()
+        self.inputs.close()
+        super().close()

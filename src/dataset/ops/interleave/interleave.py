@@ -1,0 +1,260 @@
+"""interleave(map_func, cycle_length, block_length): datasets side by side, a block from each in turn.
+
+Here are the node, and the operator that reads when it is asked. The one that reads in the background is in
+parallel_interleave.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from dataset.ops.interleave.flat_map import FlatMap
+from dataset.ops.interleave.parallel_interleave import ParallelInterleaveOperator
+from dataset.ops.interleave.round_robin import RoundRobin, Rounds
+from dataset.ops.interleave.subdatasets import Inputs, Subdataset, Subdatasets
+from dataset.plan.checks import require_int
+from dataset.plan.node import holds_user_code
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.pool import parallel_detail
+
+DEFAULT_CYCLE_LENGTH = 4
+"""Where the user gives none. tf.data takes the number of cores; a fixed number gives one order on every machine."""
+
+READ_AHEAD_ELEMENTS = 128  # of each open dataset
+_FIRST_BYTES = 64 * 1024  # in the first reading, if elements are as large as those of the datasets before
+READ_AHEAD_TOGETHER = 4096  # or of all, where there are few: half as many pulls cost half as much
+READ_AHEAD_BYTES = 256 * 1024  # for each open dataset, unless one element is larger
+
+_JOINED_ELEMENTS = 64  # of each dataset, put in order at once, however few are asked for; as above where they are few
+_JOINED_BYTES = 16 * 1024  # the same in bytes: of larger elements, more than are asked for are not worth the copy
+
+
+@dataclass(frozen=True, eq=False)
+class Interleave(FlatMap):
+    """``block_length`` elements from each of ``cycle_length`` open datasets in turn; a finished one is replaced."""
+
+    op: ClassVar[str] = "interleave"
+    cycle_length: int = DEFAULT_CYCLE_LENGTH
+    block_length: int = 1
+    num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
+    deterministic: bool | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set("cycle_length", require_int("interleave", "cycle_length", self.cycle_length, minimum=1))
+        self._set("block_length", require_int("interleave", "block_length", self.block_length, minimum=1))
+
+    def described(self) -> str:
+        return f"{super().described()[:-1]}, cycle_length={self.cycle_length}, block_length={self.block_length})"
+
+    def detail(self) -> str:
+        return parallel_detail(self.num_parallel_calls, self.deterministic)
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        source, datasets = build(self.source), self.datasets(build)
+        cycle_length, block_length = self.cycle_length, self.block_length
+        # Reading is mostly waiting; beside the datasets of the cycle, as many again are opened ahead.
+        calls = build.parallel_calls(self.num_parallel_calls, autotuned=cycle_length, maximum=2 * cycle_length)
+        if calls is None:
+            return InterleaveOperator(source, datasets, RoundRobin(cycle_length, block_length))
+        in_order = build.keeps_order(self.deterministic)
+        if not in_order:
+            build.say_unrepeatable()
+        return ParallelInterleaveOperator(
+            source,
+            datasets,
+            RoundRobin(cycle_length, block_length),
+            build,
+            calls,
+            in_order=in_order,
+        )
+
+
+class _Slot:
+    """An open dataset in the cycle, and how far to read from it ahead of its turn."""
+
+    def __init__(self, inner: Subdataset, cycle_length: int, likely_bytes: int) -> None:
+        self.inner = inner
+        self._first = _FIRST_BYTES // likely_bytes if likely_bytes else 0
+        self._ahead_max = max(READ_AHEAD_ELEMENTS, READ_AHEAD_TOGETHER // cycle_length)
+        self._ahead = READ_AHEAD_ELEMENTS
+        # Only where no user code runs can reading ahead not be seen.
+        self.reads_ahead = not holds_user_code(inner.plan)
+        self.element_bytes = 0
+
+    def ahead_count(self, needed: int) -> int:
+        """How many elements to ask for when ``needed`` are wanted."""
+        if not self.reads_ahead:
+            return needed
+        if not self.element_bytes:
+            return max(needed, min(self._ahead, self._first))
+        count = max(needed, min(self._ahead, READ_AHEAD_BYTES // self.element_bytes))
+        self._ahead = min(2 * self._ahead, self._ahead_max)
+        return count
+
+
+class InterleaveOperator(UnaryOperator):
+    """Reads from one dataset at a time, in the consumer's thread.
+
+    Where all places have elements waiting, whole rounds are put in order by one take over all of them, and handed out
+    in pieces.
+    """
+
+    def __init__(self, source: Operator, datasets: Subdatasets, cycle: RoundRobin[_Slot]) -> None:
+        super().__init__(source)
+        self.datasets = datasets
+        self.inputs = Inputs(source, datasets)
+        self.cycle = cycle
+        self._rounds: Rounds | None = None
+        self._element_bytes = 0  # the largest that was seen, on average over a reading
+        self._blocked: int | None = None  # the place that there were no whole rounds for, until its turn has come
+        self._pending = Pending()  # an exception behind elements that came first
+
+    def pull(self, n: int) -> Chunk | None:
+        if self._pending:
+            return self._pending.give(n)
+        return self._pending.collect(self._next_in_order, n)
+
+    def _next_in_order(self, n: int) -> Chunk | None:
+        if self._rounds is None:
+            self._rounds = self._take_rounds(n)
+        return self._next(n) if self._rounds is None else self._give_rounds(self._rounds, n)
+
+    def _give_rounds(self, rounds: Rounds, n: int) -> Chunk | None:
+        chunk = rounds.give(n)
+        if rounds.all_given:
+            self._end_rounds(rounds)
+        return chunk
+
+    def _end_rounds(self, rounds: Rounds) -> None:
+        self._rounds = None
+        for place in rounds.places:
+            slot = self.cycle.places[place]
+            assert slot is not None  # nobody leaves while rounds are given
+            slot.inner.given += rounds.length_of_each
+
+    def _next(self, n: int) -> Chunk | None:
+        """Up to ``n`` elements from the dataset whose turn it is, or the next that has any."""
+        cycle = self.cycle
+        while cycle.filled or not self.inputs.ended:
+            if cycle.turn == self._blocked:
+                self._blocked = None
+            slot = cycle.current
+            if slot is not None:
+                chunk = self._read(slot, min(n, cycle.left))
+                if chunk is not None:
+                    cycle.advance(chunk.length)
+                    return chunk
+                slot.inner.leave()
+                cycle.empty()
+            elif self.inputs.ended:
+                cycle.pass_on()
+            else:
+                self._fill_slot()
+        return None
+
+    def _fill_slot(self) -> None:
+        try:
+            inner = self.inputs.open_next()
+        except Exception:
+            self.inputs.note()
+            raise
+        self.inputs.note()
+        if inner is not None:
+            self.cycle.fill(self.cycle.turn, self._slot(inner))
+
+    def _slot(self, inner: Subdataset) -> _Slot:
+        return _Slot(inner, len(self.cycle.places), self._element_bytes)
+
+    def _read(self, slot: _Slot, n: int) -> Chunk | None:
+        self._read_ahead(slot, n)
+        return self.datasets.take(slot.inner, n)
+
+    def _read_ahead(self, slot: _Slot, needed: int) -> None:
+        """See to it that the slot has elements, unless it has ended or an exception is next."""
+        inner = slot.inner
+        if inner.ahead or inner.ended:
+            return
+        try:
+            chunk = self.datasets.read(inner, slot.ahead_count(needed), ahead=slot.reads_ahead)
+        except Exception as error:  # noqa: BLE001  # raised when its turn comes
+            inner.ahead.put(error)
+            return
+        if chunk is None:
+            inner.ended = True
+            return
+        if slot.reads_ahead and not slot.element_bytes:
+            slot.element_bytes = max(1, chunk.nbytes // chunk.length)
+            self._element_bytes = max(self._element_bytes, slot.element_bytes)
+        inner.ahead.put(chunk)
+
+    def _take_rounds(self, n: int) -> Rounds | None:
+        """As many blocks of each dataset as make whole rounds; None where not one round is waiting."""
+        cycle = self.cycle
+        block = cycle.block_length
+        if cycle.given or not cycle.filled or self._blocked is not None or not self.datasets.has_given:
+            return None
+        ready: dict[int, _Slot] = {}
+        most = max(_JOINED_ELEMENTS, READ_AHEAD_TOGETHER // cycle.filled)
+        rounds, element_bytes = max(n // (cycle.filled * block), most // block), 1
+        for place in cycle.places_in_turn():
+            slot = cycle.places[place]
+            if slot is None and self.inputs.ended:
+                continue
+            blocks = 0 if slot is None else self._blocks_ahead(slot)
+            if slot is None or not blocks:
+                self._blocked = place
+                return None
+            ready[place] = slot
+            rounds, element_bytes = min(rounds, blocks), max(element_bytes, slot.element_bytes)
+        rounds = min(rounds, max(n // (len(ready) * block), _JOINED_BYTES // (element_bytes * block)))
+        if not rounds:
+            return None
+        waiting = [chunk for slot in ready.values() if (chunk := slot.inner.ahead.give(rounds * block)) is not None]
+        return Rounds(list(ready), waiting, block)
+
+    def _blocks_ahead(self, slot: _Slot) -> int:
+        """How many blocks are waiting, which are read if need be where nobody can notice."""
+        if not slot.reads_ahead or slot.inner.given < slot.inner.trail.given:
+            return 0  # of those in user code, and of what a state held by value, no more is taken than is asked for
+        self._read_ahead(slot, self.cycle.block_length)
+        return self.datasets.waiting(slot.inner) // self.cycle.block_length
+
+    def state_dict(self) -> State:
+        if self._rounds is not None and not self.datasets.repeats:
+            self._hold_rounds(self._rounds)
+        return {
+            "op": self.datasets.node.op,
+            **self.inputs.save([], by_place=False),
+            **self.cycle.state_dict(self._save, self._rounds),
+            "pending": self._pending.save(),
+        }
+
+    def _hold_rounds(self, rounds: Rounds) -> None:
+        """Keep what is left of them by value."""
+        rest = rounds.rest()
+        assert rest is not None  # else they have ended
+        self._pending.put(rest)
+        self._end_rounds(rounds)
+
+    def _save(self, slot: _Slot, taken: int) -> Any:
+        """By place where something was read ahead, and can be read again; the dataset's own place is beyond it."""
+        if slot.reads_ahead and self.datasets.repeats and (slot.inner.ahead or self._rounds is not None):
+            return self.datasets.save_by_place(slot.inner, taken)
+        return self.datasets.save(slot.inner)
+
+    def load_state_dict(self, state: State) -> None:
+        self.inputs.load(state)
+        self.cycle.load_state_dict(state, lambda saved: self._slot(self.inputs.reopen(saved)))
+        self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
+
+    def close(self) -> None:
+        for slot in self.cycle.places:
+            if slot is not None:
+                slot.inner.close()
+        self.inputs.close()
+        super().close()

@@ -1,0 +1,279 @@
+"""Parallel interleave: the order in which the elements come out that reader_pool.py reads in the background."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from dataset.ops.interleave.reader_pool import AHEAD_ELEMENTS_MAX, ReaderPool, ReaderSlot
+from dataset.ops.interleave.round_robin import RoundRobin, Rounds
+from dataset.ops.interleave.subdatasets import Inputs, Subdatasets
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.metrics.background import BackgroundOperator, Tunable
+from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.state.saved_chunks import save_chunk
+
+JOINED_ELEMENTS = 1024  # of small ones, put in order at once, however few are asked for
+JOINED_OF_EACH = 32  # so many of each of many datasets: beside them, the fixed cost of each is small
+JOINED_BYTES_OF_EACH = 4 * 1024
+JOINED_BYTES = 256 * 1024
+
+
+class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
+    """Goes round the cycle, and takes what was read.
+
+    In order, it waits for the dataset whose turn it is, and what comes out is what InterleaveOperator gives. Else it
+    passes over those that have nothing ready, and waits only where none has.
+
+    Beside the cycle, as many inputs are opened as could be needed soon: ``min(cycle_length, calls)``.
+
+    Args:
+        source: gives the elements that datasets are made from.
+        datasets: makes them.
+        cycle: the places, all empty.
+        build: lends the workers.
+        calls: from how many datasets to read at once.
+        in_order: whether the order must not depend on who is quick.
+    """
+
+    def __init__(
+        self,
+        source: Operator,
+        datasets: Subdatasets,
+        cycle: RoundRobin[ReaderSlot],
+        build: ExecutionContext,
+        calls: Tunable,
+        *,
+        in_order: bool,
+    ) -> None:
+        super().__init__(source)
+        self.datasets = datasets
+        self.inputs = Inputs(source, datasets, leaves_marks=True)
+        self.cycle = cycle
+        self.coordinator = build.coordinator
+        self.counters = build.counters
+        self.knob = calls
+        self.in_order = in_order
+        opened_max = min(len(cycle.places), calls.value)
+        self.readers = ReaderPool(self.inputs, build, calls, opened_max, cycle.block_length)
+        self.readers.places = len(cycle.places)
+        self._build = build
+        self._rounds: Rounds | None = None
+        self._pending = Pending()  # an exception behind elements that came first
+
+    def pull(self, n: int) -> Chunk | None:
+        if self.coordinator.forked:  # asked before the lock, which a thread of the parent may have held
+            self.coordinator.check_usable()
+        self.readers.start()
+        if self._pending:
+            return self._pending.give(n)
+        chunk = self._pending.collect(self._next, n)
+        if chunk is not None:
+            self.counters.taken += chunk.length
+        return chunk
+
+    def _next(self, n: int) -> Chunk | None:
+        """1 to ``n`` elements, when they are there; None at the end."""
+        while self._rounds is None:
+            with self.readers.lock:
+                self._rounds = self._take_rounds(n)
+                chunk = None if self._rounds else self._take(n)
+                ended = self._at_end
+            if self._rounds:
+                self.readers.call_workers()
+            elif chunk is not None or ended:
+                self.readers.call_workers()
+                return chunk
+            else:
+                self.readers.wait()
+        return self._give_rounds(self._rounds, n)
+
+    def _give_rounds(self, rounds: Rounds, n: int) -> Chunk | None:
+        chunk = rounds.give(n)
+        if rounds.all_given:
+            self._rounds = None
+            for place in rounds.places:
+                reader = self.cycle.places[place]
+                assert reader is not None  # nobody leaves while rounds are given
+                reader.count_given(rounds.length_of_each)
+        return chunk
+
+    @property
+    def _at_end(self) -> bool:
+        return not self.cycle.filled and self.readers.no_more_inputs
+
+    def _take(self, n: int) -> Chunk | None:
+        """Up to ``n`` elements of one dataset. None where there is something to wait for, which is expected then."""
+        return self._take_in_order(n) if self.in_order else self._take_ready(n)
+
+    def _take_in_order(self, n: int) -> Chunk | None:
+        cycle, readers = self.cycle, self.readers
+        while not self._at_end:
+            reader = cycle.current
+            if reader is None:
+                if not self._fill(cycle.turn):
+                    if not readers.no_more_inputs:
+                        readers.expect(an_input=True)
+                        return None
+                    cycle.pass_on()
+                continue
+            chunk = self._take_from(reader, n)
+            if chunk is not None:
+                return chunk
+            if not reader.inner.ended:
+                readers.expect(reader, an_input=False)
+                return None
+            self._empty()
+        return None
+
+    def _take_ready(self, n: int) -> Chunk | None:
+        cycle = self.cycle
+        self._fill_all()
+        passed = 0
+        while passed < len(cycle.places) and not self._at_end:
+            reader = cycle.current
+            if reader is not None:
+                chunk = self._take_from(reader, n)
+                if chunk is not None:
+                    return chunk
+                if reader.inner.ended:
+                    place = cycle.turn
+                    self._empty()
+                    passed = 0 if self._fill(place) else passed + 1
+                    continue
+            cycle.pass_on()
+            passed += 1
+        self.readers.expect(*[reader for reader in cycle.places if reader is not None], an_input=True)
+        return None
+
+    def _take_from(self, reader: ReaderSlot, n: int) -> Chunk | None:
+        chunk = self.readers.take(reader, min(n, self.cycle.left))
+        if chunk is not None:
+            self.cycle.advance(chunk.length)
+        return chunk
+
+    def _empty(self) -> None:
+        reader = self.cycle.current
+        assert reader is not None  # it has just ended
+        reader.inner.leave()
+        self.cycle.empty()
+        self.readers.free_place()
+
+    def _fill(self, place: int) -> bool:
+        """Put the next input there, if it is open; raises the exception in its place."""
+        reader = self.readers.next_opened()
+        if reader is None:
+            return False
+        self.cycle.fill(place, reader)
+        return True
+
+    def _fill_all(self) -> None:
+        if self.readers.places and not self.readers.no_more_inputs:
+            for place in self.cycle.empty_places():
+                if not self._fill(place):
+                    return
+
+    def _take_rounds(self, n: int) -> Rounds | None:
+        """As many blocks of each dataset as make whole rounds; None where not one round is waiting.
+
+        Small elements are worth more than ``n`` of them, and large ones that are many are not worth the copy.
+        """
+        cycle, readers = self.cycle, self.readers
+        block = cycle.block_length
+        if cycle.given or not self.datasets.has_given or not (self._is_full or not self.in_order):
+            return None
+        ready: dict[int, ReaderSlot] = {}
+        rounds = max(n, JOINED_ELEMENTS) // block
+        for place in cycle.places_in_turn():
+            reader = cycle.places[place]
+            if reader is not None:
+                blocks = self.datasets.waiting(reader.inner) // block
+                if blocks:
+                    ready[place] = reader
+                    rounds = min(rounds, blocks)
+                elif self.in_order:
+                    return None
+        if not ready:
+            return None
+        bytes_max = max(JOINED_BYTES, JOINED_BYTES_OF_EACH * len(ready))
+        small = bytes_max // max(reader.element_bytes for reader in ready.values())
+        most = max(n, min(max(JOINED_ELEMENTS, JOINED_OF_EACH * len(ready)), small))
+        rounds = min(rounds, most // (len(ready) * block))
+        if not rounds:
+            return None
+        return Rounds(list(ready), readers.lend(list(ready.values()), rounds * block), block)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether the places that are empty, if there are any, stay empty."""
+        return self.cycle.filled == len(self.cycle.places) or self.readers.no_more_inputs
+
+    def state_dict(self) -> State:
+        """Waits for no work in progress, and holds nothing that was read ahead, as long as the inputs repeat.
+
+        Else it waits for what is not repeated: the reads from the source, or all; and saves what is held by value.
+        Reading goes on afterwards.
+        """
+        if self.coordinator.forked:
+            self.coordinator.check_usable()
+        if not self.datasets.repeats:
+            with self.readers.still():
+                return {**self._state(by_place=False), **self._cycle_by_value()}
+        if not self._build.repeats_input:
+            with self.readers.still(opening_only=True):
+                return {**self._state(by_place=False), **self._cycle_by_place()}
+        return {**self._state(by_place=True), **self._cycle_by_place()}
+
+    def _state(self, *, by_place: bool) -> State:
+        inputs = self.readers.save_inputs(by_place=by_place)
+        return {"op": self.datasets.node.op, **inputs}
+
+    def _cycle_by_place(self) -> State:
+        cycle = self.cycle.state_dict(lambda reader, n: self.datasets.save_by_place(reader.inner, n), self._rounds)
+        return {**cycle, "pending": self._pending.save()}
+
+    def _cycle_by_value(self) -> State:
+        cycle = self.cycle.state_dict(lambda reader, _: self.datasets.save(reader.inner))
+        return {**cycle, "pending": self._pending.save() + [save_chunk(chunk) for chunk in self._rest()]}
+
+    def _rest(self) -> list[Chunk]:
+        rest = None if self._rounds is None else self._rounds.rest()
+        return [] if rest is None else [rest]
+
+    def load_state_dict(self, state: State) -> None:
+        self.inputs.load(state)
+        self.cycle.load_state_dict(state, lambda saved: self.readers.adopt(self.inputs.reopen(saved)))
+        self.readers.places = len(self.cycle.places) - self.cycle.filled
+        self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
+
+    @property
+    def capacity(self) -> int:
+        """What may be read ahead of all datasets together, at the most."""
+        return len(self.cycle.places) * AHEAD_ELEMENTS_MAX
+
+    def buffered(self) -> tuple[int, int]:
+        """How many elements are held, and about how many bytes."""
+        with self.readers.lock:
+            held = self._readers()
+            count, nbytes = sum(reader.held for reader in held), sum(reader.nbytes for reader in held)
+        joined = self._rest()
+        return count + sum(chunk.length for chunk in joined), nbytes + sum(chunk.nbytes for chunk in joined)
+
+    def _readers(self) -> list[ReaderSlot]:
+        everybody: list[Any] = [*self.cycle.places, *self.readers.opened()]
+        return [item for item in everybody if isinstance(item, ReaderSlot)]
+
+    def close(self) -> None:
+        """Waits for the reads in progress, which may be in user code."""
+        if self.coordinator.forked:
+            return
+        self.readers.close()
+        with contextlib.ExitStack() as stack:  # the others are closed whatever one of them does
+            stack.callback(super().close)
+            stack.callback(self.inputs.close)
+            for reader in self._readers():
+                stack.callback(reader.inner.close)
+                stack.callback(reader.inner.ahead.clear)
+            stack.callback(self.readers.forget_opened)

@@ -1,0 +1,656 @@
+"""Datasets inside datasets: calling a user's function that returns one, and reading from it.
+
+flat_map, interleave and group_by_window share this. An inner dataset is remembered by the element it was made from, so
+that a saved state can make it again.
+
+What was read from it and has not been given is not saved where its trail tells the place of what was given
+(runtime/state/replay_log.py). Else it is saved by value, while nobody reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from dataset.errors import SpecError, StateError
+from dataset.name_guard import watching_names
+from dataset.plan.nested import is_dataset
+from dataset.plan.node import Node, UnaryNode, walk
+from dataset.plan.structure import LEAF, Structure
+from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
+from dataset.runtime.context import Call, ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.calls import arguments, raise_placed
+from dataset.runtime.random.streams import CallSeeds, seed_sequence
+from dataset.runtime.resources.interrupts import call as call_user
+from dataset.runtime.state.elements import Elements, ElementsOperator
+from dataset.runtime.state.own_elements import (
+    REMEDY,
+    OwnElements,
+    holds_text,
+    holds_values,
+    key_of,
+    names_in,
+    saved_key,
+)
+from dataset.runtime.state.replay_log import ReplayLog
+from dataset.runtime.state.saved_chunks import (
+    SpecGetter,
+    holds_only_elements,
+    load_chunk,
+    load_error,
+    load_pending,
+    save_chunk,
+    save_pending,
+)
+
+
+class ReadAhead:
+    """What was read from an inner dataset before its turn came: elements, and exceptions in the places of elements.
+
+    Unlike Pending it keeps no count, so that one thread may put while another one takes, without a lock.
+
+    Attributes:
+        bytes_given: of all that has left, as far as it was said when it was put here. A chunk that is handed out in
+            pieces has left with the last of them.
+    """
+
+    __slots__ = ("_given", "_items", "bytes_given")
+
+    def __init__(self) -> None:
+        self._items: deque[tuple[Outcome, int]] = deque()  # with their counted bytes
+        self._given = 0  # elements of the first chunk
+        self.bytes_given = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._items)
+
+    def put(self, item: Outcome, nbytes: int = 0) -> None:
+        """Add an item behind all others; ``nbytes`` of it count."""
+        self._items.append((item, nbytes))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._items.clear()
+        self._given = 0
+
+    def next_chunk(self) -> Chunk | None:
+        """The chunk that the next element is in; None where an exception is next, or nothing."""
+        first = self._items[0][0] if self._items else None
+        return first if isinstance(first, Chunk) else None
+
+    def waiting(self) -> int:
+        """How many elements can be had in one piece."""
+        first = self.next_chunk()
+        return 0 if first is None else first.length - self._given
+
+    def give(self, n: int) -> Chunk | None:
+        """The next 1 to ``n`` elements; raises the exception where one is next; None where nothing is left."""
+        first = self.next_chunk()
+        if first is None:
+            self._fail_if_next()
+            return None
+        start, stop = self._given, min(self._given + n, first.length)
+        self._given = stop
+        if stop == first.length:
+            self.bytes_given += self._items.popleft()[1]
+            self._given = 0
+        return first.slice(start, stop)
+
+    def _fail_if_next(self) -> None:
+        if not self._items:
+            return
+        error, nbytes = self._items.popleft()
+        self.bytes_given += nbytes
+        assert isinstance(error, BaseException)  # asked before
+        try:
+            raise error
+        finally:
+            del error  # see runtime/contract.py on exceptions that are kept
+
+    def save(self, count: int | None = None) -> list[Any]:
+        """The first ``count`` elements as plain data; default, all, while nobody puts or takes."""
+        found: list[Outcome] = []
+        missing = len(self) if count is None else count
+        for item, _ in islice(self._items, len(self._items)) if missing else ():
+            start = self._given if not found and isinstance(item, Chunk) else 0
+            part = item.slice(start, min(item.length, start + missing)) if isinstance(item, Chunk) else item
+            found.append(part)
+            missing -= part.length if isinstance(part, Chunk) else 1
+            if not missing:
+                break
+        return save_pending(found)
+
+    def load(self, data: Any, spec: SpecGetter) -> None:
+        """Put what was saved behind what is here; ``spec`` as for load_chunk."""
+        for item in load_pending(data, spec):
+            self.put(item, nbytes_of(item))
+
+    @property
+    def counted_bytes(self) -> int:
+        """Of what is held, while nobody else puts or takes."""
+        return sum(nbytes for _, nbytes in self._items)
+
+    def __len__(self) -> int:
+        """How many elements there are, each exception counting as one."""
+        return sum(item.length if isinstance(item, Chunk) else 1 for item, _ in self._items) - self._given
+
+
+class Subdataset:
+    """One inner dataset, open, the element that it was made from, and what was read from it ahead.
+
+    Attributes:
+        order: of the call that returned it among all calls of the function, counted from 0.
+        given: elements that were given, as its trail counts them. Those that a saved state held by value come before
+            the first that the trail counts.
+        before: how many more had been given before those.
+        ended: whether nothing is left to be read; what was read ahead may be.
+        place: of the argument among the elements of the operator's input, as its trail counts them, where the input is
+            to give it again to a saved state; None where the state holds it by value.
+    """
+
+    def __init__(self, argument: Chunk, order: int, plan: Node, operator: Operator) -> None:
+        self.place: int | None = None
+        self.is_over = False  # it has given all, and left its operator
+        self.argument = argument
+        self.order = order
+        self.plan = plan
+        self.operator = operator
+        self.trail = ReplayLog(operator)
+        self.given = 0
+        self.before = 0
+        self.ahead = ReadAhead()
+        self.ended = False
+        self.closed = False
+
+    def give(self, n: int) -> Chunk | None:
+        """The next 1 to ``n`` elements of those read ahead; raises the exception where one is next."""
+        try:
+            chunk = self.ahead.give(n)
+        except Exception:  # an interrupt has not the place of an element
+            self.given += 1
+            raise
+        if chunk is not None:
+            self.given += chunk.length
+        return chunk
+
+    def close(self) -> None:
+        """Let go of its files, threads and inputs, once."""
+        if not self.closed:
+            self.closed = True
+            self.operator.close()
+
+    def leave(self) -> None:
+        """All that it had was given."""
+        self.is_over = True
+        self.close()
+
+
+_NOTHING = Elements(Chunk(LEAF, 0, [[]]))
+
+
+def _ended() -> Subdataset:
+    """Stands for a dataset of which nothing is left, which need not be made again."""
+    inner = Subdataset(_NOTHING.chunk, 0, _NOTHING, ElementsOperator(_NOTHING.chunk))
+    inner.ended = True
+    return inner
+
+
+def _require_agreement(plan: Node) -> None:
+    """Raise ValueError if processes that make this dataset, each for itself, may get other elements or orders."""
+    for part in walk(plan):
+        if getattr(part, "deterministic", None) is False:
+            lack = "deterministic=False, so each would have its own order: leave that out"
+        elif getattr(part, "seed", 0) is None and hasattr(part, "counter") and seed_sequence().seed is None:
+            lack = "no seed, so each would draw other numbers: give it one"
+        else:
+            continue
+        raise ValueError(
+            f"shard_by_process() deals out the elements of this dataset, so all processes must make the same; but "
+            f'{part.located()} has {lack}, or deal out files, with by="files"'
+        )
+
+
+class Subdatasets:
+    """Makes the inner datasets of one operator and checks that their elements are alike.
+
+    Args:
+        build: opens their operators.
+        node: the operation that asks for them.
+        function: the user's, which returns a Dataset.
+        argument_spec: of what ``function`` is given; by default the elements of the node's input.
+        argument_name: the word for one of them in messages.
+        in_agreement: whether other processes open the same datasets, and nothing in them may be left to chance.
+    """
+
+    def __init__(
+        self,
+        build: ExecutionContext,
+        node: UnaryNode,
+        function: Callable[..., Any],
+        argument_spec: SpecGetter | None = None,
+        argument_name: str = "element",
+        *,
+        in_agreement: bool = False,
+    ) -> None:
+        self._outer = build
+        self.build = build.unobserved()
+        if argument_spec is not None:  # an argument that holds elements is no short way to say which dataset it is
+            self.build.within = None
+        self.node = node
+        self.function = function
+        self.argument_spec = argument_spec or (lambda: node.source.element_spec)
+        self.argument_name = argument_name
+        self.in_agreement = in_agreement
+        self.opened = 0
+        self.argument: Chunk | None = None
+        """What the function was called with when an interrupt came, to be called with again."""
+        self._structure: Structure | None = None  # of all elements, once the first is known
+
+    def open(self, argument: Chunk, own: Callable[[Chunk], Chunk] | None = None) -> Subdataset:
+        """The inner dataset that the function returns for ``argument``, a chunk of one; ``own`` as of ``reopen``."""
+        self.argument = argument
+        self.opened += 1
+        try:
+            inner = self._open(argument, self.opened - 1, own)
+        except Exception:
+            self.argument = None
+            raise
+        except BaseException:
+            self.opened -= 1
+            raise
+        self.argument = None
+        return inner
+
+    def _open(self, argument: Chunk, order: int, own: Callable[[Chunk], Chunk] | None = None) -> Subdataset:
+        """Open one.
+
+        Args:
+            argument: what the function is called for.
+            order: the number of the call.
+            own: gives the input's own form of an argument that may come out of a saved state. It is called where the
+                library itself would open files for the argument.
+        """
+        call = Call(self.build, self.node, order)
+        plan = None
+        if own is not None:
+            with watching_names() as watch:
+                try:
+                    plan = self._make(argument, call)
+                except Exception:
+                    if not watch.is_used:
+                        raise
+            if plan is None or watch.is_used or any(node.reads_files for node in walk(plan)):
+                argument = own(argument)
+                plan = None
+        if plan is None:
+            plan = self._make(argument, call)
+        return Subdataset(argument, order, plan, self.build.inside(argument, plan, call)(plan))
+
+    def _make(self, argument: Chunk, call: Call) -> Node:
+        """What the function returns."""
+        try:
+            (values,) = zip(*arguments(argument), strict=True)
+            with CallSeeds(call.seed):
+                result = call_user(self.function, *values)
+            if not is_dataset(result):
+                raise TypeError(  # noqa: TRY301  # it gets the same note as an exception of the function
+                    f"{self.node.op}(): the function must return a Dataset, got {result!r} of type "
+                    f"{type(result).__name__}"
+                )
+            if self.in_agreement:
+                _require_agreement(result.plan)
+        except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again, with its place
+            raise_placed(error, self.node, call.order, self.argument_name)
+        plan: Node = result.plan
+        return plan
+
+    def pull(self, inner: Subdataset, n: int) -> Chunk | None:
+        """Elements of an inner dataset, which are given at once.
+
+        Raises:
+            SpecError: if they have not the structure of those before.
+        """
+        trail = inner.trail
+        if trail.read < trail.given:
+            trail.go_on()
+        try:
+            chunk = trail.pull(n)
+        finally:
+            inner.given = trail.read
+        if chunk is not None and chunk.structure is not self._structure:
+            self.check(chunk)
+        return chunk
+
+    def read(self, inner: Subdataset, n: int, *, ahead: bool = False) -> Chunk | None:
+        """Elements of an inner dataset, unchecked. Several threads may read at once, but only one from one dataset.
+
+        Args:
+            inner: the dataset.
+            n: how many, at most.
+            ahead: whether they are not given at once, so that its trail has to tell a place before them.
+        """
+        trail = inner.trail
+        if ahead and (self.repeats or not trail.read):
+            trail.forget(inner.given)
+            trail.step()
+        if trail.read < trail.given:
+            trail.go_on()
+        return trail.pull(n)
+
+    def take(self, inner: Subdataset, n: int) -> Chunk | None:
+        """The next 1 to ``n`` elements that were read ahead; raises the exception where one is next.
+
+        Raises:
+            SpecError: if the next has not the structure of those before.
+        """
+        chunk = inner.ahead.next_chunk()
+        taken = inner.give(n if chunk is not None and self.fits(chunk) else 1)
+        if taken is not None:
+            self.check(taken)
+        return taken
+
+    def waiting(self, inner: Subdataset) -> int:
+        """How many elements of the right structure can be had in one piece."""
+        chunk = inner.ahead.next_chunk()
+        return inner.ahead.waiting() if chunk is not None and self.fits(chunk) else 0
+
+    @property
+    def repeats(self) -> bool:
+        """Whether inner datasets, set to a place that they were at, give the same again, and say cheaply where it is.
+
+        One that opens later may change that.
+        """
+        return self.build.repeats_input
+
+    def fits(self, chunk: Chunk) -> bool:
+        """Whether elements have the structure of those before."""
+        return self._structure is None or chunk.structure is self._structure or chunk.structure == self._structure
+
+    def check(self, chunk: Chunk) -> None:
+        """Raise SpecError if elements have not the structure of those before. In the order in which they come out."""
+        if not self.fits(chunk):
+            raise SpecError(
+                f"{self.node.located()}: the datasets that the function returns must have one structure, got "
+                f"{self._structure!r} and {chunk.structure!r}"
+            )
+        self._structure = chunk.structure
+
+    @property
+    def has_given(self) -> bool:
+        """Whether the structure is known, by a first element."""
+        return self._structure is not None
+
+    def save(self, inner: Subdataset | None) -> Any:
+        """The place of an inner dataset, and by value what was read from it ahead. Nobody may be reading from it."""
+        if inner is None:
+            return None
+        trail, place = inner.trail, None
+        if not inner.ended:
+            place = {"source": inner.operator.state_dict(), "behind": max(0, trail.given - trail.read)}
+        return self._saved(inner, inner.given, inner.ahead.save(), place)
+
+    def save_by_place(self, inner: Subdataset, taken: int = 0) -> State:
+        """The place behind what was given of an inner dataset, also while a thread is reading from it.
+
+        Only what a saved state held by value still is.
+
+        Args:
+            inner: the dataset, all readings of which are ahead.
+            taken: elements that count as given, beside ``inner.given``.
+        """
+        trail, given = inner.trail, inner.given + taken
+        start = max(given, trail.given)
+        nothing_behind = inner.ended and trail.read <= start
+        return self._saved(
+            inner, given, inner.ahead.save(start - given), None if nothing_behind else trail.place(start)
+        )
+
+    def _saved(self, inner: Subdataset, given: int, held: list[Any], place: State | None) -> State:
+        if place is None and not held:
+            return {"argument": None, "order": 0, "given": 0, "source": None, "behind": 0, "held": [], "ended": True}
+        # A dataset that comes back from the state as its elements has another plan, where this place means nothing.
+        found = place if place is not None and holds_only_elements(inner.argument) else {"source": None, "behind": 0}
+        given += inner.before
+        return {
+            "argument": self._saved_argument(inner),
+            "order": inner.order,
+            "given": given,
+            **found,
+            "held": held,
+            "ended": place is None,
+        }
+
+    def _saved_argument(self, inner: Subdataset) -> Any:
+        is_repeated = inner.place is not None and self.source_repeats
+        return {"place": inner.place} if is_repeated else save_chunk(inner.argument)
+
+    @property
+    def source_repeats(self) -> bool:
+        """Whether the operator's input, set to a place that it was at, gives the same again."""
+        return self._outer.repeats_input
+
+    def save_argument(self) -> tuple[int, State | None]:
+        """How many datasets were opened, one that an interrupt kept from being opened included, and that one."""
+        if self.argument is None:
+            return self.opened, None
+        unopened = {"argument": save_chunk(self.argument), "order": self.opened, "given": 0, "source": None}
+        return self.opened + 1, {**unopened, "behind": 0, "held": [], "ended": False}
+
+    def load(self, state: State | None) -> Subdataset | None:
+        """The inner dataset at a saved place: the function is called again for the element it was called for."""
+        return None if state is None else self.reopen(state)
+
+    def reopen(
+        self, state: State, argument: Chunk | None = None, own: Callable[[Chunk], Chunk] | None = None
+    ) -> Subdataset:
+        """The same, of a state that is there. The first reading passes over what had been given behind the place.
+
+        Args:
+            state: of the inner dataset.
+            argument: what the function is called for; by default what the state holds by value.
+            own: gives the input's own form of an argument by value, where the library would open files for it.
+        """
+        if state["argument"] is None:
+            return _ended()
+        if argument is None:
+            argument = load_chunk(state["argument"], self.argument_spec)
+            assert argument is not None
+        inner = self._open(argument, int(state["order"]), own)
+        inner.ahead.load(state["held"], lambda: inner.plan.element_spec)
+        inner.ended = bool(state["ended"])
+        given, held = int(state["given"]), len(inner.ahead)
+        if state["source"] is not None:
+            inner.trail.load({"source": state["source"], "behind": state["behind"]})
+        elif not inner.ended:
+            inner.trail.given = given + held
+        inner.given = inner.trail.given - held
+        inner.before = given - inner.given
+        return inner
+
+
+class Inputs:
+    """The inner datasets of an interleave, opened one after the other: first those that a saved state names.
+
+    One thread at a time opens and takes note. Any may save meanwhile; what it saves is the place behind the last one
+    that was noted.
+
+    An argument with text in it may name a file, so a state does not hold it: the state is of a place before the first
+    such argument whose dataset is open, and from there the source gives all of them again. Where the source does not
+    repeat what it gives, the state holds the argument, and it is looked up among what the source gives.
+
+    Args:
+        source: gives the elements that datasets are made from.
+        datasets: makes them.
+        leaves_marks: whether the place is asked for while this runs.
+    """
+
+    def __init__(self, source: Operator, datasets: Subdatasets, *, leaves_marks: bool = False) -> None:
+        self.source = source
+        self.datasets = datasets
+        self._source_ended = False
+        self._saved: deque[State] = deque()  # those that were opened ahead where the saved state was taken
+        self._trail = ReplayLog(source)
+        self._base = 0  # what the trail's count is to be added to for a place
+        self._noted = 0  # of the elements that the trail counts
+        self._opened = 0
+        self._placed: list[Subdataset] = []  # those whose arguments the source gives again
+        self._arguments: dict[int, Chunk] = {}  # by place, those that a saved state needs
+        self._always_leaves_marks = leaves_marks
+        self._leaves_marks = True
+        self._own: OwnElements | None = None
+        self._is_unverified = False  # what the source gives may come out of a saved state
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is none left."""
+        return self._source_ended and not self._saved
+
+    def open_next(self) -> Subdataset | None:
+        """The next one; None where there is none left. Called again only after ``note``."""
+        if self._saved:
+            saved = self._saved[0]
+            if "error" in saved:
+                raise load_error(saved)
+            return self.reopen(saved)
+        trail, argument = self._trail, self.datasets.argument
+        if argument is None:
+            if self._leaves_marks and self.datasets.source_repeats:
+                trail.step()
+            if trail.read < trail.given:
+                trail.go_on()
+            argument = trail.pull(1)
+        if argument is None:
+            self._source_ended = True
+            return None
+        inner = self.datasets.open(argument, self._own_argument if self._is_unverified else None)
+        self._take_place(inner, trail.read - 1)
+        # Where datasets are made of numbers their arguments are held by value, and nobody needs a mark.
+        self._leaves_marks = self._always_leaves_marks or inner.place is not None
+        return inner
+
+    def _take_place(self, inner: Subdataset, count: int) -> None:
+        """Have the source give the argument again if it may name a file, after ``count`` elements."""
+        if self.datasets.source_repeats and holds_text(inner.argument) and self._trail.mark_before(count) is not None:
+            inner.place = self._base + count
+            self._placed = [*(one for one in self._placed if not one.is_over), inner]
+
+    def reopen(self, saved: State) -> Subdataset:
+        """An inner dataset out of the saved state that ``load`` was given."""
+        argument = saved["argument"]
+        if argument is None or "place" not in argument:
+            return self.datasets.reopen(saved, own=self._own_argument)
+        place = argument["place"]
+        if place not in self._arguments:
+            raise StateError(f"the state is damaged: it has no argument at place {place!r:.40}")
+        own = self._own_argument if self._is_unverified else None
+        inner = self.datasets.reopen(saved, self._arguments[place], own)
+        self._take_place(inner, place - self._base)
+        return inner
+
+    def _own_argument(self, argument: Chunk) -> Chunk:
+        """The source's own form of an argument that may come out of a saved state."""
+        names = names_in(argument)
+        if names is None:
+            return argument
+        build, node = self.datasets.build, self.datasets.node
+        if self._own is None:
+            self._own = OwnElements(build, node.source, key_of)
+        found = self._own.get(key_of(argument)) or self._own.get(saved_key(names, build))
+        if found is None:
+            raise StateError(
+                f"{node.located()}: the state holds {names!r:.500}, which the input does not give; {REMEDY}"
+            )
+        return found
+
+    def note(self) -> None:
+        """What was opened has arrived, or failed to."""
+        if self._saved:
+            self._saved.popleft()
+        self.datasets.argument = None
+        self._noted, self._opened = max(self._trail.read, self._trail.given), self.datasets.opened
+        if self._leaves_marks:
+            self._trail.forget(self._first)
+
+    @property
+    def _first(self) -> int:
+        """How many elements the trail had counted before the first argument that the source is to give again."""
+        if not self.datasets.source_repeats:
+            return self._noted
+        places = [one.place for one in self._placed if one.place is not None and not one.is_over]
+        places += [saved["argument"]["place"] for saved in self._saved if _has_place(saved)]
+        return min([self._noted, *(place - self._base for place in places)])
+
+    def save(self, arrived: list[State], *, by_place: bool) -> State:
+        """Where the source stands, and those that come before what it gives next.
+
+        Args:
+            arrived: the states of those that wait for a place in the cycle.
+            by_place: whether the source's trail tells where it is. Else nobody may be reading from it.
+        """
+        trail, first, opened, unopened = self._trail, self._first, self._opened, None
+        if by_place or first < self._noted:
+            place = trail.place(first)
+        else:
+            opened, unopened = self.datasets.save_argument()
+            place = {"source": self.source.state_dict(), "behind": max(0, trail.given - trail.read)}
+        return {
+            **place,
+            "first": self._base + first + (unopened is not None),
+            "ahead": self._noted - first,
+            "opened": opened,
+            "source_ended": self._source_ended,
+            "next_inputs": [
+                *arrived,
+                *([] if unopened is None else [unopened]),
+                *map(self._saved_again, self._saved),
+            ],
+        }
+
+    def _saved_again(self, saved: State) -> State:
+        """The state of one that was not opened since a state was loaded."""
+        if not _has_place(saved) or self.datasets.source_repeats:
+            return saved
+        return {**saved, "argument": save_chunk(self._arguments[saved["argument"]["place"]])}
+
+    def load(self, state: State) -> None:
+        """Go to a saved place. Nothing is opened before it is asked for."""
+        trail = self._trail
+        trail.load(state)
+        self._is_unverified = holds_values(state["source"])
+        self._base = int(state["first"]) - trail.given
+        if state["ahead"]:
+            waiting = [*state.get("slots", ()), state.get("inner"), *state["next_inputs"]]
+            places = {saved["argument"]["place"] for saved in waiting if saved is not None and _has_place(saved)}
+            self._pull_again(int(state["ahead"]), places)
+        self._noted = max(trail.read, trail.given)
+        self.datasets.opened = self._opened = int(state["opened"])
+        self._source_ended = bool(state["source_ended"])
+        self._saved.extend(state["next_inputs"])
+
+    def _pull_again(self, count: int, places: set[int]) -> None:
+        """Go over the arguments of datasets that had been opened, and keep those at ``places``."""
+        trail = self._trail
+        trail.go_on()
+        for _ in range(count):
+            place = self._base + trail.read
+            argument = None
+            with contextlib.suppress(Exception):  # it was raised when its turn was
+                argument = trail.pull(1)
+                if argument is None:
+                    break
+            if argument is not None and place in places:
+                self._arguments[place] = argument
+
+    def close(self) -> None:
+        """Let go of what arguments were looked up in."""
+        if self._own is not None:
+            self._own.close()
+
+
+def _has_place(saved: State) -> bool:
+    argument = saved.get("argument")
+    return argument is not None and "place" in argument

@@ -1,0 +1,1 @@
+"""Datasets that are mixed: chosen from by a dataset of numbers, or at random."""

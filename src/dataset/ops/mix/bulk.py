@@ -1,0 +1,91 @@
+"""Pulling more of an input than was asked for, where each pull is dear and nobody can notice.
+
+A pull of an op that mixes a thousand datasets is a pull from each of them, however few elements are wanted.
+"""
+
+from __future__ import annotations
+
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.state.replay_log import ReplayLog
+from dataset.runtime.state.saved_chunks import SpecGetter
+
+
+class BulkOperator(UnaryOperator):
+    """Asks for twice as many elements each time, up to a limit, and holds what is left over.
+
+    So never more is read ahead than has been given. Where fewer come than were asked for, it begins with few again:
+    there an input of the source has ended, which may have to do its work anew.
+
+    A state is a place behind what has been given, by the marks of a trail. Only where the source cannot repeat
+    itself nothing is read ahead.
+
+    Args:
+        source: the input, which calls no user code.
+        build: says whether the source repeats itself.
+        spec: of the elements.
+        elements_max: to hold at the most.
+        bytes_max: the same in bytes, unless one element is larger.
+    """
+
+    def __init__(
+        self, source: Operator, build: ExecutionContext, spec: SpecGetter, *, elements_max: int, bytes_max: int
+    ) -> None:
+        super().__init__(source)
+        self._build = build
+        self._spec = spec
+        self._elements_max = elements_max
+        self._bytes_max = bytes_max
+        self._trail = ReplayLog(source)
+        self._given = 0  # elements, as the trail counts them
+        self._held = Pending()
+        self._step = 1
+
+    def pull(self, n: int) -> Chunk | None:
+        try:
+            if not self._held:
+                chunk = self._read(n)
+                if chunk is None:
+                    return None
+                self._held.put(chunk)
+            given = self._held.give(n)
+        except Exception:
+            self._given += 1
+            raise
+        assert given is not None
+        self._given += given.length
+        return given
+
+    def _read(self, n: int) -> Chunk | None:
+        trail = self._trail
+        count = max(n, self._step) if self._build.repeats_input else n
+        if count > n:
+            trail.forget(self._given)
+            trail.step()
+        if trail.is_behind:
+            trail.go_on()
+        chunk = trail.pull(count)
+        if chunk is not None:
+            self._step = self._next_step(n, count, chunk)
+        return chunk
+
+    def _next_step(self, n: int, count: int, chunk: Chunk) -> int:
+        if chunk.length < count:
+            return 1
+        in_bytes = self._bytes_max * chunk.length // max(1, chunk.nbytes)
+        step = min(2 * count, self._elements_max, in_bytes)
+        return step - step % n  # whole batches, so that none has to be put together of two parts
+
+    def state_dict(self) -> State:
+        trail = self._trail
+        if self._held and self._build.repeats_input and self._given >= trail.given:
+            return {**trail.place(self._given), "held": []}
+        behind = max(0, trail.given - trail.read)
+        return {"source": self.source.state_dict(), "behind": behind, "held": self._held.save()}
+
+    def load_state_dict(self, state: State) -> None:
+        self._trail.load(state)
+        self._held.load(state["held"], self._spec)
+        self._given = self._trail.given - len(self._held)

@@ -1,0 +1,98 @@
+"""choose_from_datasets(datasets, choice_dataset): elements of several datasets in the order of given choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dataset.errors import SpecError
+from dataset.ops.mix.bulk import BulkOperator
+from dataset.ops.mix.mixing import MixOperator
+from dataset.ops.mix.selector import Choices, ReadSelector, Selector
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from dataset.plan.checks import require_bool
+from dataset.plan.node import Node, holds_user_code, spec_is_static
+from dataset.plan.spec import TensorSpec, common_spec
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator
+from dataset.runtime.parallel.buffered_input import BufferedInput
+
+_ELEMENTS_OF_EACH = 64  # at once, where nobody can notice: beside so many, the fixed cost of a pull is small
+_BYTES_OF_EACH = 16 * 1024
+_ELEMENTS_MIN, _BYTES_MIN = 1024, 256 * 1024  # of a few datasets together
+
+_CHOICE = TensorSpec((), np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Mix(Node):
+    """What the ops that mix datasets share; a subclass says who chooses."""
+
+    sources: tuple[Node, ...]
+    stop_on_empty_dataset: bool
+
+    def __post_init__(self) -> None:
+        stop = require_bool(self.op, "stop_on_empty_dataset", self.stop_on_empty_dataset)
+        self._set("stop_on_empty_dataset", stop)
+        # Where only running a user's function tells a spec, a mismatch shows when the elements come.
+        static = [source.element_spec for source in self.sources if spec_is_static(source)]
+        if static:
+            common_spec(self.op, static)
+
+    def _element_spec(self) -> Any:
+        return common_spec(self.op, [source.element_spec for source in self.sources])
+
+    def cardinality(self) -> int:
+        endless = any(source.cardinality() == INFINITE_CARDINALITY for source in self.sources)
+        return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY  # as tf.data has it, the choices apart
+
+    def described(self) -> str:
+        return f"{self.op}({len(self.sources)} datasets)"
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        feeds = [BufferedInput(source, build(source, index)) for index, source in enumerate(self.sources)]
+        mix = MixOperator(self, feeds, self._selector(build), stop_on_empty=self.stop_on_empty_dataset)
+        if not build.background or not build.repeats_input or holds_user_code(self):
+            return mix
+        width = len(feeds)
+        most = max(_ELEMENTS_MIN, width * _ELEMENTS_OF_EACH), max(_BYTES_MIN, width * _BYTES_OF_EACH)
+        return BulkOperator(mix, build, lambda: self.element_spec, elements_max=most[0], bytes_max=most[1])
+
+    def _selector(self, build: ExecutionContext) -> Selector:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class ChooseFromDatasets(Mix):
+    """Element ``i`` is the next of ``sources[choice i]``."""
+
+    op: ClassVar[str] = "choose_from_datasets"
+    choices: Node
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if spec_is_static(self.choices) and not _CHOICE.is_compatible_with(self.choices.element_spec):
+            raise TypeError(
+                f"{self.op}(): choice_dataset must have int64 scalars as elements, got {self.choices.element_spec!r}"
+            )
+
+    def _selector(self, build: ExecutionContext) -> Selector:
+        return ChoiceSelector(self, self.choices, build(self.choices, len(self.sources)))
+
+
+class ChoiceSelector(ReadSelector):
+    """The elements are the choices."""
+
+    def convert(self, inputs: Chunk) -> Choices:
+        (column,) = inputs.columns() if inputs.structure is LEAF else (None,)
+        if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype == np.int64:
+            return column
+        if isinstance(column, list) and all(type(value) is np.int64 for value in column):
+            return np.array(column, np.int64)
+        raise SpecError(
+            f"{self.node.located()}: choice {self.position} must be an int64 scalar, got {inputs.rows()[0]!r:.200}"
+        )

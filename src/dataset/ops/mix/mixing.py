@@ -1,0 +1,266 @@
+"""Datasets mixed into one: choices say from which input the next element comes.
+
+choose_from_datasets and sample_from_datasets share the operator; they differ in who makes the choices
+(ops/mix/selector.py).
+
+Elements move in runs: a run of choices is cut where an input may end or fail, each input gives all its elements of the
+run at once, and they are put in order. How long a run may be says who could notice: an input whose plan holds
+user code is read only for choices that are certain to be reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dataset.errors import SpecError, StateError
+from dataset.ops.mix.selector import Choices, Selector
+from dataset.plan.node import Node
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.parallel.buffered_input import BufferedInput
+
+_AHEAD = 256  # choices drawn at once, at least, where nobody can notice
+_NARROW = 1 << 16
+_NOTHING: Choices = np.empty(0, np.int64)
+
+
+class MixOperator(Operator):
+    """Gives elements of the inputs in the order of the choices."""
+
+    def __init__(self, node: Node, feeds: Sequence[BufferedInput], selector: Selector, *, stop_on_empty: bool) -> None:
+        self.node = node
+        self.feeds = feeds
+        self.selector = selector
+        self.stop_on_empty = stop_on_empty
+        self.position = 0  # elements given or failed
+        self.ended = False
+        self._choices = _NOTHING  # drawn and still to come
+        self._gone = np.zeros(len(feeds), np.bool_)  # inputs whose end was met
+        self._places: _Places | None = None  # of the run that was gathered last
+
+    def pull(self, n: int) -> Chunk | None:
+        while not self.ended:
+            if not len(self._choices) and not self._draw(n):
+                break
+            run = self._gather(self._choices[:n])
+            if len(run):
+                self._choices = self._choices[len(run) :]
+                self.position += len(run)
+                return self._join(run)
+            if len(self._choices):
+                self._pass_by()
+        return None
+
+    def _draw(self, n: int) -> bool:
+        """Draw choices for up to ``n`` elements; False at the end."""
+        try:
+            drawn = self.selector.draw(self._certain(n) if self.selector.seen_early else max(n, _AHEAD))
+        except Exception:
+            self.position += 1
+            raise
+        if drawn is None:
+            self.ended = True
+            return False
+        self._choices = self._without_gone(drawn)
+        return True
+
+    def _certain(self, n: int) -> int:
+        """How many choices are needed in any case: before that many, the inputs cannot end."""
+        left = [
+            feed.left for feed, gone in zip(self.feeds, self._gone, strict=True) if not gone and not feed.is_endless
+        ]
+        if not left or (not self.stop_on_empty and len(left) < len(self.feeds) - int(self._gone.sum())):
+            return n
+        known = [count for count in left if count is not None]
+        if len(known) < len(left):
+            return 1
+        return max(1, min(n, min(known) if self.stop_on_empty else sum(known)))
+
+    def _without_gone(self, choices: Choices) -> Choices:
+        if not self._gone.any():
+            return choices
+        usual = (choices >= 0) & (choices < len(self.feeds))
+        return choices[~(usual & self._gone[np.where(usual, choices, 0)])]
+
+    def _gather(self, run: Choices) -> Choices:
+        """The first of these choices for which all elements are at hand; none where the first has no element."""
+        if len(run) == 1:  # the usual case of those who iterate
+            index = int(run[0])
+            if not 0 <= index < len(self.feeds):
+                return _NOTHING
+            self.feeds[index].gather(1)
+            return run if self.feeds[index].length else _NOTHING
+        wrong = np.flatnonzero((run < 0) | (run >= len(self.feeds)))
+        run = run[: wrong[0]] if len(wrong) else run
+        if not len(run):
+            return run
+        places = self._places = _Places(run, len(self.feeds))
+        stop = max(1, self._first_known_end(places))  # the first choice is reached in any case
+        for index in places.present:
+            if not self.feeds[index].seen_early:
+                stop = self._gather_from(index, places, stop)
+        seen = [index for index in places.present if self.feeds[index].seen_early]
+        if not seen:
+            return run[:stop]
+        uncertain = [index for index in seen if self.feeds[index].left is None]
+        stop = self._gather_uncertain(uncertain, run, places, stop)
+        for index in seen:  # by now they cut the run only where they fail
+            stop = self._gather_from(index, places, stop)
+        return run[:stop]
+
+    def _first_known_end(self, places: _Places) -> int:
+        """The place of the first choice of which it is known that it meets the end of its input, or the end."""
+        stop = places.length
+        for index in places.present:
+            left = self.feeds[index].left
+            if left is not None and 0 <= left < places.counts[index]:
+                stop = min(stop, int(places.of(index)[left]))
+        return stop
+
+    def _gather_from(self, index: int, places: _Places, stop: int) -> int:
+        """Gather all of one input before ``stop``, and say where the run is to stop for it."""
+        feed, wanted = self.feeds[index], places.count(index, stop)
+        if feed.length < wanted:
+            feed.gather(wanted)
+            if feed.length < wanted:
+                return int(places.of(index)[feed.length])
+        return stop
+
+    def _gather_uncertain(self, uncertain: Sequence[int], run: Choices, places: _Places, stop: int) -> int:
+        """Inputs whose end shows only when they are read; several of them in the order of the choices."""
+        if len(uncertain) < 2:
+            return self._gather_from(uncertain[0], places, stop) if uncertain else stop
+        wanted = dict.fromkeys(uncertain, 0)
+        for place, index in enumerate(run[:stop].tolist()):
+            if index in wanted:
+                wanted[index] += 1
+                feed = self.feeds[index]
+                if feed.length < wanted[index]:
+                    feed.gather(wanted[index])
+                    if feed.length < wanted[index]:
+                        return place
+        return stop
+
+    def _pass_by(self) -> None:
+        """Use up a choice that gives no element: no such input, an exception, or the end of an input."""
+        index = int(self._choices[0])
+        self._choices = self._choices[1:]
+        if not 0 <= index < len(self.feeds):
+            place, self.position = self.position, self.position + 1
+            raise ValueError(
+                f"{self.node.located()}: choice {index} for element {place} is out of range; there are "
+                f"{len(self.feeds)} datasets, numbered from 0"
+            )
+        error = self.feeds[index].take_error()
+        if error is not None:
+            self.position += 1
+            try:
+                raise error
+            finally:
+                del error  # see runtime/contract.py on exceptions that are kept
+        if self.feeds[index].ended:
+            self._leave_out(index)
+
+    def _leave_out(self, index: int) -> None:
+        self._gone[index] = True
+        if self.stop_on_empty or self._gone.all():
+            self.ended = True
+        elif self.selector.leave_out(index, len(self._choices)):
+            self._choices = _NOTHING
+        else:
+            self._choices = self._without_gone(self._choices)
+
+    def _join(self, run: Choices) -> Chunk:
+        if len(run) == 1:
+            return self.feeds[int(run[0])].give(1)
+        places = self._places
+        if places is None or places.length != len(run):
+            places = _Places(run, len(self.feeds))
+        self._places = None
+        parts = [self.feeds[index].give(places.counts[index]) for index in places.present]
+        if len(parts) == 1:
+            return parts[0]
+        structure = parts[0].structure
+        for part in parts:
+            if part.structure is not structure and part.structure != structure:
+                raise SpecError(
+                    f"{self.node.located()}: all datasets must have one structure, got {structure!r} and "
+                    f"{part.structure!r}"
+                )
+        return Chunk.concatenate(parts).take(places.inverse())
+
+    def state_dict(self) -> State:
+        choices, selector = _NOTHING, None
+        if len(self._choices):
+            selector = self.selector.state_before(len(self._choices))
+        if selector is None:
+            choices, selector = self._choices.copy(), self.selector.state_dict()
+        return {
+            "op": self.node.op,
+            "position": self.position,
+            "ended": self.ended,
+            "choices": choices,
+            "gone": self._gone.copy(),
+            "selector": selector,
+            "feeds": [feed.save() for feed in self.feeds],
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.position, self.ended = int(state["position"]), bool(state["ended"])
+        self._choices, self._gone = state["choices"].copy(), state["gone"].copy()
+        self.selector.load_state_dict(state["selector"])
+        self._check_loaded()
+        for feed, saved in zip(self.feeds, state["feeds"], strict=True):
+            feed.load(saved)
+
+    def _check_loaded(self) -> None:
+        """Refuse a state in which only inputs that have ended can be chosen: no element would ever come."""
+        fits = self._gone.shape == (len(self.feeds),) and self._gone.dtype == bool
+        fits = fits and self._choices.ndim == 1 and self._choices.dtype == np.int64
+        if fits and not self.ended:
+            remaining, live = np.flatnonzero(~self._gone).tolist(), self.selector.live()
+            fits = bool(remaining) and live in (None, remaining)
+        if not fits:
+            raise StateError(f"{self.node.located()}: the saved choices do not fit the inputs that have ended")
+
+    def close(self) -> None:
+        self.selector.close()
+        for feed in self.feeds:
+            feed.source.close()
+
+
+class _Places:
+    """Where each input stands in a run of choices, by one sort of them, however many inputs there are.
+
+    Attributes:
+        length: of the run.
+        counts: how often each input is in it.
+        present: those that are, in ascending order.
+    """
+
+    def __init__(self, run: Choices, width: int) -> None:
+        self.length = len(run)
+        counts = np.bincount(run, minlength=width)
+        self.counts: list[int] = counts.tolist()
+        self.present: list[int] = np.flatnonzero(counts).tolist()
+        self._ends: list[int] = np.cumsum(counts).tolist()
+        narrow = run.astype(np.uint16) if width <= _NARROW else run  # NumPy sorts two bytes by radix
+        self._order = np.argsort(narrow, kind="stable")
+
+    def of(self, index: int) -> npt.NDArray[np.intp]:
+        """The places of one input, in ascending order."""
+        end = self._ends[index]
+        return self._order[end - self.counts[index] : end]
+
+    def count(self, index: int, stop: int) -> int:
+        """How many of them are before ``stop``."""
+        return self.counts[index] if stop == self.length else int(np.searchsorted(self.of(index), stop))
+
+    def inverse(self) -> npt.NDArray[np.intp]:
+        """For each place of the run, where its element stands when those of all inputs are joined end to end."""
+        found = np.empty_like(self._order)
+        found[self._order] = np.arange(self.length)
+        return found

@@ -1,0 +1,153 @@
+"""shard_by_process over files: as many elements for each process, though its files hold more or fewer.
+
+How many each would have is told by a callable, which counts records where it has to, and is asked when the first
+element is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from dataset.plan.node import Node, UnaryNode
+from dataset.plan.structure import structure_of
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.chunks.normalization import chunk_of_rows
+from dataset.runtime.chunks.padding_slots import zeros_like
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.iteration.iterator import probe
+from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
+
+
+class PartCounts(Protocol):
+    """Tells how many elements each process has."""
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        """The plan of each process, as far as elements go."""
+
+    def known(self) -> list[int] | None:
+        """The numbers, if that takes running nothing."""
+
+    def __call__(self) -> list[int]:
+        """The numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class EqualizeShards(UnaryNode):
+    """The elements of process ``rank``, left out or made up until there are as many as in all others."""
+
+    op: ClassVar[str] = "shard_by_process"
+    rank: int
+    remainder: str
+    counts: PartCounts = field(repr=False)
+
+    @property
+    def share(self) -> tuple[int, int]:
+        return self.rank, len(self.counts.parts)
+
+    def cardinality(self) -> int:
+        counts = self.counts.known()
+        return UNKNOWN_CARDINALITY if counts is None else self.target(counts)
+
+    def target(self, counts: list[int]) -> int:
+        """How many elements each process gives, of those that all have."""
+        if INFINITE_CARDINALITY in counts:
+            return INFINITE_CARDINALITY
+        return min(counts) if self.remainder == "drop" else max(counts)
+
+    def described(self) -> str:
+        return f"{self.op}({self.rank} of {len(self.counts.parts)}, {self.remainder!r}, files)"
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        return build(self.source) if build.epochs.probing else EqualizeShardsOperator(build, self)
+
+
+class EqualizeShardsOperator(Operator):
+    """Counts down. Exceptions are no elements; they come out beside them."""
+
+    def __init__(self, build: ExecutionContext, node: EqualizeShards) -> None:
+        self.build = build
+        self.node = node
+        self.source = build(node.source)
+        self.left: int | None = None  # elements still to be given; -1 for endlessly; unknown before the first pull
+        self._part = node.rank  # whose elements are read
+        self._is_empty = True  # so far
+        self._ended = False  # before the others' did
+        self._last: Chunk | None = None  # whose shapes zeros would have
+
+    def pull(self, n: int) -> Chunk | None:
+        if self.left is None:
+            self.left = self.node.target(self.node.counts())
+        if not self.left:
+            return None
+        chunk = self._next(n if self.left < 0 else min(n, self.left))
+        if chunk is None:
+            self.left = 0
+        elif self.left > 0:
+            self.left -= chunk.length
+        return chunk
+
+    def _next(self, n: int) -> Chunk | None:
+        """Up to ``n`` elements, of the input or made up."""
+        chunk = None if self._ended else self.source.pull(n)
+        if chunk is None and self.node.remainder == "repeat":
+            self._open_again()
+            chunk = self.source.pull(n)
+        if chunk is not None:
+            if self.node.remainder == "pad":
+                self._last = chunk.slice(chunk.length - 1, chunk.length)
+            self._is_empty = False
+            return chunk
+        self._ended = True
+        if self.node.remainder == "drop":
+            return None
+        if self._last is None:
+            self._last = self._example()
+        return zeros_like(self._last)
+
+    def _open_again(self) -> None:
+        """From the beginning; of what another process has, where there was nothing here."""
+        if self._is_empty:
+            self._part = self._fullest()
+        self.source.close()
+        self.source = self._open_part()
+
+    def _open_part(self) -> Operator:
+        own = self._part == self.node.rank
+        return self.build(self.node.source if own else self.node.counts.parts[self._part])
+
+    def _fullest(self) -> int:
+        counts = self.node.counts()
+        return counts.index(max(counts))
+
+    def _example(self) -> Chunk:
+        """An element of another process, where there is none here whose shapes zeros could have."""
+        (example,) = probe(self.node.counts.parts[self._fullest()])
+        return chunk_of_rows([example], structure_of(example))
+
+    def state_dict(self) -> State:
+        return {
+            "op": self.node.op,
+            "source": self.source.state_dict(),
+            "left": self.left,
+            "part": self._part,
+            "is_empty": self._is_empty,
+            "ended": self._ended,
+            "last": save_chunk(self._last),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self._is_empty, self._ended = bool(state["is_empty"]), bool(state["ended"])
+        if int(state["part"]) != self._part:
+            self._part = int(state["part"])
+            self.source.close()
+            self.source = self._open_part()
+        self.source.load_state_dict(state["source"])
+        self.left = None if state["left"] is None else int(state["left"])
+        self._last = load_chunk(state["last"], lambda: self.node.element_spec)
+
+    def close(self) -> None:
+        self.source.close()

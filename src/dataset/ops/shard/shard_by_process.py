@@ -1,0 +1,356 @@
+"""shard_by_process: the share of one of several processes, with equally many elements for each.
+
+The node says whose turn is when (plan/block_cyclic_shard.py), and the operator below carries that out. sized_shard.py
+has an operator for elements that are counted, as those of arrays are, from whose states other processes can continue.
+optimize/sharding/ decides how far down in a plan the node is placed, and whether files are dealt out instead. A row of
+zeros replaces a missing element at the end of the plan (``PadMissing``); before, an ``AbsentError`` takes its place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dataset.errors import StateError
+from dataset.ops.row_source import RowsOperator, RowSource, on_numbers
+from dataset.ops.shard.sized_shard import SizedShardOperator, own_part
+from dataset.ops.shuffle.shuffle import Shuffle
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known, map_known
+from dataset.plan.lazy import lazy_property
+from dataset.plan.node import Node, UnaryNode
+from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
+from dataset.runtime.chunks.padding_slots import AbsentError, zeros_like
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
+
+_STEP_MAX = 32768  # elements asked for at once, beyond those of a round
+_LONG_TURN = 64  # elements in a turn, from which on those of others are passed over where single turns are asked for
+_NO_END = -1
+
+
+@dataclass(frozen=True, eq=False)
+class ShardByProcess(UnaryNode):
+    """The elements that ``deal`` gives one process."""
+
+    op: ClassVar[str] = "shard_by_process"
+    seeks: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
+    deal: BlockCyclicShard
+
+    @property
+    def gives_only_elements(self) -> bool:
+        """Whether there are no stand-ins, which are not in the input."""
+        return self.deal.gives_all or self.comes_out_even
+
+    @lazy_property
+    def comes_out_even(self) -> bool:
+        """Whether it is known that the last round is complete; elements that fail have their places in it."""
+        count, deal = self.source.cardinality(), self.deal
+        return is_known(count) and self.is_counted and deal.turns_in(count % deal.round) in {0, deal.world_size}
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known how many elements come; those that fail have their places."""
+        return self.source.cardinality() != UNKNOWN_CARDINALITY and _is_counted(self.source)
+
+    @property
+    def random_access(self) -> bool:
+        return self.gives_only_elements and super().random_access
+
+    @property
+    def is_certain(self) -> bool:
+        return self.gives_only_elements and self.source.is_certain
+
+    @property
+    def never_fails(self) -> bool:
+        return self.gives_only_elements and self.source.never_fails
+
+    @property
+    def share(self) -> tuple[int, int]:
+        return self.deal.rank, self.deal.world_size
+
+    def cardinality(self) -> int:
+        return map_known(self.deal.count, self.source.cardinality())
+
+    def picked(self, positions: Array) -> Node | None:
+        return self.source.picked(self.deal.places(positions)) if self.deal.gives_all else None
+
+    def parameters(self) -> dict[str, Any]:
+        return dataclasses.asdict(self.deal)
+
+    def lasting_parameters(self) -> dict[str, Any]:
+        """Which process this is may change; and by that, how the elements are dealt out."""
+        return {"remainder": self.deal.remainder}
+
+    def described(self) -> str:
+        deal = self.deal
+        turns = f", {deal.turn} at a time" if deal.turn > 1 else ""
+        return f"{self.op}({deal.rank} of {deal.world_size}, {deal.remainder!r}{turns})"
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        source = build(self.source)
+        is_counted = self.source.cardinality() != UNKNOWN_CARDINALITY
+        if self.deal.remainder == "pad":  # an absent element has no number
+            kind = SizedShardOperator if is_counted and self.source.never_fails else ShardByProcessOperator
+            return kind(source, self)
+        never_fails = self.source.never_fails or (isinstance(source, RowsOperator) and source.rows_may_fail)
+        kind = SizedShardOperator if is_counted and never_fails else ShardByProcessOperator
+        return on_numbers(source, lambda numbers: kind(numbers, self))
+
+
+def _is_counted(node: Node) -> bool:
+    """Whether exactly as many elements come, or exceptions in their places, as the node says."""
+    return node.never_fails or isinstance(node, RowSource) or (isinstance(node, Shuffle) and _is_counted(node.source))
+
+
+class ShardByProcessOperator(UnaryOperator):
+    """Knows how far the current round has been read, and holds of it what is this process's and not given yet.
+
+    A turn is given whole: an exception of the input then never stands in the middle of a batch. With "drop", a round is
+    read until it is known to be complete, unless the input says how many elements it has. An exception is no element;
+    it comes out in every process.
+    """
+
+    def __init__(self, source: Operator, node: ShardByProcess) -> None:
+        super().__init__(source)
+        self.node = node
+        self.deal = dataclasses.replace(node.deal, remainder="keep") if node.comes_out_even else node.deal
+        self.rounds = 0  # that are complete
+        self.place = 0  # in the current one
+        self._stop = self._place_of_giving()
+        self._gone = 0  # elements of its turn that ``seek`` has passed over
+        self._left = node.cardinality() if self._ends_early else _NO_END
+        self._held: list[Chunk] = []  # of the current round
+        self._ready = Remainder()
+        self._first: list[Chunk] = []  # the first elements of all, which may have to stand in for others
+        self._ending = Pending()  # what stands in for a missing turn
+        self._ended = False
+
+    @property
+    def _ends_early(self) -> bool:
+        """Whether it is known beforehand which round is the last that is given."""
+        source = self.node.source
+        return self.deal.remainder == "drop" and source.is_certain and is_known(source.cardinality())
+
+    def _place_of_giving(self) -> int:
+        """How far a round must have been read before this process may give its turn."""
+        deal = self.deal
+        end_of_turn = (deal.rank + 1) * deal.turn
+        if deal.remainder != "drop" or self._ends_early or end_of_turn == deal.round:
+            return end_of_turn
+        return deal.round - deal.turn + deal.least
+
+    @property
+    def _first_wanted(self) -> int:
+        """How many of the first elements may have to stand in for others."""
+        if self.deal.remainder == "repeat":
+            return self.deal.rank * self.deal.turn
+        return min(self.deal.rank, 1) * self.deal.turn if self.deal.remainder == "pad" and not self.rounds else 0
+
+    def pull(self, n: int) -> Chunk | None:
+        if not self._left:
+            return None
+        while not self._ready and not self._ended:
+            self._read(n)
+        if not self._ready:
+            return self._ending.give(n)
+        chunk = self._ready.give(n if self._left == _NO_END else min(n, self._left))
+        assert chunk is not None
+        if self._left != _NO_END:
+            self._left -= chunk.length
+        return chunk
+
+    def _read(self, n: int) -> None:
+        """Go on in the input, towards ``n`` elements."""
+        in_turns = self.deal.turn >= _LONG_TURN and n <= self.deal.turn
+        others = self._others_next() if in_turns else 0
+        if others:
+            self._advance(self.source.pass_over(others), None)
+            return
+        chunk = self.source.pull(self._rest_of_turn() if in_turns else self._wanted(n))
+        if chunk is not None:
+            self._remember(chunk)
+        self._advance(0 if chunk is None else chunk.length, chunk)
+
+    def _others_next(self) -> int:
+        """How many elements that nobody here wants come before the next of this process."""
+        if self._missing_first():
+            return 0
+        start, stop = self.deal.rank * self.deal.turn, (self.deal.rank + 1) * self.deal.turn
+        if self.place < start:
+            return start - self.place
+        if self.place < stop:
+            return 0
+        return self._stop - self.place if self.place < self._stop else self.deal.round - self.place + start
+
+    def _rest_of_turn(self) -> int:
+        return self._missing_first() or (self.deal.rank + 1) * self.deal.turn - self.place
+
+    def _missing_first(self) -> int:
+        """How many elements are still to be remembered."""
+        return max(0, self._first_wanted - self.rounds * self.deal.round - self.place)
+
+    def _wanted(self, n: int) -> int:
+        """How many elements of the input to ask for, for ``n`` or the first of them."""
+        deal = self.deal
+        ahead = self._stop - self.place
+        rounds = min(-(-n // deal.turn) - 1, _STEP_MAX // deal.round)
+        return ahead + (deal.round if ahead <= 0 else 0) + rounds * deal.round
+
+    def _advance(self, count: int, chunk: Chunk | None) -> None:
+        """Be ``count`` elements further, which ``chunk`` holds unless they are all others'; 0 is the end."""
+        if not count:
+            self._end()
+            return
+        deal, start = self.deal, self.place
+        rounds, self.place = divmod(start + count, deal.round)
+        self.rounds += rounds
+        mine = None if chunk is None else own_part(chunk, deal, start)
+        if mine is not None:
+            self._held.append(mine)
+        turns = rounds + (self.place >= self._stop) - (start >= self._stop)
+        if turns:
+            self._make_ready(turns * deal.turn)
+
+    def _make_ready(self, count: int) -> None:
+        count -= self._gone
+        self._gone = 0
+        held = Chunk.concatenate(self._held)
+        self._ready = Remainder(held.slice(0, count))
+        self._held = [held.slice(count, held.length)] if held.length > count else []
+
+    def _remember(self, chunk: Chunk) -> None:
+        wanted = self._missing_first()
+        if wanted:
+            self._first.append(chunk.slice(0, min(wanted, chunk.length)))
+        elif self._first and not self._first_wanted:
+            self._first = []
+
+    def _end(self) -> None:
+        """The input has ended, perhaps in the middle of a round."""
+        self._ended = True
+        deal, is_only = self.deal, self.rounds == 0
+        turns = deal.turns_in(self.place)
+        held, self._held = self._held, []
+        if turns == 0 or (deal.remainder == "drop" and turns < deal.world_size):
+            return
+        if deal.rank < turns:
+            self._ready = Remainder(Chunk.concatenate(held) if held else None)
+        elif deal.remainder == "pad":
+            self._ending.put(AbsentError(example_follows=is_only))
+            if is_only:
+                self._ending.put(Chunk.concatenate(self._first))
+        elif deal.remainder == "repeat":
+            first, stop = deal.repeated(turns, is_only=is_only)
+            known = Chunk.concatenate(self._first)
+            self._ending.put(known.slice(first, min(stop, known.length)))
+
+    @property
+    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the deal and the input
+        return self.deal.gives_all and self.source.picks
+
+    def pick(self, positions: Array) -> Chunk:
+        return self.source.pick(self.deal.places(positions))
+
+    def seek(self, count: int) -> None:
+        self.rounds, self._gone = divmod(count, self.deal.turn)
+        self.place = self.deal.rank * self.deal.turn + self._gone
+        self.source.seek(self.rounds * self.deal.round + self.place)
+        if self._left != _NO_END:
+            self._left -= count
+
+    def state_dict(self) -> State:
+        return {
+            "op": ShardByProcess.op,
+            **super().state_dict(),
+            "share": list(self.node.share),
+            "rounds": self.rounds,
+            "place": self.place,
+            "gone": self._gone,
+            "left": self._left,
+            "held": save_chunk(Chunk.concatenate(self._held) if self._held else None),
+            "ready": save_chunk(self._ready.rest()),
+            "first": save_chunk(Chunk.concatenate(self._first) if self._first else None),
+            "ending": self._ending.save(),
+            "ended": self._ended,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        if state["share"] != list(self.node.share):
+            raise StateError(
+                f"{self.node.located()}: the state is that of another process; where it is not known how many elements "
+                "come, or some may fail, each process can only go on from its own"
+            )
+        super().load_state_dict(state)
+        self.rounds, self.place = int(state["rounds"]), int(state["place"])
+        self._gone, self._left = int(state["gone"]), int(state["left"])
+        self._held = self._loaded(state["held"])
+        self._ready = Remainder(load_chunk(state["ready"], self._spec))
+        self._first = self._loaded(state["first"])
+        self._ending.load(state["ending"], self._spec)
+        self._ended = bool(state["ended"])
+
+    def _loaded(self, data: Any) -> list[Chunk]:
+        chunk = load_chunk(data, self._spec)
+        return [] if chunk is None else [chunk]
+
+    def _spec(self) -> Any:
+        return self.node.source.element_spec
+
+
+@dataclass(frozen=True, eq=False)
+class PadMissing(UnaryNode):
+    """``source``, with an element of zeros wherever one is absent."""
+
+    op: ClassVar[str] = "shard_by_process.pad"
+    seeks: ClassVar[bool] = True
+    stays_certain: ClassVar[bool] = True
+    moves_only: ClassVar[bool] = True
+    elastic: ClassVar[bool] = True
+
+    def lower(self, build: ExecutionContext) -> Operator:
+        return PadMissingOperator(build(self.source), self)
+
+
+class PadMissingOperator(UnaryOperator):
+    """Remembers the last element, whose shapes and dtypes the zeros have."""
+
+    def __init__(self, source: Operator, node: PadMissing) -> None:
+        super().__init__(source)
+        self.node = node
+        self._last: Chunk | None = None
+        self._due = False  # an element is absent, and the next one shows what it would be like
+
+    def pull(self, n: int) -> Chunk | None:
+        try:
+            chunk = None if self._due else self.source.pull(n)
+        except AbsentError as absent:
+            if not absent.example_follows:
+                assert self._last is not None  # there was one, or an example would follow
+                return zeros_like(self._last)
+            self._due = True
+        if self._due:
+            return self._like_example()
+        if chunk is not None:
+            self._last = chunk.slice(chunk.length - 1, chunk.length)
+        return chunk
+
+    def _like_example(self) -> Chunk | None:
+        example = self.source.pull(1)
+        self._due = False
+        return None if example is None else zeros_like(example)
+
+    def seek(self, count: int) -> None:
+        self.source.seek(count)
+
+    def state_dict(self) -> State:
+        return {"op": PadMissing.op, **super().state_dict(), "last": save_chunk(self._last), "due": self._due}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self._last = load_chunk(state["last"], lambda: self.node.element_spec)
+        self._due = bool(state["due"])

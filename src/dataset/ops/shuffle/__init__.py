@@ -1,0 +1,1 @@
+"""shuffle, and how its buffer is saved and resumed."""

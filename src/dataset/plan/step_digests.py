@@ -1,0 +1,138 @@
+"""Digests of a plan's operations, one each, that tell whether a pipeline is the one that filled a cache.
+
+They notice other operations, arguments and seeds, data, and edits of functions: in their code, in what they capture,
+and in the functions and values of their own module that they name. They may never differ where nothing was edited, or
+a good cache would be refused. So what can change by itself does not count:
+
+- Objects of other packages (loggers, models, random generators) and of the standard library count by their class, and
+  cached properties do not count.
+- An operation whose digest changes while the pipeline runs, such as a function that appends to a list that it
+  captures, is left out: ``stable_digests`` compares it before and after.
+- Bytecode is not compared between two versions of Python: ``PYTHON`` says which one made the digests.
+- Of an array of more than 64 MiB, 4096 values count. An operation of more than a million values is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dataset.plan.content import Content, Parts, full_name
+from dataset.plan.node import Node, walk
+
+__all__ = ["PYTHON", "difference", "stable_digests", "step_digests"]
+
+PYTHON = f"{sys.implementation.cache_tag}-{sys.flags.optimize}"
+"""What else functions' bytecode depends on."""
+
+_ARRAY_BYTES_MAX = 1 << 26
+_SAMPLES = 4096
+_VALUES_MAX = 1_000_000  # taken in for one operation, in a second or so
+
+Digests = list[list[str]]
+"""For each operation, from the last to the first: what it is called, and its digest; "" where there is none."""
+
+
+class _StepContent(Content):
+    """Takes in what decides over the elements, as far as only an edit changes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._values = 0
+
+    def add(self, value: Any) -> None:
+        self._values += 1
+        if self._values > _VALUES_MAX:
+            raise OverflowError(f"more than {_VALUES_MAX} values")
+        super().add(value)
+
+    def _parts(self, value: Any) -> Parts:
+        kind, parts = super()._parts(value)
+        if isinstance(value, set | frozenset):  # others may have an address in the repr that they are sorted by
+            return kind, [len(value), *sorted(repr(item) for item in value if isinstance(item, _PLAIN))]
+        if kind != full_name(type(value)) or isinstance(value, list | tuple | dict):
+            return kind, parts
+        if not _is_own(str(type(value).__module__).partition(".")[0]):
+            return kind, []
+        return kind, [_without_remembered(type(value), part) if isinstance(part, dict) else part for part in parts]
+
+    def _add_array(self, array: np.ndarray[Any, Any]) -> None:
+        if array.nbytes > _ARRAY_BYTES_MAX and not array.dtype.hasobject:
+            self._put(f"array{array.dtype.str}{array.shape}")
+            places = np.linspace(0, array.size - 1, _SAMPLES).astype(np.int64)
+            array = array[np.unravel_index(places, array.shape)]
+        super()._add_array(array)
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+@functools.cache
+def _is_own(package: str) -> bool:
+    """Whether a package is the user's, or this library; and not one that was installed, or Python's."""
+    if package in {"dataset", "__main__", "__mp_main__"}:
+        return True
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return package not in sys.stdlib_module_names and "site-packages" not in file and "dist-packages" not in file
+
+
+def _without_remembered(kind: type[Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an object without the values of cached properties, which are there once they were used."""
+    return {name: value for name, value in fields.items() if not hasattr(getattr(kind, name, None), "__get__")}
+
+
+def step_digests(plan: Node) -> Digests:
+    """The digest of each operation of a plan, as things are now."""
+    found = []
+    for part in walk(plan):
+        content = _StepContent()
+        try:
+            content.add([part.op, len(part.inputs), part.content()])
+            digest = f"{content.digest():016x}"
+        except Exception:  # noqa: BLE001  # a user's class may raise anything, and the cache works without
+            digest = ""
+        found.append([part.described(), digest])
+    return found
+
+
+def stable_digests(plan: Node, before: Digests) -> Digests:
+    """The digests of a plan that has run since ``before``; those that have changed meanwhile are left empty."""
+    now = step_digests(plan)
+    if len(now) != len(before):
+        return []
+    return [
+        [name, digest if digest == earlier else ""] for (name, digest), (_, earlier) in zip(now, before, strict=True)
+    ]
+
+
+def difference(stored: Any, mine: Digests) -> str:
+    """How a pipeline differs from the one whose digests were stored, in words; empty if it does not.
+
+    Args:
+        stored: what ``stable_digests`` gave, from a file; what is of another form says nothing.
+        mine: of the pipeline.
+    """
+    if not _is_digests(stored) or not stored:
+        return ""
+    if len(stored) != len(mine):
+        return f"it was filled by {_chain(stored)}, this pipeline is {_chain(mine)}"
+    for (old, digest), (new, found) in zip(reversed(stored), reversed(mine), strict=True):
+        if digest and found and digest != found:
+            return (
+                f"{new} is not what it was" if old == new else f"it was filled by {old} where this pipeline has {new}"
+            )
+    return ""
+
+
+def _is_digests(stored: Any) -> bool:
+    return isinstance(stored, list) and all(
+        isinstance(one, list) and len(one) == 2 and all(type(text) is str for text in one) for one in stored
+    )
+
+
+def _chain(digests: Sequence[Sequence[str]]) -> str:
+    return " -> ".join(name for name, _ in reversed(digests))

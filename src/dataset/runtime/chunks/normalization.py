@@ -1,0 +1,214 @@
+"""What users put in, made canonical: Python and NumPy values of every kind become the components of chunks.
+
+A canonical component is a NumPy scalar, an array with at least one dimension, ``bytes``, a RaggedTensor, a SparseTensor
+or, where none of these fits, any Python object. Python ints become int64, floats float64, text UTF-8 bytes, lists and
+ranges arrays; arrays of text become object arrays of bytes, in ragged and sparse tensors as well. Work goes column by
+column, because type checks on a whole list cost a twentieth of a microsecond per value where a function call costs ten
+times that.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dataset.plan.nested import is_dataset
+from dataset.plan.structure import LEAF, Structure, StructureMismatchError, structure_of
+from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.runtime.chunks.chunk import Array, Chunk, Column, object_column, pack
+
+_INT64_MAX = 2**63
+
+
+def chunk_of_rows(
+    rows: list[Any],
+    structure: Structure | None = None,
+    *,
+    lists_are_structure: bool = False,
+) -> Chunk:
+    """The chunk of these elements, as a user's function or generator returned them.
+
+    Args:
+        rows: at least one element.
+        structure: that all must have; default, that of the first.
+        lists_are_structure: whether a list in the place of a bare component is a mismatch instead of data.
+
+    Raises:
+        StructureMismatchError: if an element has another structure; callers go through the rows to say which.
+        ValueError: for an integer that no 64-bit dtype holds.
+    """
+    structure = structure_of(rows[0]) if structure is None else structure
+    if structure is LEAF:
+        return _chunk_of_components(rows, lists_are_structure=lists_are_structure)
+    columns = structure.columns(rows)
+    canonical = [_canonical_column(column, set(map(type, column))) for column in columns]
+    # The user may still hold the dicts that a function returned, so only tuples are kept as they came.
+    unchanged = structure.is_immutable and all(map(operator.is_, canonical, columns))
+    if unchanged and len(rows) == 1:  # nobody may ever ask for columns
+        return Chunk(structure, 1, rows=rows)
+    return Chunk(structure, len(rows), [pack(column) for column in canonical], rows if unchanged else None)
+
+
+def _chunk_of_components(rows: list[Any], *, lists_are_structure: bool) -> Chunk:
+    """``chunk_of_rows`` for elements that are bare components. Each pass over the types counts here."""
+    kinds = set(map(type, rows))
+    if lists_are_structure and list in kinds:
+        raise StructureMismatchError
+    column = _canonical_column(rows, kinds)
+    if column is not rows:
+        return Chunk(LEAF, len(rows), [pack(column)])
+    if len(rows) > 1 and len(kinds) == 1 and kinds <= _NUMBERS:  # many numbers are wanted as an array
+        return Chunk(LEAF, len(rows), [np.fromiter(rows, rows[0].dtype, len(rows))], rows)
+    return Chunk(LEAF, len(rows), rows=rows)
+
+
+def is_canonical(value: Any) -> bool:
+    """Whether a component is canonical already, as far as its type tells: False says nothing."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.ndim > 0 and value.dtype.kind not in "SUO"
+    return kind in _NUMBERS or kind is bytes
+
+
+def canonical_component(value: Any) -> Any:
+    """One component, canonical."""
+    column = _canonical_column([value], {type(value)})
+    return column[0]
+
+
+def require_unmasked(value: Any) -> None:
+    """Raise TypeError for a masked array: NumPy's functions for plain arrays, which run here, drop masks."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"a masked array, here of shape {value.shape} and dtype {value.dtype}, cannot be a component, because its "
+            "mask would be lost; use .filled(value), or two components, .data and np.ma.getmaskarray(array)"
+        )
+
+
+def canonical_array(value: Any) -> Array:
+    """``value`` as an array a pipeline can hold: text and bytes as an object array of bytes, all else as NumPy does.
+
+    Raises:
+        ValueError: if NumPy finds no rectangular array in nested lists.
+    """
+    array = value if isinstance(value, np.ndarray) else _as_array(value)
+    if type(array) is not np.ndarray:
+        require_unmasked(array)
+    if array.dtype.kind in "SU":
+        array = array.astype(object)
+    if array.dtype == object and any(issubclass(kind, str) for kind in set(map(type, array.flat))):
+        encoded = object_column([item.encode() if isinstance(item, str) else item for item in array.flat])
+        array = encoded.reshape(array.shape)
+    return array
+
+
+def _as_array(value: Any) -> Array:
+    """np.asarray, except that bytes in lists keep their trailing zero bytes, which NumPy's S dtype drops."""
+    if value and isinstance(value, list):
+        require_unmasked(value[0])
+    array = np.asarray(value)
+    return np.asarray(value, object) if array.dtype.kind in "SU" else array
+
+
+def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:
+    """Canonical values; ``values`` itself, the very object, where they are canonical already."""
+    others = kinds - _BARE
+    if others and any(structure_of(value) is not LEAF for value in values if type(value) in others):
+        raise StructureMismatchError
+    if len(kinds) == 1:
+        (kind,) = kinds
+        if kind is np.ndarray:
+            return _canonical_arrays(values)
+        if kind is bytes or (issubclass(kind, np.generic) and kind not in _NUMPY_TEXT):
+            return values
+        convert = _CONVERT.get(kind)
+        if convert is not None:
+            return convert(values)
+        if is_dataset(values[0]):
+            return values
+    return [_canonical_value(value) for value in values]
+
+
+def _canonical_value(value: Any) -> Any:
+    """The slow way, one value at a time, for columns of several types and for foreign array types."""
+    if isinstance(value, np.ndarray):  # of a subclass, too: a matrix is not an array to the rest of the library
+        require_unmasked(value)
+        return _canonical_arrays([np.asarray(value)])[0]
+    if type(value) in _CONVERT:
+        return _CONVERT[type(value)]([value])[0]
+    if isinstance(value, np.generic | bytes):
+        return value
+    for kind, convert in _CONVERT.items():
+        if isinstance(value, kind):
+            return convert([value])[0]
+    if hasattr(value, "__array__"):  # a torch tensor, a jax array, a pandas series
+        return _canonical_arrays([np.asarray(value)])[0]
+    return value
+
+
+def _ints(values: Sequence[int]) -> Column:
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        return [_int(value) for value in values]
+
+
+def _int(value: int) -> np.integer[Any]:
+    try:
+        return np.int64(value) if value < _INT64_MAX else np.uint64(value)
+    except OverflowError:
+        raise ValueError(f"integers must fit into 64 bits, got {value}") from None
+
+
+def _numpy_text(values: Sequence[np.bytes_ | np.str_]) -> Column:
+    return [value.encode() if isinstance(value, str) else bytes(value) for value in values]
+
+
+def _lists(values: Sequence[list[Any] | range]) -> Column:
+    return [canonical_array(value) for value in values]
+
+
+def _composites(values: Sequence[RaggedTensor | SparseTensor]) -> Sequence[Any]:
+    """Ragged and sparse tensors with canonical values; the very same where those are canonical already."""
+    canonical = [_composite(value) for value in values]
+    return values if all(map(operator.is_, canonical, values)) else canonical
+
+
+def _composite(value: RaggedTensor | SparseTensor) -> RaggedTensor | SparseTensor:
+    if isinstance(value, RaggedTensor):
+        flat = canonical_array(value.flat_values)
+        return (
+            value if flat is value.flat_values else RaggedTensor.from_nested_row_splits(flat, value.nested_row_splits)
+        )
+    values = canonical_array(value.values)
+    return value if values is value.values else SparseTensor(value.indices, values, value.dense_shape)
+
+
+_CONVERT: dict[type[Any], Callable[[Sequence[Any]], Any]] = {
+    bool: lambda values: np.array(values, np.bool_),
+    int: _ints,
+    float: lambda values: np.array(values, np.float64),
+    complex: lambda values: np.array(values, np.complex128),
+    str: lambda values: [value.encode() for value in values],
+    bytearray: lambda values: list(map(bytes, values)),
+    np.bytes_: _numpy_text,
+    np.str_: _numpy_text,
+    list: _lists,
+    range: _lists,
+    RaggedTensor: _composites,
+    SparseTensor: _composites,
+}
+_NUMPY_TEXT = frozenset({np.bytes_, np.str_})
+_NUMBERS = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?")
+_BARE = frozenset({*_CONVERT, *_NUMBERS, bytes, np.ndarray})
+"""Types of which every value is a component; of any other, structure_of must be asked."""
+
+
+def _canonical_arrays(values: Sequence[Array]) -> Sequence[Any]:
+    dtypes = {value.dtype for value in values}
+    if all(dtype.kind not in "SUO" for dtype in dtypes) and 0 not in {value.ndim for value in values}:
+        return values
+    return [value[()] if value.ndim == 0 else value for value in map(canonical_array, values)]

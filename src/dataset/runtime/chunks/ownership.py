@@ -1,0 +1,176 @@
+"""Who may write to the arrays that user code returns.
+
+A function may return a buffer that it keeps and fills again for the next element; a generator may yield one. No array
+that a user holds may change under them, so such a result is copied, at once, before user code runs again. A result that
+nobody else holds is taken as it is: copying every image would cost more than all the rest.
+
+Who holds an array tells its reference count. ``own`` takes a result over when the only references are those that the
+call itself accounts for, or when the array belongs to the element that the function was given. The counts to compare
+with are measured below, because they differ between versions of the interpreter. Where an interpreter does not count
+references, everything is copied.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from dataset.plan.nested import is_dataset
+from dataset.plan.structure import LEAF, structure_of
+from dataset.plan.values import RaggedTensor, SparseTensor
+
+_IMMUTABLE = (np.generic, int, float, complex, bytes, str, type(None))
+_NUMBERS = frozenset({np.dtype(code).type for code in np.typecodes["All"]} | {int, float, bool, bytes, str}) - {
+    np.object_
+}
+
+
+def is_immutable(value: Any) -> bool:
+    """Whether a value cannot be changed by whoever made it: numbers, text, datasets, and plain tuples of those."""
+    if type(value) is tuple:
+        return all(isinstance(item, _IMMUTABLE) or is_dataset(item) for item in value)
+    return isinstance(value, _IMMUTABLE) or is_dataset(value)
+
+
+def copied_component(component: Any) -> Any:
+    """A component with memory of its own; an object of a user's class is the user's own affair."""
+    if isinstance(component, np.ndarray):
+        return component.copy()
+    return copy.deepcopy(component) if isinstance(component, RaggedTensor | SparseTensor) else component
+
+
+def own(result: Any, given: Iterable[Any] = ()) -> Any:
+    """``result``, with copies in the place of what user code could still write to.
+
+    Call it with nothing but the user's call as its first argument, so that the reference counts are right.
+
+    Args:
+        result: what a function returned or a generator yielded: an element.
+        given: what the function was called with; arrays of these, and views of them, are handed on as they are.
+    """
+    kind = type(result)
+    if kind is np.ndarray:
+        unshared = _references(result) <= _DIRECT
+        return result if unshared and result.base is None else _own_array(result, unshared, given)
+    if kind is tuple:
+        for item in result:  # the usual case first: fresh arrays beside numbers
+            if type(item) is np.ndarray:
+                if item.base is not None or _references(item) > _IN_TUPLE:
+                    break
+            elif type(item) not in _NUMBERS:
+                break
+        else:
+            return result
+        return tuple([_own_item(item, _LISTED, given) for item in result])
+    if kind is dict:
+        shared = _references(result) > _DIRECT  # a dict that is filled again
+        owned = {key: _own_item(result[key], _LOOKED_UP, given) for key in result}
+        same = not shared and all(owned[key] is result[key] for key in owned)
+        return result if same else owned
+    return _own_item(result, 0, given)
+
+
+def _own_item(item: Any, holders: int, given: Iterable[Any]) -> Any:
+    """A component, or a nested element, which is always taken apart.
+
+    ``holders`` is the count of references to a component that nobody else holds, in a call such as this.
+    """
+    if type(item) is np.ndarray:
+        unshared = _references(item) <= holders
+        return item if unshared and item.base is None else _own_array(item, unshared, given)
+    if isinstance(item, _IMMUTABLE):
+        return item
+    if isinstance(item, RaggedTensor | SparseTensor):
+        return item if any(item is part for part in _components(given)) else copy.deepcopy(item)
+    structure = structure_of(item)
+    if structure is LEAF:
+        return _own_other(item, given)
+    return structure.unflatten([_own_item(part, 0, given) for part in structure.flatten(item)])
+
+
+def _own_other(item: Any, given: Iterable[Any]) -> Any:
+    """A list is data and may be filled again; a dataset never changes; any other object is the user's own affair."""
+    if is_dataset(item):
+        return item
+    if isinstance(item, list):
+        return copy.deepcopy(item)
+    if isinstance(item, bytearray):
+        return bytes(item)
+    if isinstance(item, np.ndarray):  # a subclass
+        if isinstance(item, np.ma.MaskedArray):
+            return item  # refused where elements are made canonical
+        return _own_array(np.asarray(item), False, given)
+    # NumPy trusts __array__ to have made a copy when asked for one, so it is made here.
+    return np.asarray(item).copy() if hasattr(item, "__array__") else item
+
+
+def _own_array(array: np.ndarray[Any, Any], unshared: bool, given: Iterable[Any]) -> np.ndarray[Any, Any]:
+    """The array, or a copy where it is a view of, or is itself, memory that somebody else holds."""
+    owner = array.base
+    while isinstance(owner, np.ndarray) and owner.base is not None:
+        owner = owner.base
+    if isinstance(owner, bytes):  # nobody can write there
+        return array
+    # A view, such as a reshaped result, of an array that only this view holds.
+    if unshared and isinstance(owner, np.ndarray) and array.base is owner and _references(owner) <= _OWNER:
+        return array
+    for part in _components(given):
+        if isinstance(part, np.ndarray) and (
+            part is array or (owner is not None and (part is owner or part.base is owner))
+        ):
+            return array
+    return array.copy()
+
+
+def _components(given: Iterable[Any]) -> list[Any]:
+    return [part for value in given for part in structure_of(value).flatten(value)]
+
+
+_references: Callable[[Any], int] = getattr(sys, "getrefcount", lambda _: sys.maxsize)
+
+
+# The counts of values that only the library holds, found by the very expressions that own() uses.
+
+
+def _in_call(result: Any) -> int:
+    return _references(result)
+
+
+def _in_container(result: Iterable[Any]) -> int:
+    for item in result:
+        return _references(item)
+    raise AssertionError
+
+
+def _in_second_call(result: Iterable[Any]) -> int:
+    return [_in_call(item) for item in result][0]  # noqa: RUF015  # the very expression
+
+
+def _in_lookup(result: dict[str, Any]) -> int:
+    return {key: _in_call(result[key]) for key in result}[""]
+
+
+def _of_owner() -> int:
+    array = np.zeros(4).reshape(2, 2)
+    owner = array.base
+    return _references(owner)
+
+
+def _fresh() -> Any:
+    return np.zeros(1)
+
+
+def _measured(count: int) -> int:
+    """Where references are not counted, nothing is ever taken for unshared."""
+    return -1 if count == sys.maxsize else count
+
+
+_DIRECT = _measured(_in_call(_fresh()))
+_IN_TUPLE = _measured(_in_container((_fresh(),)))
+_LISTED = _measured(_in_second_call((_fresh(),)))
+_LOOKED_UP = _measured(_in_lookup({"": _fresh()}))
+_OWNER = _measured(_of_owner())

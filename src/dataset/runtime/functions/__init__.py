@@ -1,0 +1,1 @@
+"""Calls of user functions: one by one, vectorized, fused, and ahead of their turn."""

@@ -1,0 +1,154 @@
+"""Values of a user's source as chunks, held to what was declared of them, or to the structure of the first."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dataset.errors import SpecError
+from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, component_spec, flatten_spec
+from dataset.plan.structure import Structure, structure_of
+from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.chunks.normalization import canonical_array, canonical_component, chunk_of_rows
+
+
+class SignatureRows:
+    """Makes chunks of values.
+
+    Args:
+        gave: who gives them, with its verb, as messages begin: ``"from_generator(count) yielded"``.
+        signature: specs in the structure of an element; None where nothing was declared.
+    """
+
+    def __init__(self, gave: str, signature: Any) -> None:
+        self._gave = gave
+        self._structure: Structure | None = None
+        self._specs: list[ComponentSpec] = []
+        if signature is not None:
+            self._structure, specs = flatten_spec(signature)
+            self._specs = list(specs)
+
+    def chunk(self, rows: list[Any]) -> Chunk:
+        """The chunk of at least one value.
+
+        Raises:
+            StructureMismatchError: if one has another structure; ``mismatch`` says it in words.
+            SpecError: if one is not what was declared.
+        """
+        if self._structure is None:
+            self._structure = structure_of(rows[0])
+        if not self._specs:
+            return chunk_of_rows(rows, self._structure)
+        columns = self._structure.columns(rows)
+        declared = [
+            self._declared(index, spec, column)
+            for index, (spec, column) in enumerate(zip(self._specs, columns, strict=True))
+        ]
+        if not all(map(operator.is_, declared, columns)):
+            rows = self._structure.rows(declared, len(rows))
+        return chunk_of_rows(rows, self._structure)
+
+    def _declared(self, index: int, spec: ComponentSpec, column: Sequence[Any]) -> Sequence[Any]:
+        """A column as the signature declares it; itself, the very object, where chunks can be made of it as it is."""
+        declared = _all_as_declared(spec, column)
+        return [self._cast(index, spec, value) for value in column] if declared is None else declared
+
+    def _cast(self, index: int, spec: ComponentSpec, value: Any) -> Any:
+        """``value`` as the signature declares it. Ints become declared floats; floats no ints."""
+        if isinstance(value, tuple) and isinstance(spec, TensorSpec):
+            value = list(value)  # where an array is declared, a tuple is data
+        component = canonical_component(value)
+        got = component_spec(component)
+        if isinstance(spec, TensorSpec) and isinstance(got, TensorSpec) and got.dtype != spec.dtype:
+            empty = isinstance(value, list) and not np.size(value)  # [] has no dtype of its own
+            if empty or _may_cast(component, got.dtype, spec.dtype):
+                component = np.asarray(component).astype(object if spec.dtype == BYTES else spec.dtype)[()]
+                got = component_spec(component)
+        if not spec.allows(got):
+            name = self._structure.component_name(index) if self._structure else "the element"
+            raise SpecError(f"{self._gave} {got!r} for {name}, the output_signature says {spec!r}: {value!r:.200}")
+        return component
+
+    def mismatch(self, row: Any) -> SpecError:
+        """The error for a value of another structure."""
+        declared = "the output_signature has" if self._specs else "the values before had"
+        return SpecError(
+            f"{self._gave} {structure_of(row)!r} where {declared} the structure "
+            f"{self._structure!r} (a list is data, a tuple is structure): {row!r:.200}"
+        )
+
+
+def _all_as_declared(spec: ComponentSpec, column: Sequence[Any]) -> Sequence[Any] | None:
+    """A column of usual values, arrays or numbers of one type, as declared; None where each must be looked at.
+
+    A spec for each value, to compare with, would cost more than all the rest.
+    """
+    kinds = set(map(type, column))
+    if type(spec) is not TensorSpec or len(kinds) != 1:
+        return None
+    kind: Any = kinds.pop()
+    if kind is list or kind is tuple:
+        column, kind = [canonical_array(value if kind is list else list(value)) for value in column], np.ndarray
+    if kind is np.ndarray:
+        return _arrays_as_declared(spec, column)
+    return _numbers_as_declared(spec, column, kind) if spec.shape == () else None
+
+
+def _numbers_as_declared(spec: TensorSpec, column: Sequence[Any], kind: Any) -> Sequence[Any] | None:
+    wanted = spec.dtype
+    if kind is bytes or kind is str:
+        return column if wanted == BYTES else None
+    if wanted.kind not in _NUMERIC or not wanted.isnative or kind not in _NUMBERS:
+        return None
+    if kind is wanted.type:
+        return column
+    if kind is int and not (_INT64.min <= min(column) and max(column) <= _INT64.max):
+        return None
+    numbers = np.array(column, _NUMBERS[kind])
+    if numbers.dtype == wanted:
+        return column
+    return list(numbers.astype(wanted)) if _may_cast(numbers, numbers.dtype, wanted) else None
+
+
+def _arrays_as_declared(spec: TensorSpec, arrays: Sequence[Array]) -> Sequence[Array] | None:
+    wanted, shape = spec.dtype, spec.shape
+    dtypes = {array.dtype for array in arrays}
+    if wanted.kind not in _NUMERIC or len(dtypes) > 1 or {array.ndim for array in arrays} == {0}:
+        return None
+    if shape is not None:
+        if {array.ndim for array in arrays} != {len(shape)}:
+            return None
+        known = [axis for axis, size in enumerate(shape) if size is not None]
+        if known and any(array.shape[axis] != shape[axis] for array in arrays for axis in known):
+            return None
+    dtype = dtypes.pop()
+    if dtype == wanted:
+        return arrays
+    return (
+        [array.astype(wanted) for array in arrays] if all(_may_cast(array, dtype, wanted) for array in arrays) else None
+    )
+
+
+_NUMERIC = "biufc"
+_INT64 = np.iinfo(np.int64)
+_NUMBERS = {np.dtype(code).type: np.dtype(code) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"}
+_NUMBERS |= {
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    complex: np.dtype(np.complex128),
+    bool: np.dtype("?"),
+}
+"""The dtypes of numbers."""
+
+
+def _may_cast(component: Any, got: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether a value may take on the declared dtype: bools and numbers to floats, and to integers that hold it."""
+    if got.kind == "b":
+        return wanted.kind in "iufc"
+    if got.kind in "iu" and wanted.kind in "iu":
+        info = np.iinfo(wanted)
+        return not np.size(component) or (int(np.min(component)) >= info.min and int(np.max(component)) <= info.max)
+    return (got.kind in "iuf" and wanted.kind in "fc") or (got.kind == "c" and wanted.kind == "c")

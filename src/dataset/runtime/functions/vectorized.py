@@ -1,0 +1,143 @@
+"""Functions that take whole columns: how they are marked, what they are given, what they may return.
+
+When they are called, and what happens when one raises, is calls.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dataset.errors import SpecError
+from dataset.plan.origin import function_name
+from dataset.plan.packed import is_packed
+from dataset.plan.structure import LEAF, is_tuple, structure_of
+from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
+from dataset.runtime.chunks.chunk import Chunk, Column, object_column
+from dataset.runtime.chunks.normalization import canonical_array, chunk_of_rows
+from dataset.runtime.chunks.slicing import rows_of
+
+VECTORIZED = "__dataset_vectorized__"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def vectorized(function: F) -> F:
+    """Mark a function as one that takes whole columns, so that ``map`` and ``filter`` call it once for many elements.
+
+    Such a function gets, in the place of each component, an array with a leading axis of n (an object array of
+    ``bytes`` for text, or of arrays where shapes differ), and returns components with a leading axis of n; where it
+    returns them in a list, ``map`` takes that for a tuple. n varies from call to call and may be 1. The function must
+    treat elements independently. It can still be called directly, and with arguments bound by ``functools.partial``.
+
+    Args:
+        function: what to mark; also usable as a decorator.
+
+    Returns:
+        The same function.
+
+    >>> import dataset
+    >>> @dataset.vectorized
+    ... def scaled(image):
+    ...     return image / 255
+    >>> images = np.full((4, 2), 51, np.uint8)
+    >>> next(iter(dataset.Dataset.from_tensor_slices(images).map(scaled).batch(4)))[0]
+    array([0.2, 0.2])
+    """
+    setattr(function, VECTORIZED, True)
+    return function
+
+
+def is_vectorized(function: Callable[..., Any]) -> bool:
+    """Whether a function says that it takes whole columns. One with arguments bound to it does if the function does."""
+    while type(function) is functools.partial:
+        if VECTORIZED in vars(function):
+            break
+        function = function.func
+    return bool(getattr(function, VECTORIZED, False))
+
+
+def require_one_by_one(op: str, argument: str, function: Callable[..., Any]) -> None:
+    """Raise TypeError for a function that takes whole columns, where elements are passed one by one."""
+    if is_vectorized(function):
+        raise TypeError(
+            f"{op}(): {argument} is called for one element at a time, but {function_name(function)} is marked as "
+            "vectorized, for whole columns"
+        )
+
+
+def column_arguments(inputs: Chunk) -> list[Any]:
+    """The arguments of a vectorized function: the structure of one element with whole columns in it."""
+    columns = []
+    for column in inputs.columns():
+        try:
+            columns.append(stack_column(column))
+        except ColumnMismatchError:
+            columns.append(object_column(column))
+    element = inputs.structure.unflatten(columns)
+    return list(element) if is_tuple(inputs.structure) else [element]
+
+
+def _as_column(component: Any) -> Column:
+    if isinstance(component, list) or is_packed(component):
+        return component  # type: ignore[return-value]  # it stands for a list
+    return rows_of(component) if isinstance(component, RaggedTensor | SparseTensor) else canonical_array(component)
+
+
+def chunk_of_columns(result: Any, length: int, given: Sequence[Column] = (), *, to_be_stacked: bool = False) -> Chunk:
+    """The chunk that a vectorized function returned: each component an array, or a list, of ``length`` values.
+
+    Args:
+        result: what it returned.
+        length: how many elements it was given.
+        given: columns that are somebody else's. Where they are passed on, what comes out are their numbers and rows,
+            as if a function had returned these one by one.
+        to_be_stacked: whether rows are going to be copied into arrays anyway.
+
+    Raises:
+        SpecError: if a component has another length, or none.
+    """
+    structure = structure_of(result)
+    columns: list[Column] = []
+    for index, component in enumerate(structure.flatten(result)):
+        column = _as_column(component)
+        if (isinstance(column, np.ndarray) and column.ndim == 0) or len(column) != length:
+            shape = "a scalar" if np.ndim(component) == 0 else f"{len(column)} values"
+            raise SpecError(
+                f"a vectorized function must return columns of as many values as it was given, {length}; "
+                f"{structure.component_name(index)} has {shape}"
+            )
+        if isinstance(column, list):
+            column = list(chunk_of_rows(column, LEAF).columns()[0]) if column else column
+        if any(column is other for other in given):
+            keeps_rows = isinstance(column, list) or (column.ndim > 1 and not to_be_stacked)
+            column = list(column) if keeps_rows else column.copy()
+        # The same array twice in one element would be one memory for two components.
+        columns.append(column.copy() if any(column is other for other in columns) else column)
+    return Chunk(structure, length, columns)
+
+
+def are_identical(a: Chunk | None, b: Chunk | None) -> bool:
+    """Whether two chunks hold the same objects, or values of the same dtypes and shapes, bit for bit."""
+    if a is None or b is None:
+        return a is b
+    if a.structure != b.structure or a.length != b.length:
+        return False
+    return all(map(_is_same_column, a.columns(), b.columns()))
+
+
+def _is_same_column(a: Column, b: Column) -> bool:
+    if isinstance(a, list) and isinstance(b, list):
+        return all(map(operator.is_, a, b))
+    try:
+        x, y = stack_column(a), stack_column(b)
+    except ColumnMismatchError:
+        return False
+    if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray) or x.dtype != y.dtype or x.shape != y.shape:
+        return False
+    return all(map(operator.is_, x.flat, y.flat)) if x.dtype == object else x.tobytes() == y.tobytes()

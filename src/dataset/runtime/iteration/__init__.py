@@ -1,0 +1,1 @@
+"""The iterator, the pass of a consumer, random access, and prefetching to a device."""

@@ -1,0 +1,78 @@
+"""One pass over all elements of a plan, taken by the chunk: for what consumes a dataset itself, such as writing it.
+
+It runs as ``iter(dataset)`` does, observed and tuned; what is missing is what only users need: single elements,
+statistics, threads that share an iterator.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from dataset.options import Options
+from dataset.plan.node import Node
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import open_plan
+from dataset.runtime.contract import State
+from dataset.runtime.metrics.profile import OpenObserver, PipelineProfile
+from dataset.runtime.resources.interrupts import Finalizer, guarded, install, uninstall
+
+
+class ChunkScan:
+    """The open operators of a plan, closed at the end of a ``with`` block.
+
+    Args:
+        plan: what to run, optimized.
+        options: of the whole pipeline.
+        open_observer: makes what tunes it.
+    """
+
+    @guarded
+    def __init__(self, plan: Node, options: Options, open_observer: OpenObserver) -> None:
+        Finalizer.alive.add(self)  # until it is left
+        install()
+        self._observation = PipelineProfile(plan)
+        self._observation.observe(open_observer(self._observation, options))
+        self._coordinator, self._root = open_plan(plan, options, observation=self._observation)
+        self._left = 0  # elements before it is time to look at the clock
+
+    @guarded
+    def pull(self, n: int) -> Chunk | None:
+        """The next 1 to ``n`` elements; None at the end. What fails is raised."""
+        if self._left <= 0:
+            self._left = self._observation.look(self._left)
+        chunk: Chunk | None = None
+        try:
+            chunk = self._root.pull(n)
+        except Exception:
+            self._coordinator.raise_failure()
+            raise
+        if chunk is None:
+            self._coordinator.raise_failure()
+        self._left -= 0 if chunk is None else chunk.length
+        return chunk
+
+    def state_dict(self) -> State:
+        """The place after the elements that were pulled, as plain data."""
+        return self._root.state_dict()
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue at a place that ``state_dict`` gave, before anything is pulled."""
+        self._root.load_state_dict(state)
+
+    def __enter__(self) -> Self:
+        return self
+
+    @guarded
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._coordinator.shut_down(self._close, wait=True)
+        finally:
+            Finalizer.alive.discard(self)
+            uninstall()
+
+    def _close(self) -> None:
+        self._root.close()
+        self._observation.close()

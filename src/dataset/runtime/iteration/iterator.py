@@ -1,0 +1,687 @@
+"""The iterator over a dataset: opens a plan's operators, hands out elements, saves and restores its place."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import length_hint
+from types import FrameType
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+
+from dataset.closing import Closing
+from dataset.errors import ClosedError, SpecError, StateError
+from dataset.options import Options
+from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
+from dataset.plan.checks import require_int
+from dataset.plan.lazy import lazy_property
+from dataset.plan.node import Node
+from dataset.plan.spec import map_spec, spec_of, without_sizes
+from dataset.plan.structure import Structure, is_dict
+from dataset.runtime.chunks.chunk import Chunk, Outcome
+from dataset.runtime.context import Moved, Reader, open_plan, unmoved
+from dataset.runtime.contract import Operator, State, trusting
+from dataset.runtime.metrics.background import BackgroundOperator
+from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProfile
+from dataset.runtime.metrics.statistics import PipelineStatistics, TuningLog
+from dataset.runtime.random.streams import EpochLedger
+from dataset.runtime.resources.coordinator import PATIENCE_SECONDS, Coordinator
+from dataset.runtime.resources.exceptions import concerns_iteration
+from dataset.runtime.resources.interrupts import (
+    HELD,
+    Finalizer,
+    check,
+    deliver,
+    guarded,
+    install,
+    may_deliver,
+    protected,
+    uninstall,
+    was_stray,
+)
+from dataset.runtime.state import resharding
+from dataset.runtime.state.envelope import Envelope
+from dataset.runtime.state.own_elements import mapping_of
+from dataset.runtime.state.saved_chunks import load_pending, save_pending
+
+T_co = TypeVar("T_co", covariant=True)
+_Iterator = TypeVar("_Iterator", bound="DatasetIterator[Any]")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_FAR = 64  # elements, which are worth to go there
+
+
+def _entry(method: Callable[Concatenate[_Iterator, P], R]) -> Callable[Concatenate[_Iterator, P], R]:
+    """As ``guarded``, for a method of a DatasetIterator, which notes an exception that may have broken it."""
+
+    @functools.wraps(method)
+    def entry(self: _Iterator, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException as error:
+            self._note(error)
+            raise
+        finally:
+            uninstall()
+            if HELD:
+                deliver(sys._getframe(1))  # noqa: SLF001  # the documented way to the caller
+
+    return protected(entry)
+
+
+class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
+    """One pass over a dataset, as ``iter(dataset)`` gives it.
+
+    Each element goes to exactly one caller of ``next``, also when several threads share the iterator. An exception
+    raised by ``next`` stands for the element at that place; the next call goes on behind it. Only a failure of the
+    library itself, such as a MemoryError outside of any function, ends the iteration: it is raised with a note that
+    says so, and every later call raises ClosedError. Background threads and files are let go at the end of the data, by
+    ``close()``, at the end of a ``with`` block, or when the iterator is
+    dropped.
+
+    >>> from dataset import Dataset
+    >>> with iter(Dataset.range(10).prefetch(2)) as iterator:
+    ...     first = next(iterator)
+    >>> first
+    np.int64(0)
+    """
+
+    @guarded
+    def __init__(self, plan: Node, options: Options, open_observer: OpenObserver, reader: Reader | None = None) -> None:
+        self._plan = plan
+        self._options = options
+        self._reader = reader
+        self._open_observer = open_observer
+        self._lock = threading.RLock()  # guards the operators: one pull at a time
+        self._closed = False
+        self._exhausted = False
+        self._interruption: BaseException | None = None  # that came up in the middle of a step
+        install()
+        self._take_over(self._open(EpochLedger()))
+        try:
+            check()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, epochs: EpochLedger, moved: Moved = unmoved) -> _Opened:
+        observation = PipelineProfile(self._plan)
+        observer = self._open_observer(observation, self._options)
+        observation.observe(observer)
+        coordinator, root = open_plan(
+            self._plan, self._options, observation=observation, epochs=epochs, reader=self._reader, moved=moved
+        )
+        return _Opened(coordinator, root, observation, observer, epochs)
+
+    def _take_over(self, opened: _Opened, elements: int = 0) -> None:
+        self._is_fresh = True  # until it is asked for an element, or goes to a saved place
+        self._before = elements  # handed out up to the place that was gone to
+        self._skipped = 0
+        self._left = 0  # pulls before it is time to look at the clock, or at the end
+        self._lent: Iterator[Any] = _NOTHING  # elements that were pulled and are not handed out
+        self._unread: Outcome | None = None  # of a root that does not lend: what ``_lent`` gives, while that has any
+        self._own(opened)
+
+    def _own(self, opened: _Opened) -> None:
+        """Hold what is open, and see to it that it is closed when the iterator is dropped."""
+        self._coordinator, self._root = opened.coordinator, opened.root
+        self._observation, self._observer = opened.observation, opened.observer
+        self._epochs = opened.epochs
+        self._finish = opened.close
+        install()
+        # Bound to what must end, not to self, which would then never be dropped.
+        self._finalizer = Finalizer(self, functools.partial(self._coordinator.shut_down, self._finish, wait=False))
+
+    def __iter__(self) -> Self:
+        return self
+
+    @protected
+    def __next__(self) -> T_co:
+        if self._coordinator.forked:
+            self._coordinator.check_usable()
+        element: T_co
+        chunk: Chunk | None = None
+        try:
+            with self._lock:
+                lent = self._lent
+                for element in lent:  # noqa: B007  # it is handed out below
+                    break
+                else:
+                    if self._left <= 0:
+                        self._look()
+                    if self._left > 1 and self._root.lends > 1:
+                        self._lend()
+                        lent = self._lent
+                        element = next(lent)
+                    else:
+                        chunk = self._pull_one()
+                        if chunk is None:
+                            self._end(1)
+                            raise StopIteration  # noqa: TRY301  # it passes the same way as others
+                        element = chunk.only()
+        except BaseException as error:
+            self._leave_with(error, sys._getframe(1))  # noqa: SLF001  # the documented way to the caller
+            raise
+        # No call is made between this test and the return, so no signal is handled there.
+        if HELD and may_deliver(sys._getframe(1)):  # noqa: SLF001
+            element = self._interrupted_before(element, lent, chunk, sys._getframe(1))  # noqa: SLF001
+        return element
+
+    def _pull_one(self) -> Chunk | None:
+        self._left -= 1
+        try:
+            return self._root.pull(1)
+        except BaseException as error:
+            self._require_no_fault(error)
+            self._left += not isinstance(error, Exception)
+            raise
+
+    def _interrupted_before(self, element: Any, lent: Iterator[Any], chunk: Chunk | None, caller: FrameType) -> Any:
+        """Handle the signals that were held as if they had come before the element that was about to be handed out."""
+        with self._lock:
+            unread = self._unread if chunk is None else chunk
+            if lent is not self._lent or (unread is not None and self._not_handed_out()):
+                return element  # another thread has taken more meanwhile: the signals are handled after its next call
+            self._unread, self._lent = unread, iter([element, *self._lent])
+        deliver(caller)
+        return next(self)
+
+    def _leave_with(self, error: BaseException, caller: FrameType) -> None:
+        """Note an exception that ``next`` raises, and handle the signals that were held as if they had come before."""
+        self._note(error)
+        if isinstance(error, StopIteration):
+            uninstall()
+        if not (HELD and may_deliver(caller)):
+            return
+        if isinstance(error, Exception) and not isinstance(error, StopIteration | ClosedError):
+            with self._lock:
+                if not self._not_handed_out():
+                    self._lent, self._unread = _Failure(error), error
+        deliver(caller)
+        if self._unread is error:  # it is raised now
+            self._lent, self._unread = _NOTHING, None
+
+    def _note(self, error: BaseException) -> None:
+        """Note an exception that leaves the iterator, for what it may have broken."""
+        if isinstance(error, Exception) or self._interruption is not None or not was_stray(error):
+            return
+        self._interruption = error.with_traceback(None)
+        self._lent, self._unread, self._left = _NOTHING, None, 0
+
+    def _lend(self) -> None:
+        """Pull elements for the next calls, too, where nobody notices; raises StopIteration at the end.
+
+        Most of what an element costs is the way through the operators. Each is handed out to one caller: the lock is
+        held. Whatever else is done with the iterator begins with ``_give_back``.
+        """
+        root = self._root
+        before, left = root.pulled(), self._left
+        self._left -= 1
+        try:
+            chunk = root.pull(min(left, root.lends))
+            if chunk is not None:
+                if chunk.length > 1 and not _can_be_lent(chunk.structure):
+                    root.go_back(before + 1)
+                    chunk = chunk.slice(0, 1)
+                self._lent, self._unread = iter(chunk.rows()), None
+                self._left -= chunk.length - 1
+                return
+        except BaseException as error:
+            self._require_no_fault(error)
+            if not isinstance(error, Exception):  # KeyboardInterrupt and its like: nothing is lost
+                self._lent, self._left = _NOTHING, left
+                root.go_back(before)
+            raise
+        self._end(1)
+        raise StopIteration
+
+    def _give_back(self) -> None:
+        """Have the operators stand behind what was handed out."""
+        count = self._not_handed_out()
+        if count and self._unread is None:
+            self._root.go_back(self._root.pulled() - count)
+            self._lent = _NOTHING
+            self._left += count
+
+    def _not_handed_out(self) -> int:
+        return length_hint(self._lent)
+
+    def _require_no_fault(self, error: BaseException | None = None) -> None:
+        """Raise what the library itself has failed with, if it has: nothing more comes after that, and no end.
+
+        Args:
+            error: what an operator has just raised. It may be such a fault.
+        """
+        coordinator = self._coordinator
+        if not coordinator.failed and isinstance(error, MemoryError) and concerns_iteration(error):
+            coordinator.fail(error, "the thread that asks for elements")
+        if not coordinator.failed:
+            return
+        try:
+            self._left = 0
+            self._lent = _NOTHING
+            self._let_go(wait=False)
+            coordinator.join(PATIENCE_SECONDS)
+            coordinator.raise_failure()
+        finally:
+            del error  # see runtime/contract.py on exceptions that are kept
+
+    def _end(self, in_vain: int) -> None:
+        """There are no more elements; so many were asked for that are not there."""
+        self._require_no_fault()
+        self._exhausted = True
+        self._stop_counting(in_vain)
+        self._let_go(wait=False)
+        self._coordinator.join(PATIENCE_SECONDS)  # one may be blocked in user code that nobody needed
+
+    def _look(self) -> None:
+        """What need not be asked before each element."""
+        self._is_fresh = False
+        self._check_usable()
+        if self._exhausted:
+            raise StopIteration
+        self._require_no_fault()
+        self._left = self._observation.look(self._left)
+
+    def _check_usable(self) -> None:
+        if self._closed or self._coordinator.forked:
+            self._coordinator.check_usable()
+        if self._interruption is not None:
+            raise ClosedError(
+                f"this iterator was interrupted in the middle of a step, by {self._interruption!r:.200}, and may have "
+                "lost elements: continue with a new iterator, from the last state that was saved before"
+            ) from self._interruption
+
+    def _stop_counting(self, in_vain: int) -> None:
+        self._observation.count(self._left + in_vain)
+        self._left = 0
+
+    @_entry
+    def skip(self, count: int) -> int:
+        """Go forward over elements that are not wanted, without making them where the plan allows it.
+
+        It does where the place behind them is a matter of arithmetic: over arrays, ranges and files with an index,
+        however they are shuffled, batched, zipped or dealt out, and whatever functions ``map`` calls for each element.
+        These are not called for what is jumped over, so nothing of it fails; an element that would have is not left out
+        of a batch or a count. Elsewhere elements are made and thrown away; one that fails there counts as one, as it
+        does for ``next``, and is not raised.
+
+        The iterator then stands where as many calls of ``next`` would have brought it. What it has made ahead, and
+        jumps over, is thrown away. ``stats()`` counts only what ``next`` gives.
+
+        Args:
+            count: how many elements, at least 0.
+
+        Returns:
+            How many there were: less than ``count`` where the end came before.
+
+        Raises:
+            TypeError: if ``count`` is no int.
+            ValueError: if it is negative.
+            ClosedError: after ``close()``.
+
+        >>> from dataset import Dataset
+        >>> iterator = iter(Dataset.range(1_000_000_000).map(lambda x: x + 1))
+        >>> iterator.skip(999_999_997), next(iterator)
+        (999999997, np.int64(999999998))
+        >>> iterator.skip(5)
+        2
+        """
+        count = require_int("skip", "count", count, minimum=0)
+        self._check_usable()
+        with self._lock:
+            self._give_back()
+            begun = self._skipped
+            if count and self._not_handed_out():
+                self._lent, self._unread = _NOTHING, None  # which counts as handed out
+                begun -= 1
+            while (left := count - (self._skipped - begun)) and not self._exhausted:
+                check()
+                jumped = self._jump(left)
+                if left > jumped and not self._exhausted:
+                    # Behind the end of a pass, say, there may be a place to jump from again.
+                    self._pass_over(1 if jumped >= _FAR else left)
+            return self._skipped - begun
+
+    def _jump(self, count: int) -> int:
+        """Go forward over elements without making them: how many, at most ``count``; 0 where that cannot be done."""
+        if isinstance(self._root, BackgroundOperator) and count <= self._root.buffered()[0]:
+            return 0  # they have been made, or are being made
+        if self._is_fresh and self._plan.random_access and self._plan.cardinality() != UNKNOWN_CARDINALITY:
+            return self._seek(count)
+        try:
+            place = self._root.state_dict()
+        except StateError:  # it holds what is no plain data
+            return 0
+        with trusting():
+            passed = _largest(count, lambda many: self._root.state_after(place, many) is not None)
+            after = self._root.state_after(place, passed) if passed else None
+        if after is not None:
+            end_former = self._go_to(after)
+            self._skipped += passed
+            end_former()
+        return passed
+
+    def _seek(self, count: int) -> int:
+        self._is_fresh = False
+        available = self._plan.cardinality()
+        if is_known(available) and available <= count:
+            self._skipped += available
+            self._end(0)
+            return available
+        self._root.seek(count)
+        self._skipped += count
+        return count
+
+    def _go_to(self, place: State) -> Callable[[], None]:
+        """Go to a place that is known to be right, within the same iteration; gives what ends what was open before."""
+        if self._is_fresh:
+            self._is_fresh = False
+            self._root.load_state_dict(place)
+            return _do_nothing
+        epochs = EpochLedger(instead_of=self._epochs)
+        coordinator, root = open_plan(
+            self._plan, self._options, observation=self._observation, epochs=epochs, reader=self._reader
+        )
+        try:
+            root.load_state_dict(place)
+        except BaseException:
+            coordinator.shut_down(root.close, wait=True)
+            raise
+        former, close, finalizer = self._coordinator, self._root.close, self._finalizer
+        self._own(_Opened(coordinator, root, self._observation, self._observer, epochs))
+        return functools.partial(former.shut_down, close, wait=True) if finalizer.detach() else _do_nothing
+
+    def _pass_over(self, count: int) -> None:
+        """Go forward over elements that are made, at most ``count``."""
+        self._is_fresh = False
+        try:
+            passed = self._root.pass_over(count)
+        except Exception as error:
+            self._require_no_fault(error)
+            if self._closed or concerns_iteration(error):
+                raise
+            passed = 1
+        self._skipped += passed
+        if not passed:
+            self._end(0)
+
+    @_entry
+    def stats(self) -> PipelineStatistics:
+        """What each operator has done so far, how long it took, and which one holds up the others.
+
+        May be called at any time, also after the end. Measuring takes about a hundredth of the time: where elements
+        come quickly only some are timed, and the figures stand for all.
+
+        Returns:
+            An object that prints as a table; ``to_dict()`` gives the same as plain data.
+
+        >>> from dataset import Dataset
+        >>> iterator = iter(Dataset.range(1000).shuffle(100).batch(10))
+        >>> batches = list(iterator)
+        >>> stats = iterator.stats()
+        >>> stats.elements, [operator.name for operator in stats.operators]
+        (100, ['batch(10)', 'shuffle(100)', 'range(1000)'])
+        """
+        if self._coordinator.forked:
+            self._coordinator.check_usable()
+        asked = self._observation.elements_until(self._left) - self._not_handed_out()
+        statistics: PipelineStatistics = self._observer.stats(asked - self._is_waited_for())
+        return statistics
+
+    def _is_waited_for(self) -> bool:
+        """Whether another thread is inside ``next``."""
+        if self._lock.acquire(blocking=False):
+            self._lock.release()
+            return False
+        return True
+
+    @_entry
+    def tuning_log(self) -> TuningLog:
+        """What the autotuner has decided so far, when and why: a list of ``Decision`` that prints as lines of text.
+
+        >>> from dataset import Dataset
+        >>> iter(Dataset.range(10)).tuning_log()
+        TuningLog: nothing was decided
+        """
+        log: TuningLog = self._observer.tuning_log()
+        return log
+
+    @_entry
+    def state_dict(self) -> State:
+        """The place behind the last element that was handed out, as plain data.
+
+        Returns:
+            Numbers, strings, bytes, arrays, lists and dicts; the content is the library's business.
+
+        Raises:
+            ClosedError: after ``close()``, and after a failure of the library itself.
+            StateError: if an operator holds elements that are no plain data, such as objects of user classes.
+
+        >>> from dataset import Dataset
+        >>> dataset = Dataset.range(100).shuffle(10, seed=1).batch(4)
+        >>> iterator = iter(dataset)
+        >>> _ = next(iterator), next(iterator)
+        >>> state = iterator.state_dict()
+        >>> resumed = iter(dataset)
+        >>> resumed.load_state_dict(state)
+        >>> bool((next(resumed) == next(iterator)).all())
+        True
+        """
+        self._check_usable()
+        with self._lock:
+            if self._coordinator.failed:
+                self._coordinator.check_usable()
+            self._give_back()
+            place = None if self._exhausted else self._root.state_dict()
+            elements = self._before + self._skipped + self._observation.elements_until(self._left)
+            if self._unread is not None and self._not_handed_out():
+                place, elements = self._before_unread(place, self._unread), elements - 1
+        return self._envelope.seal(place, elements, self._epochs)
+
+    def _before_unread(self, place: State | None, unread: Outcome) -> State:
+        if self._reader is not None:
+            raise StateError(
+                "the iterator was interrupted while it handed out an element, which is no plain data: take that with "
+                "next() before the state is saved, or continue from an earlier state"
+            )
+        return {"op": _INTERRUPTED, "source": place, "held": save_pending([unread])}
+
+    @_entry
+    def load_state_dict(self, state: State, *, moved: Moved | Mapping[str, str] | None = None) -> None:
+        """Go to the place that ``state`` describes, from wherever the iterator stands.
+
+        Iterators that are opened afterwards over the same Dataset count on from there: the one after a state of the
+        fifth epoch shuffles as the sixth.
+
+        A state names files only for comparison: the pipeline's own input gives the names of the files that are opened.
+
+        Args:
+            state: what ``state_dict`` gave, for the same pipeline, in this process or another; or what
+                ``checkpoint.to_json`` made of it.
+            moved: for files that have other names now than when the state was saved: a dict of old beginnings of names
+                to new ones, such as ``{"/old/disk/": "s3://bucket/"}``, or a function that takes an old name, without
+                the secrets that a URL may hold, and returns the new one.
+
+        Raises:
+            ClosedError: after ``close()``.
+            StateError: if the state is of another pipeline or version, names other files, or is damaged; the iterator
+                stays where it was.
+            TypeError: if ``moved`` is neither a dict of text nor a function.
+        """
+        self._check_usable()
+        state = self._envelope.open(state)
+        mapping = mapping_of(moved)
+        place, unread = state["operator"], None
+        with self._lock:
+            self._give_back()
+            begun = self._skipped + self._observation.elements_until(self._left) > 0
+            epochs = EpochLedger(instead_of=self._epochs)
+            self._envelope.resume(state, epochs)
+            fresh = self._open(epochs, mapping)
+            try:
+                if place is not None and place.get("op") == _INTERRUPTED:
+                    (unread,) = load_pending(place["held"], lambda: self._plan.element_spec)
+                    place = place["source"]
+                if place is not None and state["shares"] != resharding.shares(self._plan):
+                    _require_no_element(unread)
+                    place = resharding.moved(place, state["shares"], self._plan)
+                if place is not None:
+                    fresh.root.load_state_dict(place)
+            except BaseException as error:
+                fresh.coordinator.shut_down(fresh.close, wait=True)
+                if isinstance(error, StateError) or not isinstance(error, Exception):
+                    raise
+                raise StateError(f"the pipeline cannot go to the saved place: {error!r:.500}") from error
+            former, finish, finalizer = self._coordinator, self._finish, self._finalizer
+            self._take_over(fresh, state["elements"])
+            self._envelope.go_on(state, self._epochs, begun=begun)
+            self._is_fresh = False
+            self._exhausted = place is None
+            if unread is not None:
+                self._lent, self._unread = (
+                    iter(unread.rows()) if isinstance(unread, Chunk) else _Failure(unread),
+                    unread,
+                )
+            if finalizer.detach():
+                former.shut_down(finish, wait=True)
+            if self._exhausted:
+                self._let_go(wait=True)
+
+    @lazy_property
+    def _envelope(self) -> Envelope:
+        return Envelope(self._plan)
+
+    @_entry
+    def close(self) -> None:
+        """Stop background threads, wait for them, let go of files. May be called twice."""
+        self._closed = True
+        lent, self._lent = self._lent, _NOTHING
+        self._stop_counting(length_hint(lent))
+        self._let_go(wait=True)
+
+    def _let_go(self, *, wait: bool) -> None:
+        if self._finalizer.detach():
+            self._coordinator.shut_down(self._finish, wait=wait)
+        elif wait:
+            self._coordinator.join()
+
+
+def _largest(most: int, holds: Callable[[int], bool]) -> int:
+    """The largest number up to ``most`` of which something holds that holds of all smaller ones; 0 if of none."""
+    if holds(most):
+        return most
+    if not holds(1):
+        return 0
+    first, stop = 1, most
+    while stop - first > 1:
+        middle = (first + stop) // 2
+        first, stop = (middle, stop) if holds(middle) else (first, middle)
+    return first
+
+
+_NOTHING: Iterator[Any] = iter([])
+
+_INTERRUPTED = "interrupted"
+
+
+class _Failure(Iterator[Any]):
+    """Raises an exception that was not handed out, once."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._errors = [error]
+
+    def __next__(self) -> Any:
+        if self._errors:
+            raise self._errors.pop()
+        raise StopIteration
+
+    def __length_hint__(self) -> int:
+        return len(self._errors)
+
+
+def _require_no_element(unread: Outcome | None) -> None:
+    if unread is not None:
+        raise StateError(
+            "the state holds an element that was being handed out when an interrupt came, which another number of "
+            "processes cannot take: continue from an earlier state"
+        )
+
+
+def _do_nothing() -> None:
+    """Nothing was open."""
+
+
+def _can_be_lent(structure: Structure) -> bool:
+    """Whether elements can be put together before they are wanted: it calls no constructor of the user's."""
+    return structure.is_immutable or (is_dict(structure) and all(child.is_immutable for child in structure.children))
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A plan that is open."""
+
+    coordinator: Coordinator
+    root: Operator
+    observation: PipelineProfile
+    observer: Observer
+    epochs: EpochLedger
+
+    def close(self) -> None:
+        """What the coordinator calls when all is over."""
+        self.root.close()
+        self.observation.close()
+
+
+def probed_spec(node: Node) -> Any:
+    """The spec of what comes out where only running user code tells: what the first element says, but for its sizes.
+
+    The kinds, dtypes and ranks of components are those of the first element. A size that one element has says nothing
+    about the next one, so every dimension is None.
+
+    Raises:
+        SpecError: if there is no element.
+    """
+    found = probe(node, spec_of)
+    if not found:
+        raise SpecError(
+            f"{node.located()}: what comes out can only be told by making an element, and there is none; "
+            "from_generator can declare it with output_signature"
+        )
+    return map_spec(without_sizes, found[0])
+
+
+_PROBE_FAILURES_MAX = 100
+
+
+@guarded
+def probe(plan: Node, look: Callable[[Any], Any] = lambda element: element) -> list[Any]:
+    """What ``look`` says of the first element of a plan, in a list, or an empty list. Uses up no shuffle order.
+
+    An element that fails says nothing, nor does one of which ``look`` cannot tell anything, such as the spec of an
+    empty dataset in it: so the next is tried. The exception comes out where all fail, or many.
+    """
+    coordinator, operator = open_plan(plan, probing=True)
+    failure: Exception | None = None
+    try:
+        for failures in itertools.count(1):
+            try:
+                chunk = operator.pull(1)
+                if chunk is not None:
+                    return [look(chunk.only())]
+                break
+            except Exception as error:
+                if failures == _PROBE_FAILURES_MAX:
+                    raise
+                failure = error
+        if failure is not None:
+            raise failure
+        return []
+    finally:
+        del failure  # see runtime/contract.py on exceptions that are kept
+        coordinator.shut_down(operator.close, wait=True)

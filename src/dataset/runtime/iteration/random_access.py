@@ -1,0 +1,66 @@
+"""Elements by their numbers, without making those before them: ``dataset[i]``."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from dataset.plan.cardinality import is_known
+from dataset.plan.node import Node, walk
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import open_plan
+
+
+def element_at(plan: Node, index: Any) -> Any:
+    """Element ``index`` of a plan with random access; from the end where it is negative.
+
+    Raises:
+        TypeError: if ``index`` is no int, or the plan has no random access; it names the op.
+        IndexError: if there is no such element.
+    """
+    position = _position(plan, index)
+    if plan.gives_elements:
+        return plan.element(position)
+    coordinator, root = open_plan(plan, probing=True)
+    try:
+        root.seek(position)
+        chunk = root.pull(1)
+    finally:
+        coordinator.shut_down(root.close, wait=True)
+    if chunk is None:
+        raise IndexError(f"there is no element {index}")
+    return chunk.only()
+
+
+def first_elements(plan: Node, count: int) -> Chunk:
+    """The first ``count`` elements of a plan that has so many, together. Uses up no random order."""
+    coordinator, root = open_plan(plan, probing=True)
+    parts: list[Chunk] = []
+    try:
+        while count:
+            chunk = root.pull(count)
+            if chunk is None:
+                raise IndexError(f"{plan.located()} has {count} elements less than it says")
+            parts.append(chunk)
+            count -= chunk.length
+    finally:
+        coordinator.shut_down(root.close, wait=True)
+    return Chunk.concatenate(parts)
+
+
+def _position(plan: Node, index: Any) -> int:
+    try:
+        position = operator.index(index)
+    except TypeError:
+        hint = "; use skip() and take()" if isinstance(index, slice) else ""
+        raise TypeError(f"a dataset is indexed by an int, got {index!r}{hint}") from None
+    if not (plan.gives_elements or plan.random_access):
+        sequential = next(node for node in walk(plan) if not node.seeks)
+        raise TypeError(f"this dataset has no random access, because {sequential.located()} must run from its start")
+    count = plan.cardinality()
+    if position < 0 and is_known(count):
+        position += count
+    if position < 0 or (is_known(count) and position >= count):
+        dataset = f"a dataset of {count} elements" if is_known(count) else "an endless dataset"
+        raise IndexError(f"index {index} is out of range for {dataset}")
+    return position

@@ -1,0 +1,1 @@
+"""Metrics: what operators count, what may be tuned in them, and the profile of an iteration."""

@@ -1,0 +1,62 @@
+"""Switching meters on and off, so that measuring takes a small share of the time."""
+
+from __future__ import annotations
+
+import time
+
+from dataset.runtime.metrics.meter import ThreadSegment, cost_seconds
+from dataset.runtime.metrics.op_record import OpRecord
+
+SHARE = 0.005
+"""Of the time that measuring may take."""
+
+_PULLS_MIN = 32  # of each meter, before they are switched off: fewer say too little
+_REST = 20  # times as long as counting what was measured takes, which is long in a plan of a thousand ops
+_LOOK_SECONDS = 2e-4  # while they are on: of quick elements, no more are measured than that takes
+
+
+class Metering:
+    """Switches the meters of an iteration on and off, so that they take no more than their share of the time.
+
+    Args:
+        root: the line above all others.
+        now: on the clock of ``time.perf_counter``.
+    """
+
+    def __init__(self, root: OpRecord, now: float) -> None:
+        self._root = root
+        self._until = now  # when they are switched on again
+        self._rests_until = now  # when what was measured is counted again
+        self._switch_on(now)
+
+    def look(self, now: float) -> float:
+        """Switch them, if it is time to; when to look again."""
+        if self._root.section is None:
+            if now < self._until:
+                return self._until
+            self._switch_on(now)
+            return now + _LOOK_SECONDS
+        if now < self._rests_until:
+            return self._rests_until
+        looked = time.perf_counter()
+        meters, pulls = self._measured()
+        spent = (pulls - self._pulls) * cost_seconds()
+        if spent <= SHARE * (now - self._since) or pulls - self._pulls < _PULLS_MIN * meters:
+            self._rests_until = now + _REST * (time.perf_counter() - looked)
+            return max(now + _LOOK_SECONDS, self._rests_until)
+        self._until = now + spent / SHARE
+        self.stop()
+        return self._until
+
+    def _switch_on(self, now: float) -> None:
+        self._since, self._pulls = now, self._measured()[1]
+        self._root.switch_on(ThreadSegment(), is_last=True)
+
+    def stop(self) -> None:
+        """Switch them off."""
+        self._root.switch_off()
+
+    def _measured(self) -> tuple[int, int]:
+        """How many meters there are, and how many pulls they have measured."""
+        pulls = [line.meter.pulls for line, _ in self._root.walk()]
+        return len(pulls), sum(pulls)

@@ -1,0 +1,156 @@
+"""The record of each op of a running pipeline: its inputs, its operator, and what measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dataset.plan.node import Node
+from dataset.runtime.contract import Operator
+from dataset.runtime.metrics.background import BackgroundOperator, Counters, EndedBackgroundOperator, Tunable
+from dataset.runtime.metrics.dropped import DroppedCount
+from dataset.runtime.metrics.meter import PullProfiler, ThreadSegment
+
+
+class OpRecord:
+    """One op of a running pipeline.
+
+    Attributes:
+        node: of the plan.
+        inputs: the lines of what it reads from, in the order in which they were opened first.
+        joined: nodes below it whose work its operator does, too; they have no lines.
+        opened: how often it was.
+        has_operator: False where the op is nothing of its own, such as prefetch(0), and while it was never opened.
+        operator: the one that is open now, or was last; None also when the iteration is over.
+        meter: measures its pulls, now and then.
+        section: in which it does so now; None while it is off.
+        knob: of that; None where it has none.
+        skipped: elements that it left out because they were damaged or had failed.
+    """
+
+    __slots__ = (
+        "_by_node",
+        "_counters",
+        "_ended",
+        "_is_last",
+        "has_operator",
+        "inputs",
+        "joined",
+        "knob",
+        "meter",
+        "node",
+        "opened",
+        "operator",
+        "section",
+        "skipped",
+    )
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.inputs: list[OpRecord] = []
+        self.joined: tuple[Node, ...] = ()
+        self._by_node: dict[int, OpRecord] = {}
+        self.opened = 0
+        self.has_operator = False
+        self.operator: Operator | None = None
+        self._ended: BackgroundOperator | None = None
+        self.meter = PullProfiler()
+        self.section: ThreadSegment | None = None
+        self._is_last = False  # of the section: its pulls begin here
+        self.knob: Tunable | None = None
+        self._counters: Counters | None = None
+        self.skipped = DroppedCount()
+
+    @property
+    def counters(self) -> Counters:
+        """Of its work in the background, if it does any; most ops have nothing to count."""
+        if self._counters is None:
+            self._counters = Counters()
+        return self._counters
+
+    @property
+    def name(self) -> str:
+        """Of the op, behind those whose work it does, too; the user's labels where there are any."""
+        return " + ".join(node.name or node.described() for node in (*reversed(self.joined), self.node))
+
+    def input(self, node: Node) -> OpRecord:
+        """The line of an input, the same each time that it is opened."""
+        line = self._by_node.get(id(node))
+        if line is None:
+            line = self._by_node[id(node)] = OpRecord(node)
+            self.inputs.append(line)
+        return line
+
+    @property
+    def stage(self) -> BackgroundOperator | None:
+        """The operator, where it works in the background."""
+        return self.operator if isinstance(self.operator, BackgroundOperator) else self._ended
+
+    @property
+    def is_a_stage_now(self) -> bool:
+        """Whether it does work in the background, and not in the consumer's thread."""
+        stage = self.stage
+        return stage is not None and not stage.inline
+
+    def input_opened(self, line: OpRecord, operator: Operator) -> None:
+        """The node of this input was lowered to ``operator``."""
+        line.has_operator = all(operator is not below.operator for below in line.inputs)
+        line.opened += 1
+        line.replace(operator if line.has_operator else None)
+        if self.section is not None:
+            self._switch_on_below(line)
+
+    def replace(self, operator: Operator | None) -> None:
+        """This is the operator now. That before it is let go."""
+        if self.operator is not None and self.section is not None:
+            self.meter.switch_off(self.operator)
+        self.operator = operator
+
+    def switch_on(self, section: ThreadSegment, *, is_last: bool) -> None:
+        """Measure the pulls of this op, and of those below."""
+        self.section, self._is_last = section, is_last
+        operator = self.operator
+        if operator is not None:
+            self.meter.switch_on(self, operator, section, is_last=is_last)
+            if self.operator is not operator:  # another thread has let go of it meanwhile
+                self.meter.switch_off(operator)
+        for line in tuple(self.inputs):
+            self._switch_on_below(line)
+
+    def _switch_on_below(self, line: OpRecord) -> None:
+        if self.stage is not None:
+            line.switch_on(ThreadSegment(), is_last=True)
+        elif self.section is not None:
+            line.switch_on(self.section, is_last=self._is_last and not self.has_operator)
+
+    def switch_off(self) -> None:
+        """Measure no more."""
+        if self.operator is not None and self.section is not None:
+            self.meter.switch_off(self.operator)
+        self.section = None
+        for line in tuple(self.inputs):
+            line.switch_off()
+
+    def end(self) -> None:
+        """The iteration is over: remember how it ran, and let go of the operators."""
+        if isinstance(self.operator, BackgroundOperator):
+            self._ended = EndedBackgroundOperator(self.operator)
+        self.replace(None)
+        for line in self.inputs:
+            line.end()
+
+    def below(self) -> Iterator[OpRecord]:
+        """Those of the inputs that have an operator of their own, or what stands for them."""
+        for line in tuple(self.inputs):
+            if line.has_operator:
+                yield line
+            else:
+                yield from line.below()
+
+    def walk(self) -> Iterator[tuple[OpRecord, OpRecord | None]]:
+        """This line and all below it, each with the one that reads from it; the consumer's side first."""
+        first = [self] if self.has_operator else self.below()
+        waiting: list[tuple[OpRecord, OpRecord | None]] = [(line, None) for line in first]
+        while waiting:
+            line, reader = waiting.pop()
+            yield line, reader
+            waiting.extend((below, line) for below in reversed(tuple(line.below())))

@@ -1,0 +1,1 @@
+"""Random numbers: seeds, epochs, streams, and the permutation of a range."""

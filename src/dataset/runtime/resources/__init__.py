@@ -1,0 +1,1 @@
+"""Resources of an iteration: its threads, signals, memory budget, and cores."""

@@ -1,0 +1,196 @@
+"""Membership index: whether the pipeline's own input gives an element that a saved state names.
+
+A saved state may come from anywhere, so no file is opened because a state names it. Where a place in the input tells
+the name, the input gives it again (``ReplayLog``). Elsewhere the state holds names: of the files that a shuffle's
+elements are read from, and whatever an input that cannot be repeated has read ahead. These are looked up here, among
+the elements that the input gives when it is run once more, which happens at the first look-up, and only as far as
+needed.
+
+Names are compared without the secrets in them (redaction.py), and after the user's ``moved`` has been applied.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+import numpy as np
+
+from dataset.errors import StateError
+from dataset.plan.node import Node
+from dataset.redaction import redacted
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext, Moved, open_plan, unmoved
+from dataset.runtime.state.saved_chunks import digest, save_value
+
+__all__ = [
+    "REMEDY",
+    "OwnElements",
+    "holds_text",
+    "holds_values",
+    "key_of",
+    "mapping_of",
+    "name_of",
+    "names_in",
+    "saved_key",
+]
+
+REMEDY = (
+    "build the pipeline over the same files in the same order; if they have other names now, say so with "
+    "load_state_dict(state, moved={old beginning: new beginning})"
+)
+"""What to do about a state that names other files."""
+
+_ELEMENTS_MAX = 1 << 22  # looked at before an input that gives something else all the time is said not to give it
+
+
+def mapping_of(moved: Moved | Mapping[str, str] | None) -> Moved:
+    """What a user gives as ``moved`` as a function.
+
+    Raises:
+        TypeError: if it is neither a function nor a mapping of text to text.
+    """
+    if moved is None:
+        return unmoved
+    if isinstance(moved, Mapping):
+        pairs = [(old, new) for old, new in moved.items()]
+        if not all(isinstance(part, str) for pair in pairs for part in pair):
+            raise TypeError(f"load_state_dict(): moved must map text to text, got {moved!r:.200}")
+        pairs.sort(key=lambda pair: len(pair[0]), reverse=True)
+        return lambda name: next((new + name[len(old) :] for old, new in pairs if name.startswith(old)), name)
+    if callable(moved):
+        return moved
+    raise TypeError(
+        "load_state_dict(): moved must be a dict of old beginnings of file names to new ones, or a function of a name, "
+        f"got {moved!r:.200} of type {type(moved).__name__}"
+    )
+
+
+def name_of(path: str, build: ExecutionContext) -> str:
+    """The name in a saved state as it would be now.
+
+    Raises:
+        StateError: if it is not text.
+    """
+    if type(path) is not str:
+        raise StateError(f"the state is damaged: a file name must be text, got {path!r:.100}")
+    moved = build.moved(path)
+    if not isinstance(moved, str):
+        raise TypeError(f"load_state_dict(): moved must return text, got {moved!r:.100} for {path!r:.100}")
+    return redacted(moved)
+
+
+class OwnElements:
+    """The elements of an input by key.
+
+    Args:
+        build: of the operator that reads from the input.
+        plan: the input.
+        key: what an element, a chunk of one, is looked up by; None for what is never looked up.
+    """
+
+    def __init__(self, build: ExecutionContext, plan: Node, key: Callable[[Chunk], Any]) -> None:
+        self._options = build.options
+        self._plan = plan
+        self._key = key
+        self._found: dict[Any, Chunk] = {}
+        self._rest: Generator[Chunk] | None = None
+
+    def get(self, key: Any) -> Chunk | None:
+        """The first element with this key; None where there is none."""
+        if key in self._found:
+            return self._found[key]
+        if self._rest is None:
+            self._rest = self._run()
+        for element in self._rest:
+            own = self._key(element)
+            if own is not None:
+                self._found.setdefault(own, element)
+                if own == key:
+                    return self._found[key]
+        return None
+
+    def close(self) -> None:
+        """Let go of the input, which is opened again if something else is looked up."""
+        rest, self._rest = self._rest, None
+        if rest is not None:
+            rest.close()
+
+    def _run(self) -> Generator[Chunk]:
+        coordinator, operator = open_plan(_once(self._plan), self._options, probing=True)
+        try:
+            for _ in range(_ELEMENTS_MAX):
+                try:
+                    chunk = operator.pull(1)
+                except Exception:  # noqa: BLE001, S112  # in the place of an element, which has no name
+                    continue
+                if chunk is None:
+                    return
+                yield chunk
+        finally:
+            coordinator.shut_down(operator.close, wait=True)
+
+
+def _once(plan: Node) -> Node:
+    """The plan without repetitions, which give nothing new."""
+    if plan.repeats_only:
+        return _once(plan.inputs[0])
+    inputs = [_once(source) for source in plan.inputs]
+    changed = any(new is not old for new, old in zip(inputs, plan.inputs, strict=True))
+    return plan.with_inputs(inputs) if changed else plan
+
+
+def holds_text(argument: Chunk) -> bool:
+    """Whether an element may name a file."""
+    for column in argument.columns():
+        value = column[0]
+        if isinstance(value, bytes) or (isinstance(value, np.ndarray) and value.dtype.hasobject):
+            return True
+    return False
+
+
+def names_in(argument: Chunk) -> list[Any] | None:
+    """An element with text in it, which may name a file, as plain data without the secrets of URLs; None for others."""
+    return [_plain(column[0]) for column in argument.columns()] if holds_text(argument) else None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return os.fsencode(redacted(os.fsdecode(value)))
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        return [str(value.shape), *map(_plain, value.ravel().tolist())]
+    return save_value(value)
+
+
+def key_of(argument: Chunk) -> str | None:
+    """What an element with text in it is looked up by."""
+    names = names_in(argument)
+    return None if names is None else digest(names)
+
+
+def saved_key(names: Any, build: ExecutionContext) -> str:
+    """The same, of what ``names_in`` gave when the state was saved."""
+    if type(names) is not list:
+        raise StateError(f"the state is damaged: it names no element: {names!r:.100}")
+    return digest([_moved(name, build) for name in names])
+
+
+def _moved(name: Any, build: ExecutionContext) -> Any:
+    if type(name) is bytes:
+        return os.fsencode(name_of(os.fsdecode(name), build))
+    return [_moved(part, build) for part in name] if type(name) is list else name
+
+
+def holds_values(state: Any) -> bool:
+    """Whether a part of a saved state decides over elements: by value, or by bytes in a file where they begin."""
+    waiting = [state]
+    while waiting:
+        part = waiting.pop()
+        if type(part) is dict:
+            if "columns" in part or "referred" in part or part.get("offset") is not None:
+                return True
+            waiting.extend(part.values())
+        elif type(part) in {list, tuple}:
+            waiting.extend(part)
+    return False

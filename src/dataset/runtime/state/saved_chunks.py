@@ -1,0 +1,243 @@
+"""Saved state as plain data: numbers, strings, bytes, arrays, lists and dicts. No pickle, and nothing that executes.
+
+Most operators save a few numbers. Those that hold elements save them by value, with the two functions here.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dataset import errors
+from dataset.errors import StateError
+from dataset.plan.nested import Restorable, dataset_of, is_dataset, restore
+from dataset.plan.node import Node
+from dataset.plan.packed import RaggedColumn, is_packed
+from dataset.plan.plain import digest as digest  # noqa: PLC0414  # it is public here
+from dataset.plan.spec import flatten_spec
+from dataset.plan.structure import LEAF, Structure, from_plain, to_plain
+from dataset.plan.values import RaggedTensor, SparseTensor
+from dataset.runtime.chunks.chunk import Chunk, Column, Outcome, object_column
+from dataset.runtime.chunks.padding_slots import AbsentError
+from dataset.runtime.state.elements import Elements, Failure, run_through
+
+SpecGetter = Callable[[], Any]
+
+_PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
+
+
+def save_chunk(chunk: Chunk | None) -> Any:
+    """A chunk by value, or None."""
+    if chunk is None:
+        return None
+    return {
+        "length": chunk.length,
+        "structure": to_plain(chunk.structure),
+        "columns": [_save_column(column) for column in chunk.columns()],
+    }
+
+
+def load_chunk(data: Any, spec: SpecGetter) -> Chunk | None:
+    """The inverse of ``save_chunk``. ``spec()`` is asked for elements of user classes, which no state names.
+
+    Raises:
+        StateError: if ``data`` is not what ``save_chunk`` gives.
+    """
+    if data is None:
+        return None
+    try:
+        plain = data["structure"]
+        structure: Structure = flatten_spec(spec())[0] if plain is None else from_plain(plain)
+        columns = [_load_column(column, partial(_inner_spec, spec, i)) for i, column in enumerate(data["columns"])]
+        length = int(data["length"])
+        fits = all(len(column) == length for column in columns)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise StateError(f"the saved elements are not readable: {error!r}") from error
+    if not fits or length < 1 or len(columns) != structure.num_components:
+        raise StateError(f"the saved elements do not fit their structure {structure!r}")
+    return Chunk(structure, length, columns)
+
+
+def save_error(error: BaseException) -> dict[str, Any]:
+    """An exception that waits to be raised."""
+    return {
+        "error": type(error).__name__,
+        "message": str(error),
+        "args": _save_arguments(error),
+        "group": [save_error(part) for part in error.exceptions] if isinstance(error, BaseExceptionGroup) else None,
+        "fields": {key: value for key, value in vars(error).items() if type(value) in _PLAIN},
+        "notes": [str(note) for note in getattr(error, "__notes__", [])],
+    }
+
+
+def _save_arguments(error: BaseException) -> list[Any]:
+    """The constructor's arguments where they are plain, else the text."""
+    arguments = list(error.args)
+    if isinstance(error, OSError) and len(arguments) == 2 and error.filename is not None:  # errno, text
+        arguments.append(error.filename)
+    if isinstance(error, SyntaxError) and len(arguments) == 2:  # text, place
+        arguments[1] = list(arguments[1])
+    plain = all(type(a) in _PLAIN or (type(a) is list and all(type(b) in _PLAIN for b in a)) for a in arguments)
+    return arguments if plain else [str(error)]
+
+
+def load_error(data: dict[str, Any]) -> Exception:
+    """The exception that stands for a saved one: of its own type if that is built in or the library's.
+
+    Any other comes back as a DatasetError with the same text, because no state may name a class to be called.
+    """
+    error = _rebuilt(data)
+    if error is None or str(error) != data.get("message"):
+        error = errors.DatasetError(f"{data['error']}: {', '.join(map(str, data['args']))}")
+    for note in data["notes"]:
+        error.add_note(note)
+    return error
+
+
+def _rebuilt(data: dict[str, Any]) -> Exception | None:
+    cls = getattr(builtins, data["error"], None)
+    if cls is ExceptionGroup:
+        parts = [load_error(part) for part in data["group"]]
+        return ExceptionGroup(data["message"].rpartition(" (")[0], parts)
+    if isinstance(cls, type) and issubclass(cls, Exception):
+        with contextlib.suppress(Exception):
+            return cls(*data["args"])
+        return None
+    if data["error"] == AbsentError.__name__:
+        return AbsentError(example_follows=bool(data["args"][0]))
+    cls = getattr(errors, data["error"], None)
+    if not (isinstance(cls, type) and issubclass(cls, errors.DatasetError)):
+        return None
+    error = cls.__new__(cls, *data["args"])  # without its constructor, whose arguments are others
+    error.args = tuple(data["args"])
+    vars(error).update(data["fields"])
+    return error
+
+
+def save_pending(items: list[Outcome]) -> list[Any]:
+    """Chunks and exceptions, in order."""
+    return [save_error(item) if isinstance(item, BaseException) else save_chunk(item) for item in items]
+
+
+def load_pending(data: list[Any], spec: SpecGetter) -> list[Outcome]:
+    """The inverse of ``save_pending``."""
+    items: list[Outcome] = []
+    for item in data:
+        loaded = load_error(item) if "error" in item else load_chunk(item, spec)
+        assert loaded is not None
+        items.append(loaded)
+    return items
+
+
+def _save_column(column: Column) -> Any:
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return column.copy()
+    if is_packed(column) and not column.sparse:
+        return {"packed": _save_column(column.flat), "splits": column.splits - column.splits[0]}
+    shape = column.shape if isinstance(column, np.ndarray) else None
+    values = column.ravel() if isinstance(column, np.ndarray) else column
+    return {"shape": None if shape is None else list(shape), "values": [save_value(value) for value in values]}
+
+
+def _load_column(data: Any, inner_spec: SpecGetter) -> Column:
+    if isinstance(data, np.ndarray):
+        return data.copy()
+    if "packed" in data:
+        rows = RaggedTensor(_load_column(data["packed"], inner_spec), data["splits"])  # looks whether they fit
+        return RaggedColumn(rows.flat_values, rows.row_splits.astype(np.int64))  # type: ignore[return-value]
+    values = [_load_value(value, inner_spec) for value in data["values"]]
+    return values if data["shape"] is None else object_column(values).reshape(data["shape"])
+
+
+def save_value(value: Any) -> Any:
+    """One component of an element as plain data."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, np.ndarray):
+        return {"array": _save_column(value)}
+    if isinstance(value, np.generic):
+        return {"scalar": np.asarray(value)}
+    if isinstance(value, RaggedTensor):
+        return {"ragged": _save_column(value.flat_values), "splits": [s.copy() for s in value.nested_row_splits]}
+    if isinstance(value, SparseTensor):
+        parts = [value.indices.copy(), value.dense_shape.copy()]
+        return {"sparse": _save_column(value.values), "parts": parts}
+    if is_dataset(value):
+        if isinstance(value.plan, Restorable):
+            return {"plan": value.plan.restored_as, "of": value.plan.to_plain()}
+        return {"dataset": save_pending(_items_of(value.plan))}
+    raise StateError(f"an element holds a {type(value).__name__}, which cannot be saved as plain data: {value!r}")
+
+
+def _load_value(data: Any, inner_spec: SpecGetter) -> Any:
+    match data:
+        case bytes():
+            return data
+        case {"array": column}:
+            return _load_column(column, inner_spec)
+        case {"scalar": np.ndarray() as array}:
+            return array[()]
+        case {"ragged": values, "splits": splits}:
+            return RaggedTensor.from_nested_row_splits(_load_column(values, inner_spec), splits)
+        case {"sparse": values, "parts": [indices, shape]}:
+            return SparseTensor(indices, _load_column(values, inner_spec), shape)
+        case {"plan": name, "of": plain}:
+            return dataset_of(restore(name, plain))
+        case {"dataset": list(items)}:
+            return dataset_of(_elements_of(items, inner_spec))
+    raise ValueError(f"no saved value: {data!r}")
+
+
+# Datasets in elements are saved by value, too: their elements, and the exceptions in the places of those that fail. One
+# that a user's function made is run through for it, because a state cannot name the function.
+
+
+def holds_only_elements(chunk: Chunk) -> bool:
+    """Whether the datasets in a chunk, if there are any, come back from a saved state as the very plans that they are.
+
+    All others come back as the elements that they give.
+    """
+    return all(isinstance(plan, Elements) for column in chunk.columns() for plan in _plans_in(column))
+
+
+def _plans_in(column: Column) -> Iterator[Node]:
+    """The plans of the datasets in a column, those in its arrays included."""
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return
+    for value in column.flat if isinstance(column, np.ndarray) else column:
+        if is_dataset(value):
+            yield value.plan
+        elif isinstance(value, np.ndarray):
+            yield from _plans_in(value)
+
+
+def _items_of(plan: Node) -> list[Outcome]:
+    if isinstance(plan, Elements) and not plan.failures:
+        return [plan.chunk] if plan.chunk.length else []
+    return list(run_through(plan))
+
+
+def _elements_of(items: list[Any], spec: SpecGetter) -> Elements:
+    chunks: list[Chunk] = []
+    failures: list[Failure] = []
+    count = 0
+    for item in items:
+        if "error" in item:
+            failures.append((count, partial(load_error, item)))
+            continue
+        chunk = load_chunk(item, spec)
+        assert chunk is not None
+        chunks.append(chunk)
+        count += chunk.length
+    elements = Chunk.concatenate(chunks).read_only() if chunks else Chunk(LEAF, 0, [[]])
+    return Elements(elements, spec, failures=tuple(failures))
+
+
+def _inner_spec(spec: SpecGetter, index: int) -> Any:
+    """What the elements of the datasets in component ``index`` are, given the spec of the elements that hold them."""
+    return flatten_spec(spec())[1][index].element_spec  # type: ignore[attr-defined]  # asked for datasets only

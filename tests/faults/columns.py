@@ -1,0 +1,205 @@
+"""The faults: which programs show each of them, where it applies, and what the outcome is called."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from faults import programs
+from faults.programs import Program, raises
+from faults.rows import ROWS, Row
+
+
+@dataclass(frozen=True)
+class Step:
+    """A program, and the exit code that it must end with; it must print nothing on stderr."""
+
+    program: Program
+    exit_code: int = 0
+
+
+class Play(NamedTuple):
+    """What is promised in a cell, in a word or two, and the programs that show it, one after another."""
+
+    outcome: str
+    steps: tuple[Step, ...]
+
+
+class Absence(NamedTuple):
+    """Why a fault does not apply to a pipeline."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A kind of fault.
+
+    Attributes:
+        about: what happens, for the page.
+        cell: what is shown with a row, or why there is nothing to show.
+        runs: how often ``make faults`` runs it.
+    """
+
+    about: str
+    cell: Callable[[Row], Play | Absence]
+    runs: int = 5
+
+
+def play(outcome: str, *steps: Step | Program) -> Play:
+    return Play(outcome, tuple(step if isinstance(step, Step) else Step(step) for step in steps))
+
+
+SECOND_RUN = Step(programs.second_run)
+NO_ITERATOR = Absence("`save` returns when all is written; the caller has no iterator")
+OF_TORCH = Absence("the iterator is PyTorch's, which has no `close` and is not shared by threads")
+
+
+def _raised(kind: str) -> Callable[[Row], Play | Absence]:
+    def cell(row: Row) -> Play:
+        if row.needs_torch and kind == "SystemExit":
+            outcome = "loader fails"
+        elif kind == "SystemExit" and row.is_iterator and not row.exit_takes_place:
+            outcome = "raised, then retried"
+        elif not row.is_iterator and row.writes:
+            outcome = "raised, nothing written"
+        else:
+            outcome = "raised in place"
+        return play(outcome, raises(kind))
+
+    return cell
+
+
+def _dies(kind: str) -> Callable[[Row], Play | Absence]:
+    def cell(row: Row) -> Play | Absence:
+        if row.has_processes:
+            return play("loader fails" if row.needs_torch else "raised in place", raises(kind))
+        if kind == "SIGKILL":
+            return Absence("it has no worker processes")
+        return play("program ends", Step(programs.exits_in_function, 7), SECOND_RUN)
+
+    return cell
+
+
+def _allocation(row: Row) -> Play | Absence:
+    return play("raised", programs.allocation_fails)
+
+
+def _interrupted(row: Row) -> Play:
+    return play("exact" if row.is_iterator else "raised", programs.interrupted)
+
+
+def _terminated(row: Row) -> Play:
+    killed, exits = Step(programs.terminated, -signal.SIGTERM), Step(programs.exits_by_handler, 143)
+    return play("program ends", killed, SECOND_RUN, exits, SECOND_RUN)
+
+
+def _launcher(row: Row) -> Play | Absence:
+    if row.has_launcher:
+        return play("started again", programs.kill_launcher)
+    return Absence("the program itself starts the workers" if row.has_processes else "it has no worker processes")
+
+
+def _hang(row: Row) -> Play | Absence:
+    if row.needs_torch:
+        return play("worker ended", programs.hangs_in_a_data_loader)
+    if not row.is_iterator:
+        return NO_ITERATOR
+    if not row.calls_in_background:
+        return Absence("the function runs in the thread that calls `next`; see *close from another thread*")
+    return play("closed", programs.hangs_and_is_closed)
+
+
+def _dropped(row: Row) -> Play | Absence:
+    return NO_ITERATOR if row.writes and not row.is_iterator else play("nothing left", programs.dropped)
+
+
+def _exit(row: Row) -> Play | Absence:
+    return (
+        NO_ITERATOR if row.writes and not row.is_iterator else play("exits with 0", programs.exits_midway, SECOND_RUN)
+    )
+
+
+def _fork(row: Row) -> Play:
+    if row.needs_torch:
+        return play("unharmed", programs.forks_workers)
+    return play(
+        "unharmed" if not row.is_iterator else "child refuses",
+        programs.forks if row.is_iterator else programs.forks_in_function,
+    )
+
+
+def _iterator_only(outcome: str, program: Program) -> Callable[[Row], Play | Absence]:
+    def cell(row: Row) -> Play | Absence:
+        if row.is_iterator:
+            return play(outcome, program)
+        return OF_TORCH if row.needs_torch else NO_ITERATOR
+
+    return cell
+
+
+def _writers_only(outcome: str, *steps: Step | Program) -> Callable[[Row], Play | Absence]:
+    def cell(row: Row) -> Play | Absence:
+        return play(outcome, *steps) if row.writes else Absence("it writes no files")
+
+    return cell
+
+
+COLUMNS: dict[str, Column] = {
+    "exception": Column("The function raises ValueError for an element.", _raised("exception")),
+    "StopIteration": Column("The function raises StopIteration.", _raised("StopIteration")),
+    "SystemExit": Column("The function calls `sys.exit`.", _raised("SystemExit")),
+    "MemoryError in user code": Column("The function raises MemoryError.", _raised("MemoryError")),
+    "MemoryError in the library": Column(
+        "The library finds no memory for an array, or for a chunk of elements: any one.", _allocation, runs=1
+    ),
+    "RecursionError": Column("The function calls itself without end.", _raised("RecursionError")),
+    "unpicklable exception": Column("The function raises an exception that cannot be pickled.", _raised("unpicklable")),
+    "SIGINT": Column(
+        "Ctrl-C at any microsecond; then the iterator is closed, saved and loaded, used further or dropped.",
+        _interrupted,
+        runs=5,
+    ),
+    "SIGTERM": Column(
+        "SIGTERM at any microsecond, once where the program does not handle it and once where it calls `sys.exit`.",
+        _terminated,
+        runs=25,
+    ),
+    "SIGKILL of worker": Column("A worker process is killed while it works on an element.", _dies("SIGKILL")),
+    "SIGKILL of launcher": Column("The process that starts the workers is killed.", _launcher),
+    "os._exit in user code": Column("The function ends its process.", _dies("os._exit")),
+    "hang and close": Column("The function hangs in the background while the iterator is closed.", _hang),
+    "dropped iterator": Column("The last reference to the iterator goes, at any element.", _dropped),
+    "interpreter exit mid-way": Column("The program ends while the iterator is open.", _exit),
+    "fork": Column("The program forks while the iterator is open; the child uses, closes or drops its copy.", _fork),
+    "close from another thread": Column(
+        "A thread closes the iterator while another waits in `next`, and the function hangs.",
+        _iterator_only("ClosedError", programs.closed_by_another_thread),
+    ),
+    "two threads on one iterator": Column(
+        "Two threads take elements from one iterator.", _iterator_only("each once", programs.shared_by_threads)
+    ),
+    "full disk": Column(
+        "The disk has room for some of the files, or a file may not grow.",
+        _writers_only("raised, nothing written", programs.disk_is_full),
+        runs=1,
+    ),
+    "kill -9 while writing": Column(
+        "The program is killed at any call of a function while it writes; a second run follows.",
+        _writers_only("second run whole", Step(programs.killed_while_writing, -signal.SIGKILL), SECOND_RUN),
+        runs=40,
+    ),
+}
+
+
+def cell(row: str, column: str) -> Play | Absence:
+    """What is in a cell."""
+    return COLUMNS[column].cell(ROWS[row])
+
+
+SHORTCOMINGS: dict[tuple[str, str], str] = {}
+"""What is promised in a cell and does not hold, in words for the page; the cell is not run."""
+
+CELLS = [(row, column) for row in ROWS for column in COLUMNS]

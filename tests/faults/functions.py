@@ -1,0 +1,142 @@
+"""The user's function in all pipelines, and what it may do instead of returning.
+
+The fault is not part of the function but of a file beside it: a pipeline with a fault and one without are the same
+pipeline, to which the same states, caches and snapshots belong. Worker processes import this module, so it imports
+little.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WORK_SECONDS = 5e-4  # enough that parallel operations call their workers
+WIDTH = 1200  # of wide elements: more than 8 kB, from where on batches are written in place
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the function does for the element ``value``.
+
+    Attributes:
+        kind: a name in FAULTS.
+        value: of the element.
+        once: whether it does so only for the first time.
+    """
+
+    kind: str
+    value: int
+    once: bool = False
+
+    @classmethod
+    def set(cls, folder: str | Path, kind: str, value: int, *, once: bool = False) -> None:
+        """Have the functions of a folder, in all processes, show a fault from now on."""
+        new = Path(folder, "fault.new")
+        new.write_text(json.dumps(asdict(cls(kind, value, once))))
+        new.rename(Path(folder, "fault"))
+
+    @classmethod
+    def clear(cls, folder: str | Path) -> None:
+        """Have them work from now on."""
+        Path(folder, "fault").unlink(missing_ok=True)
+        Path(folder, "shown").unlink(missing_ok=True)
+
+    @classmethod
+    def get(cls, folder: str) -> Fault | None:
+        """The fault of a folder."""
+        try:
+            return cls(**json.loads(Path(folder, "fault").read_text()))
+        except FileNotFoundError:
+            return None
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """Returns a number as it is, or an array full of it, unless the folder has a fault for it."""
+
+    folder: str
+    width: int = 0
+
+    def __call__(self, x: Any) -> Any:
+        number = int(x)
+        time.sleep(WORK_SECONDS)
+        fault = Fault.get(self.folder)
+        if fault is not None and fault.value == number and (not fault.once or _is_first(self.folder)):
+            FAULTS[fault.kind](self.folder, fault)
+        return np.full(self.width, number) if self.width else number
+
+
+def _is_first(folder: str) -> bool:
+    try:
+        os.close(os.open(Path(folder, "shown"), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+class UnpicklableError(Exception):
+    """No process can send it to another."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.lock = threading.Lock()
+
+
+def _raise(error: Callable[[], BaseException]) -> Callable[[str, Fault], None]:
+    def show(folder: str, fault: Fault) -> None:
+        raise error()
+
+    return show
+
+
+def _recurse(folder: str, fault: Fault) -> None:
+    _recurse(folder, fault)
+
+
+def _hang(folder: str, fault: Fault) -> None:
+    """Say so, and wait until released: two named pipes, which work between threads and between processes alike."""
+    Path(folder, "reached").write_text("reached")
+    Path(folder, "released").read_text()
+
+
+def _kill(folder: str, fault: Fault) -> None:
+    os.kill(os.getpid(), 9)
+
+
+def _exit(folder: str, fault: Fault) -> None:
+    os._exit(7)
+
+
+def _fork(folder: str, fault: Fault) -> None:
+    """Fork a child that exits."""
+    child = os.fork()
+    if not child:
+        try:
+            atexit._run_exitfuncs()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+FAULTS: dict[str, Callable[[str, Fault], None]] = {
+    "exception": _raise(lambda: ValueError("bad element")),
+    "StopIteration": _raise(lambda: StopIteration("bad element")),
+    "SystemExit": lambda folder, fault: sys.exit(9),
+    "MemoryError": _raise(lambda: MemoryError("bad element")),
+    "RecursionError": _recurse,
+    "unpicklable": _raise(lambda: UnpicklableError("bad element")),
+    "hang": _hang,
+    "os._exit": _exit,
+    "SIGKILL": _kill,
+    "fork": _fork,
+}

@@ -1,0 +1,53 @@
+"""Every kind of fault in every kind of pipeline: see the package."""
+
+import os
+import random
+import sys
+
+import pytest
+
+from faults.columns import CELLS, COLUMNS, SHORTCOMINGS, Absence, cell
+from faults.page import PAGE, keep_result, table, written_part
+from faults.rows import ROWS
+from faults.runner import Zygote
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux shows them")
+
+SEED = os.environ.get("FAULTS_SEED", str(random.randrange(10**9)))
+IS_THOROUGH = os.environ.get("FAULTS") == "all"
+RUN = [pair for pair in CELLS if not isinstance(cell(*pair), Absence) and pair not in SHORTCOMINGS]
+
+
+@pytest.fixture(scope="module")
+def zygotes():
+    """Those that were needed, by whether they have imported torch."""
+    found = {}
+    yield found
+    for zygote in found.values():
+        zygote.close()
+
+
+@pytest.mark.timeout(600 if IS_THOROUGH else 120)
+@pytest.mark.parametrize(("row", "column"), [pytest.param(*pair, id="-".join(pair)) for pair in RUN])
+def test_cell(zygotes, row, column):
+    needs_torch = ROWS[row].needs_torch
+    if needs_torch not in zygotes:
+        zygotes[needs_torch] = Zygote(torch=needs_torch)
+    runs = COLUMNS[column].runs if IS_THOROUGH else 1
+    for number in range(runs):
+        seed = f"{SEED}.{number}"
+        problem = zygotes[needs_torch].run(row, column, seed, is_thorough=IS_THOROUGH)
+        assert not problem, f"{row}, {column}, FAULTS_SEED={SEED} run {number}\n{problem}"
+    if "FAULTS" in os.environ:
+        keep_result(row, column, runs)
+
+
+def test_every_pair_is_shown_or_says_why_not():
+    assert len(CELLS) == len(ROWS) * len(COLUMNS) == 220
+    for pair in CELLS:
+        found = cell(*pair)
+        assert found.reason if isinstance(found, Absence) else found.outcome and found.steps
+
+
+def test_the_page_shows_the_matrix():
+    assert written_part(PAGE.read_text(encoding="utf-8")) == table(), "run make faults"

@@ -1,0 +1,440 @@
+"""Targets that read records: Examples, SequenceExamples, TFRecord files, compressed streams."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import itertools
+import logging
+import random
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from dataset import io as records
+from dataset.commands.messages import read_message
+from dataset.errors import DataLossError, ParseError
+from dataset.io import RaggedFeature as Ragged
+from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
+from dataset.io.files.compression import DamagedStreamError, open_stream
+from dataset.io.tfrecord.frames import framed, masked_crc
+from dataset.io.tfrecord.lenient_reader import LenientTFRecordFile
+from dataset.io.tfrecord.reader import TFRecordFile
+from dataset.io.tfrecord.salvage import Salvage, Sound
+from dataset.plan.values import RaggedTensor, SparseTensor
+
+from .mutate import INTEGERS, mutated, packed_integer, varint
+from .target import Target
+
+# What the features of an Example must be: each key with its kind, and how lists of values become the result. Written
+# again here, without the library, from the values that protobuf's own parser gives.
+
+EMPTY_ROWS_MAX = 65536
+FEATURES = {
+    "i": FixedLenFeature((), np.int64, 7),
+    "f": FixedLenFeature((2,), np.float32, (0.0, 0.0)),
+    "s": FixedLenFeature((), bytes, b""),
+    "v": VarLenFeature(np.int64),
+    "b": VarLenFeature(bytes),
+    "q": FixedLenSequenceFeature((2,), np.int64, allow_missing=True),
+    "g": Ragged(np.float32),
+    "rs": Ragged(np.int64, "p", [Ragged.RowSplits("splits")]),
+    "rl": Ragged(np.int64, "p", [Ragged.RowLengths("lengths")]),
+    "rt": Ragged(np.int64, "p", [Ragged.RowStarts("starts")]),
+    "rm": Ragged(np.int64, "p", [Ragged.RowLimits("limits")]),
+    "ri": Ragged(np.int64, "p", [Ragged.ValueRowIds("ids")]),
+    "rn": Ragged(
+        np.int64, "p", [Ragged.ValueRowIds("outer"), Ragged.RowLengths("lengths"), Ragged.UniformRowLength(2)]
+    ),
+}
+_WHOLE = {
+    "i": [5],
+    "f": [0.5, 1.5],
+    "s": [b"abc"],
+    "v": [1, 300, -1],
+    "b": [b"", b"xyz"],
+    "q": [1, 2, 3, 4],
+    "g": [1.0],
+    "p": [1, 2, 3, 4],
+    "splits": [0, 1, 4],
+    "lengths": [2, 2],
+    "starts": [0, 3],
+    "limits": [3, 4],
+    "ids": [0, 0, 2, 5],
+    "outer": [0, 3],
+}
+_SETS = (("i", "f", "s", "v", "b", "q", "g"), ("v", "rs"), ("rl",), ("rt", "i"), ("rm",), ("ri",), ("rn",), ("b", "s"))
+
+
+class _RefusedError(Exception):
+    """The values do not make the feature."""
+
+
+def _values(message: Any, key: str, kind: str) -> list[Any] | None:
+    feature = message.features.feature.get(key)
+    which = None if feature is None else feature.WhichOneof("kind")
+    if which is None:
+        return None
+    if which != kind:
+        raise _RefusedError
+    return list(getattr(feature, which).value)
+
+
+def _kind(dtype: Any) -> str:
+    return {"i": "int64_list", "f": "float_list"}.get(np.dtype(dtype).kind, "bytes_list")
+
+
+def _expected(message: Any, name: str) -> Any:
+    """The value of a feature as nested lists."""
+    feature = FEATURES[name]
+    values = _values(message, getattr(feature, "value_key", None) or name, _kind(feature.dtype))
+    if isinstance(feature, FixedLenFeature):
+        values = list(feature.default_value) if values is None else values
+        if len(values) != int(np.prod(feature.shape)):
+            raise _RefusedError
+        return values if feature.shape else values[0]
+    values = values or []
+    if isinstance(feature, FixedLenSequenceFeature):
+        return _in_rows(values, 2)
+    return _partitioned(message, feature, values) if isinstance(feature, Ragged) else values
+
+
+def _in_rows(values: list[Any], size: int) -> list[Any]:
+    if len(values) % size:
+        raise _RefusedError
+    return [values[i : i + size] for i in range(0, len(values), size)]
+
+
+def _partitioned(message: Any, feature: Any, values: list[Any]) -> list[Any]:
+    given = {p: _values(message, p.key, "int64_list") or [] for p in feature.partitions if hasattr(p, "key")}
+    for partition in reversed(feature.partitions):
+        if not hasattr(partition, "key"):
+            values = _in_rows(values, partition.length)
+            continue
+        values = _rows(type(partition).__name__, given[partition], values)
+    return values
+
+
+def _rows(kind: str, numbers: list[int], values: list[Any]) -> list[Any]:
+    total = len(values)
+    match kind:
+        case "RowLengths":
+            edges = [0, *itertools.accumulate(numbers)] if min(numbers, default=0) >= 0 else []
+        case "RowStarts":
+            edges = [*numbers, total]
+        case "RowLimits":
+            edges = [0, *numbers]
+        case "RowSplits":
+            edges = numbers or [0]
+        case _:
+            if len(numbers) != total or numbers != sorted(numbers) or (numbers and numbers[0] < 0):
+                raise _RefusedError
+            if numbers and numbers[-1] >= total + EMPTY_ROWS_MAX:
+                raise _RefusedError
+            rows: list[Any] = [[] for _ in range(numbers[-1] + 1 if numbers else 0)]
+            for row, value in zip(numbers, values, strict=True):
+                rows[row].append(value)
+            return rows
+    if not edges or edges[0] != 0 or edges[-1] != total or edges != sorted(edges):
+        raise _RefusedError
+    return [values[a:b] for a, b in itertools.pairwise(edges)]
+
+
+def _plain(value: Any) -> Any:
+    """What the library gave, as nested lists."""
+    if isinstance(value, RaggedTensor):
+        return value.to_list()
+    if isinstance(value, SparseTensor):
+        return value.values.tolist()
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal to the last bit: NaNs equal themselves."""
+    return repr(one) == repr(other)
+
+
+class Examples(Target):
+    """Examples are what protobuf's parser says, parsed alone and among others.
+
+    Where protobuf refuses the message, the library may still take it: like TensorFlow it does not look into features
+    that are not requested, and takes keys that are no UTF-8. Then both ways of the library must agree.
+    """
+
+    name = "examples"
+    allowed = (ParseError,)
+    tokens = (
+        *(b"\x0a", b"\x12", b"\x1a", b"\x0a\x01i", b"\x0a\x01p", b"\x0a\x03ids", b"\x08", b"\x0d", b"\x15", b"\x25"),
+        *(b"\xff" * 9 + b"\x01", b"\x80" * 9 + b"\x00", b"\x80" * 10 + b"\x01", b"\x13", b"\x14", b"\x0a\x00"),
+    )
+
+    def make_samples(self) -> list[bytes]:
+        self.parsers = {names: records.ExampleParser({name: FEATURES[name] for name in names}) for names in _SETS}
+        # Through the protobuf classes in order of keys, so that the bytes are the same in every process.
+        samples = [self._encoded(_WHOLE)]
+        samples += [
+            self._encoded({key: _WHOLE[key] for key in keys})
+            for keys in (["p", "ids"], ["i", "s"], ["p", "outer", "lengths"])
+        ]
+        samples += [self._encoded({key: values[:0] for key, values in _WHOLE.items()}), b""]
+        self.companions = {names: self._taken(parser, samples) for names, parser in self.parsers.items()}
+        return samples
+
+    @staticmethod
+    def _taken(parser: Any, samples: list[bytes]) -> list[bytes]:
+        """Nine samples that a parser takes."""
+        taken = []
+        for sample in samples:
+            with contextlib.suppress(ParseError):
+                parser.parse_one(sample)
+                taken.append(sample)
+        return (taken * 9)[:9]
+
+    @staticmethod
+    def _encoded(values: dict[str, list[Any]]) -> bytes:
+        message = records.Example()
+        for key, items in values.items():
+            kind = {int: "int64_list", float: "float_list", bytes: "bytes_list"}[type(_WHOLE[key][0])]
+            getattr(message.features.feature[key], kind).value.extend(items)
+            getattr(message.features.feature[key], kind).SetInParent()
+        return bytes(message.SerializeToString(deterministic=True))
+
+    def make_input(self, rng: random.Random) -> tuple[tuple[str, ...], bytes]:
+        names = rng.choice(_SETS)
+        if rng.random() < 0.3:  # a sound message with other values
+            values = {key: self._other(rng, items) for key, items in _WHOLE.items() if rng.random() < 0.8}
+            data = self._encoded(values)
+            return names, data if rng.random() < 0.7 else mutated(rng, data, self.samples, self.tokens)
+        return names, mutated(rng, rng.choice(self.samples), self.samples, self.tokens)
+
+    @staticmethod
+    def _other(rng: random.Random, items: list[Any]) -> list[Any]:
+        items = list(items)
+        if rng.random() < 0.2:
+            items = items * rng.choice((0, 2, 40))
+        if items and isinstance(items[0], int) and rng.random() < 0.7:
+            number = rng.choice((rng.choice(INTEGERS), rng.randrange(6))) & (1 << 63) - 1
+            items[rng.randrange(len(items))] = number if rng.random() < 0.9 else -number
+        return items
+
+    def check(self, data: Any) -> None:
+        names, record = data if isinstance(data, tuple) else (_SETS[0], data)
+        parser = self.parsers[names]
+        message: Any = None
+        with contextlib.suppress(DecodeError):
+            message = records.Example.FromString(record)
+        wanted = self._wanted(message, names)
+        errors: list[ParseError] = []
+        alone = self._outcome(parser.parse_one, record, errors)
+        again = self._outcome(records.ExampleParser(parser.features), record, errors)
+        batch = [*self.companions[names], record]  # there it is located by the vectorized reader
+        together = self._outcome(lambda _: self._tenth(parser(batch)), record, errors)
+        assert _same(alone, again), f"twice: {alone} and {again}"
+        assert _same(alone, together), f"alone {alone}, among others {together}"
+        if message is not None:
+            assert _same(alone, wanted), f"protobuf: {wanted}, the library: {alone}"
+        if errors:
+            raise errors[0]
+
+    @staticmethod
+    def _outcome(parse: Any, record: bytes, errors: list[ParseError]) -> Any:
+        try:
+            return {name: _plain(value) for name, value in parse(record).items()}
+        except ParseError as error:
+            errors.append(error)
+            return None
+
+    @staticmethod
+    def _tenth(columns: dict[str, Any]) -> dict[str, Any]:
+        assert {len(column) for column in columns.values()} == {10}
+        return {name: column[9] for name, column in columns.items()}
+
+    @staticmethod
+    def _wanted(message: Any, names: tuple[str, ...]) -> Any:
+        if message is None:
+            return None
+        try:
+            return {name: _expected(message, name) for name in names}
+        except _RefusedError:
+            return None
+
+
+class SequenceExamples(Target):
+    """What ``dataset head`` shows of a record is what protobuf's parsers say."""
+
+    name = "sequences"
+    allowed = (ValueError,)
+    tokens = Examples.tokens
+
+    def make_samples(self) -> list[bytes]:
+        message = records.SequenceExample()
+        message.context.feature["id"].int64_list.value.append(3)
+        for numbers in ([1, 2], [], [300]):
+            message.feature_lists.feature_list["x"].feature.add().int64_list.value.extend(numbers)
+        message.feature_lists.feature_list["w"].feature.add().bytes_list.value.append(b"abc")
+        return [bytes(message.SerializeToString(deterministic=True)), b"plain text", Examples._encoded(_WHOLE)]
+
+    def check(self, data: bytes) -> None:
+        found = read_message(data)
+        message = None
+        with contextlib.suppress(DecodeError):
+            message = records.SequenceExample.FromString(data)
+        if message is not None:
+            assert (found.kind == "SequenceExample") == message.HasField("feature_lists")
+            assert sorted(found.features) == sorted(message.context.feature)
+            lists = {key: message.feature_lists.feature_list[key].feature for key in message.feature_lists.feature_list}
+            assert {key: len(steps) for key, steps in found.lists.items()} == {key: len(lists[key]) for key in lists}
+            for key, steps in lists.items():
+                kinds = [(step.WhichOneof("kind") or "none").removesuffix("_list") for step in steps]
+                assert [values.kind for values in found.lists[key]] == kinds
+        repr([list(values.values) for values in found.features.values()])
+
+
+class TFRecords(Target):
+    """TFRecord files: the strict reader, the lenient one and the salvage agree with a reader of ten lines."""
+
+    name = "tfrecord"
+    allowed = (DataLossError,)
+    tokens = (*framed(b""), *framed(b"abc"), struct.pack("<Q", 1 << 60), b"TFRINDEX", b"\x1f\x8b\x08")
+
+    def make_samples(self) -> list[bytes]:
+        logging.getLogger("dataset").setLevel(logging.CRITICAL)
+        rng = random.Random(1)
+        sizes = ([0], [3] * 40, [5, 0, 17, 2000, 1], [11] * 3, [70_000, 3, 3], [])
+        return [b"".join(b"".join(framed(rng.randbytes(size))) for size in some) for some in sizes]
+
+    def make_input(self, rng: random.Random) -> bytes:
+        data = super().make_input(rng)
+        if rng.random() < 0.4:  # a length with a right checksum, somewhere
+            length = packed_integer(rng)[:8].ljust(8, b"\0")
+            header = length + struct.pack("<I", masked_crc(length))
+            at = rng.choice((0, rng.randrange(len(data) + 1)))
+            data = data[:at] + header + data[at + (12 if rng.random() < 0.5 else 0) :]
+        return data
+
+    def check(self, data: bytes) -> None:
+        path = str(self.folder / "a.tfrecord")
+        with open(path, "wb") as file:  # noqa: PTH123
+            file.write(data)
+        sound, at = _sound_frames(data, 0)
+        for buffer_size in (None, 30):
+            taken, error = _read_all(TFRecordFile(path, buffer_size=buffer_size))
+            assert taken == sound, f"{len(taken)} records, expected {len(sound)}"
+            assert (error is None) == (at == len(data)), error
+        lenient, none = _read_all(LenientTFRecordFile(path))
+        assert none is None
+        assert lenient[: len(sound)] == sound
+        salvaged = list(Salvage(open_stream(io.BytesIO(data), ""), 0))
+        assert [piece.data for piece in salvaged if isinstance(piece, Sound)][: len(sound)] == sound
+        for piece in salvaged:
+            if isinstance(piece, Sound):
+                end = piece.offset + 16 + len(piece.data)
+                assert b"".join(framed(piece.data)) == data[piece.offset : end]
+        if error is not None:
+            raise error
+
+
+def _sound_frames(data: bytes, at: int) -> tuple[list[bytes], int]:
+    """The records from ``at`` on, and where the first damage is, or the end."""
+    found: list[bytes] = []
+    while at + 12 <= len(data):
+        length = int.from_bytes(data[at : at + 8], "little")
+        end = at + 16 + length
+        if end > len(data) or b"".join(framed(data[at + 12 : end - 4])) != data[at:end]:
+            break
+        found.append(data[at + 12 : end - 4])
+        at = end
+    return found, at
+
+
+def _read_all(file: TFRecordFile) -> tuple[list[bytes], DataLossError | None]:
+    taken: list[bytes] = []
+    with file:
+        try:
+            while (some := file.records(100)) is not None:
+                taken += some
+        except DataLossError as error:
+            return taken, error
+    return taken, None
+
+
+class Streams(Target):
+    """Compressed streams inflate to what zlib says, up to the damage that zlib finds, in pieces of bounded size."""
+
+    name = "gzip"
+    allowed = (DamagedStreamError,)
+    tokens = (
+        b"\x1f\x8b\x08",
+        b"\x1f\x8b\x08\x08",
+        b"\x78\x9c",
+        b"\x78\x01",
+        b"\0" * 20,
+        b"\x03\0",
+        b"\x01\0\0\xff\xff",
+    )
+
+    def make_samples(self) -> list[bytes]:
+        texts = (b"", b"abc" * 30, random.Random(2).randbytes(3000), bytes(1 << 20), b"line\n" * 20_000)
+        samples = [gzip.compress(text, mtime=0) for text in texts]
+        samples += [zlib.compress(text, level) for text, level in zip(texts, (0, 1, 6, 9, 6), strict=True)]
+        return [*samples, samples[1] + samples[2], samples[1] + b"\0" * 100]
+
+    def make_input(self, rng: random.Random) -> bytes:
+        data = super().make_input(rng)
+        if rng.random() < 0.3 and len(data) > 20:  # a checksum that is right, where the deflated data still are
+            with contextlib.suppress(zlib.error):
+                raw = zlib.decompressobj(-15)
+                text = raw.decompress(data[10:], 1 << 21)
+                end = len(data) - len(raw.unused_data)
+                data = data[:end] + struct.pack("<II", zlib.crc32(text), len(text)) + data[end + 8 :]
+        return data
+
+    def check(self, data: bytes) -> None:
+        kind = "GZIP" if data[:1] == b"\x1f" else "ZLIB"
+        expected, whole = _inflated(data, 31 if kind == "GZIP" else 15)
+        stream = open_stream(io.BytesIO(data), kind)
+        pieces, failure = [], None
+        try:
+            while piece := stream.read(1 << 16):
+                assert len(piece) <= 1 << 16
+                pieces.append(piece)
+        except DamagedStreamError as error:
+            failure = error
+        found = b"".join(pieces)
+        if whole:
+            assert failure is None, failure
+            assert found == expected
+        else:
+            assert failure is not None
+            # zlib gives less at a time than byte by byte before damage; what was sound is there in any case
+            assert found.startswith(expected) or expected.startswith(found), (len(found), len(expected))
+        if failure is not None:
+            raise failure
+
+
+def _inflated(data: bytes, bits: int) -> tuple[bytes, bool]:
+    """What the streams in ``data`` hold by zlib, byte by byte where it finds damage, and whether they are whole."""
+    pieces: list[bytes] = []
+    first = True
+    while data or first:
+        inflater = zlib.decompressobj(bits)
+        before = inflater.copy()
+        try:
+            pieces.append(inflater.decompress(data))
+        except zlib.error:
+            with contextlib.suppress(zlib.error):
+                for byte in data:
+                    pieces.append(before.decompress(bytes((byte,))))  # noqa: PERF401  # what came before must stay
+            return b"".join(pieces), False
+        if not inflater.eof:
+            return b"".join(pieces), first and not data
+        data = inflater.unused_data.lstrip(b"\0")
+        first = False
+    return b"".join(pieces), True
+
+
+__all__ = ["Examples", "SequenceExamples", "Streams", "TFRecords", "varint"]

@@ -1,0 +1,237 @@
+"""Targets that read tables: CSV, Parquet, Arrow."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dataset import Dataset
+from dataset.errors import DataLossError, ParseError, SpecError
+from dataset.io.csv.layout import layout_of
+from dataset.io.csv.reader import CsvFile
+
+from .mutate import mutated
+from .target import Target
+
+_INT = re.compile(rb" *[+-]?[0-9]+ *")
+
+
+class Csv(Target):
+    """CSV files: what is read in blocks is what a reader of single characters reads."""
+
+    name = "csv"
+    allowed = (ParseError, DataLossError)
+    tokens = (
+        b'"',
+        b'""',
+        b",",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b'","',
+        b"1",
+        b"-9223372036854775808",
+        b"1e308",
+        b"nan",
+        b"\xef\xbb\xbf",
+    )
+
+    def make_samples(self) -> list[bytes]:
+        self.layout = layout_of("fuzz", [bytes, np.int64(7), bytes])
+        return [
+            b"one,1,x\ntwo,2,y\nthree,3,z\n" * 12,
+            b'"a,b",12345,"line\nend"\r\n"q""q",-5,\r\nlast,,end',
+            b"".join(b"name %d,%d,text\r" % (i, i**9) for i in range(30)),
+            b"\xef\xbb\xbfa,1,b\n\n,,\n",
+            b"",
+        ]
+
+    def check(self, data: bytes) -> None:
+        path = self.folder / "a.csv"
+        path.write_bytes(data)
+        wanted = list(_slow_rows(data.removeprefix(b"\xef\xbb\xbf")))
+        for buffer_size in (None, 16):
+            found: list[Any] = []
+            failure = None
+            with CsvFile(str(path), self.layout, buffer_size=buffer_size) as file:
+                while True:
+                    try:
+                        columns = file.columns(7)
+                    except (ParseError, DataLossError) as error:
+                        failure = error
+                        found.append(None)
+                        continue
+                    if columns is None:
+                        break
+                    found += zip(*(column.tolist() for column in columns), strict=True)
+            assert found == wanted, f"blocks of {buffer_size}: {found} and {wanted}"
+        if failure is not None:
+            raise failure
+
+
+def _slow_rows(data: bytes) -> Any:
+    """Each row as a tuple of its three values, or None where it is wrong."""
+    at = 0
+    if data and data[-1:] not in {b"\n", b"\r"}:
+        data += b"\n"
+    while at < len(data):
+        fields, is_wrong, at = _slow_row(data, at)
+        if fields is None:  # a quotation mark is never closed
+            yield None
+            return
+        yield None if is_wrong else _typed(fields)
+
+
+def _slow_row(data: bytes, at: int) -> tuple[list[bytes] | None, bool, int]:
+    fields: list[bytes] = []
+    is_wrong = False
+    while True:
+        text = bytearray()
+        if data[at : at + 1] == b'"':
+            at += 1
+            while True:
+                two = data[at : at + 2]
+                if len(two) < 2:
+                    return None, True, len(data)
+                if two[:1] != b'"':
+                    text += two[:1]
+                    at += 1
+                elif two[1:] in {b",", b"\n", b"\r"}:
+                    at += 1
+                    break
+                else:
+                    is_wrong = is_wrong or two != b'""'
+                    text += b'"'
+                    at += 2
+        else:
+            while data[at : at + 1] not in {b",", b"\n", b"\r"}:
+                is_wrong = is_wrong or data[at : at + 1] == b'"'
+                text += data[at : at + 1]
+                at += 1
+        fields.append(bytes(text))
+        end, at = data[at : at + 1], at + 1
+        if end != b",":
+            return fields, is_wrong, at + (end + data[at : at + 1] == b"\r\n")
+
+
+def _typed(fields: list[bytes]) -> tuple[Any, ...] | None:
+    if len(fields) != 3 or not fields[0] or not fields[2]:
+        return None
+    if not fields[1]:
+        return fields[0], 7, fields[2]
+    if not _INT.fullmatch(fields[1]) or not -(1 << 63) <= int(fields[1]) < 1 << 63:
+        return None
+    return fields[0], int(fields[1]), fields[2]
+
+
+class _Table(Target):
+    """Files of tables; what they hold is read to the end."""
+
+    allowed = (DataLossError, SpecError, ValueError, OSError, NotImplementedError)
+
+    def read(self, dataset: Dataset[Any]) -> None:
+        """Read on behind each error, as ``ignore_errors`` does."""
+        failure = None
+        with iter(dataset) as iterator:
+            for _ in range(200):
+                try:
+                    next(iterator)
+                except StopIteration:
+                    break
+                except self.allowed as error:
+                    failure = error
+        if failure is not None:
+            raise failure
+
+
+def _tables() -> list[Any]:
+    numbers = list(range(40))
+    lists = [[1] * (i % 4) for i in numbers]
+    texts = [f"text {i % 3}" for i in numbers]
+    return [
+        pa.table({"x": numbers, "name": texts}),
+        pa.table({"x": numbers, "maybe": pa.array([None if i % 5 == 0 else i / 2 for i in numbers])}),
+        pa.table({"lists": pa.array(lists), "flags": pa.array([i % 2 == 0 for i in numbers])}),
+        pa.table({"nested": pa.array([[row, row] for row in lists]), "bytes": pa.array([b"ab" * i for i in numbers])}),
+        pa.table({"s": pa.array([{"a": i, "b": f"{i}"} for i in numbers]), "d": pa.array(texts).dictionary_encode()}),
+        pa.table(
+            {
+                "fixed": pa.array([[i, i] for i in numbers], pa.list_(pa.int32(), 2)),
+                "t": pa.array(numbers, pa.timestamp("us")),
+            }
+        ),
+    ]
+
+
+class Parquet(_Table):
+    """Parquet files, mutated anywhere and in their footers; such a file must not end the process."""
+
+    name = "parquet"
+    tokens = (b"PAR1", b"\x15\x00", b"\x15\x02", b"\x19\x1c", b"\x16\xff\xff\xff\xff\x0f", b"\x00", b"\x2c", b"\x1c")
+
+    def make_samples(self) -> list[bytes]:
+        pa.set_memory_pool(pa.system_memory_pool())
+        options: tuple[dict[str, Any], ...] = (
+            {"row_group_size": 16},
+            {"compression": "none", "use_dictionary": False},
+            {"data_page_version": "2.0", "write_page_index": True},
+            {"write_page_checksum": True, "compression": "gzip"},
+        )
+        samples = []
+        for table in _tables():
+            for chosen in options:
+                target = io.BytesIO()
+                pq.write_table(table, target, **chosen)
+                samples.append(target.getvalue())
+        return samples
+
+    def make_input(self, rng: random.Random) -> bytes:
+        data = rng.choice(self.samples)
+        if rng.random() < 0.3:
+            return mutated(rng, data, self.samples, self.tokens)
+        size = int.from_bytes(data[-8:-4], "little")
+        pages, footer = data[: -8 - size], data[-8 - size : -8]
+        if rng.random() < 0.3:
+            pages = mutated(rng, pages, self.samples, self.tokens)
+        else:
+            footer = mutated(rng, footer, self.samples, self.tokens)
+        return pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+    def check(self, data: bytes) -> None:
+        path = self.folder / "a.parquet"
+        path.write_bytes(data)
+        dataset = Dataset.from_parquet(str(path))
+        assert dataset.cardinality() >= -2
+        self.read(dataset)
+        self.read(dataset.skip(20))
+
+
+class Arrow(_Table):
+    """Arrow files and streams."""
+
+    name = "arrow"
+    tokens = (b"ARROW1", b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x10\0\0\0")
+
+    def make_samples(self) -> list[bytes]:
+        pa.set_memory_pool(pa.system_memory_pool())
+        samples = []
+        for table in _tables():
+            for new in (pa.ipc.new_file, pa.ipc.new_stream):
+                target = pa.BufferOutputStream()
+                with new(target, table.schema) as writer:
+                    writer.write_table(table, max_chunksize=25)
+                samples.append(target.getvalue().to_pybytes())
+        return samples
+
+    def check(self, data: bytes) -> None:
+        path = self.folder / "a.arrow"
+        path.write_bytes(data)
+        dataset = Dataset.from_arrow(str(path))
+        self.read(dataset)
+        self.read(dataset.shuffle(100, seed=1))

@@ -1,0 +1,46 @@
+"""Every target holds for a second with a fresh seed; and what is planted is found. ``make fuzz`` runs for longer."""
+
+import secrets
+import subprocess
+import sys
+
+import pytest
+
+from .driver import ROOT, fuzz
+from .planted import PLANTED
+from .targets import TARGETS
+
+SECONDS = 1.0
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by what /proc tells")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_mutated_inputs_are_taken_or_refused_as_documented(target):
+    found = fuzz(target, secrets.randbits(32), SECONDS)
+    assert not found.faults, "\n\n".join(found.faults)
+    assert found.tried
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("raises", "KeyError: 'planted'"),
+        ("allocates", "Unable to allocate 1.00 GiB"),
+        ("hangs", "one input took too long"),
+        ("dies", "the process died: SIGABRT"),
+    ],
+)
+def test_a_planted_fault_is_found(target, words):
+    found = fuzz(target, 1, 60, faults_max=1)
+    assert len(found.faults) == 1
+    assert words in found.faults[0]
+
+
+def test_the_command_line_repeats_one_input():
+    (fault,) = fuzz("raises", 1, 60, faults_max=1).faults
+    command = [sys.executable, *fault.split("\n", 1)[0].split()[1:]]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "KeyError: 'planted'" in run.stdout
+    assert set(PLANTED).isdisjoint(TARGETS)

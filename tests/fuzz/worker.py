@@ -1,0 +1,121 @@
+"""A worker process: tries inputs of one target until the time is over, or it dies of one.
+
+The parent finds the number of the input that is being tried in a small shared file. An input that takes too long kills
+the process by a signal of a timer, which also works inside of C libraries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import mmap
+import os
+import random
+import signal
+import struct
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from .planted import PLANTED
+from .target import Target
+from .targets import TARGETS
+
+CPU_SECONDS = 5.0  # for one input
+WALL_SECONDS = 60  # for one input that waits; the machine may be busy
+MEMORY_BYTES = 400 << 20  # beyond what the process has when it begins
+
+PROGRESS = struct.Struct("<qqq")  # the number of the input, how many were tried, how many of them were taken
+
+
+def input_of(target: Target, seed: int, number: int) -> Any:
+    """The input with this number."""
+    return target.make_input(random.Random(f"{seed}/{target.name}/{number}"))
+
+
+def try_one(target: Target, data: Any) -> tuple[bool, str]:
+    """Whether the library takes an input, and what is wrong with how it does, or with how it does not."""
+    try:
+        target.check(data)
+    except target.allowed:
+        return False, ""
+    except Exception:  # AssertionError and MemoryError among them
+        return False, traceback.format_exc()
+    return True, ""
+
+
+def limit_memory() -> None:
+    """Leave the process what it has and a few hundred megabytes."""
+    try:
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (ImportError, OSError):  # a system that does not tell
+        return
+    limit = pages * resource.getpagesize() + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def scratch() -> str | None:
+    """Where files take the least time."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
+
+
+def shown(data: Any) -> str:
+    """An input for a report."""
+    try:
+        return f"{data!r:.2000}"
+    except ValueError as error:  # an integer of too many digits
+        return str(error)
+
+
+def say(**fields: Any) -> None:
+    """Tell the parent."""
+    sys.stdout.write(json.dumps(fields) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Try inputs from ``--start`` on."""
+    parser = argparse.ArgumentParser()
+    for name in ("target", "progress"):
+        parser.add_argument(f"--{name}", required=True)
+    for name in ("seed", "start", "faults"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    arguments = parser.parse_args()
+    faulthandler.enable()
+    faulthandler.register(signal.SIGPROF, all_threads=True, chain=True)
+    with tempfile.TemporaryDirectory(dir=scratch()) as folder, Path(arguments.progress).open("r+b") as shared:
+        progress = mmap.mmap(shared.fileno(), PROGRESS.size)
+        target = (TARGETS | PLANTED)[arguments.target](Path(folder))
+        target.warm_up()
+        limit_memory()
+        say(ready=True)
+        _try_many(target, arguments, progress)
+
+
+def _try_many(target: Target, arguments: argparse.Namespace, progress: mmap.mmap) -> None:
+    _, tried, taken = PROGRESS.unpack(progress[:])
+    number, findings, end = arguments.start, 0, time.monotonic() + arguments.seconds
+    while time.monotonic() < end and findings < arguments.faults:
+        data = input_of(target, arguments.seed, number)
+        progress[:] = PROGRESS.pack(number, tried, taken)
+        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+        signal.alarm(WALL_SECONDS)
+        is_taken, words = try_one(target, data)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.alarm(0)
+        tried, taken, number = tried + 1, taken + is_taken, number + 1
+        if words:
+            findings += 1
+            say(number=number - 1, words=words, input=shown(data))
+    progress[:] = PROGRESS.pack(number, tried, taken)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,326 @@
+"""What writers of elements remove: what they listed themselves, and nothing else."""
+
+import os
+import random
+import shutil
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dataset import DataLossError, Dataset
+from dataset.io.elements.metadata import Metadata
+from support.interrupting import AtMoment
+from support.overlap import heed_interrupts
+
+HEX = "0123456789abcdef"
+WRITERS = {
+    "save": lambda path: Dataset.range(5).save(path),
+    "cache": lambda path: list(Dataset.range(5).cache(path)),
+}
+
+
+def tree(path):
+    """All that is there: the content of files, the targets of links, None for folders."""
+    found = {}
+    for one in Path(path).rglob("*"):
+        name = str(one.relative_to(path))
+        found[name] = one.readlink() if one.is_symlink() else one.read_bytes() if one.is_file() else None
+    return found
+
+
+def fill(folder, *names):
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).write_bytes(b"precious")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize(
+    "mine",
+    [
+        pytest.param(lambda path: fill(path / HEX, "notes.txt"), id="a folder"),
+        pytest.param(lambda path: fill(path / HEX, "00000000.tfrecord"), id="a folder that looks like a run"),
+        pytest.param(lambda path: fill(path / HEX), id="an empty folder"),
+        pytest.param(lambda path: (path / HEX).write_text("precious"), id="a file"),
+        pytest.param(
+            lambda path: (fill(path / HEX, "00000000.tfrecord"), (path / f"{HEX}.lock").write_text("precious")),
+            id="a folder and another file beside it",
+        ),
+        pytest.param(
+            lambda path: (fill(path / HEX, "00000000.tfrecord"), (path / f"{HEX}.lock").touch()),
+            id="a folder and an empty file beside it",
+        ),
+        pytest.param(
+            lambda path: (fill(path / HEX, "notes.txt"), (path / f"{HEX}.lock").write_text("process 1\n")),
+            id="a folder of other files, with a lock file",
+        ),
+        pytest.param(
+            lambda path: (
+                fill(path / HEX / "00000000.tfrecord", "a"),
+                (path / f"{HEX}.lock").write_text("process 1\n"),
+            ),
+            id="a folder of folders, with a lock file",
+        ),
+        pytest.param(
+            lambda path: (fill(path / "x", "00000000.tfrecord"), (path / HEX).symlink_to(path / "x")), id="a link"
+        ),
+        pytest.param(
+            lambda path: (
+                fill(path / "x", "00000000.tfrecord"),
+                (path / HEX).symlink_to(path / "x"),
+                (path / f"{HEX}.lock").write_text("process 1\n"),
+            ),
+            id="a link to a folder, with a lock file",
+        ),
+        pytest.param(
+            lambda path: (
+                fill(path / HEX),
+                (path / "x").write_text("precious"),
+                (path / HEX / "00000000.tfrecord").symlink_to(path / "x"),
+                (path / f"{HEX}.lock").write_text("process 1\n"),
+            ),
+            id="a folder of links, with a lock file",
+        ),
+        pytest.param(lambda path: (path / f"{HEX}.lock").symlink_to(path / "x"), id="a link for a lock file"),
+        pytest.param(lambda path: list(Dataset.range(3).map(lambda x: x + 1).snapshot(path)), id="a snapshot"),
+    ],
+)
+def test_what_no_writer_listed_is_not_removed(mine, kind, tmp_path):
+    mine(tmp_path)
+    before = tree(tmp_path)
+    for _ in range(2):
+        WRITERS[kind](tmp_path)
+    after = tree(tmp_path)
+    assert {name: after.get(name) for name in before} == before
+    assert list(Dataset.load(tmp_path)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_what_a_dead_writer_listed_is_removed(kind, tmp_path):
+    fill(tmp_path / HEX, "00000000.tfrecord", "00000001.tfrecord", "123456789.tfrecord")
+    for run in (HEX, HEX[::-1]):  # the second writer died before it made its folder
+        (tmp_path / f"{run}.lock").write_text("process 1\n")
+    (tmp_path / f"{HEX[1:]}0.lock").touch()  # the third, before it wrote its number
+    WRITERS[kind](tmp_path)
+    run = Metadata.read(tmp_path).run
+    assert set(tree(tmp_path)) == {"metadata.json", run, f"{run}/00000000.tfrecord"}
+
+
+def test_the_run_that_the_metadata_names_is_not_removed_though_it_is_listed(tmp_path):
+    """As it is where a writer was killed in front of the rename that replaces it."""
+    Dataset.range(5).save(tmp_path)
+    run = Metadata.read(tmp_path).run
+    (tmp_path / f"{run}.lock").write_text("process 1\n")
+    with pytest.raises(ValueError, match="bad"):
+        Dataset.range(3).map(lambda x: int("bad")).save(tmp_path)
+    assert list(Dataset.load(tmp_path)) == [0, 1, 2, 3, 4]
+    assert set(tree(tmp_path)) == {"metadata.json", run, f"{run}/00000000.tfrecord"}
+
+
+def test_what_the_user_puts_into_the_folder_of_a_run_stays(tmp_path):
+    def write(x):
+        (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
+        (folder / "notes.txt").write_text("mine")
+        raise ValueError("bad")
+
+    with pytest.raises(ValueError, match="bad"):
+        Dataset.range(3).map(write).save(tmp_path)
+    assert [path.read_text() for path in tmp_path.rglob("notes.txt")] == ["mine"]
+
+
+def test_a_shard_is_not_written_through_a_link(tmp_path):
+    (tmp_path / "precious").write_text("precious")
+
+    def link(x):
+        (folder,) = (path for path in (tmp_path / "saved").iterdir() if path.is_dir())
+        (folder / "00000000.tfrecord").symlink_to(tmp_path / "precious")
+        return x
+
+    with pytest.raises(OSError, match="00000000"):
+        Dataset.range(1).map(link).save(tmp_path / "saved")
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_a_checkpoint_that_names_a_path_is_of_no_use(tmp_path):
+    fill(tmp_path / "x", "00000000.tfrecord")
+    arguments = {"directory": tmp_path / "checkpoints", "max_to_keep": 1, "checkpoint_interval": 1}
+
+    def make(bad):
+        return Dataset.range(3).map(lambda x: int("bad") if x == bad else x)
+
+    with pytest.raises(ValueError, match="bad"):
+        make(2).save(tmp_path / "saved", checkpoint_args=arguments)
+    (checkpoint,) = (tmp_path / "checkpoints").iterdir()
+    (run,) = (path.name for path in (tmp_path / "saved").iterdir() if path.is_dir())
+    checkpoint.write_text(checkpoint.read_text().replace(run, "../x"))
+    make(None).save(tmp_path / "saved", checkpoint_args=arguments)
+    assert list(Dataset.load(tmp_path / "saved")) == [0, 1, 2]
+    assert tree(tmp_path / "x") == {"00000000.tfrecord": b"precious"}
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_directory_that_was_made_private_stays_private(tmp_path):
+    before = os.umask(0o022)
+    try:
+        Dataset.range(3).save(tmp_path)
+        assert {mode_of(path) for path in tmp_path.rglob("*.tfrecord")} == {0o644}
+        for path in tmp_path.rglob("*"):
+            path.chmod(0o700 if path.is_dir() else 0o600)
+        Dataset.range(4).save(tmp_path)
+    finally:
+        os.umask(before)
+    assert {mode_of(path) for path in tmp_path.rglob("*") if path.is_file()} == {0o600}
+    assert {mode_of(path) for path in tmp_path.rglob("*") if path.is_dir()} == {0o700}
+
+
+def shards_of(path):
+    return sorted(path.rglob("*.tfrecord"))
+
+
+def exchange(one, other):
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+
+
+def in_shards(start, path, compression=None):
+    Dataset.range(start, start + 6).save(path, compression, shard_func=lambda x: x % 2)
+    return shards_of(path)
+
+
+@pytest.mark.parametrize("compression", [None, "GZIP"])
+@pytest.mark.parametrize("case", ["within", "between", "in the same place"])
+def test_a_shard_that_was_exchanged_is_noticed_before_its_first_element(case, compression, tmp_path):
+    first, second = in_shards(0, tmp_path / "a", compression)
+    other, _ = in_shards(10, tmp_path / "b", compression)
+    exchange(*{"within": (first, second), "between": (second, other), "in the same place": (first, other)}[case])
+    with pytest.raises(DataLossError, match=r"the file was exchanged with another shard, or comes from") as caught:
+        list(Dataset.load(tmp_path / "a", reader_func=lambda shards: shards.shuffle(2, seed=1).flat_map(lambda x: x)))
+    assert caught.value.path.startswith(str(tmp_path / "a"))
+    assert caught.value.record == 0
+
+
+def test_a_record_that_is_missing_or_there_twice_is_noticed(tmp_path):
+    images = Dataset.range(40).map(lambda x: np.full((1 << 15,), x))  # a record holds four
+    from dataset.io.tfrecord.reader import TFRecordFile
+    from dataset.io.tfrecord.writer import TFRecordWriter
+
+    images.save(tmp_path)
+    (shard,) = shards_of(tmp_path)
+    with TFRecordFile(shard) as file:
+        records = []
+        while found := file.records(10):
+            records += found
+    assert len(records) > 5
+    for changed in ([*records[:2], *records[3:]], [*records[:2], *records[1:]], records[::-1]):
+        with TFRecordWriter(shard) as writer:
+            writer.write_all(changed)
+        with pytest.raises(DataLossError, match="the file was exchanged"):
+            list(Dataset.load(tmp_path))
+
+
+@pytest.fixture
+def _older(monkeypatch):
+    """Records as older versions wrote them: they do not say where they belong."""
+    from dataset.io.elements.write_session import RunWriter
+
+    monkeypatch.setattr(RunWriter, "next_record", lambda self, number: None)
+
+
+@pytest.mark.usefixtures("_older")
+def test_a_shard_of_an_older_version_that_was_exchanged_is_noticed_at_its_end(tmp_path):
+    shards = in_shards(0, tmp_path / "a")
+    assert list(Dataset.load(tmp_path / "a")) == [0, 1, 2, 3, 4, 5]
+    exchange(*shards)
+    with pytest.raises(DataLossError, match=r"the records of shard 0 are not those that were written: their checksum"):
+        list(Dataset.load(tmp_path / "a"))
+
+
+@pytest.mark.usefixtures("_older")
+@pytest.mark.parametrize("taken", range(6))
+def test_the_checksum_is_continued_where_a_state_is_loaded(taken, tmp_path):
+    records = Dataset.range(6).map(lambda x: np.full((1 << 16,), x))
+    (tmp_path / "a").mkdir()
+    records.save(tmp_path / "a")
+    records.map(lambda x: x * 2).save(tmp_path / "b")
+
+    def state():
+        iterator = iter(Dataset.load(tmp_path / "a"))
+        for _ in range(taken):
+            next(iterator)
+        return iterator.state_dict()
+
+    saved = state()
+    iterator = iter(Dataset.load(tmp_path / "a"))
+    iterator.load_state_dict(saved)
+    assert len(list(iterator)) == 6 - taken
+    iterator.load_state_dict(saved)
+    (mine,), (other,) = shards_of(tmp_path / "a"), shards_of(tmp_path / "b")
+    mine.write_bytes(other.read_bytes())
+    with pytest.raises(DataLossError, match="their checksum is"):
+        list(iterator)
+
+
+def test_a_state_of_an_older_version_is_read_without_a_checksum(tmp_path):
+    Dataset.range(6).save(tmp_path)
+    from dataset.io.elements.shard_dataset import SavedShardOperator
+
+    source = Dataset.load(tmp_path).plan.reader
+    operator = SavedShardOperator(source)
+    operator.load_state_dict({key: value for key, value in operator.state_at(2).items() if key != "crc"})
+    assert operator.pull(9).rows() == [2, 3, 4, 5]
+    assert operator.pull(1) is None
+    operator.close()
+
+
+def test_a_run_that_fails_after_the_metadata_names_it_stays(tmp_path, monkeypatch):
+    write = Metadata.write
+
+    def write_and_fail(self, path):
+        write(self, path)
+        raise MemoryError
+
+    Dataset.range(5).save(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Metadata, "write", write_and_fail)
+        with pytest.raises(MemoryError):
+            Dataset.range(7).save(tmp_path)
+    assert [int(x) for x in Dataset.load(tmp_path)] == list(range(7))
+    assert not list(tmp_path.glob("*.lock"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: Dataset.range(7), id="inline"),
+        pytest.param(lambda: Dataset.range(7).map(lambda x: x, 2), id="threads"),
+    ],
+)
+def test_an_interrupt_of_a_save_leaves_all_or_nothing(tmp_path, make):
+    heed_interrupts()
+    folder = tmp_path / "saved"
+    dataset = make()
+    all_moments = AtMoment()
+    with all_moments:
+        dataset.save(folder)
+    for number in random.sample(range(all_moments.moments), 60) + list(range(0, all_moments.moments, 499)):
+        shutil.rmtree(folder)
+        Dataset.range(5).save(folder)
+        how = AtMoment(number)
+        is_interrupted = False
+        try:
+            with how:
+                dataset.save(folder)
+        except KeyboardInterrupt:
+            is_interrupted = True
+        assert is_interrupted == how.fired, number
+        found = [int(x) for x in Dataset.load(folder)]
+        assert found in (list(range(5)), list(range(7))), number
+        assert found == list(range(7)) or how.fired
+        names = sorted(one.name for one in folder.iterdir())
+        assert names[1:] == ["metadata.json"], (number, names)

@@ -1,0 +1,265 @@
+"""Reading remote files: the same bytes as local ones, with few requests and bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import io as streams
+import itertools
+import os
+import random
+import tracemalloc
+
+import pytest
+
+from dataset import Dataset, TFRecordDataset, io
+from dataset.io.files.opening import open_input
+from dataset.io.files.remote import reading
+from dataset.io.files.remote.reading import AHEAD_BYTES_MAX, AHEAD_BYTES_MIN
+from dataset.testing import check_operator, no_leaks
+
+RECORDS = [b"%d" % i * (i % 7) for i in range(7)]
+
+
+def written(tmp_path, records, kind=None):
+    """The bytes of a file of these records."""
+    path = tmp_path / "local"
+    with io.TFRecordWriter(path, kind) as writer:
+        for record in records:
+            writer.write(record)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def put(request, web_folder, memory):
+    """A function that keeps bytes under a name in some storage, and returns the path."""
+
+    def in_memory(name, content):
+        memory.pipe_file(f"/{name}", content)
+        return f"memory://{name}"
+
+    ways = {
+        "http": web_folder.put,
+        "http without ranges": lambda name, content: web_folder.put(name, content, "ranges=no"),
+        "http without size": lambda name, content: web_folder.put(name, content, "ranges=no&length=no"),
+        "http without ETag": lambda name, content: web_folder.put(name, content, "etag=no"),
+        "memory": in_memory,
+        "chained": lambda name, content: f"filecache::{in_memory(name, content)}",
+    }
+    return ways[request.param]
+
+
+everywhere = pytest.mark.parametrize(
+    "put", ["http", "http without ranges", "http without size", "http without ETag", "memory"], indirect=True
+)
+here_and_there = pytest.mark.parametrize("put", ["http", "http without size", "memory"], indirect=True)
+
+
+# The bytes.
+
+
+@everywhere
+def test_records_come_out(put, tmp_path):
+    for kind in ("", "GZIP", "ZLIB"):
+        for size in (1, None):
+            path = put("a.tfrecord", written(tmp_path, RECORDS, kind))
+            assert list(TFRecordDataset(path, kind, size)) == RECORDS
+
+
+@pytest.mark.parametrize(
+    ("put", "kind"), [("http", None), ("http without size", "GZIP"), ("memory", None)], indirect=["put"]
+)
+def test_reading_resumes_at_every_position(put, kind, tmp_path):
+    path = put("a.tfrecord", written(tmp_path, RECORDS, kind))
+    check_operator(lambda: TFRecordDataset(path, kind), RECORDS)
+
+
+@here_and_there
+@pytest.mark.parametrize("parallel", [None, 2])
+def test_several_files_are_read_in_turn(put, parallel, tmp_path):
+    paths, parts = [], [RECORDS[:3], [], RECORDS[3:5], RECORDS[5:]]
+    for number, part in enumerate(parts):
+        paths.append(put(f"{number}.tfrecord", written(tmp_path, part)))
+    found = check_operator(lambda: TFRecordDataset(paths, num_parallel_reads=parallel), positions=2)
+    assert sorted(found) == sorted(RECORDS)
+    assert parallel or found == RECORDS
+
+
+@here_and_there
+def test_any_reads_and_moves_give_what_a_local_file_gives(put, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "AHEAD_BYTES_MIN", 64)
+    monkeypatch.setattr(reading, "AHEAD_BYTES_MAX", 1024)
+    content = random.Random(1).randbytes(5000)
+    local, remote = streams.BytesIO(content), open_input(put("a", content))
+    rng = random.Random(2)
+    for _ in range(200):
+        if rng.random() < 0.3:
+            place = rng.randrange(5200)
+            assert remote.seek(place) == local.seek(place) == remote.tell()
+        size = rng.choice([0, 1, 10, 100, 700, 3000])
+        assert remote.read(size) == local.read(size)
+        assert remote.tell() == local.tell()
+    remote.seek(4000)
+    assert remote.read() == content[4000:]
+    remote.close()
+    remote.close()
+
+
+@pytest.mark.parametrize("put", ["http", "memory"], indirect=True)
+def test_it_is_a_file_as_python_knows_them(put):
+    content = b"one\ntwo\n" * 100
+    with open_input(put("a", content)) as file:
+        assert file.readable()
+        assert file.seekable()
+        assert not file.writable()
+        assert file.seek(0, os.SEEK_END) == 800
+        assert file.read(1) == b""
+        assert file.seek(-4, os.SEEK_CUR) == 796
+        assert file.read() == b"two\n"
+        with pytest.raises(ValueError, match="can't be negative, got -1"):
+            file.seek(-1)
+        file.seek(0)
+        assert streams.BufferedReader(file).readlines() == [b"one\n", b"two\n"] * 100
+    with pytest.raises(ValueError, match="closed"):
+        file.read(1)
+
+
+def test_where_the_size_is_unknown_it_says_so(web):
+    with open_input(web.put("a", b"abc", ranges=False, length=False)) as file:
+        assert not file.seekable()
+        with pytest.raises(OSError, match="does not tell the size"):
+            file.seek(0, os.SEEK_END)
+        assert file.read() == b"abc"
+
+
+@everywhere
+def test_an_empty_file_is_empty(put):
+    path = put("a", b"")
+    assert list(TFRecordDataset(path)) == []
+    assert list(TFRecordDataset(path, "GZIP")) == []
+    with open_input(path) as file:
+        assert file.read(5) == b""
+
+
+@pytest.mark.parametrize("put", ["chained"], indirect=True)
+def test_chained_paths_are_read(put, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    path = put("a.tfrecord", written(tmp_path, RECORDS))
+    assert list(TFRecordDataset(path)) == RECORDS
+
+
+def test_readers_of_one_file_in_memory_do_not_move_each_other(memory, tmp_path):
+    memory.pipe_file("/a", written(tmp_path, RECORDS))
+    paths = ["memory://a"] * 3
+    found = list(TFRecordDataset(paths, buffer_size=1).interleave(Dataset.from_tensors, cycle_length=3))
+    assert found == RECORDS * 3
+    first, second = (TFRecordDataset("memory://a", buffer_size=1) for _ in range(2))
+    assert list(Dataset.zip(first, second)) == [(record, record) for record in RECORDS]
+
+
+def test_worker_processes_read_on_their_own(web, tmp_path):
+    path = web.put("a.tfrecord", written(tmp_path, RECORDS))
+
+    def count(name):
+        return sum(1 for _ in TFRecordDataset(name))
+
+    found = Dataset.from_tensors(path).map(count, num_parallel_calls=1, executor="process")
+    assert list(found) == [len(RECORDS)]
+
+
+# The requests.
+
+
+def test_a_file_that_is_read_through_takes_few_requests_that_grow(web):
+    content = random.Random(1).randbytes(20 << 20)
+    with open_input(web.put("a", content)) as file:
+        assert b"".join(iter(lambda: file.read(1 << 18), b"")) == content
+    ranges = web.ranges()
+    ends = [0, *itertools.accumulate([128 << 10, 512 << 10, 2 << 20, 8 << 20, 8 << 20])]
+    assert ranges == [*itertools.pairwise(ends), (ends[-1], len(content))]
+    assert max(stop - start for start, stop in ranges) == AHEAD_BYTES_MAX
+
+
+def test_a_small_file_takes_one_request(web, tmp_path):
+    assert list(TFRecordDataset(web.put("a", written(tmp_path, RECORDS)))) == RECORDS
+    assert web.requests == [("GET", "/a", (0, AHEAD_BYTES_MIN))]
+
+
+def test_after_a_jump_little_more_than_asked_for_is_fetched(web):
+    content = random.Random(1).randbytes(8 << 20)
+    with open_input(web.put("a", content)) as file:
+        web.ranges()
+        for place in (7 << 20, 3 << 20, 5 << 20):
+            file.seek(place)
+            assert file.read(100) == content[place : place + 100]
+            assert file.read(1000) == content[place + 100 : place + 1100]
+            assert web.ranges() == [(place, place + AHEAD_BYTES_MIN)]
+        file.seek(1 << 20)
+        assert len(file.read(1 << 20)) == 1 << 20
+        assert web.ranges() == [(1 << 20, 2 << 20)]
+        file.seek((1 << 20) + 10)  # still there
+        file.read(10)
+        assert web.ranges() == []
+
+
+def test_moving_without_reading_sends_nothing(web):
+    with open_input(web.put("a", bytes(1 << 20))) as file:
+        web.ranges()
+        for place in (5, 1 << 19, 0):
+            file.seek(place)
+        assert file.seek(0, os.SEEK_END) == 1 << 20
+        assert file.read(1) == b""
+        assert web.ranges() == []
+
+
+def test_a_file_without_ranges_is_sent_once_where_reading_goes_forward(web):
+    content = random.Random(1).randbytes(2 << 20)
+    with open_input(web.put("a", content, ranges=False)) as file:
+        file.seek(1000)
+        assert file.read(10) == content[1000:1010]
+        file.seek(1 << 20)
+        assert file.read() == content[1 << 20 :]
+        assert len(web.ranges()) == 1
+        file.seek(5)
+        assert file.read(5) == content[5:10]
+        assert len(web.ranges()) == 1
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_memory_stays_around_one_range(web, ranges):
+    size = 48 << 20
+    path = web.put("a", bytes(size), ranges=ranges)
+    tracemalloc.start()
+    try:
+        with open_input(path) as file:
+            while file.read(1 << 18):
+                pass
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * AHEAD_BYTES_MAX  # the server, in this process, cuts out what it sends, too
+
+
+def test_a_file_that_is_compressed_on_its_way_is_asked_for_as_it_is(web, tmp_path):
+    path = web.put("a.gz", gzip.compress(written(tmp_path, RECORDS), mtime=0))
+    assert list(TFRecordDataset(path, "GZIP")) == RECORDS
+
+
+@pytest.mark.parametrize("query", ["", "ranges=no"])
+def test_connections_are_given_back_however_reading_ends(web_folder, query, tmp_path):
+    path = web_folder.put("a", written(tmp_path, [bytes(1000)] * 2000), query)
+    list(TFRecordDataset(path))
+    with no_leaks():
+        list(TFRecordDataset(path))
+    with no_leaks():
+        iterator = iter(TFRecordDataset(path).prefetch(1))
+        next(iterator)
+        iterator.close()
+    with no_leaks():
+        iterator = iter(TFRecordDataset(path, num_parallel_reads=2))
+        next(iterator)
+        del iterator
+    with no_leaks():
+        file = open_input(path)
+        file.read(5)
+        del file

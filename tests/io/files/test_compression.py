@@ -1,0 +1,350 @@
+"""Compressed streams, read in any helpings: the same bytes, in bounded memory, with damage found and nothing lost."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+import tracemalloc
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset import DataLossError, TextLineDataset, TFRecordDataset
+from dataset.io.files import compression
+from dataset.io.files.compression import (
+    PIECE_BYTES,
+    DamagedStreamError,
+    compression_name,
+    guess_compression,
+    new_compressor,
+    open_stream,
+    quick_library,
+)
+from dataset.io.text import lines
+from dataset.io.tfrecord.frames import framed
+
+COMPRESS = {"": bytes, "GZIP": lambda data: gzip.compress(data, mtime=0), "ZLIB": zlib.compress}
+KINDS = list(COMPRESS)
+
+
+def stream_of(content, kind):
+    return open_stream(io.BytesIO(content), kind)
+
+
+def drain(stream, size=1000):
+    """All bytes, and the error that ended them or None."""
+    pieces = []
+    try:
+        while piece := stream.read(size):
+            assert len(piece) <= size
+            pieces.append(piece)
+    except DamagedStreamError as damage:
+        return b"".join(pieces), damage
+    return b"".join(pieces), None
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    parts=st.lists(st.one_of(st.binary(max_size=200), st.integers(0, 200_000).map(lambda n: b"ab" * n)), max_size=4),
+    kind=st.sampled_from(KINDS),
+    size=st.sampled_from([1000, PIECE_BYTES - 1, PIECE_BYTES, 1 << 18, 1 << 20]),
+)
+def test_streams_in_a_row_read_as_one_in_any_helpings(parts, kind, size):
+    content = b"".join(COMPRESS[kind](part) for part in parts)
+    assert drain(stream_of(content, kind), size) == (b"".join(parts), None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("level", [None, 0, 1, 9])
+def test_what_the_compressor_writes_is_read(kind, level):
+    compressor = new_compressor(kind, level)
+    written = compressor.compress(b"one") + compressor.flush(zlib.Z_SYNC_FLUSH)
+    assert stream_of(written, kind).read(9) == b"one"
+    written += compressor.compress(bytearray(b"two")) + compressor.flush()
+    assert drain(stream_of(written, kind)) == (b"onetwo", None)
+
+
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+def test_a_stream_that_is_cut_anywhere_is_found_out(kind):
+    data = random.Random(1).randbytes(300)
+    content = COMPRESS[kind](data)
+    for length in range(1, len(content)):
+        found, error = drain(stream_of(content[:length], kind))
+        assert data.startswith(found)
+        assert "cut short" in str(error)
+
+
+def test_a_second_stream_that_is_cut_is_found_out():
+    found, error = drain(stream_of(gzip.compress(b"one") + gzip.compress(b"two")[:-1], "GZIP"))
+    assert found == b"onetwo"
+    assert "cut short" in str(error)
+
+
+def test_everything_before_the_damage_comes_out():
+    """Whole stored blocks before a block of an impossible type, all within one call of zlib."""
+    data = random.Random(1).randbytes(50_000)
+    compressor = zlib.compressobj(0)
+    content = compressor.compress(data) + compressor.flush(zlib.Z_FULL_FLUSH) + b"\xff" * 10
+    assert drain(stream_of(content, "ZLIB"), 1 << 18)[0] == data
+
+
+def test_damage_is_reported_again_by_every_read():
+    stream = stream_of(b"not compressed", "GZIP")
+    for _ in range(2):
+        with pytest.raises(DamagedStreamError, match="is this a GZIP file"):
+            stream.read(10)
+
+
+def test_zeros_after_a_stream_are_padding_but_not_before_it():
+    padded = gzip.compress(b"one") + bytes(200_000)
+    assert drain(stream_of(padded, "GZIP")) == (b"one", None)
+    assert drain(stream_of(padded + gzip.compress(b"two"), "GZIP")) == (b"onetwo", None)
+    assert "corrupt" in str(drain(stream_of(bytes(20), "GZIP"))[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_seeking_finds_every_byte(kind):
+    data = random.Random(1).randbytes(200_000)
+    stream = stream_of(COMPRESS[kind](data[:70_000]) + COMPRESS[kind](data[70_000:]), kind)
+    for offset in (0, 5, 199_999, 70_000, 69_999, 200_000, 1):
+        stream.seek(offset)
+        assert stream.read(1) == data[offset : offset + 1]
+
+
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+def test_seeking_forward_does_not_begin_again(kind):
+    class Counted(io.BytesIO):
+        taken = 0
+
+        def read(self, size=-1):
+            piece = super().read(size)
+            self.taken += len(piece)
+            return piece
+
+    file = Counted(COMPRESS[kind](random.Random(1).randbytes(300_000)))
+    stream = open_stream(file, kind)
+    for offset in range(0, 300_000, 30_000):
+        stream.seek(offset)
+        stream.read(10)
+    assert file.taken <= len(file.getvalue())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_seeking_beyond_the_end_says_how_long_the_file_is(kind):
+    with pytest.raises(DamagedStreamError, match="has 3 bytes only, and was to be read from byte 4 on"):
+        stream_of(COMPRESS[kind](b"abc"), kind).seek(4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("data", [b"", b"abc", bytes(10_000_000), random.Random(1).randbytes(100_000)])
+def test_no_more_comes_than_the_bound_says(kind, data):
+    stream = stream_of(COMPRESS[kind](data), kind)
+    left = len(data)
+    while True:
+        assert stream.remaining_max() >= left
+        piece = stream.read(100_001)
+        if not piece:
+            break
+        left -= len(piece)
+    assert left == 0
+
+
+def test_the_bound_of_an_uncompressed_file_is_exact():
+    stream = stream_of(b"abcdef", "")
+    stream.read(2)
+    assert stream.remaining_max() == 4
+
+
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+def test_a_file_that_inflates_a_thousandfold_is_read_in_bounded_memory(kind):
+    content = COMPRESS[kind](bytes(50_000_000))
+    tracemalloc.start()
+    try:
+        stream = stream_of(content, kind)
+        total = 0
+        while piece := stream.read(10_000):
+            total += len(piece)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+    assert total == 50_000_000
+
+
+def test_closing_a_stream_closes_the_file():
+    for kind in KINDS:
+        file = io.BytesIO()
+        open_stream(file, kind).close()
+        assert file.closed
+
+
+@pytest.mark.parametrize("name", ["gzip", "SNAPPY", "NONE", 1, b"GZIP", ["GZIP"]])
+def test_an_unknown_type_is_refused_with_what_is_allowed(name):
+    with pytest.raises(ValueError, match='compression_type must be None, "", "GZIP" or "ZLIB", got '):
+        compression_name(name)
+
+
+def test_first_bytes_tell_the_compression():
+    for level in range(10):
+        assert guess_compression(zlib.compress(b"data", level)) == "ZLIB"
+    assert guess_compression(gzip.compress(b"")) == "GZIP"
+    assert [guess_compression(head) for head in (b"", b"\x1f", b"x", b"text", bytes(9))] == [""] * 5
+
+
+# With isal, or what is as little help as isal can be, in the place of zlib
+
+
+class Strict:
+    """A quick library that gives up at the first sight of damage, without a word, and can't copy its state."""
+
+    error = ArithmeticError
+
+    class decompressobj:  # noqa: N801  # zlib's name
+        def __init__(self, bits):
+            self._inflater = zlib.decompressobj(bits)
+
+        def decompress(self, data, limit):
+            try:
+                return self._inflater.decompress(data, limit)
+            except zlib.error:
+                raise Strict.error from None
+
+        def __getattr__(self, name):
+            if name == "copy":
+                raise AttributeError
+            return getattr(self._inflater, name)
+
+
+class Lazy(Strict):
+    """One that never gives anything."""
+
+    class decompressobj:  # noqa: N801
+        eof, unconsumed_tail = False, b""
+
+        def __init__(self, bits):
+            pass
+
+        def decompress(self, data, limit):
+            self.unconsumed_tail = data
+            return b""
+
+
+def installed():
+    return quick_library.__wrapped__()
+
+
+@pytest.fixture(params=["strict", "lazy", "isal"])
+def quick(request, monkeypatch):
+    if request.param == "isal" and installed() is None:
+        pytest.skip("isal is not installed")
+    library = {"strict": Strict, "lazy": Lazy, "isal": installed()}[request.param]
+    used = []
+
+    class Noted:
+        error = library.error
+
+        @staticmethod
+        def decompressobj(bits):
+            used.append(bits)
+            return library.decompressobj(bits)
+
+    monkeypatch.setattr(compression, "quick_library", lambda: Noted)
+    return used
+
+
+def by_zlib_alone(content, kind, size):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compression, "quick_library", lambda: None)
+        found, error = drain(stream_of(content, kind), size)
+    return found, str(error)
+
+
+def assert_as_by_zlib(content, kind, size=1000):
+    found, error = drain(stream_of(content, kind), size)
+    assert (found, str(error)) == by_zlib_alone(content, kind, size)
+
+
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+def test_another_library_gives_the_same_as_zlib_wherever_a_stream_is_damaged_or_cut(kind, quick):
+    rng = random.Random(3)
+    data = b"".join(rng.randbytes(rng.randrange(20)) * rng.randrange(4) for _ in range(20))
+    content = COMPRESS[kind](data) + COMPRESS[kind](b"more" * 10)
+    for place in range(len(content)):
+        assert_as_by_zlib(content[:place], kind)
+        for bit in range(8):
+            damaged = bytearray(content)
+            damaged[place] ^= 1 << bit
+            assert_as_by_zlib(bytes(damaged), kind)
+    assert quick
+
+
+@pytest.mark.parametrize("size", [1000, 1 << 18, 1 << 20])
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+def test_another_library_gives_the_same_far_into_a_large_stream(kind, size, quick):
+    rng = random.Random(4)
+    data = b"".join(rng.randbytes(50) * rng.randrange(4) for _ in range(20_000))
+    content = COMPRESS[kind](data) * 2
+    assert_as_by_zlib(content, kind, size)
+    assert_as_by_zlib(content + bytes(100), kind, size)
+    assert_as_by_zlib(content + b"garbage", kind, size)
+    for place in (300_000, len(content) // 2 - 2, len(content) - 2):
+        assert_as_by_zlib(content[:place], kind, size)
+        damaged = bytearray(content)
+        damaged[place] ^= 0x10
+        assert_as_by_zlib(bytes(damaged), kind, size)
+
+
+def test_positions_are_the_same_with_another_library(quick):
+    data = random.Random(5).randbytes(300_000)
+    damaged = bytearray(gzip.compress(data))
+    damaged[-6] ^= 1
+    stream = stream_of(bytes(damaged), "GZIP")
+    for offset in (250_000, 10, 299_000):
+        stream.seek(offset)
+        assert stream.read(500) == data[offset : offset + 500]
+    stream.seek(299_000)
+    assert drain(stream)[0] == data[299_000:]
+
+
+def test_what_cannot_be_gone_back_in_is_left_to_zlib(quick):
+    class Pipe(io.BytesIO):
+        def seekable(self):
+            return False
+
+    assert drain(open_stream(Pipe(gzip.compress(b"abc")), "GZIP")) == (b"abc", None)
+    assert quick == []
+
+
+def test_headers_that_isal_does_not_look_at_are_left_to_zlib(quick):
+    content = bytearray(gzip.compress(b"abc"))
+    content[3] |= 0x20
+    found, error = drain(stream_of(bytes(content), "GZIP"))
+    assert found == b""
+    assert "unknown header flags set" in str(error)
+    assert quick == []
+
+
+@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
+def test_one_element_out_of_all_proportion_to_the_file_is_refused(tmp_path, monkeypatch, kind):
+    """Eight megabytes of zeros from eight kilobytes; the bounds are lower here than in use."""
+    for module in (compression, lines):
+        monkeypatch.setattr(module, "LARGE_BYTES", 1 << 20)
+    zeros, mixed = bytes(1 << 23), random.Random(1).randbytes(1 << 14).hex().encode() * 64
+    for content, count in ((zeros, 1), (mixed, 1), (bytes(1 << 19), 1), (zeros[: 1 << 19] + b"\n", 16)):
+        (tmp_path / "lines").write_bytes(COMPRESS[kind](content * count))
+        (tmp_path / "records").write_bytes(COMPRESS[kind](b"".join(framed(content * count))))
+        for read, name in ((TextLineDataset, "lines"), (TFRecordDataset, "records")):
+            if content is zeros or (count > 1 and name == "records"):
+                with pytest.raises(DataLossError, match=r"100 times the compressed file.*decompress the file first"):
+                    list(read(str(tmp_path / name), kind))
+            else:
+                found = list(read(str(tmp_path / name), kind))
+                assert b"".join(found) == (content * count).replace(b"\n", b"" if name == "lines" else b"\n")
+
+
+def test_a_large_record_of_a_plain_file_is_never_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(compression, "LARGE_BYTES", 1 << 20)
+    (tmp_path / "records").write_bytes(b"".join(framed(bytes(1 << 23))))
+    assert list(TFRecordDataset(str(tmp_path / "records"))) == [bytes(1 << 23)]

@@ -1,0 +1,186 @@
+"""A full disk: what was there stays whole, nothing is left beside it, and the error says what happened."""
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, checkpoint, io
+
+SIZE = 1 << 16
+
+
+class Holder:
+    """An iterator whose state is large."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def state_dict(self):
+        return {"array": np.full(SIZE, self.value)}
+
+    def load_state_dict(self, state):
+        self.value = int(state["array"][0])
+
+
+def records(value):
+    return [bytes([value]) * SIZE for _ in range(9)]
+
+
+def write_shards(folder, value):
+    return Dataset.from_tensor_slices(records(value)).write_tfrecord(folder / "a-{shard}", 3)
+
+
+def write_records(folder, value):
+    with io.TFRecordWriter(folder / "a") as writer:
+        writer.write_all(records(value))
+
+
+def elements(value):
+    return Dataset.range(9).map(lambda x: np.full(SIZE, value))
+
+
+def cache(folder, value):
+    with iter(elements(value).cache(folder / "cache", on_mismatch="rebuild")) as iterator:
+        assert len(list(iterator)) == 9
+
+
+WRITERS = {
+    "write_tfrecord": write_shards,
+    "TFRecordWriter": write_records,
+    "save": lambda folder, value: elements(value).save(folder / "saved", shard_func=lambda x: 0),
+    "cache": cache,
+    "checkpoint": lambda folder, value: checkpoint.save(folder / "a.state", Holder(value)),
+}
+
+
+def tree(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def full():
+    """No file may grow beyond so many bytes: a write that begins before is cut short, the next one fails."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, ignored)
+
+
+@pytest.mark.parametrize("size", [0, 100, 70_000, 150_000])
+@pytest.mark.parametrize("kind", WRITERS)
+def test_the_limit_of_a_file_leaves_what_was_there(kind, size, full, tmp_path):
+    write = WRITERS[kind]
+    write(tmp_path, 1)
+    before = tree(tmp_path)
+    full(size)
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write(tmp_path, 2)
+    finally:
+        full(resource.RLIM_INFINITY)
+    assert tree(tmp_path) == before
+    write(tmp_path, 3)
+    assert set(map(os.path.basename, tree(tmp_path))) >= {"a-0"} or kind != "write_tfrecord"
+    assert not any(Path(name).name.startswith(".") for name in tree(tmp_path))
+
+
+@pytest.mark.parametrize("step", ["open", "fsync", "replace", "mkdir"])
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_disk_that_is_full_at_any_step_leaves_what_was_there(kind, step, tmp_path, monkeypatch):
+    """Each call of the step fails once, one after the other, until none of them is left."""
+    write = WRITERS[kind]
+    write(tmp_path, 1)
+    real = getattr(os, step)
+    for number in range(40):
+        before, calls = tree(tmp_path), []
+
+        def fail(*arguments, number=number, calls=calls, **keywords):
+            calls.append(arguments)
+            if len(calls) == number + 1 and not is_read(arguments):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return real(*arguments, **keywords)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, step, fail)
+            error = error_of(write, tmp_path, 2 + number)
+        if error is not None:
+            assert error.errno == errno.ENOSPC
+            after = tree(tmp_path)
+            assert after == before or is_incomplete(kind, step, error, after)
+        assert not any(Path(name).name.startswith(".") or name.endswith(".lock") for name in tree(tmp_path))
+        if len(calls) <= number:
+            return
+    raise AssertionError("there is no end")
+
+
+def error_of(write, *arguments):
+    try:
+        write(*arguments)
+    except OSError as error:
+        return error
+    return None
+
+
+def is_read(arguments):
+    """Opened to be read, or to be locked, which takes no space."""
+    return len(arguments) > 1 and type(arguments[1]) is int and not arguments[1] & os.O_WRONLY
+
+
+def is_incomplete(kind, step, error, after):
+    """The one thing that cannot be undone: of several files some have their new names, and the first is missing."""
+    return (
+        kind == "write_tfrecord"
+        and step == "replace"
+        and "a-0" not in after
+        and "is missing" in "".join(getattr(error, "__notes__", []))
+    )
+
+
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+import test_full_disk
+try:
+    test_full_disk.WRITERS[sys.argv[2]](Path(sys.argv[3]), 2)
+except OSError as error:
+    assert "No space left on device" in str(error), error
+    sys.exit(28)
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", folder],  # noqa: S607  # wherever it is
+        check=False,
+        capture_output=True,
+    ).returncode
+    if mounted:
+        pytest.skip("no disk can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)  # noqa: S607
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_real_disk_that_is_full(kind, small_disk):
+    WRITERS[kind](small_disk, 1)
+    before = tree(small_disk)
+    room = os.statvfs(small_disk)
+    with (small_disk / "filler").open("wb") as filler:
+        filler.write(bytes(room.f_bavail * room.f_frsize - 100_000))
+    command = [sys.executable, "-c", PROGRAM, Path(__file__).parent, kind, small_disk]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 28, done.stderr
+    (small_disk / "filler").unlink()
+    assert tree(small_disk) == before

@@ -1,0 +1,76 @@
+"""One allocation that fails while a reader is inside a file is raised once; the next read gives what comes then."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from dataset.io.csv.layout import layout_of
+from dataset.io.csv.reader import CsvFile
+from dataset.io.tfrecord.reader import TFRecordFile
+from dataset.io.tfrecord.writer import TFRecordWriter
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.parallel.pending import Pending
+from support.fault_injection import injected
+
+COUNT = 200
+ALLOCATIONS = "any array"
+
+
+def tfrecords(path):
+    with TFRecordWriter(path) as writer:
+        for number in range(COUNT):
+            writer.write(b"%05d" % number * 1000)
+    file = TFRecordFile(path, buffer_size=1 << 18)
+    return lambda: [int(record[:5]) for record in file.records(7) or []]
+
+
+def rows(path):
+    path.write_bytes(b"number,half\n" + b"".join(b"%d,%d.5\n" % (number, number) for number in range(COUNT)))
+    file = CsvFile(path, layout_of("test", [np.int64, np.float64]), buffer_size=250, header=True)
+
+    def read():
+        columns = file.columns(7)
+        return [] if columns is None else columns[0].tolist()
+
+    return read
+
+
+def read_all(read):
+    found, failures = [], 0
+    while failures < 3:
+        try:
+            some = read()
+        except MemoryError:
+            failures += 1
+        else:
+            found += some
+            if not some:
+                return found, failures
+    return found, failures
+
+
+@pytest.mark.parametrize("make", [tfrecords, rows])
+def test_nothing_is_lost_in_a_file(make, tmp_path):
+    with injected(ALLOCATIONS, sys.maxsize) as none:
+        assert read_all(make(tmp_path / "undisturbed")) == (list(range(COUNT)), 0)
+    assert none.calls > 2
+    for call in range(1, none.calls + 1):
+        read = make(tmp_path / f"{call}")
+        with injected(ALLOCATIONS, call) as fault:
+            assert read_all(read) == (list(range(COUNT)), 1), call
+        assert fault.has_fired
+
+
+@pytest.mark.parametrize("method", ["collect", "give_joined"])
+def test_nothing_is_lost_where_chunks_are_joined(method):
+    pending = Pending()
+    chunks = [Chunk(LEAF, len(values), [np.array(values)]) for values in ([0, 1], [2, 3], [4])]
+    if method == "give_joined":
+        for chunk in chunks:
+            pending.put(chunk)
+    with injected("np.concatenate", 1), pytest.raises(MemoryError):
+        pending.collect(lambda n: chunks.pop(0), 5) if method == "collect" else pending.give_joined(5)
+    assert len(pending) == 5
+    assert pending.give_joined(5).columns()[0].tolist() == [0, 1, 2, 3, 4]

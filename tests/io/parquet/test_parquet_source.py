@@ -1,0 +1,795 @@
+"""from_parquet: which rows come out of which files, what is read for them, and what becomes of what is wrong."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataset import (
+    AUTOTUNE,
+    UNKNOWN_CARDINALITY,
+    DataLossError,
+    Dataset,
+    RaggedTensor,
+    SpecError,
+    StateError,
+    TensorSpec,
+    io,
+)
+from dataset.io.arrow.layout import TableColumn
+from dataset.io.parquet import container, footer
+from dataset.testing import check_operator, no_leaks
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Writes a table, or the column ``x`` of one, in row groups of 10 rows."""
+
+    def write(name, data, row_group_size=10, **options):
+        table = data if isinstance(data, pa.Table) else pa.table({"x": data})
+        pq.write_table(table, tmp_path / name, row_group_size=row_group_size, **options)
+        return str(tmp_path / name)
+
+    return write
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The row groups that are read, as (file, row group), with the columns."""
+    found = []
+    original = container.ParquetContainer.read
+
+    def reading(self, group, names):
+        found.append((Path(self.path).name, group, tuple(names)))
+        return original(self, group, names)
+
+    monkeypatch.setattr(container.ParquetContainer, "read", reading)
+    return found
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The files that are opened."""
+    found = []
+    original = container.open_input
+
+    def opening(path):
+        found.append(Path(path).name)
+        return original(path)
+
+    monkeypatch.setattr(container, "open_input", opening)
+    return found
+
+
+def groups(read):
+    return [(file, group) for file, group, _ in read]
+
+
+def outcomes(dataset):
+    """Values of x, and the exceptions in the places of others."""
+    found = []
+    iterator = iter(dataset)
+    while True:
+        try:
+            found.append(int(next(iterator)["x"]))
+        except StopIteration:
+            return found
+        except Exception as error:
+            found.append(error)
+
+
+# What comes out.
+
+
+def test_rows_come_in_order_from_file_after_file(save):
+    paths = [save("a", range(7), 3), save("b", range(7, 11), 3)]
+    check_operator(lambda: Dataset.from_parquet(paths), [{"x": np.int64(i)} for i in range(11)])
+
+
+def test_the_same_rows_with_nulls_text_and_lists_survive_every_way_of_running(save):
+    table = pa.table(
+        {
+            "n": pa.array([None if i in {3, 10} else i for i in range(11)]),
+            "s": [f"text {i % 3}" for i in range(11)],
+            "l": [list(range(i % 4)) for i in range(11)],
+            "p": pa.array([{"q": i / 2} for i in range(11)]),
+        }
+    )
+    path = save("a", table, 5)
+    found = check_operator(lambda: Dataset.from_parquet(path))
+    assert [i for i, row in enumerate(found) if isinstance(row, ValueError)] == [3, 10]
+    filled = check_operator(lambda: Dataset.from_parquet(path, fill_null={"n": -1}), positions=6)
+    assert [int(row["n"]) for row in filled] == [-1 if i in {3, 10} else i for i in range(11)]
+    batches = check_operator(lambda: Dataset.from_parquet(path, ["s", "l"]).batch(4))
+    assert batches[1]["l"] == RaggedTensor.from_rows([list(range(i % 4)) for i in range(4, 8)])
+
+
+@pytest.mark.parametrize("count", [2, AUTOTUNE])
+def test_several_files_are_read_side_by_side_in_one_order(save, count):
+    paths = [save(name, range(start, start + 25)) for name, start in (("a", 0), ("b", 100), ("c", 200))]
+
+    def make():
+        return Dataset.from_parquet(paths, num_parallel_reads=count)
+
+    found = check_operator(make, positions=4)
+    assert sorted(int(row["x"]) for row in found) == [*range(25), *range(100, 125), *range(200, 225)]
+    assert len(make()) == 75
+    assert make().element_spec == {"x": TensorSpec((), np.int64)}
+
+
+def test_files_side_by_side_give_a_thousand_rows_each_in_turn(save):
+    paths = [save(name, range(start, start + 3000), 1000) for name, start in (("a", 0), ("b", 10_000))]
+    found = [int(row["x"]) for row in Dataset.from_parquet(paths, num_parallel_reads=2)]
+    assert found[:2048] == [*range(1024), *range(10_000, 11_024)]
+    assert sorted(found) == [*range(3000), *range(10_000, 13_000)]
+
+
+def test_lists_read_side_by_side_are_still_ragged_in_batches(save):
+    table = pa.table({"l": [[1], [2, 3], []]})
+    (batch,) = Dataset.from_parquet([save("a", table)], num_parallel_reads=2).batch(3)
+    assert batch["l"] == RaggedTensor.from_rows([[1], [2, 3], []])
+
+
+def test_files_are_named_in_many_ways(save, tmp_path):
+    a, b = save("a.parquet", [1]), save("b.parquet", [2])
+    save("c[1].parquet", [3])
+    ways = {
+        "path": (a, [1]),
+        "bytes": (a.encode(), [1]),
+        "Path": (tmp_path / "a.parquet", [1]),
+        "list": ([b, tmp_path / "a.parquet"], [2, 1]),
+        "pattern": (f"{tmp_path}/[ab].parquet", [1, 2]),
+        "list of patterns": ([f"{tmp_path}/b*", a], [2, 1]),
+        "a name like a pattern": (f"{tmp_path}/c[1].parquet", [3]),
+        "files": (Dataset.list_files(f"{tmp_path}/[ab]*", shuffle=False), [1, 2]),
+        "names": (Dataset.from_tensor_slices([b, a]), [2, 1]),
+        "a generator": (Dataset.from_generator(lambda: iter([a, b])), [1, 2]),
+    }
+    for way, (filenames, expected) in ways.items():
+        assert outcomes(Dataset.from_parquet(filenames)) == expected, way
+
+
+def test_shuffled_files_have_a_length_and_another_order_in_each_epoch(save, tmp_path):
+    for i in range(8):
+        save(f"{i}.parquet", [i])
+    dataset = Dataset.from_parquet(Dataset.list_files(f"{tmp_path}/*.parquet", seed=1))
+    assert len(dataset) == 8
+    first, second = outcomes(dataset), outcomes(dataset)
+    assert sorted(first) == sorted(second) == list(range(8))
+    assert first != second
+
+
+def test_names_that_only_running_tells_are_taken_one_by_one(save):
+    """The spec takes one of them, once; then no file is opened before it is needed."""
+    taken = []
+
+    def names():
+        for i in range(3):
+            taken.append(i)
+            yield save(f"{i}", [i])
+
+    dataset = Dataset.from_parquet(Dataset.from_generator(names, output_signature=TensorSpec((), bytes)))
+    assert dataset.cardinality() == UNKNOWN_CARDINALITY
+    assert taken == []
+    iterator = iter(dataset)
+    assert next(iterator) == {"x": 0}
+    assert taken == [0]
+    iterator.close()
+    parallel = Dataset.from_parquet(Dataset.from_generator(names), num_parallel_reads=2)
+    assert sorted(outcomes(parallel)) == [0, 1, 2]
+
+
+def test_it_can_be_the_function_of_an_interleave(save):
+    names = Dataset.from_tensor_slices([save("a", [1, 2]), save("b", [3, 4])])
+    assert outcomes(names.interleave(Dataset.from_parquet)) == [1, 3, 2, 4]
+
+
+def test_files_without_rows_give_none(save):
+    paths = [save("a", pa.array([], pa.int64())), save("b", [1]), save("c", pa.array([], pa.int64()))]
+    check_operator(lambda: Dataset.from_parquet(paths), [{"x": np.int64(1)}])
+    check_operator(lambda: Dataset.from_parquet(paths[0]), [])
+
+
+def test_batches_are_read_only_views_of_the_row_group(save):
+    first, second = Dataset.from_parquet(save("a", np.arange(100.0), 100)).batch(50)
+    assert not first["x"].flags.writeable
+    assert first["x"].base is not None
+    assert second["x"].__array_interface__["data"][0] - first["x"].__array_interface__["data"][0] == 400
+
+
+def test_a_batch_that_was_handed_out_never_changes(save):
+    batches = list(Dataset.from_parquet([save("a", range(95))] * 2).batch(7))
+    gathered = np.concatenate([batch["x"] for batch in batches])
+    assert gathered.tolist() == [*range(95), *range(95)]
+
+
+def test_images_in_structs_are_read_as_they_are_published(save):
+    png = io.encode_png(np.zeros((2, 3, 3), np.uint8))
+    path = save("images", pa.table({"image": [{"bytes": png, "path": None}], "label": [4]}))
+    dataset = Dataset.from_parquet(path, columns=["image.bytes", "label"])
+    ((image, label),) = dataset.map(lambda row: (io.decode_image(row["image"]["bytes"]), row["label"]))
+    assert (image.shape, label) == ((2, 3, 3), 4)
+
+
+COLUMNS = {
+    "n": st.integers(-(2**31), 2**31 - 1),
+    "f": st.one_of(st.none(), st.floats(allow_nan=False)),
+    "s": st.sampled_from(["", "a", "bcd"]),
+    "b": st.binary(max_size=3),
+    "l": st.lists(st.integers(0, 3), max_size=3),
+}
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    files=st.lists(st.lists(st.fixed_dictionaries(COLUMNS), max_size=9), min_size=1, max_size=3),
+    group=st.integers(1, 5),
+    batch=st.integers(1, 7),
+    skip=st.integers(0, 12),
+)
+def test_any_rows_in_any_row_groups_come_out_as_they_are(files, group, batch, skip):
+    kinds = [("n", pa.int32()), ("f", pa.float64()), ("s", pa.string()), ("b", pa.binary()), ("l", pa.list_(pa.int8()))]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder, str(number))) for number in range(len(files))]
+        for path, rows in zip(paths, files, strict=True):
+            pq.write_table(pa.Table.from_pylist(rows, pa.schema(kinds)), path, row_group_size=group)
+        dataset = Dataset.from_parquet(paths)
+        found = [
+            {"n": int(n), "f": None if np.isnan(f) else float(f), "s": s.decode(), "b": b, "l": row.tolist()}
+            for rows in dataset.skip(skip).batch(batch)
+            for n, f, s, b, row in zip(*(rows[name] for name, _ in kinds), strict=True)
+        ]
+        everything = [row for rows in files for row in rows]
+        assert found == everything[skip:]
+        assert len(dataset) == len(everything)
+        assert [int(dataset[i]["n"]) for i in range(len(everything))] == [row["n"] for row in everything]
+
+
+# What is read for it.
+
+
+def test_no_row_group_is_read_before_it_is_needed(save, read):
+    iterator = iter(Dataset.from_parquet([save("a", range(25)), save("b", range(5))]))
+    assert read == []
+    for i in range(10):
+        assert next(iterator) == {"x": i}
+    assert groups(read) == [("a", 0)]
+    next(iterator)
+    assert groups(read) == [("a", 0), ("a", 1)]
+    iterator.close()
+
+
+def test_a_file_is_not_opened_before_it_is_needed(save, opened):
+    paths = [save("a", range(10)), save("b", range(5))]
+    dataset = Dataset.from_parquet(paths).take(10)
+    assert opened == ["a"]  # for the columns
+    assert [int(row["x"]) for row in dataset] == list(range(10))
+    assert opened == ["a", "a"]
+    with no_leaks():
+        assert len(dataset) == 10
+    assert sorted(opened) == ["a", "a", "a", "b"]
+
+
+def test_only_the_columns_that_are_asked_for_are_read(save, read):
+    table = pa.table({"a": range(20), "b": range(20), "c": [{"d": i, "e": i} for i in range(20)]})
+    list(Dataset.from_parquet(save("a", table), columns=["c.e", "a"]))
+    assert [set(names) for _, _, names in read] == [{"a", "c.e"}] * 2
+
+
+def test_columns_that_are_not_asked_for_may_be_damaged(save):
+    path = save(
+        "a",
+        pa.table({"bad": [f"text {i}" for i in range(1000)], "x": range(1000)}),
+        1000,
+        compression=None,
+        use_dictionary=False,
+    )
+    metadata = pq.read_metadata(path).row_group(0).column(0)
+    damage(path, metadata.data_page_offset, metadata.total_compressed_size // 2)
+    assert len(list(Dataset.from_parquet(path, ["x"]))) == 1000
+    assert len(outcomes(Dataset.from_parquet(path))) == 1
+
+
+@pytest.mark.parametrize("num_shards", [1, 2, 3, 7])
+def test_each_row_group_is_read_by_one_shard(save, read, num_shards):
+    paths = [save("a", range(25)), save("b", range(100, 105)), save("c", range(200, 240))]
+    every = [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("c", 0), ("c", 1), ("c", 2), ("c", 3)]
+    values = []
+    for index in range(num_shards):
+        read.clear()
+        dataset = Dataset.from_parquet(paths, shard=(num_shards, index))
+        found = outcomes(dataset)
+        assert groups(read) == every[index::num_shards]
+        assert len(dataset) == len(found)
+        values += found
+    assert sorted(values) == [*range(25), *range(100, 105), *range(200, 240)]
+
+
+def test_shards_do_not_depend_on_the_order_of_files_nor_on_reading_side_by_side(save, tmp_path):
+    for i in range(5):
+        save(f"{i}", range(100 * i, 100 * i + 7 * i + 1))
+    everything = sorted(outcomes(Dataset.from_parquet(f"{tmp_path}/?")))
+    found = [
+        outcomes(Dataset.from_parquet(Dataset.list_files(f"{tmp_path}/?", seed=index), shard=(3, index), **options))
+        for index, options in enumerate([{}, {"num_parallel_reads": 2}, {}])
+    ]
+    assert sorted(x for shard in found for x in shard) == everything
+
+
+def test_a_shard_is_resumed_in_its_row_groups(save):
+    paths = [save("a", range(13), 3), save("b", range(100, 108), 3)]
+    expected = [3, 4, 5, 12, 106, 107]
+    make = lambda: Dataset.from_parquet(paths, shard=(3, 1))
+    assert outcomes(make()) == expected
+    check_operator(make)
+
+
+def test_skip_reads_none_of_the_row_groups_that_it_passes(save, read, opened):
+    paths = [save("a", range(100)), save("b", range(100, 200)), save("c", range(200, 300))]
+    for count, expected in ((0, ("a", 0)), (35, ("a", 3)), (100, ("b", 0)), (259, ("c", 5)), (290, ("c", 9))):
+        read.clear()
+        opened.clear()
+        assert next(iter(Dataset.from_parquet(paths).skip(count))) == {"x": count}
+        assert groups(read) == [expected]
+    read.clear()
+    assert list(Dataset.from_parquet(paths).skip(300)) == []
+    assert list(Dataset.from_parquet(paths).skip(1000)) == []
+    assert read == []
+    check_operator(lambda: Dataset.from_parquet(paths).skip(255), positions=5)
+
+
+def test_skip_counts_rows_as_it_would_if_it_read_them(save, read):
+    """A failing row is no element to skip, so row groups with nulls are read."""
+    rows = [None if i in {3, 17} else i for i in range(40)]
+    path = save("a", pa.array(rows))
+    make = lambda: Dataset.from_parquet(path).skip(30)
+    found = check_operator(make, positions=4)
+    assert [type(row) for row in found[:2]] == [ValueError, ValueError]
+    assert [int(row["x"]) for row in found[2:]] == list(range(32, 40))
+    read.clear()
+    outcomes(Dataset.from_parquet(path).skip(30))
+    assert groups(read) == [("a", 0), ("a", 1), ("a", 3)]
+
+
+def test_any_row_can_be_had_alone(save, read):
+    paths = [save("a", range(100)), save("b", range(100, 200))]
+    dataset = Dataset.from_parquet(paths)
+    assert [dataset[i]["x"] for i in (0, 57, 199, -1, -200)] == [0, 57, 199, 199, 0]
+    assert groups(read) == [("a", 0), ("a", 5), ("b", 9), ("b", 9), ("a", 0)]
+    assert dataset.batch(8)[13]["x"].tolist() == list(range(104, 112))
+    with pytest.raises(IndexError):
+        dataset[200]
+    shard = Dataset.from_parquet(paths, shard=(2, 1))
+    assert [int(shard[i]["x"]) for i in (0, 10, 50)] == [10, 30, 110]
+
+
+def test_going_on_from_a_state_reads_only_what_is_left(save, read):
+    paths = [save("a", range(100)), save("b", range(100, 200))]
+    with iter(Dataset.from_parquet(paths).batch(16)) as iterator:
+        for _ in range(9):
+            next(iterator)
+        state = iterator.state_dict()
+    read.clear()
+    with iter(Dataset.from_parquet(paths).batch(16)) as iterator:
+        iterator.load_state_dict(state)
+        assert next(iterator)["x"].tolist() == list(range(144, 160))
+    assert groups(read) == [("b", 4), ("b", 5)]
+    assert len(repr(state["operator"])) < 600  # a row group and a row, not what is in them
+
+
+def test_a_row_group_is_forgotten_before_the_next_is_read(save, monkeypatch):
+    tables = []
+    original = container.ParquetContainer.read
+
+    def reading(self, group, names):
+        assert not any(table() is not None for table in tables)
+        table = original(self, group, names)
+        tables.append(weakref.ref(table))
+        return table
+
+    monkeypatch.setattr(container.ParquetContainer, "read", reading)
+    for batch in Dataset.from_parquet(save("a", range(50))).batch(10):
+        del batch
+    assert len(tables) == 5
+
+
+def test_text_of_a_row_group_is_not_made_at_once(save):
+    """Of text that is large, only a block of rows becomes objects."""
+    path = save("a", pa.table({"s": [os.urandom(50_000) for _ in range(200)]}), 200)
+    iterator = iter(Dataset.from_parquet(path))
+    tracemalloc.start()  # it sees what Python holds, not what Arrow does
+    next(iterator)
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    iterator.close()
+    assert held < 3_000_000
+
+
+def test_no_threads_and_no_files_are_left(save):
+    path = save("a", range(1000), 100)
+    for options in ({}, {"num_parallel_reads": 3}):
+        with no_leaks():
+            iterator = iter(Dataset.from_parquet([path] * 3, **options))
+            next(iterator)
+            iterator.close()
+        with no_leaks():
+            iterator = iter(Dataset.from_parquet([path] * 3, **options))
+            next(iterator)
+            del iterator
+        with no_leaks():
+            list(Dataset.from_parquet([path] * 3, **options))
+
+
+# What is wrong.
+
+
+def damage(path, at, length=40):
+    with Path(path).open("r+b") as file:
+        file.seek(at)
+        file.write(bytes(length))
+
+
+def test_a_missing_first_file_is_said_at_the_call(tmp_path):
+    with pytest.raises(FileNotFoundError, match="missing"):
+        Dataset.from_parquet(tmp_path / "missing")
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        Dataset.from_parquet(f"{tmp_path}/*.parquet")
+    with pytest.raises(IsADirectoryError):
+        Dataset.from_parquet(tmp_path)
+
+
+def test_a_later_file_that_is_missing_fails_at_its_place(save, tmp_path):
+    paths = [save("a", [1, 2]), str(tmp_path / "missing"), save("b", [3])]
+    dataset = Dataset.from_parquet(paths)
+    first, second, error, third = outcomes(dataset)
+    assert (first, second, third) == (1, 2, 3)
+    assert isinstance(error, FileNotFoundError)
+    assert "in from_parquet from test_parquet_source.py" in error.__notes__[0]
+    assert dataset.cardinality() == UNKNOWN_CARDINALITY
+    check_operator(lambda: Dataset.from_parquet(paths))
+
+
+def test_a_file_that_vanishes_between_epochs_is_missed_at_its_place(save):
+    paths = [save("a", [1]), save("b", [2])]
+    dataset = Dataset.from_parquet(paths)
+    assert outcomes(dataset) == [1, 2]
+    Path(paths[1]).unlink()
+    first, error = outcomes(dataset)
+    assert first == 1
+    assert isinstance(error, FileNotFoundError)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", b"no parquet at all, but long enough", bytes(100)])
+def test_what_is_no_parquet_file_says_so(tmp_path, save, content):
+    (tmp_path / "bad").write_bytes(content)
+    with pytest.raises(DataLossError, match=r"bad, record 0.*no Parquet file, or its footer is damaged"):
+        Dataset.from_parquet(tmp_path / "bad")
+    first, error, second = outcomes(Dataset.from_parquet([save("a", [1]), tmp_path / "bad", save("b", [2])]))
+    assert (first, second) == (1, 2)
+    assert isinstance(error, DataLossError)
+    assert error.path == str(tmp_path / "bad")
+
+
+def test_a_file_cut_short_has_no_footer(save, tmp_path):
+    path = save("a", range(1000), 100)
+    content = (tmp_path / "a").read_bytes()
+    for length in (len(content) - 1, len(content) - 8, len(content) // 2, 10):
+        (tmp_path / "a").write_bytes(content[:length])
+        with pytest.raises(DataLossError):
+            Dataset.from_parquet(path)
+
+
+READ_BOTH = """
+import sys
+from dataset import DataLossError, Dataset
+try:
+    dataset = Dataset.from_parquet(sys.argv[1])
+    list(dataset)
+    list(dataset.skip(15))
+except DataLossError as error:
+    print("DataLossError")
+else:
+    print("read")
+"""
+
+
+def test_statistics_that_pyarrow_aborts_on_do_not_end_the_process(save, tmp_path):
+    """A histogram of one number too few: RowGroupMetaData.column() throws through C++ there."""
+    path = save("a", pa.table({"x": list(range(20)), "text": ["a", "b"] * 10}), use_dictionary=True)
+    content = (tmp_path / "a").read_bytes()
+    size = int.from_bytes(content[-8:-4], "little")
+    pages, footer = content[: -8 - size], content[-8 - size : -8]
+    whole, less = bytes((0x19, 0x26, 0, 20)), bytes((0x19, 0x16, 20))  # a list of 0 and 10, and one of 10
+    if whole not in footer:
+        pytest.skip("this pyarrow writes no histograms")
+    footer = footer.replace(whole, less)
+    (tmp_path / "a").write_bytes(pages + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    run = subprocess.run([sys.executable, "-c", READ_BOTH, path], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() in {"DataLossError", "read"}
+
+
+def test_a_row_group_of_a_negative_number_of_rows_is_damage(save, tmp_path):
+    path = save("a", [3] * 20, row_group_size=20)
+    content = (tmp_path / "a").read_bytes()
+    size = int.from_bytes(content[-8:-4], "little")
+    footer = content[-8 - size : -8].replace(bytes((0x16, 40)), bytes((0x16, 39)))  # an integer of -20 for 20
+    (tmp_path / "a").write_bytes(content[: -8 - size] + footer + content[-8:])
+    with pytest.raises(DataLossError, match=r"its footer is damaged: a row group of -20 rows"):
+        Dataset.from_parquet(path)
+
+
+def test_a_footer_longer_than_what_is_read_at_first_is_read_whole(save, read):
+    path = save("a", pa.table({f"column {i}": [i] * 20 for i in range(1500)}))
+    assert Path(path).stat().st_size > 1 << 17
+    assert int.from_bytes(Path(path).read_bytes()[-8:-4], "little") > 1 << 16
+    rows = list(Dataset.from_parquet(path, columns=["column 1499", "column 7"]).skip(13))
+    assert rows == [{"column 7": 7, "column 1499": 1499}] * 7
+    assert read == [("a", 1, ("column 1499", "column 7"))]
+
+
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"version": "1.0"}, {"write_statistics": False}])
+def test_the_footer_says_what_pyarrow_says(save, options):
+    table = pa.table({"x": [1, None] * 20, "text": ["a"] * 40, "list": [[1, 2]] * 40, "s": [{"a": 1.5}] * 40})
+    path = save("a", table, **options)
+    metadata, opened = pq.read_metadata(path), container.ParquetContainer(path)
+    for group in range(metadata.num_row_groups):
+        for index, chunk in enumerate(opened._footer.chunks(group)):
+            column = metadata.row_group(group).column(index)
+            statistics = column.statistics
+            assert chunk.values == column.num_values
+            assert chunk.nbytes == column.total_uncompressed_size
+            assert chunk.offset == (column.dictionary_page_offset or column.data_page_offset)
+            assert chunk.nulls == (statistics.null_count if statistics and statistics.has_null_count else None)
+    assert opened._footer.chunks(metadata.num_row_groups) == []
+    opened.close()
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_footer_that_says_nothing_at_worst(content):
+    assert isinstance(footer.Footer(content).chunks(3), list)
+
+
+def test_a_damaged_row_group_is_given_up_and_no_other(save):
+    path = save("a", range(50), write_page_checksum=True)
+    damage(path, pq.read_metadata(path).row_group(2).column(0).data_page_offset + 20)
+    found = outcomes(Dataset.from_parquet(path))
+    assert found[:20] == list(range(20))
+    assert found[21:] == list(range(30, 50))
+    error = found[20]
+    assert isinstance(error, DataLossError)
+    assert (error.path, error.record) == (path, 20)
+    assert error.offset > 0
+    assert "row group 2, rows 20 to 29" in str(error)
+    assert "in from_parquet from" in error.__notes__[0]
+    check_operator(lambda: Dataset.from_parquet(path).skip(18), positions=4)
+    assert outcomes(Dataset.from_parquet(path).ignore_errors()) == [*range(20), *range(30, 50)]
+
+
+def test_a_checksum_finds_a_single_bit(save, tmp_path):
+    path = save(
+        "a", np.arange(1000, dtype=np.float64), 1000, write_page_checksum=True, compression=None, use_dictionary=False
+    )
+    at = pq.read_metadata(path).row_group(0).column(0).data_page_offset + 4000
+    content = bytearray((tmp_path / "a").read_bytes())
+    content[at] ^= 1
+    (tmp_path / "a").write_bytes(content)
+    (error,) = outcomes(Dataset.from_parquet(path))
+    assert isinstance(error, DataLossError)
+    assert "checksum" in str(error).lower()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_damage_does_worse_than_an_error(save, tmp_path, seed):
+    rng = random.Random(seed)
+    table = pa.table(
+        {"x": range(60), "s": [f"text {i % 5}" for i in range(60)], "l": [[i] * (i % 3) for i in range(60)]}
+    )
+    path = save("a", table, 20, compression=rng.choice(["none", "snappy", "zstd"]))
+    content = bytearray((tmp_path / "a").read_bytes())
+    for _ in range(rng.randint(1, 4)):
+        content[rng.randrange(len(content))] = rng.randrange(256)
+    (tmp_path / "a").write_bytes(content)
+    try:
+        dataset = Dataset.from_parquet(path, fill_null={})
+        found = list(dataset.ignore_errors())
+        outcomes(dataset.map(lambda row: {"x": 0 * len(str(row))}))
+    except (DataLossError, SpecError, ValueError, NotImplementedError):
+        return
+    assert len(found) <= 100
+
+
+def test_a_null_fails_at_its_place_and_says_where(save):
+    rows = [None if i == 13 else i for i in range(25)]
+    path = save("a", pa.array(rows))
+    found = outcomes(Dataset.from_parquet([save("b", [7]), path]))
+    error = found.pop(14)
+    assert found == [7, *range(13), *range(14, 25)]
+    assert isinstance(error, ValueError)
+    assert str(error) == (
+        f"{path}, row 13: column 'x' holds a null, for which int64 has no value; say what stands for it with "
+        "fill_null={'x': ...}, or leave the column out with columns=[...]"
+    )
+
+
+def test_rows_that_are_all_null_fail_one_by_one(save):
+    found = outcomes(Dataset.from_parquet(save("a", pa.array([None] * 25, pa.int64()))))
+    assert [type(error) for error in found] == [ValueError] * 25
+    assert "row 24" in str(found[24])
+
+
+MISMATCHES = {
+    "another type": (pa.table({"x": [1.5], "y": ["a"]}), "column 'x' is .*float64.*, but .*int64"),
+    "missing": (pa.table({"x": [1]}), "there is no column 'y', which .*/a has"),
+    "more": (pa.table({"x": [1], "y": ["a"], "z": [1]}), r"there is a column 'z', which .*/a has not; .*columns=\["),
+    "struct": (pa.table({"x": [{"q": 1}], "y": ["a"]}), "there is no column 'x', which .*/a has"),
+}
+
+
+@pytest.mark.parametrize(("other", "words"), MISMATCHES.values(), ids=MISMATCHES.keys())
+@pytest.mark.parametrize("options", [{}, {"num_parallel_reads": 1}], ids=["in order", "side by side"])
+def test_a_file_with_other_columns_fails_at_its_place(save, other, words, options):
+    first = pa.table({"x": [1, 2], "y": ["a", "b"]})
+    paths = [save("a", first), save("b", other), save("c", first)]
+    found = outcomes(Dataset.from_parquet(paths, **options))
+    (error,) = [one for one in found if isinstance(one, Exception)]
+    assert [one for one in found if one is not error] == [1, 2, 1, 2]
+    assert isinstance(error, SpecError)
+    with pytest.raises(SpecError, match=rf"all files must have the same columns; in .*/b {words}"):
+        raise error
+
+
+def test_columns_may_be_stored_in_other_ways_and_in_another_order(save):
+    a = pa.table({"s": pa.array(["a"]), "x": [1]})
+    b = pa.table({"x": [2], "s": pa.array(["b"], pa.large_string()), "z": [0]})
+    c = pa.table({"x": [3], "s": pa.array(["c"]).dictionary_encode()})
+    dataset = Dataset.from_parquet([save("a", a), save("b", b), save("c", c)], columns=["x", "s"])
+    assert list(dataset) == [{"x": 1, "s": b"a"}, {"x": 2, "s": b"b"}, {"x": 3, "s": b"c"}]
+
+
+def test_a_state_of_a_file_that_was_changed_is_refused(save):
+    path = save("a", range(50))
+    with iter(Dataset.from_parquet(path)) as iterator:
+        for _ in range(35):
+            next(iterator)
+        state = iterator.state_dict()
+    save("a", range(12))
+    with iter(Dataset.from_parquet(path)) as iterator:
+        iterator.load_state_dict(state)
+        with pytest.raises(DataLossError, match="no row 35 in row group 3; the file has been changed"):
+            next(iterator)
+        assert next(iterator, None) is None
+
+
+def test_a_state_of_other_files_is_refused_by_a_shard(save):
+    """The numbers of row groups mean nothing there."""
+    with iter(Dataset.from_parquet(save("a", range(50)), shard=(2, 0))) as iterator:
+        next(iterator)
+        state = iterator.state_dict()
+    with (
+        iter(Dataset.from_parquet(save("b", range(50)), shard=(2, 0))) as iterator,
+        pytest.raises(StateError, match=r"when '.*a' was read, and the input gives '.*b' there"),
+    ):
+        iterator.load_state_dict(state)
+
+
+def test_values_that_cannot_be_made_cost_their_row_group(save, monkeypatch):
+    """Arrow has checked what it gives; if it has not, no row fails for ever."""
+    path = save("a", range(30))
+    original = TableColumn.rows
+
+    def rows(self, start, stop):
+        values, bad = original(self, start, stop)
+        if 10 in values:
+            raise IndexError("an index that is out of bounds")
+        return values, bad
+
+    monkeypatch.setattr(TableColumn, "rows", rows)
+    found = outcomes(Dataset.from_parquet(path))
+    assert isinstance(found[10], DataLossError)
+    assert "row group 1" in str(found[10])
+    assert found[:10] + found[11:] == [*range(10), *range(20, 30)]
+
+
+def test_the_address_of_a_file_may_have_parameters(monkeypatch):
+    asked = []
+
+    def opening(path):
+        asked.append(path)
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(container, "open_input", opening)
+    with pytest.raises(FileNotFoundError):
+        Dataset.from_parquet("https://example.org/a.parquet?version=2")
+    assert asked == ["https://example.org/a.parquet?version=2"]
+
+
+def test_a_pipe_is_refused():
+    ours, theirs = os.pipe()
+    os.close(theirs)
+    try:
+        with pytest.raises(OSError, match="read from its end"):
+            Dataset.from_parquet(f"/dev/fd/{ours}")
+    finally:
+        os.close(ours)
+
+
+class Failing(container._WholeReads):
+    """A disk that fails once data is asked for."""
+
+    broken = False
+
+    def _read(self, size):
+        if self.broken:
+            raise OSError(5, "Input/output error")
+        return super()._read(size)
+
+
+def test_what_the_system_says_is_what_comes_out_and_the_file_is_given_up(save, monkeypatch):
+    paths = [save("a", range(30)), save("b", range(2))]
+    monkeypatch.setattr(container, "_WholeReads", Failing)
+    iterator = iter(Dataset.from_parquet(paths))
+    next(iterator)
+    monkeypatch.setattr(Failing, "broken", True)
+    for i in range(1, 10):
+        assert next(iterator) == {"x": i}
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        next(iterator)
+    assert caught.value.errno == 5
+    monkeypatch.setattr(Failing, "broken", False)
+    assert [int(row["x"]) for row in iterator] == [0, 1]
+
+
+class Dribbling:
+    """A remote file that gives fewer bytes than were asked for, as it may."""
+
+    def __init__(self, path):
+        self.file = Path(path).open("rb", buffering=0)  # noqa: SIM115  # closed by its owner
+
+    def read(self, size):
+        return self.file.read(min(size, 7))
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+
+def test_a_file_may_give_a_few_bytes_at_a_time(save, monkeypatch):
+    path = save("a", range(50))
+    monkeypatch.setattr(container, "open_input", Dribbling)
+    assert outcomes(Dataset.from_parquet(path)) == list(range(50))
+
+
+def test_bad_arguments_are_said_at_the_call(save):
+    path = save("a", [1])
+    for arguments, error, words in [
+        ({"shard": (2, 2)}, ValueError, "index of a shard must be below num_shards, 2, got 2"),
+        ({"shard": (0, 0)}, ValueError, "num_shards must be at least 1"),
+        ({"shard": 3}, TypeError, "pair"),
+        ({"num_parallel_reads": 0}, ValueError, "at least 1"),
+        ({"columns": ["y"]}, ValueError, r"no column 'y' in .*/a; there are \['x'\]"),
+        ({"fill_null": 0}, TypeError, "dict of values"),
+        ({"fill_null": {"y": 0}}, ValueError, "fill_null names 'y'"),
+    ]:
+        with pytest.raises(error, match=words):
+            Dataset.from_parquet(path, **arguments)
+    with pytest.raises(ValueError, match="at least one file"):
+        Dataset.from_parquet([])
+    for filenames in (3, [3], None, Dataset.range(3)):
+        with pytest.raises(TypeError, match="from_parquet"):
+            Dataset.from_parquet(filenames)
+    names = Dataset.from_generator(lambda: iter([path]))
+    with pytest.raises(ValueError, match="names must be known beforehand"):
+        Dataset.from_parquet(names, shard=(2, 0))

@@ -1,0 +1,294 @@
+"""A saved state does not choose what is opened: names in it are compared with those of the pipeline's own input."""
+
+import builtins
+import copy
+import http.server
+import os
+import threading
+from functools import partial
+from typing import ClassVar
+
+import pytest
+
+from dataset import Dataset, StateError, TensorSpec, TextLineDataset, TFRecordDataset, checkpoint
+from dataset.io import TFRecordWriter
+from support.resuming import resealed
+
+slices = Dataset.from_tensor_slices
+
+
+def generated(names):
+    return Dataset.from_generator(lambda: iter(map(os.fsencode, names)), output_signature=TensorSpec((), bytes))
+
+
+def in_any_order(names):
+    """Names in an order that no state can repeat: those that were read ahead are saved by value."""
+    return slices(names).map(lambda name: name, num_parallel_calls=2, deterministic=False)
+
+
+PIPELINES = {
+    "list": TextLineDataset,
+    "parallel reads": partial(TextLineDataset, num_parallel_reads=2),
+    "shuffled": lambda names: TextLineDataset(slices(names).shuffle(2, seed=1).repeat(2)),
+    "generated": lambda names: TextLineDataset(generated(names)),
+    "generated, shuffled": lambda names: TextLineDataset(generated(names).shuffle(2, seed=3)),
+    "concatenated": lambda names: TextLineDataset(slices(names[:1]).concatenate(slices(names[1:]))),
+    "flat_map": lambda names: slices(names).flat_map(TextLineDataset),
+    "flat_map of generated": lambda names: generated(names).flat_map(TextLineDataset),
+    "nested": lambda names: slices([0, 1]).flat_map(lambda _: slices(names).flat_map(TextLineDataset)),
+    "interleave": lambda names: slices(names).repeat(2).interleave(TextLineDataset, cycle_length=2, block_length=2),
+    "interleave of shuffled": lambda names: (
+        slices(names).shuffle(3, seed=3).repeat(2).interleave(TextLineDataset, cycle_length=4)
+    ),
+    "interleave of generated, shuffled": lambda names: (
+        generated(names).shuffle(2, seed=3).interleave(TextLineDataset, cycle_length=2)
+    ),
+    "parallel interleave": lambda names: (
+        slices(names).repeat(2).interleave(TextLineDataset, cycle_length=2, num_parallel_calls=2)
+    ),
+    "zip": lambda names: Dataset.zip((TextLineDataset(names), TextLineDataset(names[::-1]))),
+    "shard": lambda names: slices(names).shard(2, 0).interleave(TextLineDataset, cycle_length=2),
+    "references": lambda names: TextLineDataset(names).shuffle(6, seed=1),
+    "references through functions": lambda names: (
+        slices(names).interleave(TextLineDataset, cycle_length=2).shuffle(6, seed=1)
+    ),
+    "references, generated": lambda names: generated(names).repeat(2).flat_map(TextLineDataset).shuffle(6, seed=1),
+    "prefetched": lambda names: TextLineDataset(slices(names).prefetch(2)).batch(2).unbatch().prefetch(2),
+}
+
+
+def write(folder, names=("x", "y", "z"), count=5):
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / name).write_text("".join(f"{name}{i}\n" for i in range(count)))
+    return [str(folder / name) for name in names]
+
+
+def state_behind(dataset, count):
+    with iter(dataset) as iterator:
+        for _ in range(count):
+            next(iterator)
+        return iterator.state_dict()
+
+
+def rest(dataset, state, **options):
+    with iter(dataset) as iterator:
+        iterator.load_state_dict(state, **options)
+        return list(iterator)
+
+
+def replaced(value, old, new):
+    """A part of a state in which every name has another beginning."""
+    if isinstance(value, dict):
+        return {key: replaced(item, old, new) for key, item in value.items()}
+    if isinstance(value, list):
+        return [replaced(item, old, new) for item in value]
+    if isinstance(value, bytes):
+        return value.replace(os.fsencode(old), os.fsencode(new))
+    return value.replace(old, new) if isinstance(value, str) else value
+
+
+def forged(state, old, new):
+    """The state with other names in it and the digest that is right for it."""
+    found = resealed({**copy.deepcopy(state), "operator": replaced(state["operator"], old, new)})
+    assert found["operator"] != state["operator"]
+    return found
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_resuming_over_the_same_files_goes_on(name, tmp_path):
+    make, names = PIPELINES[name], write(tmp_path / "a")
+    whole = list(make(names))
+    for count in range(0, len(whole) + 1, 2):
+        state = state_behind(make(names), count)
+        assert rest(make(names), state) == whole[count:]
+        again = state_behind_loaded(make(names), state, min(2, len(whole) - count))
+        assert rest(make(names), again) == whole[count + 2 :]
+
+
+def state_behind_loaded(dataset, state, count):
+    with iter(dataset) as iterator:
+        iterator.load_state_dict(state)
+        for _ in range(count):
+            next(iterator)
+        return iterator.state_dict()
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_other_files_are_refused_and_moved_ones_taken(name, tmp_path):
+    make, names, others = PIPELINES[name], write(tmp_path / "a"), write(tmp_path / "b")
+    whole = list(make(names))
+    for count in (1, 3, 6, 9):
+        state = state_behind(make(names), count)
+        if name == "prefetched" and f"{tmp_path}/a/".encode() not in b"".join(texts(state["operator"])):
+            continue  # its place is before the first file, of which the input does not tell the name at once
+        with pytest.raises(StateError) as found, iter(make(others)) as iterator:
+            iterator.load_state_dict(state)
+            list(iterator)
+        assert f"{tmp_path}/a/" in str(found.value)
+        assert "moved=" in str(found.value)
+        assert rest(make(others), state, moved={f"{tmp_path}/a/": f"{tmp_path}/b/"}) == whole[count:]
+        assert rest(make(others), state, moved=lambda path: path.replace("/a/", "/b/")) == whole[count:]
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_forged_name_opens_nothing(name, tmp_path, monkeypatch):
+    make, names = PIPELINES[name], write(tmp_path / "a")
+    write(tmp_path / "secret")
+    states = [state_behind(make(names), count) for count in (1, 3, 6, 9)]
+    opened = []
+
+    def noted(path, *arguments, original=open, **keywords):
+        opened.append(str(path))
+        return original(path, *arguments, **keywords)
+
+    monkeypatch.setattr(builtins, "open", noted)
+    list(make(names))
+    assert set(names) & set(opened)
+    for state in states:
+        if f"{tmp_path}/a/".encode() not in b"".join(texts(state["operator"])):
+            continue
+        with pytest.raises(StateError), iter(make(names)) as iterator:
+            iterator.load_state_dict(forged(state, f"{tmp_path}/a/", f"{tmp_path}/secret/"))
+            list(iterator)
+    assert not [path for path in opened if "secret" in path]
+
+
+def texts(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [text for item in value for text in texts(item)]
+    return [value if isinstance(value, bytes) else value.encode()] if isinstance(value, bytes | str) else []
+
+
+class Counting(http.server.BaseHTTPRequestHandler):
+    requests: ClassVar[list[str]] = []
+
+    def do_GET(self):
+        self.requests.append(self.path)
+        self.send_error(404)
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def log_message(self, *_):
+        """Nothing."""
+
+
+@pytest.fixture
+def server():
+    Counting.requests.clear()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Counting)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize("chain", ["", "reference://x::", "simplecache::"])
+def test_a_forged_url_is_not_asked(name, chain, tmp_path, server, monkeypatch):
+    pytest.importorskip("aiohttp")
+    monkeypatch.setenv("DATASET_ALLOW_PROTOCOLS", "reference,simplecache")
+    make, names = PIPELINES[name], write(tmp_path / "a")
+    for count in (1, 6):
+        state = state_behind(make(names), count)
+        if f"{tmp_path}/a/".encode() not in b"".join(texts(state["operator"])):
+            continue
+        with pytest.raises(StateError), iter(make(names)) as iterator:
+            iterator.load_state_dict(forged(state, f"{tmp_path}/a/", chain + server))
+            list(iterator)
+    assert Counting.requests == []
+
+
+def test_a_file_that_failed_or_ended_is_compared_too(tmp_path):
+    """The place between two files is behind the first of them, whose name the state has."""
+    names, others = write(tmp_path / "a"), write(tmp_path / "b")
+    state = state_behind(TextLineDataset(names), 5)
+    with pytest.raises(StateError, match="was read, and the input gives"):
+        rest(TextLineDataset(others), state)
+    with pytest.raises(StateError, match="gives no such file there now"):
+        rest(TextLineDataset(generated([])), state_behind(TextLineDataset(generated(names)), 1))
+
+
+def test_a_list_in_another_order_is_refused(tmp_path):
+    names = write(tmp_path / "a")
+    with pytest.raises(StateError, match=r"when '.*/y' was read, and the input gives '.*/x' there"):
+        rest(TextLineDataset([names[1], names[0], names[2]]), state_behind(TextLineDataset(names), 6))
+
+
+@pytest.mark.parametrize("dataset", [TextLineDataset, lambda names: TextLineDataset(names).shuffle(4, seed=1)])
+def test_checkpoints_of_moved_files(tmp_path, dataset):
+    names, others = write(tmp_path / "a"), write(tmp_path / "b")
+    with iter(dataset(names)) as iterator:
+        next(iterator)
+        checkpoint.save(tmp_path / "s", iterator)
+        expected = list(iterator)
+    with iter(dataset(others)) as iterator:
+        with pytest.raises(StateError, match="moved="):
+            checkpoint.restore(tmp_path / "s", iterator)
+        checkpoint.restore(tmp_path / "s", iterator, moved={str(tmp_path / "a"): str(tmp_path / "b")})
+        assert list(iterator) == expected
+
+
+@pytest.mark.parametrize("moved", [1, "a", {"a": 1}, [("a", "b")]])
+def test_moved_is_checked(tmp_path, moved):
+    dataset = TextLineDataset(write(tmp_path / "a"))
+    with pytest.raises(TypeError, match="moved must"):
+        rest(dataset, state_behind(dataset, 1), moved=moved)
+
+
+def test_a_place_that_no_argument_has(tmp_path):
+    dataset = slices(write(tmp_path / "a")).interleave(TextLineDataset, cycle_length=2)
+    state = state_behind(dataset, 3)
+    state["operator"]["slots"][0]["argument"] = {"place": 77}
+    with pytest.raises(StateError, match="no argument at place 77"):
+        rest(dataset, resealed(state))
+
+
+def test_names_by_value_are_looked_up(tmp_path):
+    """Where a state may hold an argument by value, functions of the library are not given it unseen."""
+    names, (secret,) = write(tmp_path / "a"), write(tmp_path / "b", ["x"])
+    dataset = slices(names).interleave(TextLineDataset, cycle_length=2)
+    state = state_behind(dataset, 3)
+    value = {"length": 1, "structure": ".", "columns": [{"shape": None, "values": [os.fsencode(secret)]}]}
+    for kind in (dataset, slices(names).interleave(lambda name: TFRecordDataset(name, index=True), cycle_length=2)):
+        changed = copy.deepcopy(state)
+        changed["operator"]["slots"][0]["argument"] = value
+        with pytest.raises(StateError):
+            rest(kind, resealed(changed))
+
+
+def test_an_indexed_file_is_not_opened_for_a_name_in_a_state(tmp_path):
+    """Its index is read, or written, when the function is called."""
+    for folder in ("a", "secret"):
+        (tmp_path / folder).mkdir()
+        with TFRecordWriter(tmp_path / folder / "x") as writer:
+            writer.write_all([b"1", b"2", b"3"])
+    dataset = in_any_order([str(tmp_path / "a" / "x")]).flat_map(lambda name: TFRecordDataset(name, index=True))
+    state = state_behind(dataset, 1)
+    assert rest(dataset, state) == [b"2", b"3"]
+    with pytest.raises(StateError, match="which the input does not give"):
+        rest(dataset, forged(state, "/a/x", "/secret/x"))
+    assert [file.name for file in (tmp_path / "secret").iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("make", [TextLineDataset, lambda names: names.interleave(TextLineDataset, cycle_length=2)])
+def test_names_that_are_read_from_a_forged_place_are_looked_up(tmp_path, make):
+    """From the middle of a line on, a list of names has another name."""
+    names, (secret,) = write(tmp_path / "a"), write(tmp_path / "b", ["z"])
+    (tmp_path / "list").write_text("\n".join([*names, f"{tmp_path}/no/{secret}", ""]))
+    dataset = make(TextLineDataset(tmp_path / "list"))
+    state = state_behind(dataset, 2)
+    assert rest(dataset.take(8), state_behind(dataset.take(8), 2)) == list(dataset.take(8))[2:]
+    middle = (tmp_path / "list").read_text().index(secret)
+    place = {"path": str(tmp_path / "list"), "offset": middle, "number": 1}
+    changed = replaced(copy.deepcopy(state), names[0], secret)
+    changed["operator"]["source"] |= {"file": place, "first": None}
+    changed["operator"]["behind"] = 0
+    with pytest.raises(StateError, match="which the input does not give"), iter(dataset) as iterator:
+        iterator.load_state_dict(resealed(changed))
+        list(iterator)

@@ -1,0 +1,406 @@
+"""TFRecordDataset(index=True): the records of several files as one sequence."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dataset.io.tfrecord.indexed_source as module
+from dataset import DataLossError, Dataset, Options, TFRecordDataset, io
+from dataset.io.tfrecord.records_at import RecordsAt
+from dataset.runtime.metrics.dropped import DroppedCount
+from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+
+COUNTS = [3, 0, 1, 20]
+
+
+def record(file, number):
+    return b"%d.%d" % (file, number) * (1 + number % 3)
+
+
+RECORDS = [record(file, number) for file, count in enumerate(COUNTS) for number in range(count)]
+
+
+def write(path, records):
+    with io.TFRecordWriter(path) as writer:
+        for item in records:
+            writer.write(item)
+    return str(path)
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return [
+        write(tmp_path / f"{file}.tfrecord", [record(file, number) for number in range(count)])
+        for file, count in enumerate(COUNTS)
+    ]
+
+
+@pytest.fixture
+def damaged(paths):
+    """The same files, but record 5 has a wrong checksum; index and file agree in size and time."""
+    path = Path(paths[3])
+    index = io.TFRecordIndex.open(path)
+    stamp = path.stat()
+    content = bytearray(path.read_bytes())
+    content[index.offsets[1] + 12] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(stamp.st_mtime_ns, stamp.st_mtime_ns))
+    return paths
+
+
+def unoptimized(dataset):
+    options = Options()
+    options.optimization.enabled = False
+    return dataset.with_options(options)
+
+
+def places_read(monkeypatch):
+    """Which records of which file are read, as they are."""
+    read = []
+    one, many = RecordsAt.record, RecordsAt.records
+
+    def record(self, number):
+        read.append((Path(self.path).stem, number))
+        return one(self, number)
+
+    def records(self, first, stop):
+        read.extend((Path(self.path).stem, number) for number in range(first, stop))
+        return many(self, first, stop)
+
+    monkeypatch.setattr(RecordsAt, "record", record)
+    monkeypatch.setattr(RecordsAt, "records", records)
+    return read
+
+
+def test_gives_the_records_of_all_files_in_order(paths):
+    assert check_operator(lambda: TFRecordDataset(paths, index=True)) == RECORDS
+
+
+def test_knows_how_many_there_are(paths):
+    assert len(TFRecordDataset(paths, index=True)) == len(RECORDS)
+    assert len(TFRecordDataset(paths[1], index=True)) == 0
+    assert list(TFRecordDataset(paths[1], index=True)) == []
+    assert len(TFRecordDataset([], index=True)) == 0
+    assert len(TFRecordDataset(paths, index=True).batch(7)) == 4
+
+
+def test_any_record_can_be_had_at_once(paths):
+    dataset = TFRecordDataset(paths, index=True)
+    assert [dataset[i] for i in range(len(RECORDS))] == RECORDS
+    assert [dataset[-1 - i] for i in range(len(RECORDS))] == RECORDS[::-1]
+    for index in (len(RECORDS), -len(RECORDS) - 1):
+        with pytest.raises(IndexError, match="out of range for a dataset of 24 elements"):
+            dataset[index]
+    assert dataset.map(len)[4] == len(RECORDS[4])
+    assert dataset.batch(5)[4].tolist() == RECORDS[20:]
+    assert dataset.skip(2).shard(3, 1).take(4)[2] == RECORDS[2:][1::3][2]
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        lambda d: d.skip(5),
+        lambda d: d.skip(-1),
+        lambda d: d.take(7),
+        lambda d: d.shard(4, 1),
+        lambda d: d.skip(2).shard(3, 2).skip(1).take(4),
+        lambda d: d.shuffle(5, seed=1),
+        lambda d: d.shuffle(None, seed=1),
+        lambda d: d.shard(2, 1).shuffle(None, seed=1).repeat(2).batch(5),
+        lambda d: d.shuffle(None, seed=1).shard(2, 0).skip(3),
+        lambda d: d.repeat(2).shuffle(9, seed=3).take(30),
+        lambda d: d.batch(4).shuffle(None, seed=1),
+        lambda d: d.map(lambda x: x * 2).shuffle(None, seed=1).skip(3),
+        lambda d: d.shuffle(None, seed=4).prefetch(3),
+        lambda d: Dataset.zip(d, d.skip(3)).shuffle(None, seed=2),
+        lambda d: d.concatenate(d.shuffle(None, seed=2)).skip(20),
+    ],
+)
+def test_chains_keep_to_the_contract_and_give_what_plain_files_give(paths, chain):
+    found = check_operator(lambda: chain(TFRecordDataset(paths, index=True)), positions=12)
+    assert_elements_equal(found, outcomes(iter(chain(Dataset.from_tensor_slices(np.array(RECORDS, object))))))
+
+
+@pytest.mark.parametrize(
+    ("chain", "expected"),
+    [
+        (lambda d: d.skip(20), range(20, 24)),
+        (lambda d: d.shard(6, 5), range(5, 24, 6)),
+        (lambda d: d.skip(6).shard(9, 2).take(1), [8]),
+        (lambda d: d.batch(3).skip(7), range(24)),  # a batch is made for each that is skipped: it might fail
+        (lambda d: d.shuffle(None, seed=3).take(2), None),
+        (lambda d: d.shard(4, 1).shuffle(100, seed=3).take(1), None),
+    ],
+)
+@pytest.mark.parametrize("optimized", [True, False])
+def test_what_is_left_out_is_not_read(paths, monkeypatch, chain, expected, optimized):
+    read = places_read(monkeypatch)
+    dataset = chain(TFRecordDataset(paths, buffer_size=0, index=True))  # else neighbours are read ahead
+    found = list(dataset if optimized else unoptimized(dataset))
+    if expected is None:
+        assert len(set(read)) == len(read) == len(found)
+    else:
+        every = [(str(file), number) for file, count in enumerate(COUNTS) for number in range(count)]
+        assert read == [every[i] for i in expected]
+
+
+def test_a_full_shuffle_is_a_permutation_and_another_in_each_epoch(paths):
+    dataset = TFRecordDataset(paths, index=True).shuffle(None, seed=1)
+    first, second = list(dataset), list(dataset)
+    assert sorted(first) == sorted(second) == sorted(RECORDS)
+    assert first != second
+
+
+@pytest.mark.parametrize("count", [50, 5000])
+@pytest.mark.parametrize("chain", [lambda d: d, lambda d: d.repeat(3), lambda d: d.batch(8).prefetch(2)])
+def test_the_state_of_a_full_shuffle_does_not_grow_with_the_data(tmp_path, count, chain):
+    path = write(tmp_path / "a", [b"%d" % i for i in range(count)])
+    dataset = chain(TFRecordDataset(path, index=True).shuffle(None, seed=1))
+    iterator = iter(dataset)
+    for _ in range(4):
+        next(iterator)
+    state = iterator.state_dict()
+    assert len(pickle.dumps(state)) < 3000
+    again = iter(dataset)
+    again.load_state_dict(state)
+    assert_elements_equal(outcomes(again, 20_000), outcomes(iterator, 20_000))
+
+
+def test_a_damaged_record_fails_in_its_place_and_costs_no_other(damaged):
+    dataset = TFRecordDataset(damaged, index=True)
+    for way in (dataset, unoptimized(dataset), dataset.prefetch(2)):
+        found = outcomes(iter(way))
+        assert isinstance(found[5], DataLossError)
+        assert [*found[:5], *found[6:]] == [*RECORDS[:5], *RECORDS[6:]]
+    with pytest.raises(DataLossError, match=r"3\.tfrecord, record 1, at byte 19: the checksum") as caught:
+        dataset[5]
+    assert caught.value.__notes__ == [f"in {dataset.plan.located()}"]
+    assert dataset[6] == RECORDS[6]
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        lambda d: d,
+        lambda d: d.skip(6),
+        lambda d: d.shard(2, 0),
+        lambda d: d.shard(2, 1),
+        lambda d: d.shuffle(4, seed=1),
+        lambda d: d.shuffle(None, seed=1).repeat(2),
+        lambda d: d.shuffle(None, seed=1).batch(4),
+        lambda d: d.map(lambda x: x + x).ignore_errors(),
+    ],
+)
+def test_around_a_damaged_record_the_contract_holds(damaged, chain):
+    found = check_operator(lambda: chain(TFRecordDataset(damaged, index=True)), positions=12)
+    assert not any(isinstance(item, DataLossError) for item in found) or len(found) > 1
+
+
+def test_damage_in_what_is_left_out_does_not_show(damaged):
+    for chain in (lambda d: d.skip(6), lambda d: d.shard(2, 0), lambda d: d.take(5)):
+        dataset = chain(TFRecordDataset(damaged, index=True))
+        for way in (dataset, unoptimized(dataset)):
+            assert not any(isinstance(item, Exception) for item in outcomes(iter(way)))
+
+
+def test_file_names_come_from_all_that_a_dataset_of_files_takes(paths, tmp_path):
+    for names in (
+        paths,
+        tuple(map(Path, paths)),
+        np.array(paths),
+        Dataset.from_tensor_slices(paths),
+        Dataset.list_files(f"{tmp_path}/*.tfrecord", shuffle=False),
+        Dataset.from_tensors(paths[0]).concatenate(Dataset.from_tensor_slices(paths[1:])),
+    ):
+        assert list(TFRecordDataset(names, index=True)) == RECORDS
+    shuffled = TFRecordDataset(Dataset.list_files(f"{tmp_path}/*.tfrecord"), index=True)
+    assert sorted(shuffled) == sorted(RECORDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"compression_type": "GZIP"}, ValueError, "a compressed file has no index"),
+        ({"compression_type": "nonsense"}, ValueError, "compression_type must be"),
+        ({"num_parallel_reads": 2}, ValueError, "nothing to read in turn, got num_parallel_reads=2; leave it out"),
+        ({"buffer_size": -1}, ValueError, "buffer_size must be at least 0"),
+        ({"index": 1}, TypeError, "index must be True or False"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(paths, arguments, error, words):
+    with pytest.raises(error, match=words):
+        TFRecordDataset(paths, **{"index": True, **arguments})
+
+
+def test_file_names_without_end_are_refused(paths):
+    with pytest.raises(ValueError, match="no end to the file names"):
+        TFRecordDataset(Dataset.from_tensors(paths[0]).repeat(), index=True)
+
+
+def test_what_is_wrong_with_a_file_shows_when_the_dataset_is_made(paths, tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        TFRecordDataset([paths[0], str(tmp_path / "nowhere")], index=True)
+    (tmp_path / "text").write_text("id,name\n" * 9)
+    with pytest.raises(DataLossError, match="is this a TFRecord file"):
+        TFRecordDataset(str(tmp_path / "text"), index=True)
+
+
+def test_a_file_that_changes_after_that_shows_when_it_is_read(paths):
+    dataset = TFRecordDataset(paths, index=True)
+    write(paths[2], [b"other", b"records"])
+    found = outcomes(iter(dataset))
+    assert found[:3] == RECORDS[:3]
+    assert isinstance(found[3], DataLossError)
+    assert "changed after its index was made; make the dataset or the index anew" in str(found[3])
+    assert found[4:] == RECORDS[4:]
+
+
+def test_many_files_are_not_all_open_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "FILES_OPEN_MAX", 3)
+    names = [write(tmp_path / f"{i:02}", [b"%d" % i] * 2) for i in range(10)]
+    dataset = TFRecordDataset(names, index=True)
+    rows = dataset.plan.open_rows(DroppedCount())
+    order = random.Random(0).sample(range(20), 20)
+    with no_leaks():
+        found = rows.take(np.array(order))
+        assert len(rows._files) == 3
+        assert found.rows() == [b"%d" % (i // 2) for i in order]
+        rows.close()
+
+
+def test_iterating_leaves_no_file_open(paths):
+    dataset = TFRecordDataset(paths, index=True)
+    with no_leaks():
+        iterator = iter(dataset.shuffle(None).batch(4))
+        next(iterator)
+        iterator.close()
+    with no_leaks():
+        list(dataset)
+    with no_leaks():
+        iterator = iter(dataset)
+        next(iterator)
+        del iterator
+
+
+def test_indexing_keeps_files_open_until_the_dataset_is_dropped(paths):
+    with no_leaks():
+        dataset = TFRecordDataset(paths, index=True)
+        assert dataset[0] == RECORDS[0]
+        del dataset
+
+
+def test_many_threads_may_index_at_once(paths, monkeypatch):
+    monkeypatch.setattr(module, "FILES_OPEN_MAX", 1)  # so that they take files from each other
+    dataset = TFRecordDataset(paths, index=True)
+    places = [random.Random(0).randrange(len(RECORDS)) for _ in range(2000)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(dataset.__getitem__, places)) == [RECORDS[i] for i in places]
+
+
+def test_records_can_be_had_in_worker_processes(paths):
+    dataset = TFRecordDataset(paths, index=True)
+    assert dataset[2] == RECORDS[2]
+    lengths = Dataset.range(len(RECORDS)).map(lambda i: len(dataset[i]), num_parallel_calls=2, executor="process")
+    assert [int(n) for n in lengths] == list(map(len, RECORDS))
+
+
+def test_the_buffer_size_bounds_what_is_read_at_once(paths, monkeypatch):
+    sizes = []
+    read = RecordsAt._read
+
+    def noted(self, offset, size):
+        sizes.append(size)
+        return read(self, offset, size)
+
+    monkeypatch.setattr(RecordsAt, "_read", noted)
+    assert list(TFRecordDataset(paths, buffer_size=60, index=True)) == RECORDS
+    assert max(sizes) <= 60
+    assert len(sizes) < len(RECORDS)  # several at once
+    sizes.clear()
+    assert list(TFRecordDataset(paths, index=True)) == RECORDS
+    assert len(sizes) == 3  # one for each file that holds any
+
+
+def test_plans_say_what_is_read(paths):
+    dataset = TFRecordDataset(paths, index=True, name="train").shard(4, 1)
+    assert "TFRecordDataset[1:24:4]" in dataset.explain()
+    assert dataset.element_spec == TFRecordDataset(paths).element_spec
+    assert dataset.fingerprint() == TFRecordDataset(paths, index=True, name="train").shard(4, 1).fingerprint()
+    assert dataset.fingerprint() != TFRecordDataset(paths[:2], index=True).shard(4, 1).fingerprint()
+
+
+def test_runs_of_neighbours_are_found_across_files(paths):
+    dataset = TFRecordDataset(paths, index=True)
+    rows = dataset.plan.open_rows(DroppedCount())
+    for numbers in itertools.permutations([2, 3, 4, 5]):
+        assert rows.take(np.array(numbers)).rows() == [RECORDS[i] for i in numbers]
+    assert rows.take(np.arange(24)).rows() == RECORDS
+    assert rows.take(np.array([7, 7, 8, 8])).rows() == [RECORDS[i] for i in (7, 7, 8, 8)]
+    rows.close()
+
+
+@pytest.mark.parametrize("optimized", [True, False])
+@pytest.mark.parametrize(
+    "chain", [lambda d: d, lambda d: d.shuffle(None, seed=1), lambda d: d.shuffle(5, seed=1), lambda d: d.skip(4)]
+)
+def test_on_error_skip_passes_over_what_is_damaged_and_counts_it(damaged, caplog, chain, optimized):
+    dataset = chain(TFRecordDataset(damaged, index=True, on_error="skip"))
+    assert len(TFRecordDataset(damaged, index=True, on_error="skip")) == len(RECORDS)  # the damaged one is counted
+    iterator = iter(dataset if optimized else unoptimized(dataset))
+    found = list(iterator)
+    assert sorted(found) == sorted(chain_of_sound(chain))
+    assert sum(operator.skipped_elements for operator in iterator.stats().operators) == 1
+    assert "passed over a damaged record: " in caplog.text
+    assert "3.tfrecord, record 1, at byte 19" in caplog.text
+
+
+def chain_of_sound(chain):
+    kept = [item for item in chain(Dataset.range(len(RECORDS))) if item != 5]
+    return [RECORDS[i] for i in kept]
+
+
+def test_on_error_skip_keeps_to_the_contract(damaged):
+    for chain in (lambda d: d, lambda d: d.shuffle(None, seed=1), lambda d: d.batch(4)):
+        check_operator(
+            lambda chain=chain: _without_access(chain(TFRecordDataset(damaged, index=True, on_error="skip")))
+        )
+
+
+def _without_access(dataset):
+    """A record that is passed over has a number all the same, so what is iterated over is not what is looked up."""
+    return dataset.filter(lambda _: True)
+
+
+def test_on_error_skip_makes_do_with_what_is_before_a_broken_length(paths, caplog):
+    content = Path(paths[3]).read_bytes()
+    Path(paths[3]).write_bytes(content[:-5])
+    with pytest.raises(DataLossError, match="is cut"):
+        TFRecordDataset(paths, index=True)
+    dataset = TFRecordDataset(paths, index=True, on_error="skip")
+    assert list(dataset) == RECORDS[:-1]
+    assert len(dataset) == len(RECORDS) - 1
+    assert "gave up the rest of a damaged file" in caplog.text
+    assert not Path(f"{paths[3]}.index").exists()
+    with pytest.raises(ValueError, match="not saved"):
+        io.TFRecordIndex.build(paths[3], on_error="skip").save()
+
+
+def test_much_damage_is_summed_up(tmp_path, caplog):
+    path = Path(write(tmp_path / "a", [b"x"] * 30))
+    dataset = TFRecordDataset(path, index=True, on_error="skip")
+    stamp = path.stat()
+    content = bytearray(path.read_bytes())
+    content[12 : 17 * 25 : 17] = b"y" * 25
+    path.write_bytes(content)
+    os.utime(path, ns=(stamp.st_mtime_ns, stamp.st_mtime_ns))
+    assert list(dataset) == [b"x"] * 5
+    assert len(caplog.records) == 11
+    assert "passed over 25 damaged records" in caplog.text

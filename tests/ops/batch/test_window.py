@@ -1,0 +1,258 @@
+"""window: datasets of consecutive elements."""
+
+import dataclasses
+import gc
+import itertools
+import weakref
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, DatasetSpec, RaggedTensor, SparseTensor, TensorSpec
+from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from support.op_cases import fail_at, ints
+
+SHAPES = [
+    {"size": 3},
+    {"size": 3, "shift": 1},
+    {"size": 2, "shift": 5},
+    {"size": 3, "shift": 2, "stride": 2},
+    {"size": 9, "shift": 4},
+]
+
+
+def windows_of(values, size, shift=None, stride=1, drop_remainder=False):
+    """What window() must give, as lists."""
+    values, shift = list(values), shift or size
+    found = [values[start : start + (size - 1) * stride + 1 : stride] for start in range(0, len(values), shift)]
+    full = [start + (size - 1) * stride < len(values) for start in range(0, len(values), shift)]
+    return list(itertools.compress(found, full)) if drop_remainder else found
+
+
+def as_lists(windows):
+    return [[int(x) for x in window] for window in windows]
+
+
+@pytest.mark.parametrize("drop_remainder", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 10, 21])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_gives_windows(shape, count, drop_remainder):
+    found = check_operator(lambda: Dataset.range(count).window(**shape, drop_remainder=drop_remainder), positions=8)
+    assert as_lists(found) == windows_of(range(count), **shape, drop_remainder=drop_remainder)
+
+
+def test_reads_no_further_than_the_windows_reach():
+    check_laziness(lambda numbers: numbers.window(3), lambda k: 3 * k)
+    check_laziness(lambda numbers: numbers.window(3, shift=1, drop_remainder=True), lambda k: k and k + 2)
+    check_laziness(lambda numbers: numbers.window(2, shift=5), lambda k: k and 5 * (k - 1) + 2)
+    check_laziness(lambda numbers: numbers.window(2, stride=4, shift=1), lambda k: k and k + 4)
+
+
+def test_windows_of_an_endless_dataset():
+    found = check_operator(lambda: Dataset.range(3).repeat().window(2, shift=1).take(4))
+    assert as_lists(found) == [[0, 1], [1, 2], [2, 0], [0, 1]]
+
+
+def test_a_window_can_be_read_at_any_time_and_again():
+    with iter(Dataset.range(7).map(lambda x: x * 10).window(3, shift=2)) as iterator:
+        first, second = next(iterator), next(iterator)
+        assert_elements_equal(list(first), ints(0, 10, 20))
+        third = next(iterator)
+    assert_elements_equal(list(second), ints(20, 30, 40))
+    assert_elements_equal(list(third), ints(40, 50, 60))
+    assert_elements_equal(list(first.batch(2)), [np.array([0, 10]), np.array([20])])
+    assert (len(first), first.element_spec) == (3, TensorSpec((), np.int64))
+
+
+def test_a_place_inside_a_window_can_be_saved():
+    (window,) = Dataset.range(4).window(9)
+    check_operator(lambda: window, ints(0, 1, 2, 3))
+    check_operator(lambda: window.shuffle(2, seed=1).batch(3))
+
+
+def test_runs_the_input_once():
+    calls = []
+    found = [list(window) for window in Dataset.range(5).map(lambda x: calls.append(int(x)) or x).window(2, shift=1)]
+    assert (len(found), calls) == (5, [0, 1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("bad", [(0,), (1,), (4,), (9,), (3, 4), (0, 9), tuple(range(10))], ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_an_element_that_fails_takes_its_windows_with_it(shape, bad):
+    expected = []
+    for window in windows_of(range(10), **shape):
+        failed = next((x for x in window if x in bad), None)
+        expected.append(window if failed is None else f"bad {failed}")
+    found = outcomes(iter(Dataset.range(10).map(fail_at(*bad)).window(**shape)))
+    assert [str(one) if isinstance(one, Exception) else as_lists([one])[0] for one in found] == expected
+    assert {type(one) for one in found if isinstance(one, Exception)} <= {ValueError}
+    check_operator(lambda: Dataset.range(10).map(fail_at(*bad)).window(**shape), positions=6)
+
+
+class OddError(Exception):
+    """One whose constructor does not take its args."""
+
+    def __init__(self, *, number):
+        super().__init__(f"odd {number}")
+        self.number = number
+
+
+def test_each_of_the_windows_fails_with_the_users_own_exception():
+    def fail(x):
+        if x == 3:
+            raise OddError(number=int(x))
+        return x
+
+    found = outcomes(iter(Dataset.range(6).map(fail).window(3, shift=1)))
+    errors = [one for one in found if isinstance(one, Exception)]
+    assert [(type(error), str(error), error.number) for error in errors] == [(OddError, "odd 3", 3)] * 3
+    assert len({id(error) for error in errors}) == 3
+    assert [len(error.__notes__) for error in errors] == [1, 1, 1]
+    assert errors[0].__notes__[0].startswith("in map(")
+    assert errors[0].__traceback__.tb_next is not None  # the function's own lines are shown where it is met
+
+
+@pytest.mark.parametrize("taken", range(6))
+def test_an_exception_that_waits_does_not_hold_the_iterator(taken):
+    gc.disable()
+    try:
+        iterator = iter(Dataset.range(9).map(fail_at(3)).window(3, shift=1))
+        for _ in range(taken):
+            try:
+                next(iterator)
+            except ValueError:  # what it leaves behind is the point
+                continue
+        gone = weakref.ref(iterator)
+        del iterator
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_an_interrupt_loses_nothing():
+    interrupts = iter([False] * 4 + [True] + [False] * 9)
+
+    def interrupted(x):
+        if next(interrupts):
+            raise KeyboardInterrupt
+        return x
+
+    iterator = iter(Dataset.range(6).map(interrupted).window(3, shift=1))
+    assert as_lists([next(iterator), next(iterator)]) == [[0, 1, 2], [1, 2, 3]]
+    with pytest.raises(KeyboardInterrupt):
+        next(iterator)
+    assert as_lists([next(iterator)])[0][:2] == [2, 3]
+
+
+class Point(NamedTuple):
+    x: object
+    y: object
+
+
+@dataclasses.dataclass
+class Pair:
+    left: object
+    right: object
+
+
+def test_every_component_has_its_own_dataset():
+    def make(build):
+        return lambda: Dataset.range(5).map(build).window(2, shift=1)
+
+    for build in (
+        lambda x: (x, (x * 2, None)),
+        lambda x: {"b": x, "a": np.full(2, x)},
+        lambda x: Point(x, b"text"),
+        lambda x: Pair(x, {"deep": np.float32(x)}),
+    ):
+        found = check_operator(make(build))
+        assert len(found) == 5
+    tuples = next(iter(make(lambda x: (x, (x * 2, None)))()))
+    assert (as_lists([tuples[0], tuples[1][0]]), tuples[1][1]) == ([[0, 1], [0, 2]], None)
+    assert isinstance(next(iter(make(lambda x: Point(x, x))())), Point)
+    assert as_lists([next(iter(make(lambda x: Pair(x, x))())).right]) == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    "component",
+    [
+        lambda x: np.full(int(x), x),  # of different lengths
+        lambda x: np.full((2, 2), x),
+        lambda x: np.zeros((0, 3), np.float32),
+        lambda x: b"\0" * int(x),
+        lambda x: np.array([b"a", b"b\0"], object),
+        lambda x: RaggedTensor.from_rows([[x, x], [x]]),
+        lambda x: SparseTensor([[int(x), 0]], [x], [9, 9]),
+        lambda x: np.float16(x) if x < 3 else np.array([x], np.float16),
+    ],
+)
+def test_takes_components_of_every_kind(component):
+    found = check_operator(lambda: Dataset.range(6).map(component).window(4, shift=2), positions=4)
+    assert_elements_equal(list(found[1]), list(Dataset.range(6).map(component).skip(2)))
+
+
+def test_objects_of_user_classes():
+    class Thing:
+        plan = "of its own"  # as a Dataset has
+
+    things = [Thing() for _ in range(4)]
+    found = list(Dataset.range(4).map(lambda x: things[int(x)]).window(2))
+    assert [list(window) for window in found] == [things[:2], things[2:]]
+
+
+def test_windows_share_memory_and_nobody_can_write_to_them():
+    images = Dataset.from_tensor_slices(np.arange(40 * 64).reshape(40, 8, 8) // 64).take(40)
+    batches = list(images.window(10, shift=1, drop_remainder=True).flat_map(lambda window: window.batch(10)))
+    shared = sum(np.shares_memory(a, b) for a, b in itertools.pairwise(batches))
+    assert shared > 0.8 * len(batches)
+    assert not any(batch.flags.writeable for batch in batches)
+    for number, batch in enumerate(batches):
+        assert batch[:, 0, 0].tolist() == list(range(number, number + 10))
+
+    made = Dataset.range(9).map(lambda x: np.full((8, 8), x))
+    first, second = (list(window) for window in made.window(3, shift=1).take(2))
+    assert [np.shares_memory(a, b) for a, b in zip(first[1:], second[:2], strict=True)] == [True, True]
+    assert not any(row.flags.writeable for row in first + second)
+
+
+def test_knows_its_spec_and_cardinality_without_running_anything():
+    pairs = Dataset.zip(Dataset.range(5).batch(2), {"a": Dataset.range(9)}).window(2)
+    row, number = TensorSpec((None,), np.int64), TensorSpec((), np.int64)
+    assert pairs.element_spec == (DatasetSpec(row), {"a": DatasetSpec(number)})
+    assert Dataset.range(9).window(2).window(3).element_spec == DatasetSpec(DatasetSpec(number))
+    assert Dataset.range(3).repeat().window(2).cardinality() == -1
+    assert Dataset.range(3).filter(lambda x: True).window(2).cardinality() == -2
+    for window in Dataset.range(5).batch(2).window(2):
+        assert window.element_spec == row  # that of the input, whatever these few elements are
+
+
+def test_looking_at_a_window_does_not_run_the_input_again():
+    calls = []
+    dataset = Dataset.range(6).map(lambda x: calls.append(x) or np.full(int(x), x)).window(3)
+    batches = [list(window.padded_batch(3)) for window in dataset]
+    assert [batch.shape for (batch,) in batches] == [(3, 2), (3, 5)]
+    assert len(calls) == 6
+
+
+def test_says_what_it_is():
+    dataset = Dataset.range(5).window(2, shift=1, stride=3, drop_remainder=True)
+    assert "window(2, shift=1, stride=3, drop_remainder)" in repr(dataset)
+    assert "window(2) " in repr(Dataset.range(5).window(2))
+    assert "elements(2) from test_window.py" in repr(next(iter(Dataset.range(5).window(2))))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"size": 0}, r"window\(\): size must be at least 1, got 0"),
+        ({"size": 2.0}, r"window\(\): size must be an int, got 2.0 of type float"),
+        ({"size": True}, r"window\(\): size must be an int"),
+        ({"size": 1, "shift": 0}, r"window\(\): shift must be at least 1"),
+        ({"size": 1, "stride": -1}, r"window\(\): stride must be at least 1"),
+        ({"size": 1, "drop_remainder": 1}, r"window\(\): drop_remainder must be True or False"),
+    ],
+)
+def test_refuses_what_makes_no_windows(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Dataset.range(3).window(**arguments)

@@ -1,0 +1,178 @@
+"""interleave: datasets side by side."""
+
+import numpy as np
+import pytest
+
+from dataset import AUTOTUNE, Dataset
+from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from support.op_cases import fail_at, ints
+
+
+def repeated(x):
+    return Dataset.from_tensors(x).repeat(x)
+
+
+# What tf.data 2.21 gives for the numbers 1 to 5, each as often as it says.
+TF_DATA = {
+    (1, 1): [1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 5],
+    (2, 2): [1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 4, 4, 5, 5, 5],
+}
+
+
+@pytest.mark.parametrize(("cycle", "block"), TF_DATA)
+def test_goes_round_as_tf_data_does(cycle, block):
+    check_operator(
+        lambda: Dataset.range(1, 6).interleave(repeated, cycle_length=cycle, block_length=block),
+        ints(*TF_DATA[cycle, block]),
+    )
+
+
+def reference(inputs, cycle, block):
+    """The algorithm of tf.data, one element at a time: an ended input leaves its place empty until the next turn."""
+    waiting, slots, turn, out = [list(i) for i in inputs], [None] * cycle, 0, []
+    while waiting or any(slot is not None for slot in slots):
+        if slots[turn] is None and waiting:
+            slots[turn] = waiting.pop(0)
+        if slots[turn] is not None:
+            taken, slots[turn] = slots[turn][:block], slots[turn][block:]
+            out += taken
+            if len(taken) < block:
+                slots[turn] = None
+        turn = (turn + 1) % cycle
+    return out
+
+
+@pytest.mark.parametrize("cycle", [1, 2, 3, 7])
+@pytest.mark.parametrize("block", [1, 2, 5])
+@pytest.mark.parametrize("lengths", [[], [3], [0, 0], [4, 4, 4], [1, 0, 7, 2, 0, 3], [10, 1, 1, 1, 10]])
+def test_equals_a_reference_in_plain_python(cycle, block, lengths):
+    rows = [[10 * i + j for j in range(length)] for i, length in enumerate(lengths)]
+
+    def make(inside):
+        source = Dataset.range(len(lengths))
+        return source.interleave(inside, cycle_length=cycle, block_length=block)
+
+    expected = ints(*reference(rows, cycle, block))
+    for inside in (
+        lambda n: Dataset.range(10 * n, 10 * n + lengths[int(n)]),  # may be read ahead
+        lambda n: Dataset.from_generator(lambda: rows[int(n)]),  # may not
+    ):
+        check_operator(lambda inside=inside: make(inside), expected, positions=6)
+
+
+def test_long_inputs_that_are_read_ahead_give_the_same():
+    lengths = [1000, 3, 500, 129, 128, 127]
+
+    def make():
+        return Dataset.range(6).interleave(
+            lambda n: Dataset.range(1000 * n, 1000 * n + lengths[int(n)]), cycle_length=3, block_length=4
+        )
+
+    rows = [list(range(1000 * i, 1000 * i + length)) for i, length in enumerate(lengths)]
+    expected = ints(*reference(rows, 3, 4))
+    check_operator(make, expected, positions=3)
+    assert np.concatenate(list(make().batch(97))).tolist() == expected
+
+
+def test_takes_no_more_than_it_needs():
+    def transform(numbers):
+        return numbers.interleave(lambda n: Dataset.from_tensors(n).repeat(4), cycle_length=2, block_length=2)
+
+    # 0 0 1 1 0 0 1 1 | 2 2 3 3 ...: the second is opened for element 3, the third for element 9
+    check_laziness(transform, lambda k: k // 8 * 2 + (0, 1, 1, 2, 2, 2, 2, 2)[k % 8], size=10)
+
+
+def test_does_not_read_generators_inside_ahead():
+    taken = []
+
+    def generate(n):
+        for i in range(9):
+            taken.append((int(n), i))
+            yield i
+
+    dataset = Dataset.range(3).interleave(lambda n: Dataset.from_generator(generate, args=(n,)), cycle_length=2)
+    for demand in (1, 5):
+        taken.clear()
+        list(dataset.take(5).batch(demand))
+        assert taken == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]
+
+
+def test_exceptions_keep_their_place_as_in_tf_data():
+    bad = ValueError("bad 1")
+    inside = Dataset.range(3).interleave(lambda n: Dataset.range(3).map(fail_at(1)), cycle_length=2)
+    check_operator(lambda: inside, [*ints(0, 0), bad, np.int64(2), bad, *ints(2, 0), bad, np.int64(2)])
+    for outside in (
+        Dataset.range(4).map(fail_at(1)).interleave(lambda n: Dataset.from_tensors(n).repeat(2), cycle_length=2),
+        Dataset.range(4).interleave(lambda n: Dataset.from_tensors(fail_at(1)(n)).repeat(2), cycle_length=2),
+    ):
+        check_operator(lambda outside=outside: outside, [np.int64(0), bad, *ints(2, 0, 2, 3, 3)])
+
+
+def test_an_exception_of_the_function_has_a_note():
+    with pytest.raises(ValueError, match="bad 0") as caught:
+        next(iter(Dataset.range(2).interleave(lambda n: Dataset.range(fail_at(0)(n)))))
+    (note,) = caught.value.__notes__
+    assert "interleave(<lambda>" in note
+    assert "test_interleave.py:" in note
+    assert note.endswith("element 0")
+
+
+def test_a_function_that_returns_no_dataset_is_an_error():
+    with pytest.raises(TypeError, match=r"interleave\(\): the function must return a Dataset"):
+        list(Dataset.range(2).interleave(lambda n: n))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "words"),
+    [
+        ({"cycle_length": 0}, ValueError, "cycle_length must be at least 1, got 0"),
+        ({"cycle_length": -2}, ValueError, "cycle_length"),
+        ({"cycle_length": 2.0}, TypeError, "cycle_length must be an int"),
+        ({"block_length": 0}, ValueError, "block_length must be at least 1, got 0"),
+        ({"block_length": "1"}, TypeError, "block_length must be an int"),
+        ({"num_parallel_calls": 0}, ValueError, "num_parallel_calls"),
+        ({"map_func": 3}, TypeError, "map_func must be a function"),
+    ],
+)
+def test_refuses_wrong_arguments(keywords, error, words):
+    with pytest.raises(error, match=words):
+        Dataset.range(2).interleave(**{"map_func": Dataset.range, **keywords})
+
+
+@pytest.mark.parametrize(
+    "keywords", [{}, {"cycle_length": None}, {"cycle_length": AUTOTUNE}, {"num_parallel_calls": 2}]
+)
+def test_default_numbers_do_not_change_what_comes_out_from_machine_to_machine(keywords):
+    dataset = Dataset.range(1, 6).interleave(repeated, **keywords)
+    assert sorted(map(int, dataset)) == sorted(map(int, Dataset.range(1, 6).flat_map(repeated)))
+    assert_elements_equal(list(dataset), list(Dataset.range(1, 6).interleave(repeated, **keywords)))
+
+
+def test_length_is_unknown():
+    assert Dataset.range(3).interleave(Dataset.range).cardinality() == -2
+
+
+def test_an_endless_input_and_endless_datasets_inside_are_fine():
+    endless = Dataset.range(3).repeat().interleave(lambda n: Dataset.from_tensors(n).repeat(), cycle_length=3)
+    check_operator(lambda: endless.take(7), ints(0, 1, 2, 0, 1, 2, 0))
+
+
+def test_passes_structures_through():
+    dataset = Dataset.range(2).interleave(lambda n: Dataset.from_tensors({"n": n, "t": ("a", None)}).repeat(2))
+    check_operator(lambda: dataset, [{"n": np.int64(i % 2), "t": (b"a", None)} for i in range(4)])
+
+
+def test_an_interrupt_loses_no_element():
+    armed = [True]
+
+    def interrupt(x):
+        if x == 1 and armed:
+            armed.clear()
+            raise KeyboardInterrupt
+        return x
+
+    dataset = Dataset.range(2).interleave(lambda n: Dataset.range(3).map(interrupt), cycle_length=2)
+    iterator = iter(dataset.batch(6))
+    with pytest.raises(KeyboardInterrupt):
+        next(iterator)
+    assert outcomes(iterator)[0].tolist() == [0, 0, 1, 1, 2, 2]

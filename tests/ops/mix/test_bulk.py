@@ -1,0 +1,135 @@
+"""A source of dear pulls is read in long steps, none of them longer than what has been given."""
+
+import numpy as np
+import pytest
+
+from dataset.ops.mix.bulk import BulkOperator
+from dataset.plan.structure import LEAF
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.contract import Operator
+
+ENDS = [37, 250]  # pulls stop short here, as at the end of one of several inputs
+
+
+class Source(Operator):
+    """Numbers, of which every hundredth fails. Notes what it was asked for."""
+
+    def __init__(self, count):
+        self.count = count
+        self.place = 0
+        self.asked = []
+
+    def pull(self, n):
+        self.asked.append(n)
+        if self.place >= self.count:
+            return None
+        if self.place % 100 == 99:
+            self.place += 1
+            raise ValueError(self.place - 1)
+        stop = min(self.place - self.place % 100 + 99, self.place + n, self.count)
+        stop = min([stop, *(end for end in ENDS if end > self.place)])
+        chunk = Chunk(LEAF, stop - self.place, [np.arange(self.place, stop)])
+        self.place = stop
+        return chunk
+
+    def state_dict(self):
+        return {"place": self.place}
+
+    def load_state_dict(self, state):
+        self.place = state["place"]
+
+    def close(self):
+        pass
+
+
+class Build:
+    def __init__(self, repeats_input=True):
+        self.repeats_input = repeats_input
+
+
+def bulk(source, build=None, elements_max=64, bytes_max=1 << 20):
+    return BulkOperator(source, build or Build(), lambda: None, elements_max=elements_max, bytes_max=bytes_max)
+
+
+def taken(operator, count, n=1):
+    """Up to ``count`` outcomes; a failure as minus its number."""
+    found = []
+    while len(found) < count:
+        try:
+            chunk = operator.pull(min(n, count - len(found)))
+        except ValueError as error:
+            found.append(-error.args[0])
+            continue
+        if chunk is None:
+            break
+        found += chunk.columns()[0].tolist()
+    return found
+
+
+def expected(count):
+    return [-x if x % 100 == 99 else x for x in range(count)]
+
+
+@pytest.mark.parametrize("n", [1, 7, 64, 500])
+def test_gives_what_the_source_gives_in_far_fewer_pulls(n):
+    source = Source(1000)
+    assert taken(bulk(source), 2000, n) == expected(1000)
+    assert len(source.asked) < (150 if n < 64 else 50)
+
+
+def test_never_reads_more_ahead_than_was_given():
+    source = Source(5000)
+    operator = bulk(source, elements_max=1000)
+    for given in range(1, 3000):
+        taken(operator, 1)
+        assert source.place <= 2 * given
+
+
+def test_holds_no_more_elements_and_bytes_than_it_may():
+    source = Source(1000)
+    taken(bulk(source, elements_max=20), 1000)
+    assert max(source.asked) == 20
+    source = Source(1000)
+    taken(bulk(source, bytes_max=8 * 12), 1000)
+    assert max(source.asked) == 12
+    source = Source(1000)
+    taken(bulk(source, bytes_max=1), 1000, n=30)
+    assert max(source.asked) == 30
+
+
+def test_a_step_is_whole_batches():
+    source = Source(90)
+    taken(bulk(source, elements_max=64), 36, 12)
+    assert all(asked % 12 == 0 for asked in source.asked)
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+def test_goes_on_from_every_place_and_from_there_again(repeats):
+    walking = bulk(Source(330), Build(repeats))
+    for place in range(331):
+        first = bulk(Source(330), Build(repeats))
+        first.load_state_dict(walking.state_dict())
+        assert taken(first, 5) == expected(330)[place : place + 5]
+        second = bulk(Source(330), Build(repeats))
+        second.load_state_dict(first.state_dict())
+        assert taken(second, 400) == expected(330)[place + 5 :]
+        assert walking.state_dict()["held"] == []
+        taken(walking, 1)
+
+
+def test_what_cannot_be_repeated_is_not_read_ahead():
+    source = Source(98)
+    taken(bulk(source, Build(repeats_input=False)), 30)
+    assert source.asked == [1] * 30
+
+
+def test_what_is_held_when_the_source_turns_out_not_to_repeat_itself_is_saved_by_value():
+    build = Build()
+    operator = bulk(Source(98), build)
+    assert taken(operator, 8) == list(range(8))
+    build.repeats_input = False
+    source = Source(98)
+    again = bulk(source, build)
+    again.load_state_dict(operator.state_dict())
+    assert taken(again, 100) == list(range(8, 98))
+    assert source.asked[0] == 1

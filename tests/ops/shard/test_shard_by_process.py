@@ -1,0 +1,493 @@
+"""shard_by_process: what each of several processes gets of one dataset, element by element."""
+
+import itertools
+import pickle
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from dataset import Dataset, RaggedTensor, SparseTensor
+from dataset.plan.node import walk
+from dataset.testing import assert_elements_equal, check_laziness, check_operator, check_rule, no_leaks, outcomes
+from support.libraries import Ours
+from support.op_cases import fail_at, ints
+from support.strategies import rewritable_pipelines
+
+REMAINDERS = ["drop", "pad", "repeat", "keep"]
+SIZES = [0, 1, 2, 7, 12]
+
+
+def shares(dataset, world_size, **arguments):
+    """What each process gets."""
+    return [list(dataset.shard_by_process(rank, world_size, **arguments)) for rank in range(world_size)]
+
+
+def in_turn(parts):
+    """Elements of several lists, one from each in turn."""
+    rounds = itertools.zip_longest(*parts, fillvalue=shares)
+    return [element for turn in rounds for element in turn if element is not shares]
+
+
+def expected(whole, world_size, remainder):
+    """What all processes should get, in turn."""
+    rest = len(whole) % world_size
+    missing = (world_size - rest) % world_size
+    if remainder == "drop":
+        return whole[: len(whole) - rest]
+    if remainder == "keep" or not whole:
+        return whole
+    if remainder == "repeat":
+        return [*whole, *itertools.islice(itertools.cycle(whole), missing)]
+    return [*whole, *itertools.repeat(None, missing)]
+
+
+def check_shares(make, world_size, remainder, **arguments):
+    """That all get what they should, equally many, and know how many beforehand where that can be known."""
+    whole = list(make())
+    parts = shares(make(), world_size, remainder=remainder, **arguments)
+    wanted = expected(whole, world_size, remainder)
+    found = in_turn(parts)
+    real = [element for element, like in zip(found, wanted, strict=True) if like is not None]
+    assert_elements_equal(real, [element for element in wanted if element is not None])
+    for element in found[len(real) :]:
+        assert not np.any(element)
+    if remainder != "keep":
+        assert len(set(map(len, parts))) == 1
+    for rank, part in enumerate(parts):
+        dataset = make().shard_by_process(rank, world_size, remainder=remainder, **arguments)
+        known = make().cardinality() >= 0
+        assert dataset.cardinality() == (len(part) if known else make().cardinality())
+
+
+PIPELINES = {
+    "source": Dataset.range,
+    "map": lambda n: Dataset.range(n).map(lambda x: (x + 1) * 2),
+    "parallel map": lambda n: Dataset.range(n).map(lambda x: x + 1, num_parallel_calls=2),
+    "batch": lambda n: Dataset.range(n).map(lambda x: x + 1).batch(3),
+    "whole batches": lambda n: Dataset.range(n).batch(2, drop_remainder=True),
+    "batches of batches": lambda n: Dataset.range(n).batch(2, drop_remainder=True).batch(2).prefetch(1),
+    "of unknown length": lambda n: Dataset.range(n).filter(lambda x: True).map(lambda x: x + 1).batch(2),
+    "of long turns": lambda n: Dataset.range(30 * n).filter(lambda x: True).batch(70),
+    "taken and skipped": lambda n: Dataset.range(n + 3).skip(1).take(n),
+    "arrays": lambda n: Dataset.from_tensor_slices(np.arange(2 * n).reshape(n, 2)).batch(2),
+    "shuffled arrays": lambda n: Dataset.range(n).shuffle(n + 1, seed=1, reshuffle_each_iteration=False).batch(2),
+    "numbered": lambda n: Dataset.range(n).map(lambda x: x + 1).enumerate(5).map(lambda i, x: i * 100 + x),
+    "zipped": lambda n: Dataset.zip(Dataset.range(n).map(lambda x: x + 1), Dataset.range(n + 2)).map(np.multiply),
+    "cached": lambda n: Dataset.range(n).map(lambda x: x + 1).cache().batch(2),
+}
+
+
+@pytest.mark.parametrize("remainder", REMAINDERS)
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_the_processes_share_the_elements(pipeline, remainder):
+    for size, world_size in itertools.product(SIZES, [2, 3, 5]):
+        check_shares(lambda: PIPELINES[pipeline](size), world_size, remainder)
+
+
+def test_the_processes_share_elements_that_come_in_any_order():
+    parts = shares(
+        Dataset.range(13).map(lambda x: x + 1, num_parallel_calls=2, deterministic=False), 3, remainder="keep"
+    )
+    assert sorted(map(len, parts)) == [4, 4, 5]
+    assert sorted(int(x) for part in parts for x in part) == list(range(1, 14))
+
+
+@pytest.mark.parametrize("remainder", REMAINDERS)
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_the_workers_of_each_process_share_its_elements(pipeline, workers, remainder):
+    for size, world_size in itertools.product([1, 5, 12], [2]):
+        for rank in range(world_size):
+            share = PIPELINES[pipeline](size).shard_by_process(rank, world_size, remainder=remainder)
+            parts = shares(share, workers, remainder="keep", seed=9)
+            assert_elements_equal(in_turn(parts), list(share))
+            counts = [share.shard_by_process(w, workers, remainder="keep").cardinality() for w in range(workers)]
+            assert share.cardinality() < 0 or counts == list(map(len, parts))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rewritable_pipelines(), st.integers(1, 4), st.sampled_from(REMAINDERS))
+def test_the_processes_share_the_elements_of_any_pipeline(pipeline, world_size, remainder):
+    whole = outcomes(iter(pipeline.make(Ours())))
+    assume(not any(isinstance(outcome, Exception) for outcome in whole))
+    parts = shares(pipeline.make(Ours()), world_size, remainder=remainder)
+    wanted = expected(whole, world_size, remainder)
+    found = in_turn(parts)
+    if remainder != "keep":
+        assert len(set(map(len, parts))) == 1
+    if any(node.op == "repeat" for node in walk(pipeline.make(Ours()).plan)):
+        return  # each pass of it is dealt out for itself
+    assert len(found) == len(wanted)
+    assert_elements_equal(found[: len(whole)], wanted[: len(whole)])
+
+
+@pytest.mark.parametrize("remainder", REMAINDERS)
+def test_each_pass_of_repeat_is_dealt_out_for_itself(remainder):
+    one_pass = expected(list(range(1, 6)), 2, remainder)
+    parts = shares(Dataset.range(5).map(lambda x: x + 1).repeat(3), 2, remainder=remainder)
+    if remainder == "keep":  # in each pass the same process would have more
+        assert in_turn(parts) == 3 * one_pass
+    else:
+        assert in_turn(parts) == 3 * [x or 0 for x in one_pass]
+
+
+def test_batches_that_reach_into_the_next_pass_come_out_even():
+    for remainder in REMAINDERS:
+        parts = shares(Dataset.range(5).map(lambda x: x).repeat(4).batch(2), 2, remainder=remainder)
+        assert len(parts[0]) == len(parts[1])
+        assert remainder != "keep" or sum(len(batch) for part in parts for batch in part) == 20
+    endless = Dataset.range(5).map(lambda x: x).repeat().batch(2)
+    assert {len(batch) for part in shares(endless.take(6), 2) for batch in part} == {2}
+
+
+@pytest.mark.parametrize("remainder", REMAINDERS)
+@pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.parametrize(
+    "pipeline", ["source", "batch", "whole batches", "of unknown length", "numbered", "shuffled arrays", "zipped"]
+)
+def test_keeps_the_contract_of_operators(pipeline, rank, remainder):
+    for size in (2, 7, 10):
+        check_operator(lambda: PIPELINES[pipeline](size).shard_by_process(rank, 3, remainder=remainder))
+
+
+@pytest.mark.parametrize("remainder", REMAINDERS)
+def test_a_state_of_long_turns_goes_on_where_it_was_saved(remainder):
+    def make():
+        return Dataset.range(400).filter(lambda x: True).batch(70).shard_by_process(1, 2, remainder=remainder)
+
+    check_operator(make)
+
+
+@pytest.mark.parametrize("remainder", ["pad", "repeat"])
+def test_an_element_that_is_absent_may_wait_in_a_saved_state(remainder):
+    dataset = Dataset.range(3).filter(lambda x: True).shard_by_process(1, 2, remainder=remainder).prefetch(4)
+    check_operator(lambda: dataset, ints(1, 0))
+
+
+# What is run for others.
+
+
+def test_takes_no_more_than_tells_that_the_round_is_complete():
+    check_laziness(lambda numbers: numbers.shard_by_process(0, 3), lambda k: 3 * k, size=30)
+    check_laziness(lambda numbers: numbers.shard_by_process(2, 3), lambda k: 3 * k, size=30)
+    check_laziness(lambda numbers: numbers.batch(2).shard_by_process(0, 3), lambda k: 6 * k - 1 if k else 0, size=29)
+
+
+def test_takes_no_more_than_its_own_where_the_last_round_is_given_in_any_case():
+    for remainder in ("keep", "pad", "repeat"):
+        check_laziness(
+            lambda numbers: numbers.shard_by_process(1, 3, remainder=remainder),
+            lambda k: 3 * k - 1 if k else 0,
+            size=29,
+        )
+
+
+def test_calls_functions_for_its_own_elements_only():
+    calls = []
+    dataset = Dataset.range(20).map(lambda x: calls.append(int(x)) or x).batch(3).prefetch(2)
+    parts = shares(dataset, 3)
+    assert sorted(calls) == list(range(18))
+    assert [part.tolist() for part in parts[1]] == [[3, 4, 5], [12, 13, 14]]
+
+
+def test_calls_functions_for_its_own_elements_only_below_a_shuffle_and_in_every_pass():
+    calls = []
+    rows = Dataset.from_tensor_slices(np.arange(12)).shuffle(12, seed=1)
+    dataset = rows.map(lambda x: calls.append(int(x)) or x).repeat(2).batch(2)
+    parts = shares(dataset, 2)
+    assert sorted(calls) == sorted(2 * list(range(12)))
+    assert [len(part) for part in parts] == [6, 6]
+
+
+def test_rows_of_others_are_not_read():
+    dataset = Dataset.from_tensor_slices(np.arange(100)).shuffle(100).map(lambda x: x).batch(5)
+    ops = dataset.shard_by_process(1, 4).explain().partition("as it runs:")[2].split()
+    assert ops.index("gather(from_tensor_slices)") < ops.index("shard_by_process(1")
+
+
+def test_rules_move_it_on_indices_and_leave_it_as_an_op():
+    rows = Dataset.from_tensor_slices(np.arange(11))
+    dealt = "shard_by_process(1 of 4, 'drop') <- range(11)"  # else a state would fit as many processes only
+    check_rule("slice_pushdown", lambda: Dataset.range(11).shard_by_process(1, 4), dealt)
+    check_rule(
+        "shuffle_before_gather",
+        lambda: rows.shuffle(20, seed=1).batch(2).shard_by_process(0, 3),
+        "batch(2) <- gather(from_tensor_slices) <- shard_by_process(0 of 3, 'drop', 2 at a time)"
+        " <- shuffle(20, seed=1) <- range(11)",
+    )
+    counted = "shard_by_process(0 of 1, 'drop') <- range(11)"
+    check_rule("noop_elimination", lambda: Dataset.range(11).shard_by_process(0, 1), counted)
+    unknown = Dataset.range(11).unique()
+    check_rule("noop_elimination", lambda: unknown.shard_by_process(0, 1), "unique <- range(11)")
+
+
+def test_explain_shows_where_the_elements_are_dealt_out():
+    text = Dataset.range(10).filter(lambda x: True).map(str).batch(2).shard_by_process(1, 4, remainder="pad").explain()
+    lines = [line.split("  ")[1] for line in text.partition("\n\n")[0].splitlines()[1:]]
+    assert [line.partition("(")[0] for line in lines] == [
+        "shard_by_process.pad",
+        "batch",
+        "map",
+        "shard_by_process",
+        "filter",
+        "range",
+    ]
+    assert "shard_by_process(1 of 4, 'pad', 2 at a time)" in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.filter(lambda x: True),
+        lambda d: d.take(5),
+        lambda d: d.skip(1),
+        lambda d: d.scan(0, lambda state, x: (state + x, state)),
+        lambda d: d.window(2),
+        lambda d: d.batch(2).unbatch(),
+        lambda d: d.flat_map(Dataset.from_tensors),
+        lambda d: d.unique(),
+        lambda d: d.ignore_errors(),
+        lambda d: d.concatenate(d),
+    ],
+)
+def test_does_not_go_below_an_op_that_needs_the_elements_of_others(change):
+    plan = change(Dataset.range(9).map(lambda x: x)).map(lambda x: x).shard_by_process(0, 2).plan
+    assert plan.op == "map"
+    assert plan.source.op == "shard_by_process"
+
+
+# What is random.
+
+
+def unseeded():
+    return (
+        Dataset.sample_from_datasets(
+            [Dataset.range(40).filter(lambda x: True).shuffle(7), Dataset.range(40, 80).shuffle(90)],
+            rerandomize_each_iteration=True,
+        )
+        .random_map(lambda g, x: (x, g.random()))
+        .batch(3)
+    )
+
+
+def test_processes_that_built_the_pipeline_for_themselves_agree_about_what_is_random():
+    parts = [list(unseeded().shard_by_process(rank, 3, remainder="keep")) for rank in range(3)]
+    numbers = np.concatenate([batch[0] for part in parts for batch in part])
+    assert sorted(numbers.tolist()) == list(range(80))
+    whole = list(unseeded().shard_by_process(0, 1))
+    assert_elements_equal(in_turn(parts), whole)
+    assert len(set(np.concatenate([batch[1] for batch in whole]).tolist())) == 80
+
+
+def test_epochs_differ_and_agree():
+    datasets = [unseeded().shard_by_process(rank, 2, remainder="keep") for rank in range(2)]
+    epochs = [in_turn([list(dataset) for dataset in datasets]) for _ in range(2)]
+    orders = [np.concatenate([batch[0] for batch in epoch]).tolist() for epoch in epochs]
+    assert sorted(orders[0]) == sorted(orders[1]) == list(range(80))
+    assert orders[0] != orders[1]
+
+
+def test_iterating_over_the_whole_before_does_not_count():
+    dataset = Dataset.range(20).shuffle(20)
+    list(dataset)
+    one = dataset.shard_by_process(0, 2)
+    list(dataset)
+    two = dataset.shard_by_process(1, 2)
+    assert sorted(list(one) + list(two)) == list(range(20))
+
+
+def test_a_cache_that_has_all_elements_is_not_taken_for_a_share():
+    dataset = Dataset.range(6).map(lambda x: x + 1).cache()
+    list(dataset)
+    assert shares(dataset, 2) == [[1, 3, 5], [2, 4, 6]]
+    shuffled = Dataset.range(20).shuffle(20).cache().filter(lambda x: True)
+    list(shuffled)
+    assert sorted(in_turn(shares(shuffled, 2))) == list(range(20))
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad", "keep"])
+def test_random_numbers_are_those_of_an_elements_place_among_all(remainder):
+    def numbers(size):
+        return Dataset.range(size).random_map(lambda generator, x: 1 + x + generator.random(), seed=3)
+
+    for size in SIZES:
+        check_shares(partial(numbers, size), 3, remainder)
+        check_shares(lambda size=size: numbers(size).batch(2), 2, remainder)
+
+
+def test_an_element_that_is_repeated_gets_random_numbers_of_its_own():
+    draw = Dataset.range(3).random_map(lambda generator, x: (x, generator.random()), seed=3)
+    (first, _), (_, again) = shares(draw, 2, remainder="repeat")
+    assert first[0] == again[0] == 0
+    assert first[1] != again[1]
+
+
+def test_the_seed_decides_and_a_seed_of_ones_own_stays():
+    def order(seed, own=None):
+        return [int(x) for x in Dataset.range(50).shuffle(50, seed=own).shard_by_process(0, 1, seed=seed)]
+
+    assert order(1) == order(1) != order(2)
+    assert order(1, own=5) == order(2, own=5) == [int(x) for x in Dataset.range(50).shuffle(50, seed=5)]
+
+
+def test_workers_may_have_another_seed_than_the_processes_agreed_on():
+    def share(rank, worker):
+        return unseeded().shard_by_process(rank, 2).shard_by_process(worker, 2, remainder="keep", seed=10 + rank)
+
+    parts = [list(share(rank, worker)) for rank in range(2) for worker in range(2)]
+    numbers = np.concatenate([batch[0] for part in parts for batch in part]).tolist()
+    assert len(numbers) == len(set(numbers)) == 78  # of 27 batches, 26 are given
+
+
+SCRIPT = """
+import pickle, sys
+from test_shard_by_process import unseeded
+sys.stdout.buffer.write(pickle.dumps(list(unseeded().shard_by_process(int(sys.argv[1]), 2, remainder="keep"))))
+"""
+
+
+def test_separate_processes_agree(request):
+    folder = request.path.parent
+    paths = {"PYTHONPATH": ":".join(map(str, [folder, folder.parent, *sys.path]))}
+    runs = [[sys.executable, "-c", SCRIPT, str(rank)] for rank in range(2)]
+    found = [pickle.loads(subprocess.run(run, env=paths, capture_output=True, check=True).stdout) for run in runs]
+    assert_elements_equal(in_turn(found), list(unseeded().shard_by_process(0, 1)))
+
+
+# What fails, and what stands in.
+
+
+def test_a_failure_below_comes_out_in_all_processes_and_one_above_in_its_own():
+    def source():
+        yield from (0, 1, 2)
+        raise ValueError("bad 3")
+
+    dataset = Dataset.from_generator(source)
+    for rank, number in enumerate([0, 1]):
+        found = outcomes(iter(dataset.shard_by_process(rank, 2)))
+        assert found[0] == number
+        assert isinstance(found[1], ValueError)
+        assert len(found) == 2
+    failing = Dataset.range(6).map(fail_at(2))
+    assert_elements_equal(outcomes(iter(failing.shard_by_process(0, 2))), [*ints(0), ValueError("bad 2"), *ints(4)])
+    assert_elements_equal(outcomes(iter(failing.shard_by_process(1, 2))), ints(1, 3, 5))
+
+
+def test_zeros_are_like_the_last_element():
+    def elements():
+        for i in range(3):
+            yield {
+                "text": b"abc",
+                "image": np.ones((2, i + 1), np.float32),
+                "names": np.array([b"a", b"b"], object),
+                "label": np.uint8(7),
+                "time": np.datetime64("2020-01-01"),
+                "ragged": RaggedTensor.from_rows([[1], [2, 3]]),
+                "sparse": SparseTensor([[0, 1]], [5], [2, 2]),
+            }
+
+    dataset = Dataset.from_generator(elements)
+    last = list(dataset.shard_by_process(1, 2, remainder="pad"))[-1]
+    assert_elements_equal(
+        [last],
+        [
+            {
+                "text": b"",
+                "image": np.zeros((2, 2), np.float32),
+                "names": np.array([b"", b""], object),
+                "label": np.uint8(0),
+                "time": np.datetime64(0, "D"),
+                "ragged": RaggedTensor.from_rows([[0], [0, 0]]),
+                "sparse": SparseTensor(np.zeros((0, 2), np.int64), np.zeros(0, np.int64), [2, 2]),
+            }
+        ],
+    )
+
+
+def test_zeros_are_no_result_of_a_function():
+    parts = shares(Dataset.range(5).filter(lambda x: True).map(lambda x: x + 100).batch(2), 2, remainder="pad")
+    assert [batch.tolist() for batch in parts[1]] == [[102, 103], [0, 0]]
+
+
+def test_a_process_without_any_element_has_zeros_like_those_of_others():
+    parts = shares(Dataset.range(3).map(lambda x: np.ones((2,)) + x).batch(2), 4, remainder="pad")
+    assert_elements_equal(in_turn(parts), [np.array([[1, 1], [2, 2.0]]), np.array([[3, 3.0]]), *2 * [np.zeros((2, 2))]])
+    assert shares(Dataset.range(0), 3, remainder="pad") == [[], [], []]
+
+
+def test_a_read_that_is_left_leaves_nothing_behind():
+    with no_leaks():
+        iterator = iter(Dataset.range(100).map(lambda x: x, num_parallel_calls=2).batch(3).shard_by_process(1, 2))
+        next(iterator)
+        del iterator
+
+
+def test_one_process_gets_everything():
+    check_operator(lambda: Dataset.range(5).shard_by_process(0, 1), ints(*range(5)))
+    text = Dataset.range(5).filter(lambda x: True).shard_by_process(0, 1).explain()
+    assert "shard_by_process(" not in text.partition("as it runs")[2].partition("rewritten")[0]
+
+
+def test_random_access_finds_the_elements_of_this_process():
+    dataset = Dataset.range(30).map(lambda x: x * 2).batch(4).shard_by_process(1, 3)
+    assert [dataset[i].tolist() for i in range(len(dataset))] == [[8, 10, 12, 14], [32, 34, 36, 38]]
+
+
+def test_a_state_of_another_process_says_where_all_are():
+    one, other = (iter(Dataset.range(9).shard_by_process(rank, 3)) for rank in range(2))
+    assert [next(one), next(one)] == ints(0, 3)
+    other.load_state_dict(one.state_dict())
+    assert list(other) == ints(7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"rank": 0}, ValueError, "give rank and world_size, or neither, got rank=0, world_size=None"),
+        ({"world_size": 2}, ValueError, "give rank and world_size, or neither"),
+        ({"rank": 2, "world_size": 2}, ValueError, "rank must be below world_size, 2, got 2"),
+        ({"rank": -1, "world_size": 2}, ValueError, "rank must be at least 0, got -1"),
+        ({"rank": 0, "world_size": 0}, ValueError, "world_size must be at least 1, got 0"),
+        ({"rank": 0.0, "world_size": 1}, TypeError, "rank must be an int"),
+        ({"rank": 0, "world_size": 1, "seed": None}, TypeError, "seed must be an int"),
+        ({"rank": 0, "world_size": 1, "remainder": "fill"}, ValueError, "remainder must be one of 'drop', 'pad'"),
+        ({"rank": 0, "world_size": 1, "by": "records"}, ValueError, "by must be one of 'auto', 'files'"),
+        ({"rank": 0, "world_size": 1, "by": []}, ValueError, "by must be one of"),
+        ({"rank": 0, "world_size": 2, "by": "files"}, ValueError, r"range\(3\) from .* is no list of file names"),
+    ],
+)
+def test_refuses_wrong_arguments(arguments, error, words):
+    with pytest.raises(error, match=rf"shard_by_process\(\): .*{words}"):
+        Dataset.range(3).shard_by_process(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("inner", "words"),
+    [
+        (lambda n: Dataset.range(n).shuffle(9), r"shuffle\(9\) from .*test_shard_by_process.py:\d+ has no seed"),
+        (
+            lambda n: Dataset.range(n).map(abs, num_parallel_calls=2, deterministic=False),
+            r"map\(abs\) from .* has deterministic=False",
+        ),
+    ],
+)
+@pytest.mark.parametrize("calls", [None, 2])
+@pytest.mark.parametrize("op", ["flat_map", "interleave"])
+def test_datasets_that_a_function_leaves_to_chance_are_refused_where_all_must_make_the_same(op, calls, inner, words):
+    arguments = {"num_parallel_calls": calls} if op == "interleave" else {}
+    numbers = getattr(Dataset.range(5), op)(inner, **arguments)
+    with pytest.raises(ValueError, match=words):
+        list(numbers.shard_by_process(0, 2, by="elements"))
+    assert len(list(numbers)) == 10  # by itself it is nobody's business
+
+
+@pytest.mark.parametrize("op", ["flat_map", "interleave"])
+def test_datasets_that_a_function_makes_with_seeds_are_dealt_out(op):
+    numbers = getattr(Dataset.range(5), op)(lambda n: Dataset.range(n * 10, n * 11).shuffle(9, seed=3))
+    shares = [[int(x) for x in numbers.shard_by_process(rank, 2, remainder="keep")] for rank in (0, 1)]
+    assert sorted(shares[0] + shares[1]) == sorted(int(x) for x in numbers)

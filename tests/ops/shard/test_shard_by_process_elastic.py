@@ -1,0 +1,375 @@
+"""shard_by_process: going on from a state with as many processes, more or fewer, all of them run here side by side."""
+
+import copy
+import itertools
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from dataset import Dataset, Options, StateError, TFRecordDataset
+from dataset.io import TFRecordWriter
+from dataset.testing import assert_elements_equal
+from support.op_cases import ints
+from support.resuming import resealed
+
+REMAINDERS = ["drop", "pad", "repeat", "keep"]
+QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def rows(n):
+    """A dataset of the numbers from 1 on; 0 is what pads."""
+    return Dataset.from_tensor_slices(np.arange(1, n + 1))
+
+
+def same(x):
+    return copy.copy(x)
+
+
+BELOW = {
+    "range": lambda n: Dataset.range(1, n + 1),
+    "arrays": rows,
+    "shuffled": lambda n: rows(n).shuffle(5, seed=1),
+    "shuffled whole": lambda n: rows(n).shuffle(None, seed=1),
+    "mapped": lambda n: rows(n).shuffle(4, seed=1).map(int).map(same),
+    "batched": lambda n: rows(n).shuffle(7, seed=2).map(int).batch(3),
+    "whole batches": lambda n: rows(n).batch(2, drop_remainder=True),
+    "batches of batches": lambda n: Dataset.range(1, n + 1).batch(2, drop_remainder=True).batch(2, drop_remainder=True),
+    "selected": lambda n: Dataset.zip((rows(n), rows(n))).shuffle(3, seed=4).select(1),
+    "zipped": lambda n: Dataset.zip(rows(n).map(same), rows(n)).map(lambda x, y: same(y)).batch(2),
+    "numbered": lambda n: rows(n).shuffle(3, seed=1).enumerate().map(lambda i, x: same(x)),
+    "skipped": lambda n: Dataset.range(n + 3).skip(1).take(n).shuffle(4, seed=1),
+}
+
+ABOVE = {
+    "nothing": lambda dataset: dataset,
+    "map": lambda dataset: dataset.map(same),
+    "batch": lambda dataset: dataset.padded_batch(2),
+    "prefetch": lambda dataset: dataset.map(same, num_parallel_calls=2).prefetch(3),
+    "arithmetic": lambda dataset: dataset.map(lambda x: x + 0),
+    "options": lambda dataset: dataset.map(same).with_options(Options()),
+}
+
+
+def numbers(elements):
+    """All numbers in some elements, one by one, but 0."""
+    return [int(x) for element in elements for x in flat(element) if x]
+
+
+def flat(element):
+    return [] if element is None else np.ravel(np.asarray(element)).tolist()
+
+
+class World:
+    """All processes, each with its iterator, in step."""
+
+    def __init__(self, make, world_size, state=None):
+        self.iterators = [iter(make(rank, world_size)) for rank in range(world_size)]
+        for iterator in self.iterators if state is not None else ():
+            iterator.load_state_dict(pickle.loads(pickle.dumps(state)))
+
+    def steps(self, count):
+        """What comes in so many steps; fewer where one of them has reached the end."""
+        given = []
+        for _ in range(count):
+            for rank, iterator in enumerate(self.iterators):
+                element = next(iterator, None)
+                if element is None and not rank:
+                    return given, False
+                given.append(element)
+        return given, True
+
+    def state(self, rank):
+        return self.iterators[rank].state_dict()
+
+    def rest(self):
+        """What is left, of each."""
+        return [list(iterator) for iterator in self.iterators]
+
+    def close(self):
+        for iterator in self.iterators:
+            iterator.close()
+
+
+def check_counts(found, whole, passes, remainder, slack):
+    """That each element came as often as it should; in each pass ``slack`` may be left out, or come again."""
+    counts, expected = Counter(found), Counter(whole)
+    assert set(counts) <= set(expected)
+    missing = sum(max(0, passes * count - counts[x]) for x, count in expected.items())
+    extra = sum(max(0, counts[x] - passes * count) for x, count in expected.items())
+    assert missing <= (passes * slack if remainder == "drop" else 0), (missing, slack)
+    assert extra <= (passes * slack if remainder == "repeat" else 0), (extra, slack)
+
+
+def size_of(element):
+    return len(flat(element))
+
+
+@QUICK
+@given(
+    below=st.sampled_from(sorted(BELOW)),
+    above=st.sampled_from(sorted(ABOVE)),
+    remainder=st.sampled_from(REMAINDERS),
+    optimized=st.booleans(),
+    n=st.integers(1, 40),
+    worlds=st.lists(st.integers(1, 6), min_size=2, max_size=4),
+    data=st.data(),
+)
+def test_the_rest_of_a_pass_is_dealt_out_among_those_that_there_are_now(
+    below, above, remainder, optimized, n, worlds, data
+):
+    assume(below != "zipped" or remainder in {"drop", "keep"})  # else the split is above its function, which may fail
+    options = Options()
+    options.optimization.enabled = optimized
+
+    def make(rank, world_size):
+        share = BELOW[below](n).shard_by_process(rank, world_size, remainder=remainder)
+        return ABOVE[above](share).with_options(options)
+
+    whole = numbers(BELOW[below](n))
+    turn = max([1, *map(size_of, BELOW[below](n).take(1))])
+    slack = max(worlds) * turn * (2 if above == "batch" else 1)
+    found, state = [], None
+    for world_size in worlds[:-1]:
+        world = World(make, world_size, state)
+        given_now, goes_on = world.steps(data.draw(st.integers(0, 4)))
+        found += numbers(given_now)
+        if not goes_on:
+            found += numbers(itertools.chain(*world.rest()))
+            check_counts(found, whole, 1, remainder, slack)
+            return
+        # With "keep" others may have reached the end before process 0, which has one more to give.
+        state = world.state(0 if remainder == "keep" else data.draw(st.integers(0, world_size - 1)))
+        world.close()
+    last = World(make, worlds[-1], state).rest()
+    check_counts(found + numbers(itertools.chain(*last)), whole, 1, remainder, slack)
+    if remainder in {"pad", "repeat"} or (remainder == "drop" and above != "batch"):
+        assert len({len(part) for part in last}) == 1
+
+
+@pytest.mark.parametrize("remainder", ["drop", "repeat"])
+@pytest.mark.parametrize("size", [23, 24])
+@pytest.mark.parametrize("batch_first", [True, False], ids=["batch.repeat", "repeat.batch"])
+def test_later_passes_run_as_ever(remainder, size, batch_first):
+    def make(rank, world_size):
+        dataset = rows(size).shuffle(6, seed=3).map(int)
+        dataset = dataset.batch(2).repeat(3) if batch_first else dataset.repeat(3).batch(2)
+        return dataset.shard_by_process(rank, world_size, remainder=remainder)
+
+    for old, new, steps in itertools.product([1, 2, 4], [1, 2, 3, 4], [0, 1, 2, 3, 5, 9]):
+        before = World(make, old)
+        found, goes_on = before.steps(steps)
+        if not goes_on:
+            continue
+        world = World(make, new, before.state(steps % old))
+        rest = world.rest()
+        check_counts(numbers(found) + numbers(itertools.chain(*rest)), range(1, size + 1), 3, remainder, 8)
+        assert len({len(part) for part in rest}) == 1
+        if batch_first:
+            plain = World(make, new).rest()
+            per_pass = len(plain[0]) // 3
+            for mine, uninterrupted in zip(rest, plain, strict=True):
+                last = min(per_pass, len(mine))
+                assert_elements_equal(mine[len(mine) - last :], uninterrupted[len(uninterrupted) - last :])
+
+
+@pytest.mark.parametrize("steps", range(12))
+def test_what_is_ahead_in_a_later_pass_says_where_this_one_is(steps):
+    def make(rank, world_size):
+        dataset = rows(24).shuffle(6, seed=3).map(same, num_parallel_calls=2).repeat(4)
+        return dataset.shard_by_process(rank, world_size, remainder="drop").map(same).prefetch(9)
+
+    before = World(make, 3)
+    found, _ = before.steps(steps)
+    state = before.state(steps % 3)
+    before.close()
+    rest = World(make, 2, state).rest()
+    check_counts(numbers(found) + numbers(itertools.chain(*rest)), range(1, 25), 4, "drop", 1)
+
+
+def test_a_pass_goes_on_exactly_behind_what_was_given():
+    before = World(lambda rank, size: rows(20).shard_by_process(rank, size), 4)
+    assert numbers(before.steps(2)[0]) == list(range(1, 9))
+    assert World(lambda rank, size: rows(20).shard_by_process(rank, size), 3, before.state(1)).rest() == [
+        ints(9, 12, 15, 18),
+        ints(10, 13, 16, 19),
+        ints(11, 14, 17, 20),
+    ]
+
+
+def test_many_processes_may_go_on_from_few_and_few_from_many():
+    def make(rank, world_size):
+        return rows(100).shuffle(30, seed=1).batch(2).shard_by_process(rank, world_size, remainder="keep").map(list)
+
+    for old, new in ((1, 8), (8, 1), (4, 8), (4, 2)):
+        before = World(make, old)
+        found = numbers(before.steps(3)[0])
+        assert len(found) == 3 * 2 * old
+        assert sorted(found + numbers(itertools.chain(*World(make, new, before.state(0)).rest()))) == [*range(1, 101)]
+
+
+def test_a_process_goes_on_from_the_state_of_another_as_from_its_own():
+    def make(rank, world_size):
+        return rows(50).shuffle(9, seed=1).batch(2).repeat(2).shard_by_process(rank, world_size).enumerate().take(10)
+
+    world = World(make, 3)
+    world.steps(4)
+    states = [world.state(rank) for rank in range(3)]
+    expected = world.rest()
+    for state in states:
+        for mine, uninterrupted in zip(World(make, 3, state).rest(), expected, strict=True):
+            assert_elements_equal(mine, uninterrupted)
+
+
+def test_places_among_all_elements_stay_what_they_are():
+    def make(rank, world_size):
+        dataset = rows(40).enumerate(100).random_map(lambda rng, i, x: (i, x, rng.integers(1000)), seed=5)
+        return dataset.shard_by_process(rank, world_size, remainder="keep")
+
+    expected = sorted(tuple(map(int, row)) for row in make(0, 1))
+    assert [row[:2] for row in expected] == [(99 + x, x) for x in range(1, 41)]
+    for old, new, newest in itertools.product([1, 3], [2, 4], [1, 2]):
+        first = World(make, old)
+        found, _ = first.steps(4)
+        second = World(make, new, first.state(old - 1))
+        found += second.steps(3)[0]
+        found += itertools.chain(*World(make, newest, second.state(new - 1)).rest())
+        assert sorted(tuple(map(int, row)) for row in found) == expected
+
+
+def test_records_with_an_index_go_to_other_processes(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    with TFRecordWriter(str(path)) as writer:
+        for number in range(30):
+            writer.write(b"%d" % number)
+
+    def make(rank, world_size):
+        return (
+            TFRecordDataset(str(path), index=True)
+            .shuffle(8, seed=1)
+            .map(int)
+            .batch(2)
+            .shard_by_process(rank, world_size)
+        )
+
+    before = World(make, 3)
+    found = [x for batch in before.steps(2)[0] for x in batch.tolist()]
+    after = World(make, 2, before.state(2)).rest()
+    assert [len(part) for part in after] == [4, 4]  # of 18 records, in turns of 2
+    found += [int(x) for part in after for batch in part for x in batch]
+    assert len(set(found)) == len(found) == 28
+
+
+def test_functions_are_called_for_nothing_that_was_given():
+    called = []
+
+    def make(rank, world_size):
+        return rows(24).shuffle(5, seed=1).map(lambda x: called.append(int(x)) or x).shard_by_process(rank, world_size)
+
+    before = World(make, 4)
+    before.steps(3)
+    World(make, 2, before.state(0)).rest()
+    assert sorted(called) == list(range(1, 25))
+
+
+def test_a_state_of_another_world_is_a_state_like_any_other():
+    def make(rank, world_size):
+        return rows(30).shuffle(5, seed=2).batch(2).repeat(2).shard_by_process(rank, world_size)
+
+    before = World(make, 2)
+    before.steps(3)
+    iterator = World(make, 3, before.state(0)).iterators[1]
+    next(iterator)
+    saved = iterator.state_dict()
+    expected = list(iterator)
+    again = iter(make(1, 3))
+    again.load_state_dict(saved)
+    assert_elements_equal(list(again), expected)
+
+
+def test_a_state_at_the_end_stays_there():
+    world = World(lambda rank, size: rows(7).shard_by_process(rank, size), 2)
+    world.rest()
+    assert World(lambda rank, size: rows(7).shard_by_process(rank, size), 3, world.state(1)).rest() == [[], [], []]
+
+
+def refused(make, words, old=(0, 2), new=(1, 3), steps=1):
+    before, after = iter(make(*old)), iter(make(*new))
+    for _ in range(steps):
+        next(before)
+    expected = next(after)
+    with pytest.raises(StateError, match=words):
+        after.load_state_dict(before.state_dict())
+    before.close()
+    after.close()
+    return expected
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda share: share.shuffle(4), r"because shuffle\(4\) from .* stands above the split"),
+        (lambda share: share.take(4), r"process 0 of 2, and this is process 1 of 3: .* take\(4\) from .* stands above"),
+        (lambda share: share.filter(lambda x: True), "filter.* stands above the split"),
+        (lambda share: share.map(lambda x: x).cache(), "cache.* stands above the split"),
+        (lambda share: share.shard_by_process(0, 2), "shares are shared again"),
+    ],
+)
+def test_says_which_op_above_the_split_has_a_place_of_its_own(change, words):
+    refused(lambda rank, size: change(rows(20).shard_by_process(rank, size)), words)
+
+
+def test_elements_of_which_nobody_knows_the_number_stay_with_their_process():
+    def make(rank, world_size):
+        return rows(20).filter(lambda x: True).shard_by_process(rank, world_size)
+
+    refused(make, "not known how many elements there are")
+    refused(make, "not known how many elements there are", old=(0, 3))
+
+
+def test_files_stay_with_their_process(tmp_path):
+    for name in "abcdef":
+        (tmp_path / name).write_text("1\n2\n")
+
+    def make(rank, world_size, remainder="keep"):
+        names = Dataset.list_files(str(tmp_path / "*"), shuffle=False)
+        return names.flat_map(lambda name: Dataset.range(4)).shard_by_process(rank, world_size, remainder=remainder)
+
+    refused(make, "process 0 of 2, this is process 1 of 3")
+    refused(make, "files are dealt out", old=(0, 3))
+    refused(lambda rank, size: make(rank, size, "drop"), "files are dealt out")
+
+
+def test_another_pipeline_is_refused_whatever_the_processes():
+    before = iter(rows(20).batch(2).shard_by_process(0, 2))
+    with pytest.raises(StateError, match="another pipeline"):
+        iter(rows(20).batch(3).shard_by_process(0, 2)).load_state_dict(before.state_dict())
+    with pytest.raises(StateError, match=r"another pipeline.*this is process 0 of 3"):
+        iter(rows(21).batch(2).shard_by_process(0, 3)).load_state_dict(before.state_dict())
+    with pytest.raises(StateError, match=r"another pipeline.*this is an unshared pipeline"):
+        iter(rows(20).batch(2)).load_state_dict(before.state_dict())
+
+
+def test_a_rest_that_does_not_come_out_even_is_refused_where_passes_rely_on_that():
+    def make(rank, world_size):
+        return rows(24).repeat(2).batch(4).shard_by_process(rank, world_size, remainder="pad")
+
+    before = iter(make(0, 3))
+    next(before)
+    with pytest.raises(StateError, match="12 of 24 elements have been given, and what is left does not come out even"):
+        iter(make(0, 2)).load_state_dict(before.state_dict())
+
+
+@pytest.mark.parametrize(
+    "damage", [{"turn": 0}, {"given": -5}, {"base": "x"}, {"share": [0]}, {"source": None}, {"read": None}]
+)
+def test_a_state_that_somebody_made_up_is_refused(damage):
+    state = iter(rows(20).shard_by_process(0, 2)).state_dict()
+    state = resealed(state, operator={**state["operator"], **damage})
+    iterator = iter(rows(20).shard_by_process(1, 3))
+    with pytest.raises(StateError):
+        iterator.load_state_dict(state)
+    assert next(iterator) == 2

@@ -1,0 +1,47 @@
+"""Ragged partitions of Examples, beside tf.io's, empty rows and absurd row numbers among them."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dataset import RaggedTensor, io
+
+PARTITIONS = {
+    "splits": lambda lib: [lib.RaggedFeature.RowSplits("splits")],
+    "lengths": lambda lib: [lib.RaggedFeature.RowLengths("lengths")],
+    "starts": lambda lib: [lib.RaggedFeature.RowStarts("starts")],
+    "limits": lambda lib: [lib.RaggedFeature.RowLimits("limits")],
+    "ids": lambda lib: [lib.RaggedFeature.ValueRowIds("ids")],
+    "ids of lengths": lambda lib: [lib.RaggedFeature.ValueRowIds("outer"), lib.RaggedFeature.RowLengths("lengths")],
+    "lengths of pairs": lambda lib: [lib.RaggedFeature.RowLengths("pairs"), lib.RaggedFeature.UniformRowLength(2)],
+}
+RECORDS = {
+    "usual": {"splits": [0, 2, 4], "lengths": [2, 2], "starts": [0, 1], "limits": [3, 4], "ids": [0, 0, 1, 1]},
+    "with empty rows": {
+        "splits": [0, 0, 4, 4],
+        "lengths": [0, 4, 0],
+        "starts": [0, 0, 4],
+        "limits": [0, 0, 4],
+        "ids": [3, 3, 3, 9000],
+    },
+}
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("record", RECORDS)
+def test_valid_partitions_give_the_same_rows(partition, record):
+    keys = {
+        "v": [1, 2, 3, 4],
+        "pairs": [1, 1],
+        "outer": [0, 7, 7][: len(RECORDS[record]["lengths"])],
+        **RECORDS[record],
+    }
+    serialized = io.encode_example({key: np.array(values) for key, values in keys.items()})
+    theirs = tf.io.parse_single_example(
+        serialized, {"r": tf.io.RaggedFeature(tf.int64, value_key="v", partitions=PARTITIONS[partition](tf.io))}
+    )["r"]
+    mine = {"r": io.RaggedFeature(np.int64, value_key="v", partitions=PARTITIONS[partition](io))}
+    found = io.parse_single_example(serialized, mine)["r"]
+    assert isinstance(found, RaggedTensor)
+    assert found.to_list() == theirs.to_list()
+    assert io.parse_example([serialized] * 9, mine)["r"][8].to_list() == theirs.to_list()

@@ -1,0 +1,189 @@
+"""Elements that are pulled before they are asked for, where nobody notices: only what they cost may differ."""
+
+import dataclasses
+import threading
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from dataset import ClosedError, Dataset
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.testing import assert_elements_equal, outcomes
+
+COUNT = 3000
+
+
+def warm(dataset):
+    cached = dataset.cache()
+    for _ in cached.batch(7):
+        pass
+    return cached
+
+
+def array(x):
+    return np.full(3, x)
+
+
+DATASETS = {
+    "range": Dataset.range(COUNT),
+    "downwards": Dataset.range(COUNT, 0, -1, output_type=np.float32),
+    "map": Dataset.range(COUNT).map(lambda x: x * 2),
+    "filter": Dataset.range(2 * COUNT).filter(lambda x: x % 2 == 1),
+    "failures": Dataset.range(COUNT).map(lambda x: 1 / (x % 700 - 3)),
+    "slices": Dataset.from_tensor_slices((np.arange(2 * COUNT).reshape(COUNT, 2), np.arange(COUNT))),
+    "dicts": Dataset.from_tensor_slices({"a": np.arange(COUNT), "b": (np.arange(COUNT), np.ones(COUNT))}),
+    "bytes": Dataset.from_tensor_slices(np.array([b"%d" % x for x in range(COUNT)], object)),
+    "cache": warm(Dataset.range(COUNT).map(array)),
+    "cache of strings": warm(Dataset.range(COUNT).map(lambda x: b"%d" % x)),
+}
+
+
+def after(dataset, count):
+    iterator = iter(dataset)
+    return iterator, [outcome_of(iterator) for _ in range(count)]
+
+
+def outcome_of(iterator):
+    try:
+        return next(iterator)
+    except RuntimeWarning as error:
+        return error
+
+
+def all_of(dataset):
+    return outcomes(iter(dataset.filter(lambda *element: True)))  # a function that is called for each
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 64, 701, 1500, 2999])
+@pytest.mark.parametrize("name", DATASETS)
+def test_a_place_is_behind_what_was_handed_out(name, count):
+    dataset = DATASETS[name]
+    everything = all_of(dataset)
+    iterator, begun = after(dataset, count)
+    state = iterator.state_dict()
+    resumed = iter(dataset)
+    resumed.load_state_dict(state)
+    assert_elements_equal(begun + outcomes(resumed), everything)
+    assert iterator.stats().elements == count
+    assert iterator.skip(3) == min(3, len(everything) - count)
+    assert_elements_equal(outcomes(iterator), everything[count + 3 :])
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_elements_are_of_the_same_types_and_as_writable(name):
+    dataset = DATASETS[name]
+    first, *_, last = (x for x in outcomes(iter(dataset)) if not isinstance(x, Exception))
+    assert described(first) == described(last)
+
+
+def described(element):
+    if isinstance(element, tuple | list):
+        return [described(part) for part in element]
+    if isinstance(element, dict):
+        return {key: described(part) for key, part in element.items()}
+    return type(element), isinstance(element, np.ndarray) and (element.dtype, element.shape, element.flags.writeable)
+
+
+def test_dicts_are_the_users_own():
+    first, second, *_ = seen = list(DATASETS["dicts"])
+    assert len(set(map(id, seen))) == COUNT
+    first["a"] = None
+    assert second["a"] == 1
+    assert next(iter(DATASETS["dicts"]))["a"] == 0
+
+
+def test_few_pulls_give_many_elements(monkeypatch):
+    for name in ("range", "map", "slices", "dicts", "cache"):
+        iterator, pulls = iter(DATASETS[name]), []
+        for _ in range(1000):  # while it looks often
+            next(iterator)
+        root = type(iterator._root)
+        with monkeypatch.context() as patched:
+            pull = root.pull
+            patched.setattr(root, "pull", lambda self, n, pull=pull: pulls.append(n) or pull(self, n))
+            assert len(list(iterator)) == COUNT - 1000
+        assert len(pulls) < 400, name
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    made: ClassVar[list] = []
+
+    def __post_init__(self):
+        self.made.append(self.x)
+
+
+def test_constructors_of_the_users_are_called_for_no_element_early():
+    Point.made.clear()
+    for count, _ in enumerate(Dataset.from_tensor_slices(Point(np.arange(300))), 1):
+        assert len(Point.made) <= count + 3  # some for the spec
+    assert count == 300
+
+
+def test_an_interrupt_loses_nothing(monkeypatch):
+    for name in ("range", "map", "cache"):
+        dataset = DATASETS[name]
+        iterator, begun = after(dataset, 100)
+        rows, interrupts = Chunk.rows, [True]
+
+        def interrupted(chunk, rows=rows, interrupts=interrupts):
+            if interrupts:
+                interrupts.clear()
+                raise KeyboardInterrupt
+            return rows(chunk)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Chunk, "rows", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                begun.extend(iterator)
+        assert not interrupts
+        # An element that was on its way through extend() is in the list.
+        assert iterator.stats().elements == len(begun)
+        assert_elements_equal(begun + list(iterator), list(dataset))
+
+
+def test_nothing_comes_out_of_a_closed_iterator_or_one_of_another_process():
+    iterator, _ = after(DATASETS["range"], 1000)
+    iterator._coordinator.forked = True
+    with pytest.raises(ClosedError, match="parent"):
+        next(iterator)
+    iterator._coordinator.forked = False
+    iterator.close()
+    assert iterator.stats().elements == 1000
+    with pytest.raises(ClosedError, match="closed"):
+        next(iterator)
+
+
+def test_going_back_to_a_state_in_the_midst():
+    dataset = DATASETS["map"]
+    iterator, _ = after(dataset, 10)
+    state = iterator.state_dict()
+    for _ in range(555):
+        next(iterator)
+    iterator.load_state_dict(state)
+    assert next(iterator) == 20
+    assert iterator.state_dict()["elements"] == 11
+
+
+def test_states_and_skips_while_other_threads_read():
+    dataset = warm(Dataset.range(20_000).map(array))
+    iterator, found, states = iter(dataset), [[] for _ in range(3)], []
+
+    def consume(into):
+        into.extend(int(element[0]) for element in iterator)
+
+    threads = [threading.Thread(target=consume, args=(part,)) for part in found]
+    for thread in threads:
+        thread.start()
+    skipped = 0
+    while any(thread.is_alive() for thread in threads):
+        skipped += iterator.skip(2)
+        states.append(iterator.state_dict())
+    for thread in threads:
+        thread.join()
+    seen = [x for part in found for x in part]
+    assert len(seen) == len(set(seen)) == 20_000 - skipped
+    assert all(part == sorted(part) for part in found)
+    assert [state["elements"] for state in states] == sorted(state["elements"] for state in states)

@@ -1,0 +1,391 @@
+"""Meters: what they say, that they cost next to nothing, and that nobody can tell whether they are on."""
+
+import gc
+import itertools
+import math
+import threading
+import weakref
+from types import SimpleNamespace
+
+import pytest
+
+from dataset import AUTOTUNE, Dataset
+from dataset.autotune import report
+from dataset.runtime.context import open_plan
+from dataset.runtime.metrics import meter, metering, profile
+from dataset.runtime.metrics.metering import SHARE, Metering
+from dataset.runtime.metrics.op_record import OpRecord
+from dataset.runtime.metrics.profile import PipelineProfile
+from dataset.testing import check_laziness, no_leaks
+
+COST_SECONDS = 2.5e-6  # of a pull that is measured
+WAIT = 20  # seconds, for what must come
+
+
+class Clock:
+    """Set by hand: the thread computes as the time goes by, unless it is said to wait."""
+
+    def __init__(self):
+        self.now = self.computed = 100.0
+        self.module = SimpleNamespace(perf_counter=lambda: self.now, thread_time=lambda: self.computed)
+
+    def compute(self, seconds):
+        self.now += seconds
+        self.computed += seconds
+
+    def wait(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    for module in (meter, metering, profile, report):
+        monkeypatch.setattr(module, "time", clock.module)
+    monkeypatch.setattr(metering, "cost_seconds", lambda: COST_SECONDS)
+    return clock
+
+
+def doing(function, *arguments):
+    """A function for map that does something and returns what it was given, plus 1."""
+
+    def work(x):
+        function(*arguments)
+        return x + 1
+
+    return work
+
+
+class Run:
+    """A pipeline, opened without an iterator, with its meters."""
+
+    def __init__(self, dataset):
+        self.observation = PipelineProfile(dataset.plan)
+        self.coordinator, self.root = open_plan(dataset.plan, observation=self.observation)
+        self.metering = Metering(self.observation.top, metering.time.perf_counter())
+
+    @property
+    def lines(self):
+        return {line.name: line for line, _ in self.observation.top.walk()}
+
+    @property
+    def are_on(self):
+        found = {"pull" in vars(line.operator) for line in self.lines.values()}
+        assert len(found) == 1
+        return found.pop()
+
+    def close(self):
+        self.coordinator.shut_down(self.root.close, wait=True)
+        self.observation.close()
+
+
+# What they say
+
+
+def test_an_op_is_charged_with_its_own_time_only(clock):
+    dataset = Dataset.range(12).map(doing(clock.compute, 1e-3)).shuffle(2, seed=1).map(doing(clock.compute, 4e-3))
+    iterator = iter(dataset.batch(3))
+    list(iterator)
+    batch, upper, shuffle, lower, source = iterator.stats().operators
+    assert (batch.elements, upper.elements, shuffle.elements, lower.elements, source.elements) == (4, 12, 12, 12, 12)
+    assert upper.seconds == pytest.approx(12 * 4e-3)
+    assert lower.seconds == pytest.approx(12 * 1e-3)
+    assert batch.seconds == shuffle.seconds == source.seconds == pytest.approx(0.0)
+    assert upper.cpu_seconds == pytest.approx(upper.seconds)
+    assert lower.seconds_per_element == pytest.approx(1e-3)
+
+
+def test_waiting_takes_time_but_no_processor(clock):
+    def work(x):
+        clock.wait(9e-3)
+        clock.compute(1e-3)
+        return x + 1
+
+    iterator = iter(Dataset.range(10).map(work))
+    list(iterator)
+    operator = iterator.stats().operators[0]
+    assert operator.seconds == pytest.approx(0.1)
+    assert operator.cpu_seconds == pytest.approx(0.01)
+
+
+def test_what_the_consumer_does_is_its_own(clock):
+    iterator = iter(Dataset.range(10).map(doing(clock.compute, 1e-3)))
+    for _ in iterator:
+        clock.compute(3e-3)
+    stats = iterator.stats()
+    assert stats.seconds == pytest.approx(0.04)
+    assert stats.wait_seconds == pytest.approx(0.01)
+    assert stats.consumer_seconds == pytest.approx(0.03)
+
+
+def test_an_op_that_fails_has_worked(clock):
+    def work(x):
+        clock.compute(1e-3)
+        if x % 2:
+            raise ValueError("odd")
+        return x + 1
+
+    iterator = iter(Dataset.range(10).map(work).ignore_errors())
+    assert len(list(iterator)) == 5
+    ignore, mapped, source = iterator.stats().operators
+    assert (ignore.elements, mapped.elements, source.elements) == (5, 10, 10)
+    assert mapped.seconds == pytest.approx(0.01)
+    assert ignore.seconds == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("count", [3_000, 100_000])
+def test_figures_of_a_sample_stand_for_all(clock, count):
+    """Cheap elements: most of them are not measured. What is charged is still all that was done."""
+    iterator = iter(Dataset.range(count).map(doing(clock.compute, 1e-5)).batch(10))
+    list(iterator)
+    assert iterator._observation.elements == count // 10
+    batch, mapped, source = iterator.stats().operators
+    assert (batch.elements, mapped.elements, source.elements) == (count // 10, count, count)
+    assert mapped.seconds == pytest.approx(count * 1e-5, rel=0.02)
+    assert batch.seconds + source.seconds == pytest.approx(0.0, abs=1e-6)
+
+
+def test_filling_a_buffer_at_first_does_not_count_for_all_that_follows(clock):
+    """The first element of a shuffle takes thousands of the input; those after it take one each."""
+    count, size = 50_000, 5_000
+    iterator = iter(Dataset.range(count).map(doing(clock.compute, 1e-5)).shuffle(size, seed=1))
+    list(iterator)
+    shuffle, mapped, source = iterator.stats().operators
+    assert shuffle.elements == count
+    assert count - size <= mapped.elements <= count
+    assert source.elements == mapped.elements
+    assert mapped.seconds == pytest.approx(count * 1e-5, rel=0.15)
+
+
+def test_operators_that_are_opened_later_are_measured_too(clock):
+    work = doing(clock.compute, 1e-3)
+    iterator = iter(Dataset.range(4).map(work).concatenate(Dataset.range(3).map(work)).repeat(5))
+    list(iterator)
+    stats = iterator.stats()
+    found = [(operator.depth, operator.name, operator.elements) for operator in stats.operators]
+    assert found == [
+        (0, "repeat(5)", 35), (1, "concatenate", 35),
+        (2, "map(work)", 20), (3, "range(4)", 20), (2, "map(work)", 15), (3, "range(3)", 15),
+    ]  # fmt: skip
+    seconds = [round(operator.seconds, 9) for operator in stats.operators]
+    assert seconds == [0.0, 0.0, 0.02, 0.0, 0.015, 0.0]
+
+
+# What they cost
+
+
+def test_meters_go_on_and_off(clock):
+    run = Run(Dataset.range(10_000).map(doing(clock.compute, 1e-5)).batch(5))
+    seen = [run.are_on]
+    for _ in range(2000):
+        run.root.pull(1)
+        run.metering.look(clock.now)
+        if run.are_on != seen[-1]:
+            seen.append(run.are_on)
+    assert seen[:4] == [True, False, True, False]
+    run.close()
+
+
+@pytest.mark.parametrize("seconds", [1e-6, 1e-5, 1e-4])
+def test_measuring_takes_no_more_than_its_share(clock, seconds):
+    """What a measured pull costs is taken to be COST_SECONDS. The first stretch may take more, whatever comes then."""
+    run = Run(Dataset.range(400_000).map(doing(clock.compute, seconds)).batch(50))
+    began, first = clock.now, 0
+    for _ in range(8000):
+        run.root.pull(1)
+        run.metering.look(clock.now)
+        if not first and not run.are_on:
+            first = measured(run)
+    assert first <= 2 * 32 * 3  # some pulls of each op
+    assert (measured(run) - first) * COST_SECONDS <= 1.2 * SHARE * (clock.now - began)
+    assert measured(run) > first
+    run.close()
+
+
+def measured(run):
+    return sum(line.meter.pulls for line in run.lines.values())
+
+
+def test_work_that_takes_long_is_always_measured(clock):
+    run = Run(Dataset.range(300).map(doing(clock.compute, 1e-2)))
+    for _ in range(300):
+        run.root.pull(1)
+        run.metering.look(clock.now)
+    assert run.lines["map(work)"].meter.pulls == 300
+    run.close()
+
+
+def test_what_is_not_measured_is_untouched(clock):
+    """Nothing stands between the operators while meters are off."""
+    run = Run(Dataset.range(10).map(doing(clock.compute, 1e-5)).batch(5).prefetch(2))
+    assert run.are_on
+    run.metering.stop()
+    assert not run.are_on
+    for line in run.lines.values():
+        assert line.operator.pull.__func__ is type(line.operator).pull
+    run.close()
+
+
+def test_operators_that_were_measured_are_as_quick_as_before():
+    """CPython finds attributes more slowly, for good, once it had to make the dict of an object."""
+    run = Run(Dataset.range(10).map(lambda x: x + 1).shuffle(2).batch(5))
+    run.metering.stop()
+    operators = [line.operator for line in run.lines.values()]
+    made = [part for operator in operators for part in gc.get_referents(operator) if type(part) is dict]
+    assert not [part for part in made if "source" in part]
+    run.close()
+
+
+def test_meters_that_are_switched_on_in_the_middle_of_a_pull_begin_with_the_next(clock):
+    """Else an op would be charged with what those below it did before."""
+    runs = []
+
+    def work(x):
+        clock.compute(1e-3)
+        if x == 1:
+            runs[0].metering._switch_on(clock.now)
+        return x + 1
+
+    run = Run(Dataset.range(9).map(work).shuffle(2, seed=1).batch(3))
+    runs.append(run)
+    run.metering.stop()
+    run.root.pull(1)
+    assert measured(run) == 0
+    run.root.pull(1)
+    lines = run.lines
+    assert (lines["batch(3)"].meter.pulls, lines["batch(3)"].meter.first.elements) == (1, 1)
+    assert lines["map(work)"].meter.first.elements == 3
+    run.close()
+
+
+# That nobody can tell
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_laziness_is_the_same(size, monkeypatch):
+    """The shared check, with meters that stay on."""
+    monkeypatch.setattr(metering, "SHARE", math.inf)
+    check_laziness(lambda numbers: numbers.batch(size), lambda k: size * k)
+    check_laziness(lambda numbers: numbers.map(lambda x: x + 1).take(20), lambda k: min(k, 20))
+    check_laziness(lambda numbers: numbers.concatenate(numbers).skip(3).take(20), lambda k: min(k and k + 3, 23))
+
+
+def test_a_traceback_ends_in_the_function_of_the_user():
+    def fail(x):
+        raise ValueError("deep")
+
+    iterator = iter(Dataset.range(3).map(fail).map(lambda x: x + 1, name="other").take(2))
+    with pytest.raises(ValueError, match="deep") as found:
+        next(iterator)
+    assert found.traceback[-1].name == "fail"
+    assert found.value.__notes__[0].startswith("in map(fail) from test_metering.py:")
+
+
+def test_the_end_is_an_end_again_and_again():
+    run = Run(Dataset.range(3).map(lambda x: x + 1).batch(2))
+    assert [run.root.pull(5) is None for _ in range(5)] == [False, True, True, True, True] or run.root.pull(1) is None
+    assert run.lines["batch(2)"].meter.pulls >= 3
+    assert run.lines["batch(2)"].meter.first.elements + run.lines["batch(2)"].meter.rest.elements == 2
+    run.close()
+
+
+def test_several_threads_that_share_an_iterator_are_counted_together():
+    iterator = iter(Dataset.range(999).map(lambda x: x + 1).shuffle(7))
+    found, start = [], threading.Barrier(4)
+
+    def take():
+        start.wait(WAIT)
+        found.extend(iterator)
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT)
+    stats = iterator.stats()
+    assert len(found) == stats.elements == stats.operators[0].elements == 999
+
+
+# That they hold nothing
+
+
+PIPELINES = {
+    "plain": lambda: Dataset.range(1000).map(lambda x: x + 1).shuffle(5).batch(3),
+    "repeat": lambda: Dataset.range(3).map(lambda x: x + 1).repeat(),
+    "cache": lambda: Dataset.range(3).map(lambda x: x + 1).cache().repeat(),
+    "concatenate": lambda: Dataset.range(3).concatenate(Dataset.range(1000).prefetch(2)),
+    "zip": lambda: Dataset.zip(Dataset.range(1000), Dataset.range(1000).prefetch(3)),
+    "flat_map": lambda: Dataset.range(1000).flat_map(Dataset.range),
+    "prefetch": lambda: Dataset.range(1000).map(lambda x: x + 1).prefetch(AUTOTUNE),
+    "parallel map": lambda: Dataset.range(1000).map(lambda x: x + 1, num_parallel_calls=AUTOTUNE).batch(2),
+    "parallel interleave": lambda: Dataset.range(1000).interleave(Dataset.range, num_parallel_calls=AUTOTUNE),
+    "parallel batch": lambda: Dataset.range(1000).batch(2, num_parallel_calls=2).map(lambda x: x + 1),
+}
+each_pipeline = pytest.mark.parametrize("make", PIPELINES.values(), ids=PIPELINES)
+
+
+@pytest.fixture
+def no_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@each_pipeline
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize("taken", [0, 1, 10])
+def test_an_iterator_that_is_dropped_is_gone_at_once_with_all_that_it_held(make, taken):
+    iterator = iter(make())
+    list(itertools.islice(iterator, taken))
+    assert taken != 1 or "pull" in vars(iterator._root)  # its meters are on
+    gone = [weakref.ref(part) for part in (iterator, iterator._root, iterator._observer, iterator._observation)]
+    ended = threading.Event()
+    weakref.finalize(iterator._coordinator, ended.set)
+    del iterator
+    assert ended.wait(WAIT)  # background threads end by themselves
+    assert [reference() for reference in gone] == [None] * 4
+
+
+@each_pipeline
+@pytest.mark.usefixtures("no_collector")
+def test_one_that_was_closed_holds_no_operators_and_can_still_be_asked(make):
+    iterator = iter(make())
+    list(itertools.islice(iterator, 7))
+    lines = [line for line, _ in iterator._observation.top.walk()]
+    operators = [weakref.ref(line.operator) for line in lines]
+    iterator.close()
+    assert iterator.stats().elements == 7
+    assert len(iterator.stats().operators) == len(lines)
+    del iterator._root, iterator._finish
+    assert [reference() for reference in operators] == [None] * len(operators)
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_an_operator_of_an_earlier_epoch_is_gone_although_meters_are_on():
+    iterator = iter(Dataset.range(3).map(lambda x: x + 1).batch(3).repeat())
+    next(iterator)
+    earlier = weakref.ref(iterator._root.source)
+    next(iterator)
+    assert "pull" in vars(iterator._root)
+    assert earlier() is not iterator._root.source
+    assert earlier() is None
+
+
+def test_nothing_is_left_after_an_exception_in_the_pipeline():
+    def fail(x):
+        raise ValueError("bad")
+
+    with no_leaks():
+        iterator = iter(Dataset.range(3).map(fail).prefetch(2))
+        with pytest.raises(ValueError):
+            next(iterator)
+        del iterator
+
+
+def test_a_line_tells_that_an_op_is_nothing_of_its_own():
+    dataset = Dataset.range(3).prefetch(0)
+    run = Run(dataset)
+    assert [line.name for line, _ in run.observation.top.walk()] == ["range(3)"]
+    assert isinstance(run.lines["range(3)"], OpRecord)
+    run.close()

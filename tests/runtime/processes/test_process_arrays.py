@@ -1,0 +1,132 @@
+"""Arrays to and from worker processes: whole, writable, never changed under their holder."""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dataset.plan.structure import structure_of
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.processes.segments import IN_HAND_MAX
+from support.process_helpers import BIG, exit_code_of, fork, numbers, one, plain
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+def test_arrays_arrive_writable_and_whole(start):
+    def make(x):
+        return {
+            "big": np.full(BIG, x, np.float32),
+            "small": np.arange(3),
+            "turned": np.arange(60_000).reshape(300, 200).T,
+            "text": np.array([b"a" * 50_000, b""], object),
+        }
+
+    [outcome] = start(make).run(numbers(1, 7), 0)
+    [row], expected = outcome.rows(), make(7)
+    for name, array in row.items():
+        np.testing.assert_array_equal(array, expected[name])
+        assert array.dtype == expected[name].dtype
+        array[...] = array  # writable
+
+
+def test_inputs_arrive_as_they_are(start):
+    rows = [(np.full(BIG, number, np.float32), b"x" * 100_000, "text") for number in range(3)]
+
+    def check(array, data, text):
+        return bool((array == array.flat[0]).all()) and (float(array.flat[0]), len(data), text)
+
+    outcomes = start(lambda row: check(*row)).run(Chunk(structure_of(rows[0]), 3, rows=rows), 0)
+    assert plain(outcomes) == [(float(number), 100_000, "text") for number in range(3)]
+
+
+@pytest.mark.parametrize("count", [5, 2 * IN_HAND_MAX])
+def test_arrays_that_are_held_never_change(start, count):
+    processes = start(lambda x: np.full(BIG, x, np.float32))
+    held = [plain(processes.run(numbers(1, number), 0))[0] for number in range(count)]
+    for number, array in enumerate(held):
+        assert array[0, 0] == array[-1, -1] == number
+        array[...] += 1000  # theirs to change
+    later = plain(processes.run(numbers(1), 0))[0]
+    assert not later.any()
+
+
+def test_memory_is_used_again_once_its_arrays_are_dropped(start):
+    processes = start(lambda x: np.full(BIG, x, np.float32))
+    addresses = [plain(processes.run(numbers(1), 0))[0].ctypes.data for _ in range(30)]
+    assert len(set(addresses)) <= 3
+
+
+def test_inputs_that_the_function_keeps_do_not_change(start):
+    kept = []
+
+    def keep(array):
+        kept.append(array)
+        return [int(array.flat[0]) for array in kept]
+
+    processes = start(keep)
+    for number in range(4):
+        [outcome] = processes.run(one(np.full(BIG, number, np.float32)), 0)
+    assert outcome.rows()[0] == [0, 1, 2, 3]
+
+
+def test_holding_many_arrays_holds_a_bounded_number_of_descriptors(start):
+    processes = start(lambda x: np.full(BIG, x, np.float32))
+    held = [processes.run(numbers(1), 0) for _ in range(2 * IN_HAND_MAX)]
+    assert len(list(Path("/proc/self/fd").iterdir())) < IN_HAND_MAX + 50
+    held.clear()
+    processes.run(numbers(1), 0)
+    processes.run(numbers(1), 0)
+    assert len(list(Path("/proc/self/fd").iterdir())) < 50
+
+
+def test_arrays_outlive_the_processes(start):
+    processes = start(lambda x: np.full(BIG, x, np.float32))
+    [outcome] = processes.run(numbers(1, 5), 0)
+    processes.close()
+    assert outcome.rows()[0].sum() == 5 * np.prod(BIG)
+
+
+def test_large_arrays_of_the_function_are_shared_until_written_to(start):
+    table = np.arange(1_000_000)
+
+    def look_up(x):
+        table[0] += 1  # in this worker only
+        return int(table[x] + table[0])
+
+    processes = start(look_up)
+    assert plain(processes.run(numbers(2, 10), 0)) == [11, 13]
+    assert table[0] == 0
+
+
+def test_a_forked_child_has_arrays_of_its_own(start):
+    processes = start(lambda x: np.full(BIG, x, np.float32))
+    [outcome] = processes.run(numbers(1, 5), 0)
+    held = [outcome.rows()[0]]
+    del outcome
+    ours, theirs = os.pipe()
+
+    def look():
+        os.read(ours, 1)
+        return bool((held[0] == 5).all())
+
+    child = fork(look)
+    held[0] += 1
+    assert (held[0] == 6).all()
+    held.clear()
+    for number in range(5):  # none of these may land in the child's array
+        processes.run(numbers(1, number), 0)
+    os.write(theirs, b"x")
+    assert exit_code_of(child) == 0
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_what_a_forked_child_writes_is_not_seen_by_the_parent(start):
+    processes = start(lambda x: np.full(BIG, x, np.float32))
+    [outcome] = processes.run(numbers(1, 5), 0)
+    array = outcome.rows()[0]
+    assert exit_code_of(fork(lambda: array.fill(-1))) == 0
+    assert (array == 5).all()

@@ -1,0 +1,155 @@
+"""Values as bytes and back, as they travel between processes."""
+
+import collections
+import functools
+import pickle
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from dataset import RaggedTensor, SparseTensor, WorkerDiedError
+from dataset.plan.structure import structure_of
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.processes.encoding import BESIDE_MIN, decode, encode
+from dataset.runtime.processes.failures import Failure
+from dataset.runtime.processes.segments import FREE_MAX, Borrower, Lender
+
+LARGE = BESIDE_MIN // 8  # of float64
+
+
+def there_and_back(value):
+    encoded = encode(value)
+    copies = [memoryview(bytearray(buffer)) for buffer in encoded.buffers]
+    return decode(encoded.pickled, copies), encoded
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+ROWS = {
+    "number": np.int64(3),
+    "array": np.arange(LARGE, dtype=np.float64),
+    "tuple": (np.arange(3), b"text", "text"),
+    "named": Pair(1, np.zeros((2, LARGE))),
+    "dict": {"b": np.float32(1), "a": {"c": np.zeros(LARGE), "none": None}},
+    "ragged": RaggedTensor([1.0, 2.0, 3.0], [0, 2, 3]),
+    "sparse": SparseTensor([[0, 1]], [5], [2, 2]),
+    "object": {"any": {1, 2}},
+    "dates": np.array(["2020-01-01"] * LARGE, "M8[D]"),
+    "texts": np.array([b"a" * BESIDE_MIN, b"", b"b\0"], object),
+    "empty": np.zeros((0, 3)),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=list(ROWS))
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_chunks_come_back_as_they_were(row, form):
+    chunk = Chunk(structure_of(row), 2, rows=[row, row])
+    if form == "columns":
+        chunk = Chunk(chunk.structure, 2, chunk.columns())
+    got, encoded = there_and_back(chunk)
+    assert (got.structure, got.length) == (chunk.structure, 2)
+    assert not encoded.by_value
+    for mine, theirs in zip(chunk.structure.columns(got.rows()), chunk.structure.columns(chunk.rows()), strict=True):
+        for one, other in zip(mine, theirs, strict=True):
+            assert type(one) is type(other)
+            np.testing.assert_equal(one, other)
+
+
+@pytest.mark.parametrize("turn", [lambda a: a, lambda a: a.T, lambda a: a[:, ::2], lambda a: np.moveaxis(a, -1, 0)])
+def test_large_arrays_are_never_among_the_pickled_bytes(turn):
+    array = turn(np.random.default_rng(0).random((8, 1000, 30)))
+    got, encoded = there_and_back((array, 1))
+    np.testing.assert_array_equal(got[0], array)
+    assert len(encoded.pickled) < 1000
+    assert got[0].flags.writeable
+
+
+def test_an_array_that_stands_twice_is_one_array_there_too():
+    array = np.zeros(LARGE)
+    (one, other), encoded = there_and_back((array, array))
+    assert one is other
+    assert len(encoded.buffers) == 1
+
+
+def test_what_is_read_only_stays_so():
+    array = np.zeros(LARGE)
+    array.flags.writeable = False
+    assert not there_and_back(array)[0].flags.writeable
+
+
+def test_a_default_dict_with_a_function_of_its_own_is_sent_by_value():
+    row = collections.defaultdict(lambda: 7, a=1)
+    got, encoded = there_and_back(Chunk(structure_of(row), 1, rows=[row]))
+    assert encoded.by_value
+    assert got.rows()[0]["missing"] == 7
+
+
+def test_a_cached_function_that_has_no_name_elsewhere_is_sent_by_value():
+    @functools.lru_cache(maxsize=7)
+    def double(x):
+        return 2 * x
+
+    sent = decode(encode(double, by_value=True).pickled, [])
+    assert (sent(4), sent.cache_parameters()["maxsize"]) == (8, 7)
+
+
+def test_a_failure_keeps_the_exception_and_its_notes():
+    error = WorkerDiedError("died", exit_code=-9)
+    error.add_note("here")
+    got = pickle.loads(pickle.dumps(Failure.of(error))).exception()
+    assert (type(got), str(got), got.exit_code) == (WorkerDiedError, "died", -9)
+    assert got.__notes__[0] == "here"
+
+
+# Segments
+
+
+def lent(lender, borrower, *arrays):
+    """What the borrower sees of a loan, after it has said what it has done with."""
+    usable, unusable = borrower.done()
+    lender.take_back(usable)
+    lender.give_up(unusable)
+    loan, descriptor = lender.lend(arrays)
+    borrower.forget(lender.dropped())
+    with open(descriptor, closefd=True) if descriptor is not None else open("/dev/null"):  # noqa: PTH123  # closes it
+        return borrower.views(loan, descriptor)
+
+
+def some_bytes(count, value=1):
+    return np.full(count, value, np.uint8)
+
+
+def test_a_segment_in_hand_is_not_written_to_and_one_that_was_dropped_is():
+    lender, borrower = Lender(), Borrower()
+    kept = lent(lender, borrower, some_bytes(100_000, 1))
+    dropped = lent(lender, borrower, some_bytes(100_000, 2))
+    place = np.asarray(dropped[0]).ctypes.data
+    del dropped
+    again = lent(lender, borrower, some_bytes(90_000, 3))
+    assert np.asarray(again[0]).ctypes.data == place
+    assert (np.asarray(kept[0]) == 1).all()
+    assert (np.asarray(again[0]) == 3).all()
+
+
+def test_one_part_that_is_held_holds_the_segment():
+    lender, borrower = Lender(), Borrower()
+    first, second = lent(lender, borrower, some_bytes(70_000, 1), some_bytes(70_000, 2))
+    part = np.asarray(second)[5:9]
+    del first, second
+    for value in range(5):
+        lent(lender, borrower, some_bytes(140_000, value + 10))
+    assert part.tolist() == [2] * 4
+
+
+def test_free_segments_are_few_and_both_sides_agree_on_them():
+    lender, borrower = Lender(), Borrower()
+    held = [lent(lender, borrower, some_bytes(1 << 16)) for _ in range(20)]
+    held.clear()
+    for _ in range(3):
+        lent(lender, borrower, some_bytes(1 << 16))
+    assert len(lender._free) + len(lender._lent) <= FREE_MAX + 1
+    assert len(borrower._mapped) <= FREE_MAX + 2

@@ -1,0 +1,313 @@
+"""Worker processes rest between the iterations of a dataset, and end with it."""
+
+import contextlib
+import copy
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dataset import Dataset
+from dataset.runtime.processes import keeping
+from dataset.testing import no_leaks
+from support.process_helpers import WAIT, exit_code_of, fork, has_ended, members
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+@pytest.fixture
+def family(monkeypatch):
+    """A mark that all processes carry, of which none may be left at the end."""
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv("DATASET_TEST_FAMILY", mark)
+    with no_leaks():
+        yield mark
+    assert all(map(has_ended, members(mark)))
+
+
+def pids(count=1, **settings):
+    """A dataset of the ids of the processes that make it."""
+    return Dataset.range(count).map(lambda x: os.getpid(), num_parallel_calls=1, executor="process", **settings)
+
+
+def listed(dataset):
+    return list(map(int, dataset))
+
+
+def kept_pid(dataset):
+    """The id of the only worker."""
+    [pid] = set(listed(dataset))
+    return pid
+
+
+@contextlib.contextmanager
+def no_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def test_nothing_starts_before_an_iteration(family):
+    dataset = pids()
+    assert not members(family)
+    iterator = iter(dataset)
+    next(iterator)
+    assert members(family)
+    iterator.close()
+
+
+def test_the_next_iteration_finds_the_same_processes(family):
+    dataset = pids(3)
+    assert len({kept_pid(dataset) for _ in range(3)}) == 1
+    assert len(members(family)) == 2  # the launcher, too
+
+
+def test_datasets_made_of_one_share_its_processes(family):
+    dataset = pids(3)
+    pid = kept_pid(dataset)
+    [batch] = dataset.batch(3)
+    assert batch.tolist() == [pid] * 3
+    assert kept_pid(dataset.prefetch(2).repeat(2)) == pid
+
+
+def test_other_datasets_have_other_processes(family):
+    first, second = pids(), pids()
+    assert kept_pid(first) != kept_pid(second)
+
+
+def test_iterations_at_the_same_time_have_processes_of_their_own(family):
+    dataset = pids()
+    kept_pid(dataset)
+    ours, theirs = iter(dataset), iter(dataset)
+    assert next(ours) != next(theirs)
+    ours.close()
+    theirs.close()
+    assert kept_pid(dataset) in members(family)
+
+
+def test_dropping_the_dataset_ends_them_at_once(family):
+    with no_collector():
+        dataset = pids(10).batch(2).prefetch(1)
+        listed(dataset.unbatch())
+        assert members(family)
+        del dataset
+        assert not members(family)
+
+
+def test_a_loop_over_a_dataset_that_nobody_holds_leaves_none(family):
+    with no_collector():
+        for _ in pids(3):
+            pass
+        assert not members(family)
+
+
+def test_each_iteration_sends_the_function_as_it_is_then(family):
+    numbers = [1]
+
+    def count(x):
+        numbers.append(2)
+        return len(numbers)
+
+    dataset = Dataset.range(2).map(count, num_parallel_calls=1, executor="process")
+    assert listed(dataset) == [2, 3]
+    assert listed(dataset) == [2, 3]  # what it did in a worker is forgotten
+    numbers.append(2)
+    assert listed(dataset) == [3, 4]
+
+
+def test_a_resting_worker_has_forgotten_the_function(family, gate):
+    parent = os.getpid()
+
+    class Token:
+        def __del__(self):
+            if os.getpid() != parent:
+                os.close(os.open(gate, os.O_WRONLY))
+
+    token = Token()
+    token.itself = token  # takes a collector
+    dataset = Dataset.range(2).map(lambda x: (token, x)[1], num_parallel_calls=1, executor="process")
+    assert listed(dataset) == [0, 1]
+    os.close(os.open(gate, os.O_RDONLY))  # waits for that
+    assert listed(dataset) == [0, 1]
+    os.close(os.open(gate, os.O_RDONLY))
+
+
+def test_arrays_that_were_received_outlast_the_iteration_and_the_next(family):
+    dataset = Dataset.range(3).map(lambda x: np.full(100_000, x), num_parallel_calls=2, executor="process")
+    first = list(dataset)
+    second = list(dataset)
+    del dataset
+    for row in (0, 1, 2):
+        assert (first[row] == row).all()
+        assert (second[row] == row).all()
+
+
+def test_no_array_of_an_iteration_leaves_memory_mapped(family):
+    dataset = Dataset.range(3).map(lambda x: np.full(100_000, x), num_parallel_calls=2, executor="process")
+    for _ in range(2):
+        list(dataset)
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        assert all(size_of(line) < 100_000 for line in lines if "/memfd:dataset" in line)
+
+
+def size_of(line):
+    start, stop = line.split()[0].split("-")
+    return int(stop, 16) - int(start, 16)
+
+
+CHANGES = {
+    "environment": lambda patch, path: patch.setenv("DATASET_TEST_MORE", "1"),
+    "arguments": lambda patch, path: patch.setattr(sys, "argv", ["other.py"]),
+    "folder": lambda patch, path: patch.chdir(path),
+    "modules": lambda patch, path: patch.syspath_prepend(path),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
+def test_processes_that_would_find_something_else_are_not_used_again(family, change, monkeypatch, tmp_path):
+    dataset = pids()
+    before = kept_pid(dataset)
+    change(monkeypatch, tmp_path)
+    assert kept_pid(dataset) != before
+    assert has_ended(before)
+
+
+def test_what_is_printed_goes_where_it_goes_now(family, tmp_path):
+    said = "from the worker\n"
+    dataset = Dataset.range(1).map(lambda x: sys.stdout.write(said), num_parallel_calls=1, executor="process")
+    list(dataset)
+    before = os.dup(1)
+    try:
+        with (tmp_path / "output").open("w") as file:
+            os.dup2(file.fileno(), 1)
+        list(dataset)
+    finally:
+        os.dup2(before, 1)
+        os.close(before)
+    assert (tmp_path / "output").read_text() == said
+
+
+def test_they_end_when_they_have_rested_for_long(family, monkeypatch):
+    monkeypatch.setattr(keeping, "REST_SECONDS", 0.0)
+    dataset = pids()
+    before = kept_pid(dataset)
+    assert has_ended(before)
+    assert kept_pid(dataset) != before
+
+
+def test_only_so_many_rest(family, monkeypatch):
+    monkeypatch.setattr(keeping, "CREWS_MAX", 2)
+    datasets = [pids() for _ in range(3)]
+    before = [kept_pid(dataset) for dataset in datasets]
+    assert has_ended(before[0])
+    assert set(before[1:]) < set(members(family))
+
+
+def test_an_iteration_that_is_broken_off_ends_what_works_and_keeps_the_rest(family, gate):
+    def start_another(x):
+        if x:
+            child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+            Path(gate).write_text(f"{os.getpid()} {child.pid}")
+            signal.pause()
+        return os.getppid()
+
+    dataset = Dataset.range(2).map(start_another, num_parallel_calls=1, executor="process")
+    iterator = iter(dataset)
+    launcher = int(next(iterator))
+    working = list(map(int, Path(gate).read_text().split()))
+    iterator.close()
+    assert all(map(has_ended, working))
+    assert listed(dataset.take(1)) == [launcher]
+
+
+@pytest.mark.parametrize("which", ["worker", "launcher"])
+def test_one_that_was_killed_while_it_rested_is_replaced(family, which):
+    dataset = Dataset.range(1).map(lambda x: (os.getpid(), os.getppid()), num_parallel_calls=1, executor="process")
+    [(worker, launcher)] = dataset
+    before = int(worker if which == "worker" else launcher)
+    os.kill(before, signal.SIGKILL)
+    if which == "worker":
+        [(worker, same)] = dataset
+        assert worker != before
+        assert same == launcher
+    else:
+        assert has_ended(int(worker))
+        [(_, other)] = dataset
+        assert other != launcher
+
+
+def test_a_function_that_kills_its_worker_does_so_in_each_iteration(family):
+    dataset = Dataset.range(3).map(lambda x: x if x != 1 else os._exit(3), num_parallel_calls=1, executor="process")
+    for _ in range(2):
+        assert listed(dataset.ignore_errors()) == [0, 2]
+
+
+def test_a_forked_child_uses_none_of_the_parents(family):
+    dataset = pids()
+    before = kept_pid(dataset)
+
+    def in_child():
+        other = kept_pid(dataset)
+        keeping.end_resting()
+        return other != before
+
+    assert exit_code_of(fork(in_child)) == 0
+    assert kept_pid(dataset) == before
+
+
+def test_dropping_the_dataset_in_a_forked_child_leaves_the_parents_alone(family):
+    holder = [pids()]
+    before = kept_pid(holder[0])
+    assert exit_code_of(fork(holder.clear)) == 0
+    assert kept_pid(holder[0]) == before
+
+
+def test_copies_of_a_plan_in_other_processes_have_owners_of_their_own(family):
+    node = pids().plan
+    assert copy.deepcopy(node.process_owner) is not node.process_owner
+    assert pickle.loads(pickle.dumps(node.process_owner)) is not node.process_owner
+    assert node.with_inputs(node.inputs).process_owner is node.process_owner
+
+
+def test_no_leaks_ends_those_that_rest_and_finds_those_that_do_not(family):
+    dataset = pids(100)
+    with no_leaks():
+        pid = kept_pid(dataset)
+    assert has_ended(pid)
+    with pytest.raises(AssertionError, match="left"), no_leaks():
+        iterator = iter(dataset)
+        next(iterator)
+    iterator.close()
+
+
+PROGRAM = """\
+import os, sys
+from dataset import Dataset
+
+dataset = Dataset.range(1).map(lambda x: (os.getpid(), os.getppid()), num_parallel_calls=1, executor="process")
+[(worker, launcher)] = dataset
+print(worker, launcher, flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("way", ["exit", "kill"])
+def test_none_is_left_when_the_program_ends(way):
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM], **pipes, text=True)
+    rested = list(map(int, process.stdout.readline().split()))
+    if way == "kill":
+        process.kill()
+    _, errors = process.communicate("\n", timeout=WAIT)
+    assert errors == ""
+    assert all(map(has_ended, rested))

@@ -1,0 +1,226 @@
+"""What elements may be in worker processes: any Python object, and what the main script defines, wherever that runs."""
+
+import datetime as dt
+import decimal
+import enum
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, WorkerDiedError
+from support.process_helpers import WAIT
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="one system is enough")
+
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+@dataclass(frozen=True)
+class Order:
+    price: decimal.Decimal
+    day: dt.date
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+OBJECTS = {
+    "decimal": decimal.Decimal("1.10"),
+    "date": dt.date(2024, 2, 29),
+    "datetime": dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC),
+    "path": pathlib.PurePosixPath("a/b"),
+    "enum": Color.GREEN,
+    "set": {1, 2},
+    "frozenset": frozenset({"a"}),
+    "dataclass": Order(decimal.Decimal(2), dt.date(2025, 1, 1)),
+    "in a tuple": (decimal.Decimal(1), np.arange(3)),
+    "in a dict": {"day": dt.date(2024, 1, 1), "image": np.ones((64, 64), np.float32)},
+    "in a named tuple": Pair(Color.RED, (frozenset({1}), 5)),
+    "a class": Order,
+}
+
+
+def assert_same(got, expected):
+    assert type(got) is type(expected)
+    if isinstance(expected, np.ndarray):
+        np.testing.assert_array_equal(got, expected)
+    elif isinstance(expected, dict):
+        assert list(got) == list(expected)
+        for key in expected:
+            assert_same(got[key], expected[key])
+    elif isinstance(expected, tuple):
+        assert len(got) == len(expected)
+        for one, other in zip(got, expected, strict=True):
+            assert_same(one, other)
+    else:
+        assert got == expected
+
+
+def test_objects_are_results_and_inputs_as_in_threads():
+    def give(_):
+        return dict(OBJECTS), decimal.Decimal(3)
+
+    def through(executor):
+        made = Dataset.range(2).map(give, num_parallel_calls=1, executor=executor)
+        return list(made.map(lambda objects, number: (objects, number), num_parallel_calls=1, executor=executor))
+
+    for got, expected in zip(through("process"), through("thread"), strict=True):
+        assert_same(got, expected)
+
+
+def test_a_bare_object_is_a_result():
+    made = Dataset.range(3).map(lambda n: decimal.Decimal(int(n)), executor="process")
+    assert list(made) == [decimal.Decimal(0), decimal.Decimal(1), decimal.Decimal(2)]
+
+
+SCRIPT = """\
+import dataclasses, enum, functools, multiprocessing, sys, typing
+import cloudpickle
+import numpy as np
+from dataset import Dataset
+
+T = typing.TypeVar("T")
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Point:
+    x: int
+    color: Color
+
+class Counted:
+    count = 0
+    def __init__(self, value):
+        self.value = value
+    def get(self):
+        return self.value + offset
+
+class Box(Counted, typing.Generic[T]):
+    def get(self):
+        return super().get() * 2
+
+class Refused(Exception):
+    pass
+
+offset = 100
+
+def shifted(n):
+    return int(n) + offset
+
+@functools.cache
+def cached(n):
+    return shifted(n)
+
+def times(k):
+    return lambda n: shifted(n) * k
+
+def make(n):
+    return Point(int(n), Color.GREEN), Box(int(n)), cached(int(n)), np.full(5000, n)
+
+def refuse(n):
+    raise Refused(n)
+
+def mapped(function):
+    return Dataset.range(3).map(function, num_parallel_calls=1, executor="process")
+
+def check():
+    made = iter(mapped(make))
+    first = next(made)
+    get = Counted.get
+    Counted.count = 7
+    point, box, number, _ = list(made)[-1]
+    assert type(point) is Point and point.color is Color.GREEN, point
+    assert type(box) is Box and box.get() == 204, box
+    assert number == 102
+    assert Counted.count == 7 and Counted.get is get, "a result has changed the class"
+    assert list(mapped(times(3))) == [300, 303, 306]
+    assert list(mapped(lambda n: Box(int(n))).map(lambda box: box.get(), executor="process")) == [200, 202, 204]
+    assert not cloudpickle.list_registry_pickle_by_value(), "others see what this library does"
+    try:
+        next(iter(mapped(refuse)))
+    except Refused:
+        print("checked")
+
+if __name__ == "__main__":
+    method = sys.argv[1]
+    if method == "here":
+        check()
+    else:
+        process = multiprocessing.get_context(method).Process(target=check)
+        process.start()
+        process.join()
+        sys.exit(process.exitcode)
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "method"),
+    [("file", "here"), ("file", "spawn"), ("file", "forkserver"), ("-m", "spawn"), ("-c", "fork"), ("stdin", "here")],
+)
+def test_functions_and_classes_of_the_main_script(way, method, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(SCRIPT)
+    command = {"file": [path], "-m": ["-m", "program"], "-c": ["-c", SCRIPT], "stdin": ["-"]}[way]
+    done = subprocess.run(
+        [sys.executable, *command, method],
+        input=SCRIPT if way == "stdin" else "",
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=WAIT,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "checked\n"), done.stderr
+
+
+def test_a_launcher_that_was_killed_is_replaced():
+    def function(n):
+        if n == 5:
+            os.kill(os.getppid(), signal.SIGKILL)
+            signal.pause()
+        return n
+
+    got = []
+    elements = iter(Dataset.range(10).map(function, num_parallel_calls=1, executor="process"))
+    while True:
+        try:
+            got.append(int(next(elements)))
+        except WorkerDiedError as error:
+            got.append(str(error))
+        except StopIteration:
+            break
+    assert [*got[:5], *got[6:]] == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    assert "the process that starts the workers was killed by SIGKILL" in got[5]
+    assert "while it worked on element 5" in got[5]
+
+
+def test_a_launcher_that_was_killed_while_all_is_idle_costs_no_element():
+    elements = iter(Dataset.range(100).map(lambda n: (n, os.getppid()), num_parallel_calls=1, executor="process"))
+    first, launcher = next(elements)
+    os.kill(int(launcher), signal.SIGKILL)
+    rest = []
+    while True:
+        try:
+            rest.append(int(next(elements)[0]))
+        except WorkerDiedError:  # what was worked on just then
+            rest.append(None)
+        except StopIteration:
+            break
+    assert first == 0
+    assert len(rest) == 99
+    assert rest.count(None) <= 1
+    assert rest[-1] == 99

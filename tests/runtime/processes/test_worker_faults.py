@@ -1,0 +1,192 @@
+"""A fault of the library itself, in whichever of its threads, is raised. It is never taken for the end of the data."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, TFRecordDataset, io
+from dataset.errors import ClosedError
+from support.fault_injection import POINTS, injected
+
+DEADLINE = 5  # seconds, for the consumer to get an answer
+COUNT = 24
+BATCH = 4
+
+
+def array(number):
+    return np.full(1200, number)  # 9,600 bytes: written into the array of the batch
+
+
+def plain(element):
+    """The numbers in what came out, whatever its form."""
+    if isinstance(element, bytes):
+        return [int(element)]
+    found = np.atleast_1d(element)
+    return found.tolist() if found.ndim == 1 and found.size < 1200 else np.atleast_2d(found)[:, 0].tolist()
+
+
+def numbers():
+    return Dataset.range(COUNT)
+
+
+def inner(number):
+    return Dataset.range(number * 8, number * 8 + 8).map(array)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("records")
+    paths = [str(folder / f"{index}.tfrecord") for index in range(3)]
+    for index, path in enumerate(paths):
+        with io.TFRecordWriter(path) as writer:
+            for number in range(index * 8, index * 8 + 8):
+                writer.write(b"%d" % number)
+    return paths
+
+
+PIPELINES = {
+    "map threads": lambda order, _: numbers().map(array, num_parallel_calls=3, deterministic=order),
+    "map threads, batch": lambda order, _: numbers().map(array, num_parallel_calls=3, deterministic=order).batch(BATCH),
+    "two maps": lambda order, _: (
+        numbers().map(array, num_parallel_calls=2, deterministic=order).prefetch(2).map(lambda x: x + 0, 2, order)
+    ),
+    "map processes": lambda order, _: numbers().map(
+        array, num_parallel_calls=2, deterministic=order, executor="process"
+    ),
+    "parallel interleave": lambda order, _: Dataset.range(3).interleave(
+        inner, 2, num_parallel_calls=2, deterministic=order
+    ),
+    "parallel batch": lambda order, _: numbers().map(array).batch(BATCH, num_parallel_calls=2, deterministic=order),
+    "prefetch": lambda order, _: numbers().map(array).prefetch(3),
+    "cache": lambda order, _: numbers().map(array, num_parallel_calls=2, deterministic=order).cache().prefetch(2),
+    "shuffle": lambda order, _: (
+        numbers().map(array, num_parallel_calls=2, deterministic=order).shuffle(5, seed=1).prefetch(2)
+    ),
+    "TFRecord": lambda order, files: TFRecordDataset(files, num_parallel_reads=2).prefetch(2),
+}
+UNITS = {"map threads, batch": BATCH, "parallel batch": BATCH, "parallel interleave": 8, "TFRecord": 8}
+"""How many elements one error may stand for: those of a batch, of a dataset that was not opened, of a file."""
+
+
+class Run:
+    """What came out of an iterator, in a thread of its own, up to the end or the third error in a row."""
+
+    def __init__(self, dataset):
+        self.found, self.errors, self.first_error_at = [], [], None
+        self.ended = False
+        self.iterator = None
+        self.dataset = dataset
+
+    def consume(self):
+        in_a_row = 0
+        try:
+            self.iterator = iter(self.dataset)
+        except MemoryError as error:
+            self.errors, self.first_error_at = [error], 0
+            return
+        while in_a_row < 3:
+            try:
+                self.found += plain(next(self.iterator))
+                in_a_row = 0
+            except StopIteration:
+                self.ended = True
+                return
+            except Exception as error:  # it is looked at
+                if self.first_error_at is None:
+                    self.first_error_at = len(self.found)
+                self.errors.append(error)
+                in_a_row += 1
+
+    def dropped(self):
+        return sum(operator.skipped_elements for operator in self.iterator.stats().operators)
+
+
+def run(dataset, seconds=DEADLINE):
+    found = []
+
+    def consume():
+        found.append(Run(dataset))
+        found[0].consume()
+
+    thread = threading.Thread(target=consume, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert not thread.is_alive(), "next() hangs"
+    return found[0]
+
+
+def check(result, fault, expected, *, in_order, ignores, unit):
+    assert len(set(result.found)) == len(result.found), "an element came twice"
+    assert set(result.found) <= set(expected)
+    lost = len(expected) - len(result.found)
+    if result.ended:
+        explained = len(result.errors) + (result.dropped() if ignores else 0)
+        assert lost <= unit * explained, f"{lost} elements are lost, and {explained} errors say so"
+    else:
+        assert result.errors
+        if any(isinstance(error, ClosedError) for error in result.errors):
+            first = next(error for error in result.errors if isinstance(error, type(fault.error)))
+            assert fault.error in {first, first.__cause__}
+            assert any("the iteration cannot continue" in note for note in first.__notes__)
+            with pytest.raises(ClosedError, match="cannot continue"):
+                result.iterator.state_dict()
+    before = result.found if result.first_error_at is None else result.found[: result.first_error_at]
+    if in_order and not ignores:
+        assert before == expected[: len(before)]
+    for error in result.errors:
+        assert isinstance(error, (type(fault.error), ClosedError)) or error.__cause__ is fault.error
+
+
+def try_all(make, point, *, in_order, ignores, unit, step=1, most=60, seconds=DEADLINE):
+    """Let the k-th use of a point fail, for every k until nothing fails any more."""
+    expected = [number for element in make() for number in plain(element)]
+    k, tried = 1, 0
+    while tried < most:
+        with injected(point, k) as fault:
+            result = run(make(), seconds)
+            if result.iterator is not None:
+                result.iterator.close()
+        if not fault.has_fired:
+            assert result.found == expected or not in_order
+            assert sorted(result.found) == sorted(expected)
+            assert not result.errors
+            break
+        check(result, fault, expected, in_order=in_order, ignores=ignores, unit=unit)
+        tried += 1
+        k += step
+    deadline = time.monotonic() + DEADLINE
+    while left := [thread for thread in threading.enumerate() if thread.name.startswith("dataset-")]:
+        left[0].join(max(0.0, deadline - time.monotonic()))
+        assert time.monotonic() < deadline, left
+    return tried
+
+
+@pytest.mark.parametrize(
+    ("order", "ignores"), [(True, False), (False, True)], ids=["ordered", "any order, ignore_errors"]
+)
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_fault_is_raised_and_loses_nothing_silently(name, point, order, ignores, files):
+    dataset = PIPELINES[name](order, files)
+    if ignores:
+        dataset = dataset.ignore_errors()
+    # Of the many calls, and where each run takes long, only some are tried here.
+    step, most = (97, 12) if point == "any call in a thread" else (1, 40)
+    if name == "map processes":
+        if point not in {"Chunk", "Thread.start"}:
+            pytest.skip("as with threads: each run starts processes, which takes long")
+        step, most = 3 * step, 3
+    unit = UNITS.get(name, 1)
+    seconds = 60 if name == "map processes" else DEADLINE  # to start processes anew takes long on a busy machine
+    try_all(
+        lambda: dataset,
+        point,
+        in_order=order and name != "shuffle",
+        ignores=ignores,
+        unit=unit,
+        step=step,
+        most=most,
+        seconds=seconds,
+    )

@@ -1,0 +1,275 @@
+"""The memory budget: how much each buffer may hold, that all together stay within it, and that nobody is stuck."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataset.runtime.resources.ledger import UNBOUNDED, Ledger
+
+pytestmark = pytest.mark.usefixtures("switch_interval")
+
+
+def known(ledger, size, *, spare=0):
+    """An account that has seen many elements of one size, and holds nothing."""
+    account = ledger.account(spare=spare)
+    account.reserve(1)
+    account.settle(1, 1000, 1000 * size)
+    account.release(1000 * size)
+    return account
+
+
+def fill(accounts):
+    """Have each begin one element after the other, in turn, until all are refused."""
+    while sum(account.reserve(1) for account in accounts):
+        pass
+
+
+# What is promised
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from(["reserve", "settle", "fail", "release"]), st.integers(1, 30))
+)
+
+
+class Buffer:
+    """Does what stages do, with elements that are no larger than the largest before."""
+
+    def __init__(self, ledger, first):
+        self.account = ledger.account()
+        self.largest = first
+        self.begun = 0
+        self.finished = []
+        assert self.account.reserve(5) == 1  # nothing is known
+        self.account.settle(1, 1, first)
+        self.account.release(first)
+
+    def do(self, step, number):
+        if step == "reserve":
+            self.begun += self.account.reserve(number)
+        elif step == "settle" and self.begun:
+            size = self.account._largest * number // 30
+            self.account.settle(1, 1, size)
+            self.finished.append(size)
+            self.begun -= 1
+        elif step == "fail" and self.begun:
+            self.account.settle(1, 0, 0)
+            self.begun -= 1
+        elif step == "release" and self.finished:
+            self.account.release(self.finished.pop(number % len(self.finished)))
+
+    def is_as_counted(self):
+        return self.account.held == sum(self.finished) + self.begun * self.account.expected
+
+
+@given(st.lists(st.integers(0, 1000), min_size=4, max_size=4), st.integers(0, 20_000), STEPS)
+def test_the_budget_holds_while_no_element_is_larger_than_the_largest_before(sizes, free, steps):
+    ledger = Ledger(sum(2 * max(1, size) for size in sizes) + free)
+    buffers = [Buffer(ledger, size) for size in sizes]
+    for index, step, number in steps:
+        buffers[index].do(step, number)
+        assert ledger.held <= ledger.budget
+        assert buffers[index].is_as_counted()
+    for buffer in buffers:
+        buffer.account.close()
+        buffer.account.close()
+    assert ledger.charged == ledger.held == len(ledger.accounts) == 0
+
+
+@given(st.integers(0, 500), st.integers(0, 5000), st.lists(st.integers(1, 9)), STEPS)
+def test_it_holds_with_an_urgent_element_too(size, free, wanted, steps):
+    ledger = Ledger(6 * max(1, size) + free)
+    other = Buffer(ledger, size)
+    account = known(ledger, size, spare=1)
+    for count in wanted:
+        account.reserve(count)
+        other.do("reserve", count)
+        granted = account.reserve(count, urgent=True)
+        assert granted >= 1
+        assert ledger.held <= ledger.budget
+        account.settle(granted, granted, granted * size)
+        account.release(granted * size)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9), st.integers(0, 10**9)), max_size=40), st.integers(1, 1000)
+)
+def test_who_holds_nothing_is_never_refused_whatever_the_others_hold(steps, budget):
+    ledger = Ledger(budget)
+    accounts = [ledger.account() for _ in range(3)]
+    for index, count, nbytes in steps:
+        granted = accounts[index].reserve(count)
+        if granted:
+            accounts[index].settle(granted, granted, nbytes)
+        else:
+            assert accounts[index].held
+            accounts[index].release_all()
+            assert accounts[index].reserve(count)
+            accounts[index].settle(1, 0, 0)
+    assert ledger.held == sum(account.held for account in accounts)
+    newcomer = ledger.account()
+    assert newcomer.reserve(9) == 1
+
+
+def test_an_element_larger_than_the_budget_passes_alone():
+    account = known(Ledger(100), 1000)
+    assert account.reserve(5) == 1
+    assert account.reserve(5) == 0
+    assert account.refusals == 1
+    account.settle(1, 1, 1000)
+    assert account.reserve(1) == 0
+    account.release(1000)
+    assert account.reserve(5) == 1
+
+
+# Who gets how much
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_busy_accounts_get_equal_shares_and_one_share_stays_free(count):
+    ledger = Ledger(1_000_000)
+    accounts = [known(ledger, 1000) for _ in range(count)]
+    fill(accounts)
+    share = ledger.budget / (count + 1)
+    assert all(abs(account.held - share) <= 2 * account.expected for account in accounts)
+
+
+def test_accounts_with_elements_of_different_sizes_get_as_many_bytes():
+    ledger = Ledger(1_000_000)
+    small, large = known(ledger, 100), known(ledger, 10_000)
+    fill([large, small])
+    for _ in range(300):
+        for account, size in ((small, 100), (large, 10_000)):
+            account.settle(1, 1, size)
+            account.release(size)
+            account.reserve(10_000 // size)
+    assert small.held == pytest.approx(333_333, rel=0.05)
+    assert large.held == pytest.approx(333_333, rel=0.05)
+
+
+def test_one_that_comes_later_finds_room_and_soon_has_as_much_as_the_others():
+    ledger = Ledger(1_000_000)
+    first = known(ledger, 1000)
+    assert first.reserve(10_000) * first.expected == pytest.approx(500_000, rel=0.01)
+    second = known(ledger, 1000)
+    assert second.reserve(10_000) * second.expected == pytest.approx(250_000, rel=0.01)
+    for _ in range(1000):
+        for account in (first, second):
+            account.settle(1, 1, 1000)
+            account.release(1000)
+            account.reserve(2)
+    assert first.held == pytest.approx(333_333, rel=0.01)
+    assert second.held == pytest.approx(333_333, rel=0.01)
+
+
+def test_what_is_only_counted_leaves_less_for_the_others_and_is_never_refused():
+    ledger = Ledger(1_000_000)
+    counted, other = ledger.account(), known(ledger, 1000)
+    counted.hold(800_000)
+    assert other.reserve(10_000) * other.expected == pytest.approx(100_000, rel=0.02)
+    counted.hold(800_000)
+    assert other.reserve(1) == 0
+    counted.release_all()
+    assert counted.held == 0
+    assert other.reserve(10_000)
+
+
+def test_of_what_nothing_is_known_one_element_at_a_time_is_begun_by_each_worker():
+    account = Ledger(10**9).account()
+    assert [account.reserve(100) for _ in range(3)] == [1, 1, 1]
+    account.settle(1, 1, 8)
+    assert account.held == 8 + 2 * account.expected
+    assert account.reserve(100) == 100
+
+
+def test_failures_and_the_end_say_nothing_about_sizes():
+    account = Ledger(10**9).account()
+    assert account.reserve(1) == 1
+    account.settle(1, 0, 0)
+    assert account.held == account.expected == 0
+    assert account.reserve(100) == 1
+
+
+def test_inputs_count_while_elements_are_made_of_them():
+    account = Ledger(10**9).account()
+    account.reserve(1)
+    account.settle(1, 1, 100, 900)
+    assert account.held == 100
+    assert account.expected >= 1000
+
+
+def test_few_known_elements_are_trusted_less_than_many():
+    ledger = Ledger(10**9)
+    account = ledger.account()
+    account.reserve(1)
+    account.settle(1, 1, 1000)
+    assert account.expected == 2000
+    account.settle(0, 999, 999_000)
+    assert account.expected == 1001
+
+
+def test_one_giant_does_not_throttle_for_ever():
+    account = known(Ledger(10_000_000), 1000)
+    account.settle(0, 1, 4_000_000)
+    account.release(4_000_000)
+    assert account.reserve(100) == 1
+    account.settle(1, 0, 0)
+    for _ in range(2500):
+        account.settle(0, 1, 1000)
+        account.release(1000)
+    assert account.reserve(100) == 100
+
+
+# How it is made
+
+
+def test_without_a_budget_nobody_is_refused():
+    account = known(Ledger(), 10**12)
+    assert account.reserve(10**6) == 10**6
+    assert Ledger().budget == UNBOUNDED
+
+
+def test_the_default_is_found_once_and_not_before_it_is_needed():
+    calls = []
+    ledger = Ledger(lambda: calls.append(1) or 1000)
+    account = ledger.account()
+    account.reserve(1)
+    assert not calls
+    account.settle(1, 1, 10)
+    account.reserve(1)
+    account.reserve(1)
+    assert ledger.budget == 1000
+    assert calls == [1]
+
+
+def test_it_says_what_it_holds():
+    account = known(Ledger(), 1000)
+    account.reserve(2)
+    account.hold(5000)
+    assert repr(account) == "Account(5,000 bytes, and 2 elements of about 1,001 in the making)"
+
+
+def test_many_threads_keep_within_the_budget_and_leave_nothing():
+    ledger = Ledger(100_000)
+    exceeded = []
+
+    def work(account):
+        for count in range(300):
+            granted = account.reserve(count % 7 + 1)
+            if ledger.held > ledger.budget:
+                exceeded.append(ledger.held)
+            account.settle(granted, granted, 900 * granted)
+            account.release(900 * granted)
+
+    accounts = [known(ledger, 1000) for _ in range(3)]
+    threads = [threading.Thread(target=work, args=(account,)) for account in accounts for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not exceeded
+    assert ledger.held == 0
+    for account in accounts:
+        account.close()
+    assert ledger.charged == 0

@@ -1,0 +1,301 @@
+"""What a state says of itself: of which pipeline, of which version, whole or not; a StateError at worst."""
+
+import json
+import math
+import threading
+
+import numpy as np
+import pytest
+
+import dataset as library
+from dataset import Dataset, StateError, TFRecordDataset, checkpoint, io
+from dataset.testing import assert_elements_equal, no_leaks, outcomes
+from support.resuming import DELETED, damaged, paths_in, resealed
+
+
+def double(x):
+    return x * 2
+
+
+def state_of(dataset, count=1):
+    with iter(dataset) as iterator:
+        for _ in range(count):
+            next(iterator)
+        return iterator.state_dict()
+
+
+def refusal(dataset, state):
+    with pytest.raises(StateError) as found, iter(dataset) as iterator:
+        iterator.load_state_dict(state)
+    return str(found.value)
+
+
+BASE = Dataset.range(1000).shuffle(100, seed=1).batch(32)
+OTHERS = [
+    (
+        Dataset.range(1000).shuffle(50, seed=1).batch(32),
+        "they differ at op 2: shuffle(100, seed=1) there, shuffle(50, seed=1) here",
+    ),
+    (Dataset.range(1000).shuffle(100, seed=1).batch(16), "they differ at op 3: batch(32) there, batch(16) here"),
+    (Dataset.range(999).shuffle(100, seed=1).batch(32), "they differ at op 1: range(1000) there, range(999) here"),
+    (Dataset.range(1000).shuffle(100, seed=1), "they differ at op 3: batch(32) there, no op here"),
+    (BASE.map(double), "they differ at op 4: no op there, map(double) here"),
+]
+
+
+@pytest.mark.parametrize(("other", "words"), OTHERS, ids=[words for _, words in OTHERS])
+def test_the_state_of_another_pipeline_says_which_op_differs(other, words):
+    message = refusal(other, state_of(BASE))
+    assert words in message
+    assert "the state is of range(1000).shuffle(100, seed=1).batch(32)" in message
+
+
+def test_ops_that_read_alike_are_said_to_differ_in_what_is_not_shown():
+    there = Dataset.from_tensor_slices(np.zeros(5)).batch(2)
+    here = Dataset.from_tensor_slices(np.zeros(6)).batch(2)
+    message = refusal(here, state_of(there))
+    assert "from_tensor_slices" in message
+    assert "with arguments that its text does not show" in message
+
+
+def test_of_plans_with_several_inputs_the_op_is_named_too():
+    def make(size):
+        return Dataset.zip(Dataset.range(5), Dataset.range(9).shuffle(size, seed=1)).map(lambda x, y: x + y)
+
+    message = refusal(make(4), state_of(make(3)))
+    assert "shuffle(3, seed=1) there, shuffle(4, seed=1) here" in message
+    assert "zip(range(5), range(9).shuffle(3, seed=1)).map(<lambda>)" in message
+
+
+def test_the_state_of_a_long_pipeline_stays_small_and_says_what_it_can():
+    def make(last):
+        dataset = Dataset.range(1000)
+        for _ in range(200):
+            dataset = dataset.map(double, num_parallel_calls=1)
+        return dataset.map(last)
+
+    state = state_of(make(double))
+    assert len(json.dumps(state["plan"])) < 1000
+    assert "not shown" in refusal(make(state_of), state)
+
+
+def test_names_that_users_chose_cannot_make_a_state_large_or_spoil_a_message():
+    named = type("A\n\u202e" * 1000, (), {"__call__": lambda self, x: x})()
+    state = state_of(Dataset.range(5).map(named))
+    assert len(json.dumps(state["plan"])) < 400
+    message = refusal(Dataset.range(5).map(double), state)
+    assert message.isprintable()
+    assert len(message) < 700
+
+
+def test_a_state_of_another_version_says_who_wrote_it_whatever_else_is_in_it():
+    state = state_of(BASE)
+    for other in (
+        {**state, "version": 4},
+        {"version": 4, "library": "0.1.0", "news": []},
+        {"version": 1, "operator": {}},
+    ):
+        message = refusal(BASE, other)
+        assert f"the state has version {other['version']}" in message
+        assert "this library, " in message
+        assert "reads version 3" in message
+    for version in (True, "2", None, 2.0, [2]):
+        refusal(BASE, {**state, "version": version})
+
+
+def test_the_version_of_the_library_is_information():
+    state = resealed({**state_of(BASE), "library": "9.9"})
+    iterator = iter(BASE)
+    iterator.load_state_dict(state)
+    assert library.__version__ == state_of(BASE)["library"]
+    assert "written by version 9.9" in refusal(BASE, {**state, "version": 5})
+
+
+def test_what_is_missing_or_too_much_is_named():
+    state = state_of(BASE)
+    for key in set(state) - {"version"}:
+        assert f"cut short: it has no '{key}'" in refusal(BASE, {k: v for k, v in state.items() if k != key})
+    assert "['more']" in refusal(BASE, resealed({**state, "more": 1}))
+    for thing in (None, 3, "x", b"x", [], {}, {"a": 1}, {1: 2}, np.zeros(2), state.items()):
+        assert "expected what state_dict() returned" in refusal(BASE, thing)
+
+
+@pytest.mark.parametrize(
+    "key", ["version", "library", "fingerprint", "plan", "elements", "orders", "operator", "digest"]
+)
+def test_the_digest_covers_every_key(key):
+    state = state_of(BASE)
+    for value in (None, 1, "x", [], {}, b"", 10**30, [[None, 5]]):
+        if value == state[key]:
+            continue
+        message = refusal(BASE, {**state, key: value})
+        assert "damaged" in message or key == "version"
+
+
+def test_the_state_counts_the_elements_that_were_handed_out():
+    dataset = Dataset.range(10).prefetch(3)
+    iterator = iter(dataset)
+    counts = []
+    for _ in range(11):
+        counts.append(iterator.state_dict()["elements"])
+        state = iterator.state_dict()
+        resumed = iter(dataset)
+        resumed.load_state_dict(state)
+        assert resumed.state_dict()["elements"] == counts[-1]
+        next(resumed, None)
+        assert resumed.state_dict()["elements"] == min(10, counts[-1] + 1)
+        next(iterator, None)
+    assert counts == list(range(11))
+    assert iterator.state_dict()["elements"] == 10
+
+
+# A right digest around anything.
+
+PIPELINES = {
+    "range": lambda: Dataset.range(12),
+    "slices": lambda: Dataset.from_tensor_slices({"a": np.arange(12), "b": [bytes([i]) for i in range(12)]}),
+    "generator": lambda: Dataset.from_generator(lambda: iter(range(12))),
+    "map": lambda: Dataset.range(12).map(double).batch(2),
+    "shuffle": lambda: Dataset.range(12).map(double).shuffle(5, seed=1),
+    "repeat": lambda: Dataset.range(3).shuffle(3, seed=1).repeat(4),
+    "prefetch": lambda: Dataset.range(12).map(double).prefetch(3),
+    "interleave": lambda: Dataset.range(1, 6).interleave(Dataset.range, cycle_length=2),
+    "zip": lambda: Dataset.zip(Dataset.range(12), Dataset.range(12).filter(lambda x: True)),
+    "concatenate": lambda: Dataset.range(3).map(double).concatenate(Dataset.range(9)),
+    "cache": lambda: Dataset.range(6).map(double).cache().repeat(2),
+    "window": lambda: Dataset.range(12).filter(lambda x: True).window(3, shift=2).flat_map(lambda x: x),
+    "mix": lambda: Dataset.sample_from_datasets([Dataset.range(8), Dataset.range(8)], seed=1),
+    "random_map": lambda: Dataset.range(12).random_map(lambda rng, x: rng.random() + x, seed=1),
+}
+ODD = [None, "x", b"x", -1, 2**62, 10**30, 1.5, float("nan"), [], {}, [None], {"a": 1}, np.zeros(3), True]
+
+
+@pytest.mark.parametrize("name", sorted(PIPELINES))
+def test_a_wrong_place_with_a_right_digest_is_refused_or_gone_to_and_nothing_is_left_behind(name):
+    dataset = PIPELINES[name]()
+    state = state_of(dataset, 2)
+    expected = outcomes(iter(PIPELINES[name]()))
+    threads = threading.active_count()
+    for path in paths_in(state["operator"]):
+        for value in [*ODD, DELETED]:
+            if value is DELETED and not path:
+                continue
+            wrong = resealed({**state, "operator": damaged(state["operator"], path, value)})
+            iterator = iter(PIPELINES[name]())
+            try:
+                iterator.load_state_dict(wrong)
+            except StateError:
+                assert_elements_equal([next(iterator)], expected[:1])  # it stayed where it was
+            iterator.close()
+    assert threading.active_count() == threads
+
+
+def test_an_iterator_that_refuses_leaves_no_threads_or_files(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    with io.TFRecordWriter(path) as writer:
+        for number in range(50):
+            writer.write(b"%d" % number)
+
+    def make():
+        return TFRecordDataset(path).map(bytes, num_parallel_calls=2).shuffle(10, seed=1).prefetch(2)
+
+    state = state_of(make(), 5)
+    wrong = resealed({**state, "operator": {**state["operator"], "source": 3}})
+    with no_leaks(), iter(make()) as iterator:
+        next(iterator)
+        for _ in range(5):
+            with pytest.raises(StateError):
+                iterator.load_state_dict(wrong)
+        assert len(outcomes(iterator)) == 49
+
+
+# JSON.
+
+
+def test_a_state_is_loaded_from_json_text():
+    for make in PIPELINES.values():
+        expected = outcomes(iter(make()))
+        text = json.dumps(checkpoint.to_json(state_of(make(), 2)))
+        with iter(make()) as iterator:
+            iterator.load_state_dict(json.loads(text))
+            assert_elements_equal(outcomes(iterator), expected[2:])
+
+
+def test_no_character_of_the_json_text_can_be_changed_unseen():
+    def make():
+        return Dataset.range(9).map(double).shuffle(3, seed=1)
+
+    expected = outcomes(iter(make()))[1:]
+    text = json.dumps(checkpoint.to_json(state_of(make())))
+    iterator = iter(make())
+    for place in range(len(text)):
+        for character in {"0", "9", "A", '"', "}", ",", " ", "e", "\u00e9"} - {text[place]}:
+            try:
+                data = json.loads(text[:place] + character + text[place + 1 :])
+            except ValueError:
+                continue
+            try:
+                iterator.load_state_dict(data)
+            except StateError:
+                continue
+            with iter(make()) as resumed:
+                resumed.load_state_dict(data)
+                assert_elements_equal(outcomes(resumed), expected)
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1, "x", [], {}, True, 1.5, math.inf, {"$array": 1}, "dataset state as JSON, version 2"]
+)
+def test_json_with_other_values_is_a_state_error(value):
+    data = checkpoint.to_json(state_of(BASE))
+    for key in data:
+        wrong = {**data, key: value}
+        with pytest.raises(StateError):
+            checkpoint.from_json(wrong)
+        refusal(BASE, wrong)
+        refusal(BASE, {k: v for k, v in data.items() if k != key})
+    for other in (value, [data], {"state": data}):
+        with pytest.raises(StateError):
+            checkpoint.from_json(other)
+
+
+def test_deep_json_is_a_state_error():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    data = checkpoint.to_json(state_of(BASE))
+    for wrong in ({**data, "state": deep}, {**state_of(BASE), "operator": deep}):
+        assert "nested too deeply" in refusal(BASE, wrong)
+    with pytest.raises(StateError, match="nested too deeply"):
+        checkpoint.to_json({"a": deep})
+    with pytest.raises(StateError):
+        checkpoint.describe({"a": deep})
+
+
+@pytest.mark.parametrize("count", [-1, -(2**63), 2**64, 2.5, "5", b"5", np.array(-2), 10**400], ids=repr)
+def test_a_count_that_cannot_be_one_is_refused_before_any_operator_sees_it(count):
+    """A negative position was an endless loop."""
+    dataset = Dataset.from_tensor_slices(np.arange(6)).shuffle(6, seed=1).map(double).repeat(2)
+    state = state_of(dataset, 3)
+    for path in paths_in(state["operator"]):
+        if path[-1:] in {("given",), ("position",), ("finished",), ("epoch",)}:
+            message = refusal(dataset, resealed(damaged(state, ("operator", *path), count)))
+            assert "which is not a count" in message
+
+
+LONG = 1 << 20_000  # Python refuses to show so many digits
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"version": LONG}, {"elements": -LONG}, {"orders": [[LONG, "x"]]}, {"operator": {"position": LONG}}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_an_integer_that_is_too_long_to_be_shown_is_refused_too(changes):
+    dataset = Dataset.range(10).filter(lambda x: x >= 0).shuffle(4, seed=1)
+    state = resealed(state_of(dataset), **changes)
+    refusal(dataset, state)
+    refusal(dataset, checkpoint.to_json(state))
+    for form in ({"state": LONG}, {LONG: 1, "format": checkpoint.to_json(state)["format"]}):
+        with pytest.raises(StateError):
+            checkpoint.from_json(form)

@@ -1,0 +1,185 @@
+"""Makes the library fail at a chosen moment: the k-th time that it allocates, or calls a function, in its own code.
+
+with injected("np.concatenate", 3) as fault:
+consume(dataset)
+assert fault.has_fired
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from dataset.ops.interleave import reader_pool, subdatasets
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.parallel import pending, pool
+from dataset.runtime.resources import coordinator
+
+HANDLERS = frozenset({"fail", "_report_fault", "stop", "raise_failure", "_finish_if_last", "shut_down"})
+"""What handles a fault, or the end, and all that it calls, is spared: without memory, nothing could."""
+
+
+ENTRIES = frozenset({"_run", "_work", "_run_counted"})
+"""What a thread enters first: before their first line, nothing can be caught."""
+
+
+class Fault:
+    """Raises an error the k-th time that ``count`` is called.
+
+    Attributes:
+        error: what is raised.
+        calls: how often ``count`` was called.
+    """
+
+    def __init__(self, k: int, error: BaseException) -> None:
+        self.error = error
+        self.calls = 0
+        self._k = k
+        self._lock = threading.Lock()
+
+        self.has_fired = False
+
+    def count(self) -> None:
+        with self._lock:
+            self.calls += 1
+            fires = self.calls >= self._k and not self.has_fired and not _handles_fault()
+            self.has_fired = self.has_fired or fires
+        if fires:
+            raise self.error
+
+
+def _handles_fault() -> bool:
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name in HANDLERS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_library(depth: int) -> bool:
+    return str(sys._getframe(depth + 1).f_globals.get("__name__", "")).startswith("dataset.")
+
+
+def _numpy(name: str) -> Callable[[Fault], contextlib.AbstractContextManager[Any]]:
+    def patch(fault: Fault) -> contextlib.AbstractContextManager[Any]:
+        function = getattr(np, name)
+
+        def failing(*args: Any, **keywords: Any) -> Any:
+            if _is_library(1):
+                fault.count()
+            return function(*args, **keywords)
+
+        return mock.patch.object(np, name, failing)
+
+    return patch
+
+
+def _chunk(fault: Fault) -> contextlib.AbstractContextManager[Any]:
+    make = Chunk.__init__
+
+    def failing(self: Chunk, *args: Any, **keywords: Any) -> None:
+        fault.count()
+        make(self, *args, **keywords)
+
+    return mock.patch.object(Chunk, "__init__", failing)
+
+
+@contextlib.contextmanager
+def _queues(fault: Fault) -> Iterator[None]:
+    class Failing(deque[Any]):
+        def append(self, item: Any) -> None:
+            fault.count()
+            super().append(item)
+
+    with contextlib.ExitStack() as stack:
+        for module in (coordinator, subdatasets, pool, pending, reader_pool):
+            stack.enter_context(mock.patch.object(module, "deque", Failing))
+        yield
+
+
+def _thread(fault: Fault) -> contextlib.AbstractContextManager[Any]:
+    start = threading.Thread.start
+
+    def failing(self: threading.Thread) -> None:
+        if self.name.startswith("dataset-"):
+            fault.count()
+        start(self)
+
+    return mock.patch.object(threading.Thread, "start", failing)
+
+
+@contextlib.contextmanager
+def _calls(fault: Fault) -> Iterator[None]:
+    """Every call of a function of the library in one of its threads."""
+
+    def trace(frame: Any, event: str, _: Any) -> None:
+        if (
+            event == "call"
+            and str(frame.f_globals.get("__name__", "")).startswith("dataset.")
+            and frame.f_code.co_name not in ENTRIES
+        ):
+            fault.count()
+
+    def begin(frame: Any, event: str, argument: Any) -> None:
+        if threading.current_thread().name.startswith("dataset-"):
+            trace(frame, event, argument)
+
+    before = threading.gettrace()
+    threading.settrace(begin)
+    try:
+        yield
+    finally:
+        threading.settrace(before)  # type: ignore[arg-type]
+
+
+MAKERS = ("array", "asarray", "ascontiguousarray", "concatenate", "empty", "empty_like", "frombuffer", "full", "stack")
+
+
+@contextlib.contextmanager
+def _arrays(fault: Fault) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for name in MAKERS:
+            stack.enter_context(_numpy(name)(fault))
+        yield
+
+
+@contextlib.contextmanager
+def _arrays_and_chunks(fault: Fault) -> Iterator[None]:
+    with _arrays(fault), _chunk(fault):
+        yield
+
+
+POINTS: dict[str, Callable[[Fault], contextlib.AbstractContextManager[Any]]] = {
+    "np.empty": _numpy("empty"),
+    "np.stack": _numpy("stack"),
+    "np.concatenate": _numpy("concatenate"),
+    "np.copyto": _numpy("copyto"),
+    "Chunk": _chunk,
+    "deque.append": _queues,
+    "Thread.start": _thread,
+    "any call in a thread": _calls,
+}
+
+
+GROUPS: dict[str, Callable[[Fault], contextlib.AbstractContextManager[Any]]] = {
+    "any array": _arrays,
+    "any array or chunk": _arrays_and_chunks,
+}
+"""Several points, any of them."""
+
+
+@contextlib.contextmanager
+def injected(point: str, k: int) -> Iterator[Fault]:
+    """Have the ``k``-th use of a point, or of a group, fail: with RuntimeError for threads, else with MemoryError."""
+    error = RuntimeError("can't start new thread") if point == "Thread.start" else MemoryError("injected")
+    fault = Fault(k, error)
+    with (POINTS | GROUPS)[point](fault):
+        yield fault

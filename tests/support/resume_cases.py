@@ -1,0 +1,437 @@
+"""Pipelines that have to resume: at least one for every method of Dataset that makes an op, and for every reader.
+
+A case is a function of ``Files``. It builds the same small pipeline each time, also in another process, which finds
+it here by its name: the public name, and behind a colon what is special about it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dataset import (
+    CsvDataset,
+    Dataset,
+    FixedLengthRecordDataset,
+    Options,
+    RaggedTensor,
+    SqlDataset,
+    TensorSpec,
+    TextLineDataset,
+    TFRecordDataset,
+)
+from support.resume_files import Files
+
+Make = Callable[[Files], Dataset[Any]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One pipeline.
+
+    Attributes:
+        method: the public name that it covers.
+        make: builds it.
+        in_order: whether one iterator's order is certain. Else only which elements come is.
+        repeatable: whether a new iterator gives the same.
+    """
+
+    method: str
+    make: Make
+    in_order: bool
+    repeatable: bool
+
+
+CASES: dict[str, Case] = {}
+
+
+def case(name: str, *, in_order: bool = True, repeatable: bool = True) -> Callable[[Make], Make]:
+    def register(make: Make) -> Make:
+        assert name not in CASES, name
+        CASES[name] = Case(name.partition(":")[0], make, in_order, repeatable and in_order)
+        return make
+
+    return register
+
+
+def numbers(stop: int = 13) -> Dataset[Any]:
+    return Dataset.range(stop)
+
+
+def streamed(stop: int = 13) -> Dataset[Any]:
+    """Numbers that nothing can jump over."""
+    return Dataset.range(stop).filter(lambda x: x >= 0)
+
+
+def fail_at(*bad: int) -> Callable[[Any], Any]:
+    def check(x: Any) -> Any:
+        if int(x) in bad:
+            raise ValueError(f"bad {int(x)}")
+        return x
+
+    return check
+
+
+def rows(stop: int = 12) -> Dataset[Any]:
+    """Vectors of lengths 1 to 4."""
+    return Dataset.range(stop).map(lambda x: np.full(int(x) % 4 + 1, x))
+
+
+# Sources
+
+case("range")(lambda _: Dataset.range(20, 3, -2))
+case("counter")(lambda _: Dataset.counter(5, 3).take(9))
+case("counter: of floats")(lambda _: Dataset.counter(0.5, 0.1, np.float32).take(9))
+case("random")(lambda _: Dataset.random(seed=3).take(9))
+case("random: without a seed", repeatable=False)(lambda _: Dataset.random().take(4).repeat(2))
+case("random: anew in each epoch")(lambda _: Dataset.random(3, rerandomize_each_iteration=True).take(5).repeat(3))
+case("from_tensors")(lambda _: Dataset.from_tensors({"a": np.arange(3), "b": "text"}).repeat(3))
+case("from_tensor_slices")(
+    lambda _: Dataset.from_tensor_slices((np.arange(11), {"t": np.array([b"%d" % i for i in range(11)], object)}))
+)
+
+
+@case("from_generator")
+def _(_: Files) -> Dataset[Any]:
+    def generate(stop: int) -> Any:
+        for i in range(stop):
+            yield i, np.full(i % 3, i)
+
+    return Dataset.from_generator(generate, args=(9,))
+
+
+@case("from_generator: that raises, in epochs")
+def _(_: Files) -> Dataset[Any]:
+    def generate() -> Any:
+        yield from range(4)
+        raise ValueError("over")
+
+    return Dataset.from_generator(generate, output_signature=TensorSpec((), np.int64)).repeat(3)
+
+
+@case("from_pandas")
+def _(_: Files) -> Dataset[Any]:
+    import pandas as pd
+
+    return Dataset.from_pandas(pd.DataFrame({"x": range(9), "name": [f"name {i}" for i in range(9)]}))
+
+
+@case("from_polars")
+def _(_: Files) -> Dataset[Any]:
+    import polars as pl
+
+    return Dataset.from_polars(pl.DataFrame({"x": range(9), "name": [f"name {i}" for i in range(9)]}))
+
+
+case("from_arrow")(lambda files: Dataset.from_arrow(str(files.folder / "table.arrow")))
+case("from_parquet")(lambda files: Dataset.from_parquet(files.parts("table")))
+case("from_parquet: files at once")(lambda files: Dataset.from_parquet(files.parts("table"), num_parallel_reads=2))
+case("from_image_folder")(
+    lambda files: Dataset.from_image_folder(files.folder / "images", channels=1, shuffle=True, seed=1).repeat(2)
+)
+case("load")(lambda files: Dataset.load(files.folder / "saved"))
+case("load: with a reader")(
+    lambda files: Dataset.load(
+        files.folder / "saved", reader_func=lambda shards: shards.shuffle(3, seed=1).flat_map(lambda shard: shard)
+    ).repeat(2)
+)
+case("list_files")(lambda files: Dataset.list_files(str(files.folder / "*.tfrecord"), seed=4).map(os.path.basename))
+case("list_files: in order, in epochs")(
+    lambda files: (
+        Dataset.list_files(str(files.folder / "plain-*.tfrecord"), shuffle=False).repeat(3).map(os.path.basename)
+    )
+)
+case("list_files: interleaved")(
+    lambda files: (
+        Dataset.list_files(str(files.folder / "plain-*.tfrecord"), seed=4)
+        .interleave(TFRecordDataset, cycle_length=2)
+        .repeat(2)
+    )
+)
+case("list_files: interleaved by threads")(
+    lambda files: (
+        Dataset.list_files(str(files.folder / "text-*"), seed=4)
+        .interleave(TextLineDataset, cycle_length=2, block_length=2, num_parallel_calls=2)
+        .shuffle(5, seed=2)
+        .repeat(2)
+    )
+)
+
+# Readers
+
+case("TFRecordDataset")(lambda files: TFRecordDataset(files.parts("plain")))
+case("TFRecordDataset: GZIP")(lambda files: TFRecordDataset(files.parts("gzip"), "GZIP"))
+case("TFRecordDataset: ZLIB, files at once")(
+    lambda files: TFRecordDataset(files.parts("zlib"), "ZLIB", num_parallel_reads=2)
+)
+case("TFRecordDataset: with an index")(lambda files: TFRecordDataset(files.parts("plain"), index=True))
+case("TFRecordDataset: with an index, shuffled")(
+    lambda files: TFRecordDataset(files.parts("plain"), index=True).shuffle(7, seed=1).repeat(2).batch(3)
+)
+case("TFRecordDataset: a file is missing")(
+    lambda files: TFRecordDataset([files.parts("plain")[0], "nowhere.tfrecord", files.parts("plain")[1]])
+)
+case("TextLineDataset")(lambda files: TextLineDataset(files.parts("text"), buffer_size=7))
+case("TextLineDataset: GZIP")(lambda files: TextLineDataset(files.parts("packed"), "GZIP"))
+case("TextLineDataset: shuffled")(lambda files: TextLineDataset(files.parts("text")).shuffle(5, seed=1).repeat(2))
+case("CsvDataset")(lambda files: CsvDataset(files.parts("csv"), [np.int64, np.float64, bytes]))
+case("CsvDataset: files at once")(
+    lambda files: CsvDataset(files.parts("csv"), [np.int64, bytes], select_cols=[0, 2], num_parallel_reads=2)
+)
+case("FixedLengthRecordDataset")(
+    lambda files: FixedLengthRecordDataset(files.parts("fixed"), 4, header_bytes=4, buffer_size=5)
+)
+case("SqlDataset")(
+    lambda files: SqlDataset(
+        "sqlite", str(files.folder / "numbers.sqlite"), "SELECT number, word FROM numbers", (np.int64, bytes)
+    )
+)
+case("from_csv")(
+    lambda files: Dataset.from_csv(
+        files.parts("named"), 4, num_epochs=2, shuffle=True, shuffle_buffer_size=6, shuffle_seed=3
+    )
+)
+case("from_csv: files at once, without end")(
+    lambda files: Dataset.from_csv(files.parts("named"), 5, shuffle_seed=3, num_parallel_reads=2).take(7)
+)
+
+# One element for each, or fewer
+
+case("map")(lambda _: numbers().map(lambda x: x * 2))
+case("map: of a stream")(lambda _: streamed().map(lambda x: (x, b"%d" % x)))
+case("map: with failures")(lambda _: numbers().map(fail_at(0, 4, 5, 12)))
+case("map: by threads")(lambda _: numbers(20).map(fail_at(0, 7, 19), num_parallel_calls=2))
+case("map: by threads, of a stream")(lambda _: streamed(20).map(lambda x: x + 1, num_parallel_calls=3))
+case("map: by threads, in any order", in_order=False)(
+    lambda _: streamed(20).map(lambda x: x + 1, num_parallel_calls=3, deterministic=False)
+)
+case("map: by threads, fused with batch")(
+    lambda _: numbers(20).map(lambda x: x + 1, num_parallel_calls=2).batch(3).prefetch(1)
+)
+case("random_map")(lambda _: numbers(7).random_map(lambda rng, x: x + rng.integers(1000), seed=2).repeat(3))
+case("random_map: by threads")(
+    lambda _: streamed(7).random_map(lambda rng, x: x + rng.random(), seed=2, num_parallel_calls=2).repeat(2)
+)
+case("select")(lambda _: numbers().map(lambda x: {"a": x, "b": -x}).select("b"))
+case("filter")(lambda _: numbers(25).filter(lambda x: x % 3 != 1))
+case("filter: by threads")(lambda _: with_options(filtered(), "filter_parallelization"))
+case("enumerate")(lambda _: streamed().enumerate(5))
+case("take")(lambda _: streamed(30).take(9))
+case("take_while")(lambda _: numbers(30).take_while(lambda x: x < 9))
+case("skip")(lambda _: numbers().skip(4))
+case("skip: of a stream, in epochs")(lambda _: streamed(7).skip(4).repeat(3))
+case("shard")(lambda _: streamed(30).shard(3, 1))
+case("shard_by_process")(lambda _: numbers(30).shuffle(30, seed=1).shard_by_process(1, 3).repeat(2))
+case("shard_by_process: of files")(
+    lambda files: (
+        Dataset.list_files(str(files.folder / "plain-*.tfrecord"), shuffle=False)
+        .interleave(TFRecordDataset, cycle_length=1)
+        .shard_by_process(1, 2, remainder="repeat")
+    )
+)
+case("shard_by_process: of a stream")(lambda _: streamed(30).shard_by_process(1, 3, remainder="pad"))
+case("assert_cardinality")(lambda _: streamed().assert_cardinality(13))
+case("assert_cardinality: that is wrong")(lambda _: streamed().assert_cardinality(5))
+case("unique")(lambda _: numbers(30).map(lambda x: x * x % 17).unique().repeat(2))
+case("ignore_errors")(lambda _: numbers(20).map(fail_at(0, 3, 4, 19)).ignore_errors())
+case("scan")(lambda _: streamed().scan(np.int64(0), lambda total, x: (total + x, (total, x))))
+case("apply")(lambda _: numbers().apply(lambda dataset: dataset.map(lambda x: x + 1)))
+
+
+def filtered() -> Dataset[Any]:
+    return numbers(25).filter(lambda x: fail_at(3, 9)(x) % 3 != 1)
+
+
+def with_options(dataset: Dataset[Any], *rules: str) -> Dataset[Any]:
+    options = Options()
+    for rule in rules:
+        setattr(options.optimization, rule, True)
+    return dataset.with_options(options)
+
+
+# Orders and epochs
+
+case("repeat")(lambda _: streamed(5).repeat(3))
+case("repeat: without end")(lambda _: numbers(3).map(fail_at(1)).repeat().take(9))
+case("shuffle: below the count")(lambda _: numbers().shuffle(5, seed=1).repeat(2))
+case("shuffle: of a stream")(lambda _: streamed().shuffle(5, seed=1).repeat(2))
+case("shuffle: equal to the count")(lambda _: numbers().shuffle(13, seed=1).repeat(2))
+case("shuffle: of a stream, equal to the count")(lambda _: streamed().shuffle(13, seed=1).repeat(2))
+case("shuffle: above the count")(lambda _: numbers().shuffle(50, seed=1, reshuffle_each_iteration=False).repeat(2))
+case("shuffle: of a stream, above the count")(lambda _: streamed().shuffle(50, seed=1).repeat(3))
+case("shuffle: over all")(lambda _: numbers().shuffle(None, seed=1).repeat(2).map(lambda x: x + 1))
+case("shuffle: of a stream, over all")(lambda _: streamed().map(fail_at(3)).shuffle(None, seed=1).repeat(2))
+case("shuffle: behind repeat")(lambda _: numbers(7).repeat(3).shuffle(10, seed=1))
+case("shuffle: without a seed", repeatable=False)(lambda _: streamed().shuffle(5).repeat(2).batch(4).shuffle(None))
+case("shuffle: twice")(lambda _: streamed().shuffle(4, seed=1).map(lambda x: x + 1).shuffle(4, seed=2).repeat(2))
+case("shuffle: of texts")(lambda _: streamed().map(lambda x: (b"%d" % x, x)).shuffle(4, seed=1).batch(3))
+case("shuffle: of ragged rows")(lambda _: rows().shuffle(4, seed=1).ragged_batch(3))
+case("shuffle: of ragged tensors")(
+    lambda _: Dataset.range(9).map(lambda x: RaggedTensor.from_rows([[x] * (x % 3), [1]])).shuffle(4, seed=1)
+)
+case("concatenate")(lambda _: numbers(6).concatenate(streamed(5)).repeat(2))
+case("zip")(lambda _: Dataset.zip(streamed(9), numbers(12).shuffle(4, seed=1)))
+case("sample_from_datasets")(
+    lambda _: Dataset.sample_from_datasets([numbers(9), streamed(6).map(lambda x: -x)], [0.7, 0.3], seed=3)
+)
+case("sample_from_datasets: in epochs")(
+    lambda _: Dataset.sample_from_datasets(
+        [streamed(5), numbers(4).map(lambda x: -x)], seed=3, rerandomize_each_iteration=True
+    ).repeat(2)
+)
+case("sample_from_datasets: in exact shares")(
+    lambda _: Dataset.sample_from_datasets([numbers(9), streamed(6).map(lambda x: -x)], [0.7, 0.3], exact=True)
+)
+case("choose_from_datasets")(
+    lambda _: Dataset.choose_from_datasets(
+        [numbers(9), streamed(6).map(lambda x: -x), numbers(3)],
+        numbers(40).map(lambda x: x * x % 3),
+        stop_on_empty_dataset=False,
+    )
+)
+case("rejection_resample")(
+    lambda _: streamed(50).rejection_resample(lambda x: x % 2, [0.2, 0.8], [0.5, 0.5], seed=1).repeat(2)
+)
+case("rejection_resample: shares not given")(
+    lambda _: numbers(50).rejection_resample(lambda x: x % 2, [0.2, 0.8], seed=1)
+)
+
+# Datasets in datasets
+
+case("flat_map")(lambda _: streamed(6).flat_map(lambda x: Dataset.range(x % 4)))
+case("flat_map: with failures, inside and outside")(
+    lambda _: numbers(6).map(fail_at(2)).flat_map(lambda x: Dataset.range(int(fail_at(4)(x))).map(fail_at(1)))
+)
+case("interleave")(
+    lambda _: numbers(6).interleave(lambda x: Dataset.range(x, x + 4), cycle_length=3, block_length=2).repeat(2)
+)
+case("interleave: by threads")(
+    lambda _: streamed(7).interleave(
+        lambda x: Dataset.range(x, x + 4).map(fail_at(3)).shuffle(2, seed=1), cycle_length=3, num_parallel_calls=2
+    )
+)
+case("interleave: by threads, in any order", in_order=False)(
+    lambda _: streamed(7).interleave(
+        lambda x: Dataset.range(10 * x, 10 * x + 4), cycle_length=3, num_parallel_calls=3, deterministic=False
+    )
+)
+case("window")(lambda _: streamed().window(4, 2).flat_map(lambda window: window.batch(4)))
+case("window: itself")(lambda _: numbers().window(3, 5, 2, drop_remainder=True))
+case("group_by_window")(
+    lambda _: numbers(25).group_by_window(lambda x: x % 3, lambda _, group: group.batch(2), window_size=4)
+)
+case("group_by_window: in epochs")(
+    lambda _: (
+        streamed(11)
+        .group_by_window(lambda x: x % 2, lambda key, group: group.map(lambda x: (key, x)), window_size=3)
+        .repeat(2)
+    )
+)
+
+# Batches
+
+case("batch")(lambda _: numbers(30).batch(4))
+case("batch: of failures")(lambda _: numbers(30).map(fail_at(1, 8, 11, 12)).batch(4))
+case("batch: by threads")(lambda _: streamed(30).batch(4, num_parallel_calls=2))
+case("padded_batch")(lambda _: rows().padded_batch(3).repeat(2))
+case("ragged_batch")(lambda _: rows(30).ragged_batch(4))
+case("sparse_batch")(
+    lambda _: Dataset.range(12).map(lambda x: np.full(int(x) % 4 + 1, x)).sparse_batch(3, (None,)).repeat(2)
+)
+case("rebatch")(lambda _: numbers(40).batch(7).rebatch([3, 4, 2]))
+case("unbatch")(lambda _: numbers(20).batch(7).unbatch())
+case("bucket_by_sequence_length")(
+    lambda _: rows(40).bucket_by_sequence_length(len, [2, 4], [4, 3, 2]).map(lambda batch: batch + 1)
+)
+case("bucket_by_sequence_length: padded to the boundaries")(
+    lambda _: rows(40).bucket_by_sequence_length(
+        len, [3, 6], [4, 3, 2], padded_shapes=(None,), pad_to_bucket_boundary=True
+    )
+)
+
+# Kept elements
+
+case("cache")(lambda _: streamed(7).cache().repeat(3))
+case("cache: of a shuffled order", repeatable=False)(lambda _: streamed(7).shuffle(4).cache().shuffle(3, 1).repeat(3))
+case("cache: with failures")(lambda _: numbers(7).map(fail_at(0, 3, 6)).cache().repeat(3))
+case("cache: of a random source", repeatable=False)(lambda _: Dataset.random().take(5).cache().repeat(3))
+case("cache: twice")(lambda _: streamed(5).cache().repeat(2).cache().repeat(2))
+case("cache: batched, ahead")(
+    lambda _: streamed(9).map(lambda x: x + 1, num_parallel_calls=2).cache().repeat(2).batch(4).prefetch(2)
+)
+case("cache: in files")(lambda files: streamed(7).cache(files.scratch / "cache").repeat(3))
+case("cache: in files, of a shuffled order, ahead", repeatable=False)(
+    lambda files: streamed(7).shuffle(4).cache(files.scratch / "cache").prefetch(2).repeat(3)
+)
+case("cache: in files, with failures")(
+    lambda files: numbers(7).map(fail_at(0, 3, 6)).cache(files.scratch / "cache").repeat(3)
+)
+case("snapshot")(lambda files: streamed(7).snapshot(files.scratch / "snapshot").repeat(3))
+case("snapshot: in shards")(
+    lambda files: numbers(9).snapshot(files.scratch / "snapshot", "GZIP", shard_func=lambda x: x % 3).repeat(2)
+)
+
+# What runs in the background, and how
+
+case("prefetch")(lambda _: streamed(20).prefetch(3))
+case("prefetch: of failures")(lambda _: streamed(20).map(fail_at(0, 6, 7, 19)).prefetch(2))
+case("prefetch: twice")(lambda _: streamed(20).prefetch(3).batch(2).prefetch(1).unbatch().map(lambda x: x + 1))
+case("prefetch: in epochs")(lambda _: streamed(6).shuffle(3, seed=1).prefetch(4).repeat(3))
+case("prefetch: inside of flat_map")(lambda _: numbers(4).flat_map(lambda x: Dataset.range(x + 2).prefetch(2)))
+case("with_options")(lambda _: with_options(numbers().map(lambda x: x + 1).batch(3), "inject_prefetch"))
+
+
+@case("with_options: in any order", in_order=False)
+def _(_: Files) -> Dataset[Any]:
+    options = Options()
+    options.deterministic = False
+    parallel = streamed(8).map(lambda x: x * 10, num_parallel_calls=3)
+    spread = parallel.interleave(lambda x: Dataset.range(x, x + 3), cycle_length=2, num_parallel_calls=2)
+    return spread.prefetch(2).map(lambda x: x + 1, num_parallel_calls=2).with_options(options)
+
+
+@case("with_options: without the optimizer")
+def _(_: Files) -> Dataset[Any]:
+    options = Options()
+    options.optimization.enabled = False
+    return numbers(9).map(lambda x: x + 1).filter(lambda x: x % 3 > 0).shuffle(4, 1).repeat(2).with_options(options)
+
+
+BY_PROCESSES: dict[str, Make] = {
+    "map": lambda _: streamed(24).map(fail_at(0, 7, 23), num_parallel_calls=2, executor="process"),
+    "map and batch": lambda _: (
+        numbers(24).shuffle(6, seed=1).map(np.sqrt, num_parallel_calls=2, executor="process").batch(4).prefetch(1)
+    ),
+}
+"""Few: processes start slowly."""
+
+NO_OPS = {
+    "plan": "is data",
+    "options": "is data",
+    "element_spec": "is data",
+    "cardinality": "is data",
+    "fingerprint": "is data",
+    "explain": "is data",
+    "get_single_element": "is a whole pass",
+    "reduce": "is a whole pass",
+    "write_tfrecord": "is a whole pass",
+    "save": "is a whole pass; its own checkpoints are in ops/test_save_load_checkpoints.py",
+    "as_numpy_iterator": "is an iterator",
+    "progress": "is an iterator",
+    "to_tf": "goes to another library",
+    "to_keras": "goes to another library",
+}
+"""Public members of Dataset that make no op."""
+
+ELSEWHERE = {
+    "from_tf": "adapters/test_from_tf.py",
+    "from_torch": "adapters/test_from_torch.py",
+    "from_huggingface": "adapters/test_from_huggingface.py",
+    "to_torch": "adapters/test_to_torch_state.py",
+    "to_jax": "adapters/test_to_jax.py",
+}
+"""What is resumed beside the library that it needs, which takes long to import; and where."""

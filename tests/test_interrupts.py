@@ -1,0 +1,445 @@
+"""Ctrl-C at any moment: it comes out once, and the pipeline continues, resumes and closes as if it had not come.
+
+``INTERRUPTS=500 pytest tests/test_interrupts.py`` interrupts each pipeline 500 times. The output of a test that fails
+names the seed; ``INTERRUPTS_SEED`` sets it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from dataset import ClosedError, Dataset
+from dataset.runtime.resources import interrupts
+from dataset.runtime.resources.coordinator import Coordinator
+from dataset.testing import assert_elements_equal, no_leaks, outcomes
+from support.interrupting import ENDINGS, AtMoment, AtRandom, RefusedError, collect, interrupt, watched
+from support.resume_cases import BY_PROCESSES, CASES
+from support.resume_files import Files, write_files
+
+COUNT = int(os.environ.get("INTERRUPTS", "2"))
+INTERRUPTS_SEED = int(os.environ.get("INTERRUPTS_SEED") or random.SystemRandom().randrange(10**6))
+SECONDS_MAX = 60.0
+
+TRIED = [name for name, case in CASES.items() if case.repeatable or not case.in_order]
+CANNOT_BE_SAVED = {"window: itself"}
+"""Elements that are datasets: a state that is taken while one is handed out says so."""
+
+
+@pytest.fixture(scope="module")
+def new_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    write_files(folder)
+    return lambda: Files(folder, tmp_path_factory.mktemp("scratch"))
+
+
+@pytest.fixture(autouse=True)
+def _handler_is_given_back():
+    print(f"{INTERRUPTS_SEED=}")  # noqa: T201  # shown for a test that fails
+    gc.collect()  # iterators that other tests have left
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the program was started with
+    others = set(interrupts.Finalizer.alive)
+    yield
+    if not others:
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_loses_nothing(name, new_files):
+    def build() -> Dataset[Any]:
+        return CASES[name].make(new_files())
+
+    chance = random.Random(f"{INTERRUPTS_SEED} {name}")
+    started = time.perf_counter()
+    expected = outcomes(iter(build()))
+    seconds = time.perf_counter() - started
+    moments = moments_of(build)
+    before = set(threading.enumerate())
+    for number in range(COUNT):
+        how = AtRandom(1.2 * seconds, chance) if number % 4 == 3 else AtMoment(chance.choice(chance.choice(moments)))
+        check(build, how, ENDINGS[(number + INTERRUPTS_SEED) % len(ENDINGS)], expected, CASES[name].in_order, name)
+    left = [thread for thread in threading.enumerate() if thread not in before and thread.name.startswith("dataset-")]
+    for thread in left:  # of iterators that were only dropped
+        thread.join(SECONDS_MAX)
+    assert not any(thread.is_alive() for thread in left)
+
+
+def moments_of(build: Callable[[], Dataset[Any]]) -> list[list[int]]:
+    """All moments of a run, and those where the handler runs at once."""
+    counted, found, made = AtMoment(), list[Any](), build()
+    with counted:
+        iterator = iter(made)
+        collect(iterator, found)
+    iterator.close()
+    return [list(range(counted.moments)), *([counted.interruptible] if counted.interruptible else [])]
+
+
+def check(build: Any, how: Any, ending: str, expected: list[Any], in_order: bool, name: str) -> None:
+    what = f"{how}, then {ending}"
+    try:
+        with watched(SECONDS_MAX):
+            came_out, found = interrupt(build, how, ending)
+        assert came_out == how.fired, f"{what}: the interrupt was swallowed"
+        if ending == "close" and came_out:
+            return
+        if not in_order:
+            found, expected = sorted(found, key=repr), sorted(expected, key=repr)
+        assert_elements_equal(found, expected)
+    except RefusedError:
+        assert name in CANNOT_BE_SAVED, what
+    except Exception as error:
+        error.add_note(what)
+        raise
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("name", BY_PROCESSES)
+def test_worker_processes_lose_nothing(name, ending, new_files):
+    def build() -> Dataset[Any]:
+        return BY_PROCESSES[name](new_files())
+
+    expected = outcomes(iter(build()))
+    moments = moments_of(build)
+    chance = random.Random(f"{INTERRUPTS_SEED} {name}")
+    with no_leaks():
+        for _ in range(max(1, COUNT // 50)):
+            check(build, AtMoment(chance.choice(chance.choice(moments))), ending, expected, True, name)
+
+
+def test_every_moment_of_a_parallel_map():
+    """With threads that start and stop all the time."""
+
+    def build() -> Dataset[Any]:
+        return Dataset.range(3).filter(lambda x: x >= 0).map(lambda x: x + 1, num_parallel_calls=2).prefetch(1)
+
+    expected = outcomes(iter(build()))
+    moments = moments_of(build)[0]
+    with no_leaks():
+        for number in moments[:: max(1, 600 // COUNT)]:
+            check(build, AtMoment(number), ENDINGS[number % len(ENDINGS)], expected, True, "")
+
+
+class Gate:
+    """A function that waits until it may go on; it says when it is called."""
+
+    def __init__(self) -> None:
+        self.called, self.open = threading.Event(), threading.Event()
+
+    def __call__(self, x: Any) -> Any:
+        self.called.set()
+        self.open.wait(SECONDS_MAX)
+        return x
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    gate = Gate()
+    yield gate
+    gate.open.set()
+
+
+def interrupt_once(called: threading.Event) -> threading.Thread:
+    """Send SIGINT to this thread once ``called`` is set, and it sleeps for more than the interpreter's lock.
+
+    CPython does not see a signal that comes just before the system call that sleeps, until that is over.
+    """
+    main = threading.get_ident()
+    stat = Path(f"/proc/self/task/{threading.get_native_id()}/stat")
+
+    def send() -> None:
+        called.wait(SECONDS_MAX)
+        asleep = 0
+        while asleep < 30:
+            asleep = asleep + 1 if stat.read_text().rpartition(")")[2].split()[0] == "S" else 0
+            time.sleep(5e-3)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+WAITS: dict[str, Callable[[Gate], Dataset[Any]]] = {
+    "inline": lambda gate: Dataset.range(3).map(gate),
+    "prefetch": lambda gate: Dataset.range(3).map(gate).prefetch(2),
+    "map by threads": lambda gate: Dataset.range(3).map(gate, num_parallel_calls=2),
+    "batch by threads": lambda gate: Dataset.range(3).map(gate).batch(2, num_parallel_calls=2).unbatch(),
+    "interleave by threads": lambda gate: Dataset.range(3).interleave(
+        lambda x: Dataset.from_tensors(x).map(gate), cycle_length=1, num_parallel_calls=2
+    ),
+    "a generator": lambda gate: Dataset.from_generator(lambda: map(gate, range(3))),
+    "vectorized": lambda gate: Dataset.range(3).map(gate).batch(1).map(lambda x: x + 0).unbatch(),
+}
+
+
+linux_only = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not show who sleeps")
+
+
+@linux_only
+@pytest.mark.parametrize("name", WAITS)
+def test_a_wait_ends_at_once(name, gate):
+    with no_leaks():
+        iterator = iter(WAITS[name](gate))
+        sender = interrupt_once(gate.called)
+        with watched(SECONDS_MAX / 2), pytest.raises(KeyboardInterrupt):
+            next(iterator)
+        sender.join()
+        gate.open.set()
+        assert [int(x) for x in iterator] == [0, 1, 2]
+
+
+@linux_only
+def test_close_can_be_interrupted_while_it_waits(gate):
+    with no_leaks():
+        iterator = iter(Dataset.range(3).map(lambda x: x).prefetch(1).map(gate, num_parallel_calls=2).prefetch(1))
+        sender = interrupt_once(gate.called)
+        with pytest.raises(KeyboardInterrupt):
+            next(iterator)
+        sender.join()
+        closing = threading.Event()
+        iterator._coordinator.register(closing, closing.set)
+        sender = interrupt_once(closing)
+        with watched(SECONDS_MAX / 2), pytest.raises(KeyboardInterrupt):
+            iterator.close()
+        sender.join()
+        gate.open.set()
+        iterator.close()
+
+
+def test_sigterm_that_exits():
+    program = """
+        import signal
+        from dataset import Dataset
+
+        def exit_now(signum, frame):
+            raise SystemExit(signum)
+
+        signal.signal(signal.SIGTERM, exit_now)
+        iterator = iter(Dataset.range(100).map(lambda x: x + 1))
+        next(iterator)
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except SystemExit:
+            iterator.close()
+            print(signal.getsignal(signal.SIGTERM) is exit_now)
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def test_a_handler_that_does_not_raise_changes_nothing():
+    seen = []
+    before = signal.signal(signal.SIGUSR1, lambda signum, frame: seen.append(signum))
+    try:
+        for number in range(0, 3000, 50):
+            found: list[Any] = []
+            how = AtMoment(number, signal.SIGUSR1)
+            made = Dataset.range(5).map(lambda x: x).shuffle(3, seed=1).batch(2)
+            with how:
+                iterator = iter(made)
+                collect(iterator, found)
+            assert [len(batch) for batch in found] == [2, 2, 1]
+            assert seen == [signal.SIGUSR1] * how.fired
+            seen.clear()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_handler_that_a_program_installs_later_stays():
+    iterator = iter(Dataset.range(3))
+    own = signal.signal(signal.SIGINT, lambda signum, frame: None)
+    try:
+        mine = signal.getsignal(signal.SIGINT)
+        iterator.close()
+        assert signal.getsignal(signal.SIGINT) is mine
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        del own
+
+
+def test_an_iterator_that_was_interrupted_in_the_middle_says_so():
+    """By an exception that no handler of ours has seen."""
+    iterator = iter(Dataset.range(50).map(lambda x: x).shuffle(5, seed=1).prefetch(2))
+    state = iterator.state_dict()
+
+    def stray(frame: Any, event: str, _: Any) -> Any:
+        if frame.f_code.co_name == "pull":
+            signal.default_int_handler(signal.SIGINT, None)
+        return stray
+
+    sys.settrace(stray)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            next(iterator)
+    finally:
+        sys.settrace(None)
+    for ask in (lambda: next(iterator), iterator.state_dict, lambda: iterator.skip(1)):
+        with pytest.raises(ClosedError, match="interrupted in the middle of a step"):
+            ask()
+    with watched(SECONDS_MAX):
+        iterator.close()
+    other = iter(Dataset.range(50).map(lambda x: x).shuffle(5, seed=1).prefetch(2))
+    other.load_state_dict(state)
+    assert len(list(other)) == 50
+
+
+def test_user_code_that_exits_is_not_stray():
+    def leave(x: Any) -> Any:
+        if x == 2 and not left:
+            left.append(x)
+            raise SystemExit
+        return x
+
+    left: list[Any] = []
+    for dataset in (Dataset.range(5).map(leave), Dataset.range(5).map(leave).shuffle(2, seed=1).batch(1).unbatch()):
+        left.clear()
+        found: list[Any] = []
+        iterator = iter(dataset)
+        with pytest.raises(SystemExit):
+            collect(iterator, found)
+        collect(iterator, found)
+        assert sorted(map(int, found)) == list(range(5))
+
+
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError()])
+@pytest.mark.parametrize("after", [False, True], ids=["before it starts", "after it has started"])
+def test_a_thread_that_cannot_start(error, after, monkeypatch):
+    start = threading.Thread.start
+    failures = [error]
+
+    def fail_once(thread: threading.Thread) -> None:
+        if failures and thread.name.startswith("dataset-"):
+            if after:
+                start(thread)
+            raise failures.pop()
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", fail_once)
+    with no_leaks(), watched(SECONDS_MAX):
+        for dataset in (
+            Dataset.range(20).prefetch(2),
+            Dataset.range(20).filter(lambda x: x >= 0).map(lambda x: x, num_parallel_calls=2),
+            Dataset.range(4).interleave(lambda x: Dataset.range(5 * x, 5 * x + 5), num_parallel_calls=2),
+        ):
+            failures[:] = [error]
+            with iter(dataset) as iterator:
+                try:
+                    found = [next(iterator)]
+                except (RuntimeError, MemoryError):
+                    found = []
+                try:
+                    found += iterator
+                except ClosedError as closed:  # after a fault it may refuse to continue, but must say so
+                    assert "MemoryError" in str(closed)  # noqa: PT017
+                else:
+                    assert sorted(map(int, found)) == list(range(20))
+
+
+def test_coordinator_accounts_for_a_thread_that_failed_to_start(monkeypatch):
+    coordinator = Coordinator()
+    ran = []
+    start = threading.Thread.start
+
+    def start_and_fail(thread: threading.Thread) -> None:
+        start(thread)
+        raise MemoryError
+
+    monkeypatch.setattr(threading.Thread, "start", start_and_fail)
+    with pytest.raises(MemoryError):
+        coordinator.submit(lambda: ran.append(1))
+    monkeypatch.undo()
+    coordinator.submit(lambda: ran.append(2))
+    with watched(SECONDS_MAX):
+        coordinator.shut_down(lambda: ran.append(3), wait=True)
+    assert ran == [2, 3]
+
+
+def test_a_signal_while_an_iterator_is_dropped_is_not_lost():
+    came_out = 0
+    for number in range(0, 400, 7):
+        iterator = iter(Dataset.range(5).map(lambda x: x, num_parallel_calls=2).prefetch(1))
+        next(iterator)
+        how = AtMoment(number)
+        try:
+            with how:
+                del iterator
+        except KeyboardInterrupt:
+            came_out += 1
+        assert came_out == how.fired, number
+        came_out = 0
+    iter(Dataset.range(1)).close()
+
+
+def test_condition_that_is_interrupted_passes_on_that_it_was_told(monkeypatch):
+    """Or another thread would wait for ever."""
+    condition = interrupts.Condition(threading.RLock())
+
+    def told_and_interrupted(waiter: Any, timeout: float) -> bool:
+        waiter.acquire(True, timeout)
+        raise KeyboardInterrupt
+
+    told = []
+
+    def wait() -> None:
+        with condition:
+            told.append(condition.wait(SECONDS_MAX))
+
+    monkeypatch.setattr(interrupts, "_acquire", told_and_interrupted)
+    first_waits = threading.Event()
+
+    def wait_and_fail() -> None:
+        with condition, pytest.raises(KeyboardInterrupt):
+            first_waits.set()
+            condition.wait()
+
+    first = threading.Thread(target=wait_and_fail)
+    first.start()
+    first_waits.wait(SECONDS_MAX)
+    with condition:  # it waits by now, having released the lock
+        monkeypatch.undo()
+    second = threading.Thread(target=wait)
+    second.start()
+    while True:
+        with condition:
+            if len(condition._waiters) == 2:  # nothing else tells that both wait
+                condition.notify()
+                break
+    first.join(SECONDS_MAX)
+    second.join(SECONDS_MAX)
+    assert told == [True]
+
+
+def test_skip_can_be_interrupted():
+    called = threading.Event()
+
+    def seen(x: Any) -> bool:
+        called.set()
+        return bool(x >= 0)
+
+    dataset = Dataset.range(10**9).filter(seen)
+    iterator = iter(dataset)
+    main = threading.get_ident()
+    sender = threading.Thread(target=lambda: (called.wait(), signal.pthread_kill(main, signal.SIGINT)))
+    sender.start()
+    with watched(SECONDS_MAX), pytest.raises(KeyboardInterrupt):
+        iterator.skip(10**9)
+    sender.join()
+    state = iterator.state_dict()
+    following = next(iterator)
+    iterator.close()
+    with iter(dataset) as other:
+        other.load_state_dict(state)
+        assert next(other) == following

@@ -1,0 +1,205 @@
+"""Chains of stateful ops go on exactly where they were interrupted: those that once did not, and random ones.
+
+A failure of a random one names its number: ``RESUME_CHAIN=number pytest tests/test_resume_chains.py`` tries that first.
+``EXAMPLES=20`` tries 20 times as many.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dataset import Dataset, set_random_seed
+from dataset.testing import outcomes
+from support.resume_chains import check
+from support.resuming import advanced, check_every_place, check_stops, loaded, to_json
+
+BLOCKS = 4
+CHAINS_OF_BLOCK = 8 * int(os.environ.get("EXAMPLES", "1"))
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_random_chains_go_on_from_where_they_were_interrupted(block: int, tmp_path: Path):
+    given = os.environ.get("RESUME_CHAIN")
+    first = secrets.randbelow(10**9) if given is None else int(given) + block * CHAINS_OF_BLOCK
+    tried = resumed = 0
+    for number in range(first, first + CHAINS_OF_BLOCK):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found = check(number, folder)
+        tried += found.chains
+        resumed += found.resumes
+    assert tried >= CHAINS_OF_BLOCK // 2, f"most chains from {first} on were skipped"
+    assert resumed >= tried // 2, f"most chains from {first} on were refused"
+
+
+# One dataset that draws a new order in each use, in several places of a plan
+
+
+def shuffled(count: int = 5, seed: int | None = 1) -> Dataset[Any]:
+    return Dataset.range(count).shuffle(count, seed=seed)
+
+
+def nested(seed: int) -> Dataset[Any]:
+    return (
+        Dataset.from_tensor_slices(np.arange(2))
+        .shuffle(2, seed=seed)
+        .take(33)
+        .shuffle(2, seed=seed)
+        .repeat(2)
+        .shuffle(5, seed=seed)
+        .repeat(2)
+    )
+
+
+def with_shared_in_function(passes: int, seed: int | None) -> Dataset[Any]:
+    shared = shuffled(3, seed).repeat(passes)
+    return Dataset.range(3).flat_map(lambda x: shared.map(lambda y: 10 * x + y)).repeat(2)
+
+
+TWICE: dict[str, Callable[[Dataset[Any]], Dataset[Any]]] = {
+    "concatenate": lambda d: d.concatenate(d).repeat(2),
+    "concatenate, shuffled": lambda d: d.concatenate(d).shuffle(4, seed=2).repeat(2),
+    "zip": lambda d: Dataset.zip(d, d).repeat(2),
+    "zip, one repeated": lambda d: Dataset.zip(d, d.take(2).repeat(3)).repeat(2),
+    "zip, one without end": lambda d: Dataset.zip(d.repeat().take(8), d.repeat()).repeat(2),
+    "sample_from_datasets": lambda d: Dataset.sample_from_datasets([d, d.map(lambda x: -x)], seed=3).repeat(2),
+    "choose_from_datasets": lambda d: Dataset.choose_from_datasets(
+        [d, d.repeat(2)], Dataset.range(30).map(lambda x: x % 2), stop_on_empty_dataset=False
+    ).repeat(2),
+    "rejection_resample": lambda d: d.repeat(3).rejection_resample(lambda x: x % 2, [0.2, 0.8], seed=4).repeat(2),
+    "weights": lambda d: Dataset.sample_from_datasets(
+        [d, d.map(lambda x: -x)], d.map(lambda x: np.array([1.0, x + 1.0])), seed=3
+    ).repeat(2),
+    "by threads": lambda d: Dataset.zip(d.prefetch(2).repeat(3), d.map(lambda x: x, num_parallel_calls=2).repeat(3)),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_a_dataset_that_is_used_twice_goes_on_in_its_orders(name):
+    build = lambda: TWICE[name](shuffled())
+    found = check_every_place(build, range(40))
+    check_stops(build, [3, 9, 17], found)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nested_repetitions_of_shuffles_go_on_in_their_orders(seed):
+    found = check_every_place(lambda: nested(seed), range(12))
+    check_stops(lambda: nested(seed), [1, 4, 6], found)
+
+
+@pytest.mark.parametrize("seed", [7, None])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_a_shared_dataset_that_a_function_returns_goes_on_in_its_orders(passes, seed):
+    check_every_place(lambda: with_shared_in_function(passes, seed), range(40))
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+def test_shuffles_without_a_seed_that_a_function_builds_go_on_in_their_orders(calls):
+    def build() -> Dataset[Any]:
+        return (
+            Dataset.range(6)
+            .interleave(
+                lambda x: (
+                    Dataset.range(10 * x, 10 * x + 4).shuffle(4).flat_map(lambda y: shuffled(3, None).take(y % 3))
+                ),
+                cycle_length=2,
+                num_parallel_calls=calls,
+            )
+            .repeat(2)
+        )
+
+    check_every_place(build, range(40))
+
+
+def test_uses_of_one_dataset_draw_different_orders_and_equal_seeds_the_same():
+    first, second = (list(map(int, half)) for half in zip(*Dataset.zip(shuffled(50), shuffled(50)), strict=True))
+    assert first == second
+    one = shuffled(50)
+    found = [int(x) for x in one.concatenate(one)]
+    assert found[:50] == first
+    assert found[50:] != first
+    assert sorted(found[50:]) == sorted(first)
+
+
+def test_each_call_of_a_function_gives_a_shared_dataset_another_order():
+    shared = shuffled(30)
+    found = np.array(list(Dataset.range(4).flat_map(lambda _: shared).batch(30).repeat(2)))
+    assert len({tuple(row) for row in found.tolist()}) == 8
+    assert all(sorted(row) == list(range(30)) for row in found.tolist())
+
+
+def test_two_functions_that_return_one_dataset_give_it_different_orders():
+    shared = shuffled(30)
+    use = Dataset.range(1).flat_map(lambda _: shared)
+    other = Dataset.range(1).flat_map(lambda _: shared)
+    first, second = np.array(list(use.concatenate(other))).reshape(2, 30).tolist()
+    assert first != second
+
+
+def test_a_seed_for_all_repeats_what_functions_build():
+    def run() -> list[int]:
+        set_random_seed(5)
+        return [int(x) for x in Dataset.range(3).interleave(lambda _: Dataset.range(20).shuffle(20), cycle_length=3)]
+
+    try:
+        assert run() == run()
+    finally:
+        set_random_seed(None)
+
+
+def test_an_op_that_has_not_begun_goes_on_in_its_iteration():
+    """The second dataset is opened after the state was saved, in the third epoch of the loop."""
+
+    def build() -> Dataset[Any]:
+        return (
+            Dataset.range(3)
+            .concatenate(Dataset.range(1).flat_map(lambda _: Dataset.range(0)))
+            .concatenate(Dataset.range(20).random_map(lambda draws, x: x + draws.integers(1000), seed=3))
+        )
+
+    dataset = build()
+    outcomes(iter(dataset)), outcomes(iter(dataset))
+    iterator = iter(dataset)
+    next(iterator)
+    state = to_json(iterator.state_dict())
+    assert outcomes(loaded(build(), state)) == outcomes(iterator)
+
+
+# What is kept while its order is left to chance
+
+
+def kept(kind: str, folder: Path, *, is_first_late: bool) -> Dataset[Any]:
+    """Numbers that a parallel map may give in any order, kept. The first comes as the last of four if it is late."""
+    has_come = threading.Event()
+
+    def spread(x: Any) -> Any:
+        if x == 0 and is_first_late:
+            has_come.wait(1)
+        if x == 3:
+            has_come.set()
+        return x + 0
+
+    found = Dataset.range(12).map(spread, num_parallel_calls=4, deterministic=False)
+    if kind == "snapshot":
+        return found.snapshot(str(folder)).repeat(2)
+    return found.cache(str(folder) if kind == "cache in files" else "").repeat(2)
+
+
+@pytest.mark.parametrize("place", [1, 3, 11, 12, 15])
+@pytest.mark.parametrize("kind", ["cache", "cache in files", "snapshot"])
+def test_what_is_kept_goes_on_where_the_order_is_left_to_chance(kind, place, tmp_path):
+    with iter(kept(kind, tmp_path / "first", is_first_late=True)) as iterator:
+        got = advanced(iterator, place)
+        state = to_json(iterator.state_dict())
+    with loaded(kept(kind, tmp_path / "second", is_first_late=False), state) as resumed:
+        got += outcomes(resumed)
+    assert Counter(map(int, got)) == Counter([*range(12), *range(12)])
