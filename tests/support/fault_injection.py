@@ -181,5 +181,18 @@ def injected(point: str, k: int) -> Iterator[Fault]:
     """Have the ``k``-th use of a point, or of a group, fail: with RuntimeError for threads, else with MemoryError."""
     error = RuntimeError("can't start new thread") if point == "Thread.start" else MemoryError("injected")
     fault = Fault(k, error)
-    with (POINTS | GROUPS)[point](fault):
+    with (POINTS | GROUPS)[point](fault), _finalizers_may_swallow(error):
         yield fault
+
+
+@contextlib.contextmanager
+def _finalizers_may_swallow(error: BaseException) -> Iterator[None]:
+    """Do not report ``error`` where Python cannot raise it: in a finalizer, as of a generator that is dropped."""
+    report = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if unraisable.exc_value is not error:
+            report(unraisable)
+
+    with mock.patch.object(sys, "unraisablehook", hook):
+        yield
