@@ -1,17 +1,17 @@
-# The verbs of the project. Each sets up what it needs in .venv; only the first run needs the network.
+# The targets of the project. Each sets up what it needs in .venv; only the first run needs the network.
 #
 #   make demo    train a model from TFRecord files, on data that ships with the repository
-#   make test    run all tests, the examples in the docstrings and the notebooks, and what needs a process of its own last:
-#                those beside the real tf.data, and Keras on its other backends
-#   make fuzz    try mutated inputs on every reader for a minute; make fuzz SECONDS=600 SEED=7 for longer, or again
+#   make test    run all tests, the examples in the docstrings and the notebooks; then the tests that need their own
+#                process: the comparisons with the real tf.data, and Keras on its other backends
+#   make fuzz    try mutated inputs on every reader for a minute; make fuzz SECONDS=600 SEED=7 sets time and seed
 #   make lint    formatting, lint rules, types
 #   make docs    build the site of docs/ in site/
-#   make notebooks    run the notebooks, and write them as pages in docs/notebooks/
-#   make faults  try every kind of fault in every kind of pipeline, with many seeds, and write docs/reliability.md
-#   make bench   measure against other libraries, side by side: docs/benchmarks.md (installs them in .venv-bench)
-#   make bench-studies    measure single features
-#   make micro   measure what an element costs in each operator; CI shows it, and compare.py sets two such runs side by side
-#   make clean   remove what the others made
+#   make notebooks    run the notebooks and write them to docs/notebooks/
+#   make faults  try every kind of fault in every kind of pipeline with many seeds, and write docs/reliability.md
+#   make bench   compare with other libraries: docs/benchmarks.md (installs them in .venv-bench)
+#   make bench-studies    measure individual features
+#   make micro   measure the cost per element of each operator; CI shows it, and compare.py compares two such runs
+#   make clean   remove everything that the other targets create
 
 PYTHON ?= python3
 VENV := .venv
@@ -72,11 +72,11 @@ bench-studies: .venv-bench/.ready
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo 'Python 3.11 or newer is needed; name one with: make PYTHON=python3.12 ...'; exit 1; }
+	  { echo 'Python 3.11 or newer is required; choose one with: make PYTHON=python3.12 ...'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-# The package is installed in place, so only a change of its requirements makes this run again.
+# The package is installed in editable mode, so only a change of its requirements reruns this target.
 $(VENV)/.ready: pyproject.toml | $(VENV)/.python
 	$(PIP) --editable .
 	@touch $@
@@ -93,7 +93,7 @@ $(VENV)/.ready-lint: $(VENV)/.ready
 	$(PIP) --editable '.[test,lint]'
 	@touch $@
 
-# Some peers have no wheels for some machines. Then all are tried one by one, and those that fail are left out.
+# Some peers have no wheels for some machines. In that case install one by one and leave out those that fail.
 .venv-bench/.ready: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench
 	$(BENCH_PIP) --editable . psutil matplotlib

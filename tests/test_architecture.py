@@ -11,6 +11,7 @@ ROOT = Path(dataset.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 ARROW = [
     "version",
+    "lazy_imports",
     "redaction",
     "errors",
     "name_guard",
@@ -24,7 +25,7 @@ ARROW = [
     "optimize",
     "autotune",
 ]
-ARROW += ["dataset", "readers", "adapters", "checkpoint", "commands", "__main__", "testing"]
+ARROW += ["deferred", "dataset", "readers", "adapters", "checkpoint", "commands", "__main__", "testing"]
 """Each may import itself and what stands before it. options holds values only, so any op may read it."""
 
 INSIDE = {
@@ -92,9 +93,9 @@ def is_module(name):
 
 
 def crosses_a_bridge(path, line, module):
-    """Whether a method of Dataset takes a framework's adapter when it is called: the one import against the arrow."""
-    is_indented = path.read_text().splitlines()[line - 1].startswith("    ")  # in a function, or for the type checker
-    return path == ROOT / "dataset.py" and room_of(module) == "adapters" and is_indented
+    """Whether it is the deferred import of a framework's adapter, or its type: the one import against the arrow."""
+    is_indented = path.read_text().splitlines()[line - 1].startswith("    ")  # deferred, or for the type checker
+    return path.name in {"dataset.py", "deferred.py"} and room_of(module) == "adapters" and is_indented
 
 
 def names(path):

@@ -10,10 +10,10 @@
     )
     for batch in train: ...
 
-What users write is in dataset.py. A plan (plan/) is made of ops (ops/, io/), rewritten (optimize/) and run (runtime/).
+The public API is in dataset.py. A plan (plan/) consists of ops (ops/, io/); it is rewritten (optimize/) and run
+(runtime/).
 """
 
-from dataset import checkpoint, io
 from dataset.dataset import Dataset
 from dataset.errors import (
     BrokenConnectionError,
@@ -27,15 +27,19 @@ from dataset.errors import (
     StateError,
     WorkerDiedError,
 )
+from dataset.lazy_imports import lazy_imports
 from dataset.options import AUTOTUNE, AutotuneOptions, OptimizationOptions, Options, ThreadingOptions
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.spec import DatasetSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.readers import CsvDataset, FixedLengthRecordDataset, SqlDataset, TextLineDataset, TFRecordDataset
-from dataset.runtime.functions.vectorized import vectorized
-from dataset.runtime.iteration.iterator import DatasetIterator
 from dataset.runtime.random.streams import set_random_seed
 from dataset.version import __version__ as __version__
+
+with lazy_imports():
+    from dataset import checkpoint, io
+    from dataset.runtime.functions.vectorized import vectorized
+    from dataset.runtime.iteration.iterator import DatasetIterator
 
 __all__ = [
     "AUTOTUNE",

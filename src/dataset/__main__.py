@@ -1,4 +1,4 @@
-"""``python -m dataset``: hands on to commands/."""
+"""Entry point of ``python -m dataset``; the commands are in commands/."""
 
 import sys
 

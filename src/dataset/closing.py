@@ -1,4 +1,4 @@
-"""What is let go at the end of a ``with`` block: iterators, open files."""
+"""Base class of objects that a ``with`` block closes: iterators, open files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["Closing"]
 
 
 class Closing(ABC):
-    """A ``with`` block closes it at its end, however that comes."""
+    """Base class of context managers that call ``close`` on exit."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what is held. May be called twice."""
+        """Release all resources. May be called more than once."""
 
     def __enter__(self) -> Self:
         return self

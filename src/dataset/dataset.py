@@ -14,70 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast, ov
 import numpy as np
 import numpy.typing as npt
 
-from dataset.autotune.autotuner import Autotuner
+from dataset import deferred
 from dataset.extras import load_extra
-from dataset.io.arrow.layout import require_columns, require_fill_null
-from dataset.io.arrow.one_row import RowReader
-from dataset.io.arrow.source import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
-from dataset.io.arrow.table_rows_source import TableRows
-from dataset.io.csv.batches_source import from_csv_plan
-from dataset.io.elements.cache_dataset import FileCache
-from dataset.io.elements.load_dataset import load
-from dataset.io.elements.save_dataset import save
-from dataset.io.elements.snapshot_dataset import Snapshot
-from dataset.io.files.list_files import ListFiles, matching_files
-from dataset.io.files.opening import local_folder
 from dataset.io.image.folder import EXTENSIONS
-from dataset.io.image.folder_source import image_folder_plan
-from dataset.io.parquet.source import parquet_plan
-from dataset.io.tfrecord.write_dataset import write_tfrecord
-from dataset.ops.assert_cardinality import AssertCardinality
-from dataset.ops.batch.batch import Batch
-from dataset.ops.batch.padded_batch import PaddedBatch
-from dataset.ops.batch.ragged_batch import RaggedBatch
-from dataset.ops.batch.rebatch import Rebatch
-from dataset.ops.batch.sparse_batch import SparseBatch
-from dataset.ops.batch.unbatch import Unbatch
-from dataset.ops.batch.window import Window
-from dataset.ops.cache.cache import Cache
-from dataset.ops.concatenate import Concatenate
-from dataset.ops.counter import Counter
-from dataset.ops.enumerate import Enumerate
-from dataset.ops.external_source import ExternalSource
-from dataset.ops.filter import Filter
-from dataset.ops.generator import Generator
-from dataset.ops.get_single_element import get_single_element
-from dataset.ops.group.bucket_by_sequence_length import BucketBySequenceLength
-from dataset.ops.group.group_by_window import GroupByWindow
-from dataset.ops.ignore_errors import IgnoreErrors
-from dataset.ops.indexed_source import IndexedSource
-from dataset.ops.interleave.flat_map import FlatMap
-from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
-from dataset.ops.map import Map
-from dataset.ops.mix.choose_from_datasets import ChooseFromDatasets
-from dataset.ops.mix.sample_from_datasets import sample_plan
-from dataset.ops.prefetch import Prefetch
-from dataset.ops.random import Random
-from dataset.ops.random_map import RandomMap
-from dataset.ops.range import Range
-from dataset.ops.reduce import reduce
-from dataset.ops.rejection_resample import rejection_resample_plan
-from dataset.ops.repeat import Repeat
-from dataset.ops.scan import Scan
-from dataset.ops.select import Select
-from dataset.ops.shard.shard import Shard
-from dataset.ops.shuffle.shuffle import Shuffle
-from dataset.ops.skip import Skip
-from dataset.ops.take import Take
-from dataset.ops.take_while import TakeWhile
-from dataset.ops.tensor_slices import TensorSlices
-from dataset.ops.tensors import Tensors
-from dataset.ops.unique import Unique
-from dataset.ops.with_options import WithOptions, options_of
-from dataset.ops.zip import Zip
-from dataset.optimize.choosing import chosen
-from dataset.optimize.driver import Optimized, optimize
-from dataset.optimize.sharding.plan import shard_plan
 from dataset.options import AUTOTUNE, Options
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import (
@@ -88,21 +27,11 @@ from dataset.plan.checks import (
     require_plans,
     require_threads,
 )
-from dataset.plan.drawing.dot import dot
-from dataset.plan.drawing.page import page
-from dataset.plan.drawing.svg import svg
-from dataset.plan.explain import explain_text
-from dataset.plan.fingerprint import content_fingerprint
 from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import datasets_are_made_by
 from dataset.plan.node import Node
-from dataset.plan.signature import signature_of
 from dataset.plan.structure import Structure, structure_of
 from dataset.runtime.chunks.chunk import Column
-from dataset.runtime.iteration.chunk_scan import ChunkScan
-from dataset.runtime.iteration.device_prefetch import Convert, DevicePrefetch
-from dataset.runtime.iteration.iterator import DatasetIterator
-from dataset.runtime.iteration.random_access import element_at, first_elements
 from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.memory import default_budget
 
@@ -111,13 +40,17 @@ if TYPE_CHECKING:  # against the arrow: loaded by the methods that give them
     from dataset.adapters.progress import Progress
     from dataset.adapters.torch.iterable import TorchIterableDataset
     from dataset.adapters.torch.map_style import TorchMapDataset
+    from dataset.optimize.driver import Optimized
+    from dataset.runtime.iteration.chunk_scan import ChunkScan
+    from dataset.runtime.iteration.device_prefetch import Convert
+    from dataset.runtime.iteration.iterator import DatasetIterator
 
 __all__ = ["Dataset"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 S = TypeVar("S")
-Kind = TypeVar("Kind", bound=DatasetIterator[Any])
+Kind = TypeVar("Kind", bound="DatasetIterator[Any]")
 
 
 class Dataset(Generic[T_co]):
@@ -147,7 +80,7 @@ class Dataset(Generic[T_co]):
 
     @lazy_property
     def _optimized(self) -> Optimized:
-        return optimize(self._plan)
+        return deferred.optimize(self._plan)
 
     # Sources
 
@@ -222,7 +155,7 @@ class Dataset(Generic[T_co]):
         [{'item': array([b'apple', b'pear'], dtype=object), 'price': array([0.5, 1. ])}]
         """
         return Dataset(
-            from_csv_plan(
+            deferred.from_csv_plan(
                 file_pattern,
                 batch_size,
                 column_names=column_names,
@@ -247,7 +180,7 @@ class Dataset(Generic[T_co]):
 
     @staticmethod
     def from_tensors(tensors: T, name: str | None = None) -> Dataset[T]:
-        """A dataset of one element, ``tensors``.
+        """Return a dataset of one element, ``tensors``.
 
         Args:
             tensors: an element of any structure.
@@ -259,11 +192,11 @@ class Dataset(Generic[T_co]):
         >>> list(Dataset.from_tensors([1, 2, 3]))
         [array([1, 2, 3])]
         """
-        return Dataset(Tensors(tensors, name=name))
+        return Dataset(deferred.Tensors(tensors, name=name))
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset[Any]:
-        """A dataset of the rows of arrays.
+        """Return a dataset of the rows of arrays.
 
         The arrays are not copied; rows are read-only views of them. A list is data, a tuple or dict structure.
 
@@ -279,7 +212,7 @@ class Dataset(Generic[T_co]):
         >>> len(dataset), [int(element["label"]) for element in dataset]
         (3, [7, 8, 9])
         """
-        return Dataset(TensorSlices(tensors, name=name))
+        return Dataset(deferred.TensorSlices(tensors, name=name))
 
     @staticmethod
     def from_generator(
@@ -290,7 +223,7 @@ class Dataset(Generic[T_co]):
         output_signature: Any = None,
         name: str | None = None,
     ) -> Dataset[T]:
-        """A dataset of what a generator function yields. Each iteration calls the function anew.
+        """Return a dataset of what a generator function yields. Each iteration calls the function anew.
 
         With a signature, values are checked against it, and ints become the floats that it declares. Without one, which
         tf.data does not allow, the first element tells the spec.
@@ -317,12 +250,12 @@ class Dataset(Generic[T_co]):
         1 (1,)
         2 (2,)
         """
-        signature = signature_of(output_types, output_shapes, output_signature)
-        return Dataset(Generator(generator, () if args is None else args, signature, name=name))
+        signature = deferred.signature_of(output_types, output_shapes, output_signature)
+        return Dataset(deferred.Generator(generator, () if args is None else args, signature, name=name))
 
     @staticmethod
     def from_tf(tf_dataset: Any, name: str | None = None) -> Dataset[Any]:
-        """A dataset of the elements of a ``tf.data.Dataset``. Each iteration is a new pass over that.
+        """Return a dataset of the elements of a ``tf.data.Dataset``. Each iteration is a new pass over that.
 
         Elements are what ``as_numpy_iterator()`` gives, with ragged and sparse tensors, and datasets, of this library.
         All are copies. An element that fails raises TensorFlow's exception in its place. How much is read ahead is
@@ -343,17 +276,15 @@ class Dataset(Generic[T_co]):
         (2, [array([0, 1]), array([2, 3])])
         """
         tf = load_extra("tensorflow", "tensorflow", "from_tf() needs")
-        from dataset.adapters.tensorflow import TfDataset  # noqa: PLC0415  # see adapters/__init__.py
-
-        source = TfDataset(tf, tf_dataset)
-        plan = ExternalSource(
+        source = deferred.TfDataset(tf, tf_dataset)
+        plan = deferred.ExternalSource(
             source, (), source.signature, method="from_tf", kind=source.kind, count=source.count, name=name
         )
         return Dataset(plan)
 
     @staticmethod
     def from_torch(dataset: Any, output_signature: Any = None, name: str | None = None) -> Dataset[Any]:
-        """A dataset of the items of a dataset of torch, as NumPy arrays. Needs the extra ``torch``.
+        """Return a dataset of the items of a dataset of torch, as NumPy arrays. Needs the extra ``torch``.
 
         A map-style dataset is a source with random access: ``shuffle``, ``skip`` and ``shard`` move indices, and only
         what is wanted is asked for, in lists where it has ``__getitems__``. Of a ``TensorDataset`` rows are taken as
@@ -381,15 +312,15 @@ class Dataset(Generic[T_co]):
         [[4.0, 5.0]] [2]
         """
         load_extra("torch", "torch", "from_torch() needs")
-        from dataset.adapters.torch import from_torch as of_torch  # noqa: PLC0415  # it imports torch
-
-        signature = signature_of(None, None, output_signature, op="from_torch")
-        if of_torch.is_iterable(dataset):
-            return Dataset(Generator(of_torch.Iterating(dataset), (), signature, name=name))
-        columns = of_torch.columns_of(dataset) if signature is None else None
+        signature = deferred.signature_of(None, None, output_signature, op="from_torch")
+        if deferred.torch_source.is_iterable(dataset):
+            return Dataset(deferred.Generator(deferred.torch_source.Iterating(dataset), (), signature, name=name))
+        columns = deferred.torch_source.columns_of(dataset) if signature is None else None
         if columns is not None:
-            return Dataset(TensorSlices(columns, name=name))
-        return Dataset(IndexedSource("from_torch", dataset, signature, of_torch.element_of, name=name))
+            return Dataset(deferred.TensorSlices(columns, name=name))
+        return Dataset(
+            deferred.IndexedSource("from_torch", dataset, signature, deferred.torch_source.element_of, name=name)
+        )
 
     @staticmethod
     def from_arrow(
@@ -399,7 +330,7 @@ class Dataset(Generic[T_co]):
         fill_null: Mapping[str, Any] | None = None,
         name: str | None = None,
     ) -> Dataset[dict[str, Any]]:
-        """A dataset of the rows of an Arrow table, as dicts. Needs the extra ``parquet``.
+        """Return a dataset of the rows of an Arrow table, as dicts. Needs the extra ``parquet``.
 
         It is like ``from_tensor_slices`` of the table's columns: random access, and shuffled by index. Numbers are not
         copied, text is, once, at this call. Types and nulls are as in ``from_parquet``.
@@ -427,7 +358,7 @@ class Dataset(Generic[T_co]):
         {'name': b'Ann', 'scores': array([1., 2.])}
         {'name': b'Bob', 'scores': array([], dtype=float64)}
         """
-        return Dataset(arrow_plan(data, columns, fill_null, name))
+        return Dataset(deferred.arrow_plan(data, columns, fill_null, name))
 
     @staticmethod
     def from_parquet(
@@ -439,7 +370,7 @@ class Dataset(Generic[T_co]):
         num_parallel_reads: int | None = None,
         name: str | None = None,
     ) -> Dataset[dict[str, Any]]:
-        """A dataset of the rows of Parquet files, as dicts. Needs the extra ``parquet``.
+        """Return a dataset of the rows of Parquet files, as dicts. Needs the extra ``parquet``.
 
         One row group is in memory at a time, of which only ``columns`` are read; rows and batches are read-only views
         of it where their dtype allows. ``skip(n)`` directly behind it, ``dataset[i]`` and going on from a saved state
@@ -489,7 +420,7 @@ class Dataset(Generic[T_co]):
         {'name': array([b'Ann', b'Bob'], dtype=object), 'age': array([31, -1])}
         {'name': array([b'Cid'], dtype=object), 'age': array([17])}
         """
-        return Dataset(parquet_plan(filenames, columns, fill_null, shard, num_parallel_reads, name))
+        return Dataset(deferred.parquet_plan(filenames, columns, fill_null, shard, num_parallel_reads, name))
 
     @staticmethod
     def from_huggingface(
@@ -499,7 +430,7 @@ class Dataset(Generic[T_co]):
         fill_null: Mapping[str, Any] | None = None,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """A dataset of the rows of a Hugging Face dataset, as dicts. Needs the extra ``huggingface``.
+        """Return a dataset of the rows of a Hugging Face dataset, as dicts. Needs the extra ``huggingface``.
 
         Of a ``datasets.Dataset`` rows are read and converted when they are asked for, and no others, so it may be
         larger than memory. It has random access, is shuffled by index, and its order is that which its own ``shuffle``,
@@ -539,16 +470,18 @@ class Dataset(Generic[T_co]):
         {'text': b'good', 'stars': np.int64(5)}
         """
         load_extra("datasets", "huggingface", "from_huggingface() needs")
-        from dataset.adapters.huggingface import Makers, plan_of  # noqa: PLC0415
-
         op = "from_huggingface"
-        make = Makers(
-            table=partial(TableRows, name=name),
-            rows=partial(IndexedSource, op, name=name),
-            stream=partial(Generator, method=op, name=name),
-            row_reader=partial(RowReader, op),
+        make = deferred.HuggingfaceMakers(
+            table=partial(deferred.TableRows, name=name),
+            rows=partial(deferred.IndexedSource, op, name=name),
+            stream=partial(deferred.Generator, method=op, name=name),
+            row_reader=partial(deferred.RowReader, op),
         )
-        return Dataset(plan_of(hf, require_columns(op, columns), require_fill_null(op, fill_null), make))
+        return Dataset(
+            deferred.huggingface_plan(
+                hf, deferred.require_columns(op, columns), deferred.require_fill_null(op, fill_null), make
+            )
+        )
 
     @staticmethod
     def from_pandas(
@@ -559,7 +492,7 @@ class Dataset(Generic[T_co]):
         fill_null: Mapping[str, Any] | None = None,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """A dataset of the rows of a pandas frame, as dicts. Needs the extra ``pandas``.
+        """Return a dataset of the rows of a pandas frame, as dicts. Needs the extra ``pandas``.
 
         It is like ``from_tensor_slices`` of the frame's columns: random access, and shuffled by index. Numbers, bools
         and times are not copied; text is, once, at this call. What is written to the frame later does not show (with
@@ -596,13 +529,14 @@ class Dataset(Generic[T_co]):
         array([31, 17])
         """
         load_extra("pandas", "pandas", "from_pandas() needs")
-        from dataset.adapters.pandas import columns_of  # noqa: PLC0415
-
         require_bool("from_pandas", "index", index)
-        asked, fills = require_columns("from_pandas", columns), require_fill_null("from_pandas", fill_null)
-        of_arrow = partial(arrow_columns, "from_pandas")
-        made = columns_of(df, asked, index=index, fill_null=fills, arrow_columns=of_arrow)
-        return Dataset(PandasSlices(made, held=df.copy(deep=False), name=name))
+        asked, fills = (
+            deferred.require_columns("from_pandas", columns),
+            deferred.require_fill_null("from_pandas", fill_null),
+        )
+        of_arrow = partial(deferred.arrow_columns, "from_pandas")
+        made = deferred.pandas_columns(df, asked, index=index, fill_null=fills, arrow_columns=of_arrow)
+        return Dataset(deferred.PandasSlices(made, held=df.copy(deep=False), name=name))
 
     @staticmethod
     def from_polars(
@@ -612,7 +546,7 @@ class Dataset(Generic[T_co]):
         fill_null: Mapping[str, Any] | None = None,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """A dataset of the rows of a polars frame, as dicts. Needs the extra ``polars``.
+        """Return a dataset of the rows of a polars frame, as dicts. Needs the extra ``polars``.
 
         It is like ``from_tensor_slices`` of the frame's columns: random access, and shuffled by index. Numbers and
         times are not copied, if they lie in one piece (``df.rechunk()``); bools and text are, once, at this call. Types
@@ -642,11 +576,9 @@ class Dataset(Generic[T_co]):
         """
         polars = load_extra("polars", "polars", "from_polars() needs")
         load_extra("pyarrow", "polars", "from_polars() needs")
-        from dataset.adapters.polars import table_of  # noqa: PLC0415
-
-        asked, bare = require_columns("from_polars", columns), isinstance(df, polars.Series)
-        made = arrow_columns("from_polars", table_of(df, asked), asked, fill_null)
-        return Dataset(PolarsSlices(made[df.name] if bare else made, name=name))
+        asked, bare = deferred.require_columns("from_polars", columns), isinstance(df, polars.Series)
+        made = deferred.arrow_columns("from_polars", deferred.polars_table(df, asked), asked, fill_null)
+        return Dataset(deferred.PolarsSlices(made[df.name] if bare else made, name=name))
 
     @staticmethod
     def from_image_folder(
@@ -665,7 +597,7 @@ class Dataset(Generic[T_co]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """A dataset of the images in a folder that has a folder for each class: pairs of an image and its label.
+        """Return a dataset of the images in a folder that has a folder for each class: pairs of an image and its label.
 
         Label ``i`` is the i-th of the sorted names of these folders, which ``io.image_folder_classes(path)`` gives. The
         files are those in them, and in folders in them, in the order of their paths, listed at this call. What begins
@@ -708,7 +640,7 @@ class Dataset(Generic[T_co]):
         (2, 2, 3) [30 30 30] 1
         """
         return Dataset(
-            image_folder_plan(
+            deferred.image_folder_plan(
                 path,
                 labels,
                 class_names,
@@ -727,7 +659,7 @@ class Dataset(Generic[T_co]):
 
     @staticmethod
     def range(*args: int, output_type: npt.DTypeLike = np.int64, name: str | None = None) -> Dataset[Any]:
-        """A dataset of numbers at equal steps, with the arguments of Python's ``range``.
+        """Return a dataset of numbers at equal steps, with the arguments of Python's ``range``.
 
         Args:
             *args: ``stop``; ``start, stop``; or ``start, stop, step``.
@@ -745,13 +677,13 @@ class Dataset(Generic[T_co]):
             raise ValueError(f"range(): give stop, or start and stop, or start, stop and step; got {len(args)} numbers")
         start, stop = (0, args[0]) if len(args) == 1 else args[:2]
         step = args[2] if len(args) == 3 else 1
-        return Dataset(Range(start, stop, step, output_type, name=name))
+        return Dataset(deferred.Range(start, stop, step, output_type, name=name))
 
     @staticmethod
     def counter(
         start: Any = 0, step: Any = 1, dtype: npt.DTypeLike = np.int64, name: str | None = None
     ) -> Dataset[Any]:
-        """A dataset of numbers at equal steps, without end.
+        """Return a dataset of numbers at equal steps, without end.
 
         The numbers are added up in ``dtype``: integers wrap around at its ends, floats round at each step.
 
@@ -768,13 +700,13 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.counter(start=10, step=5).take(3)]
         [10, 15, 20]
         """
-        return Dataset(Counter(start, step, dtype, name=name))
+        return Dataset(deferred.Counter(start, step, dtype, name=name))
 
     @staticmethod
     def random(
         seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
     ) -> Dataset[Any]:
-        """A dataset of random integers without end: int64, from 0 to 2**32 - 1.
+        """Return a dataset of random integers without end: int64, from 0 to 2**32 - 1.
 
         Args:
             seed: makes them repeatable: a dataset built again gives the same numbers.
@@ -790,7 +722,7 @@ class Dataset(Generic[T_co]):
         True
         """
         again = False if rerandomize_each_iteration is None else rerandomize_each_iteration
-        return Dataset(Random(seed, again, name=name))
+        return Dataset(deferred.Random(seed, again, name=name))
 
     @staticmethod
     def list_files(
@@ -818,11 +750,11 @@ class Dataset(Generic[T_co]):
         ...     [pathlib.Path(file.decode()).name for file in files]
         ['a.txt', 'b.txt']
         """
-        files = matching_files(file_pattern)
-        source = ListFiles(np.array(files, object), name=name)
+        files = deferred.matching_files(file_pattern)
+        source = deferred.ListFiles(np.array(files, object), name=name)
         if shuffle is not None and not require_bool("list_files", "shuffle", shuffle):
             return Dataset(source)
-        return Dataset(Shuffle(source, len(files), seed, name=name))
+        return Dataset(deferred.Shuffle(source, len(files), seed, name=name))
 
     @staticmethod
     def load(
@@ -858,11 +790,11 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in in_turn], [int(x) for x in one_by_one]
         ([0, 1, 2, 3, 4, 5], [0, 2, 4, 1, 3, 5])
         """
-        return Dataset(load(path, element_spec, compression, reader_func, wait))
+        return Dataset(deferred.load(path, element_spec, compression, reader_func, wait))
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset[Any]:
-        """A dataset of elements side by side; it ends with the shortest.
+        """Return a dataset of elements side by side; it ends with the shortest.
 
         Args:
             *args: datasets, or one nested structure of datasets: a dataset alone keeps its elements as they are.
@@ -887,13 +819,13 @@ class Dataset(Generic[T_co]):
             if not isinstance(source, Dataset):
                 hint = "; a list is data, use a tuple" if isinstance(source, list) else ""
                 raise TypeError(f"zip(): expected a Dataset, got {source!r} of type {type(source).__name__}{hint}")
-        return Dataset(Zip(structure, tuple(source.plan for source in sources), name=name))
+        return Dataset(deferred.Zip(structure, tuple(source.plan for source in sources), name=name))
 
     @staticmethod
     def choose_from_datasets(
         datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = True, name: str | None = None
     ) -> Dataset[Any]:
-        """A dataset of elements from several datasets, in the order of given choices.
+        """Return a dataset of elements from several datasets, in the order of given choices.
 
         Args:
             datasets: a list of datasets with elements of the same structure and dtypes.
@@ -914,7 +846,7 @@ class Dataset(Generic[T_co]):
         """
         sources = require_plans("choose_from_datasets", "datasets", datasets)
         choices = require_plan("choose_from_datasets", "choice_dataset", choice_dataset)
-        return Dataset(ChooseFromDatasets(sources, stop_on_empty_dataset, choices, name=name))
+        return Dataset(deferred.ChooseFromDatasets(sources, stop_on_empty_dataset, choices, name=name))
 
     @staticmethod
     def sample_from_datasets(
@@ -927,7 +859,7 @@ class Dataset(Generic[T_co]):
         exact: bool = False,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """A dataset of elements from several datasets, mixed at random, or in exact shares.
+        """Return a dataset of elements from several datasets, mixed at random, or in exact shares.
 
         Each dataset keeps its own order. With ``exact``, which tf.data does not have, nothing is left to chance: after
         any n elements, each dataset has given its share of n to within one element (the quota method of Balinski and
@@ -955,7 +887,7 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in mixed.take(8)]
         [1, 1, 1, 2, 1, 1, 1, 2]
         """
-        plan = sample_plan(
+        plan = deferred.sample_plan(
             datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration, exact=exact, name=name
         )
         return Dataset(plan)
@@ -973,7 +905,7 @@ class Dataset(Generic[T_co]):
         *,
         executor: str = "thread",
     ) -> Dataset[S]:
-        """Each element through a function.
+        """Return each element through a function.
 
         A tuple element reaches the function as separate arguments, any other as one. A function marked with
         ``@dataset.vectorized`` is called with whole columns. An exception takes the place of its element; the iteration
@@ -1017,7 +949,7 @@ class Dataset(Generic[T_co]):
         """
         require_threads("map", synchronous, use_unbounded_threadpool, num_parallel_calls)
         return Dataset(
-            Map(
+            deferred.Map(
                 self._plan,
                 map_func,
                 num_parallel_calls=num_parallel_calls,
@@ -1037,7 +969,7 @@ class Dataset(Generic[T_co]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset[S]:
-        """Each element through a function that draws random numbers, such as an augmentation. tf.data has none.
+        """Return each element through a function that draws random numbers, such as an augmentation. tf.data has none.
 
         The function gets a generator of its own for each element. What it draws depends on the seed, the epoch and the
         position of the element, and on nothing else: not on how many elements are made at a time or in parallel, nor on
@@ -1064,7 +996,7 @@ class Dataset(Generic[T_co]):
         True
         """
         return Dataset(
-            RandomMap(
+            deferred.RandomMap(
                 self._plan,
                 map_func,
                 seed,
@@ -1077,7 +1009,7 @@ class Dataset(Generic[T_co]):
     def scan(
         self, initial_state: Any, scan_func: Callable[[Any, Any], tuple[Any, S]], name: str | None = None
     ) -> Dataset[S]:
-        """Each element through a function that carries a state from one to the next.
+        """Return each element through a function that carries a state from one to the next.
 
         An exception, of the function or of the input, leaves the state as it was. The function may change arrays of the
         state in place; what it has changed before it raises stays changed.
@@ -1096,7 +1028,7 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in sums]
         [1, 3, 6, 10]
         """
-        return Dataset(Scan(self._plan, initial_state, scan_func, name=name))
+        return Dataset(deferred.Scan(self._plan, initial_state, scan_func, name=name))
 
     def select(self, *keys: Any, name: str | None = None) -> Dataset[Any]:
         """Some parts of each element, like ``operator.itemgetter``. tf.data has none; it says ``map`` with a lambda.
@@ -1118,10 +1050,10 @@ class Dataset(Generic[T_co]):
         >>> next(iter(people.select("died", "born")))
         (np.int64(1852), np.int64(1815))
         """
-        return Dataset(Select(self._plan, keys, name=name))
+        return Dataset(deferred.Select(self._plan, keys, name=name))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset[T_co]:
-        """The elements for which a function returns True.
+        """Return the elements for which a function returns True.
 
         Args:
             predicate: takes an element as ``map`` passes it, returns a bool.
@@ -1134,10 +1066,10 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.range(6).filter(lambda x: x % 2 == 0)]
         [0, 2, 4]
         """
-        return Dataset(Filter(self._plan, predicate, name=name))
+        return Dataset(deferred.Filter(self._plan, predicate, name=name))
 
     def flat_map(self, map_func: Callable[..., Dataset[S]], name: str | None = None) -> Dataset[S]:
-        """The elements of a dataset for each element, one dataset after the other.
+        """Return the elements of a dataset for each element, one dataset after the other.
 
         Args:
             map_func: takes an element as ``map`` passes it, returns a Dataset.
@@ -1149,7 +1081,7 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.range(4).flat_map(lambda n: Dataset.range(n))]
         [0, 0, 1, 0, 1, 2]
         """
-        return Dataset(FlatMap(self._plan, map_func, name=name))
+        return Dataset(deferred.FlatMap(self._plan, map_func, name=name))
 
     def interleave(
         self,
@@ -1160,7 +1092,7 @@ class Dataset(Generic[T_co]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset[S]:
-        """The elements of a dataset for each element, several datasets side by side.
+        """Return the elements of a dataset for each element, several datasets side by side.
 
         Args:
             map_func: takes an element as ``map`` passes it, returns a Dataset.
@@ -1185,9 +1117,9 @@ class Dataset(Generic[T_co]):
         [1, 1, 2, 2, 1, 2, 3, 3, 3]
         """
         require_parallelism("interleave", num_parallel_calls, deterministic)
-        cycle = DEFAULT_CYCLE_LENGTH if cycle_length is None or cycle_length == AUTOTUNE else cycle_length
+        cycle = deferred.DEFAULT_CYCLE_LENGTH if cycle_length is None or cycle_length == AUTOTUNE else cycle_length
         block = 1 if block_length is None else block_length
-        node = Interleave(
+        node = deferred.Interleave(
             self._plan,
             map_func,
             cycle,
@@ -1215,10 +1147,10 @@ class Dataset(Generic[T_co]):
         """
         if not isinstance(dataset, Dataset):
             raise TypeError(f"concatenate(): expected a Dataset, got {dataset!r} of type {type(dataset).__name__}")
-        return Dataset(Concatenate.of(self._plan, dataset.plan, name))
+        return Dataset(deferred.Concatenate.of(self._plan, dataset.plan, name))
 
     def enumerate(self, start: int = 0, name: str | None = None) -> Dataset[tuple[Any, T_co]]:
-        """Each element with its number before it.
+        """Return each element with its number before it.
 
         Args:
             start: the first number.
@@ -1227,10 +1159,10 @@ class Dataset(Generic[T_co]):
         >>> [(int(i), text) for i, text in Dataset.from_tensor_slices(["a", "b"]).enumerate(start=1)]
         [(1, b'a'), (2, b'b')]
         """
-        return Dataset(Enumerate(self._plan, start, name=name))
+        return Dataset(deferred.Enumerate(self._plan, start, name=name))
 
     def take(self, count: int, name: str | None = None) -> Dataset[T_co]:
-        """The first elements.
+        """Return the first elements.
 
         Args:
             count: how many; all of them if negative.
@@ -1239,10 +1171,10 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.range(100).take(3)]
         [0, 1, 2]
         """
-        return Dataset(Take(self._plan, count, name=name))
+        return Dataset(deferred.Take(self._plan, count, name=name))
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset[T_co]:
-        """The elements before the first for which a function returns False.
+        """Return the elements before the first for which a function returns False.
 
         Args:
             predicate: takes an element as ``map`` passes it, returns a bool. It is not called behind the first False.
@@ -1255,7 +1187,7 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.range(100).take_while(lambda x: x * x < 20)]
         [0, 1, 2, 3, 4]
         """
-        return Dataset(TakeWhile(self._plan, predicate, name=name))
+        return Dataset(deferred.TakeWhile(self._plan, predicate, name=name))
 
     def skip(self, count: int, name: str | None = None) -> Dataset[T_co]:
         """All but the first elements.
@@ -1267,10 +1199,10 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.range(5).skip(3)]
         [3, 4]
         """
-        return Dataset(Skip(self._plan, count, name=name))
+        return Dataset(deferred.Skip(self._plan, count, name=name))
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset[T_co]:
-        """Every ``num_shards``-th element, from number ``index`` on, so that workers can share the data.
+        """Return every ``num_shards``-th element, from number ``index`` on, so that workers can share the data.
 
         Shard early, best the file names, before anything random.
 
@@ -1285,7 +1217,7 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.range(10).shard(num_shards=3, index=1)]
         [1, 4, 7]
         """
-        return Dataset(Shard(self._plan, num_shards, index, name=name))
+        return Dataset(deferred.Shard(self._plan, num_shards, index, name=name))
 
     def shard_by_process(
         self,
@@ -1338,13 +1270,13 @@ class Dataset(Generic[T_co]):
         [1, 4]
         """
         if rank is None and world_size is None:
-            from dataset.adapters.ranks import process_rank  # noqa: PLC0415  # asked when it is called
-
-            rank, world_size = process_rank("shard_by_process")
-        return Dataset(shard_plan(self._plan, rank, world_size, remainder=remainder, by=by, seed=seed, name=name))
+            rank, world_size = deferred.process_rank("shard_by_process")
+        return Dataset(
+            deferred.shard_plan(self._plan, rank, world_size, remainder=remainder, by=by, seed=seed, name=name)
+        )
 
     def assert_cardinality(self, expected_cardinality: int, name: str | None = None) -> Dataset[T_co]:
-        """The same elements, of which it is known that there are so many, such as records of files.
+        """Return the same elements, of which it is known that there are so many, such as records of files.
 
         Then ``len`` works, and with it progress bars, the steps of Keras, and ``to_torch()`` in a DataLoader. It is
         checked while iterating. tf.data has it as ``tf.data.experimental.assert_cardinality``.
@@ -1363,10 +1295,10 @@ class Dataset(Generic[T_co]):
         >>> len(even), len(even.batch(2))
         (5, 3)
         """
-        return Dataset(AssertCardinality(self._plan, expected_cardinality, name=name))
+        return Dataset(deferred.AssertCardinality(self._plan, expected_cardinality, name=name))
 
     def unique(self, name: str | None = None) -> Dataset[T_co]:
-        """Each element once, where it comes first.
+        """Return each element once, where it comes first.
 
         Elements are equal if they have the same dtypes, shapes and values; NaN equals NaN. What has been seen is kept
         in memory, and in a saved state.
@@ -1380,10 +1312,10 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.from_tensor_slices([3, 1, 3, 2, 1]).unique()]
         [3, 1, 2]
         """
-        return Dataset(Unique(self._plan, name=name))
+        return Dataset(deferred.Unique(self._plan, name=name))
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset[T_co]:
-        """The elements that do not fail. Interrupts come out.
+        """Return the elements that do not fail. Interrupts come out.
 
         Where 100,000 elements in a row have failed, the last error comes out, because the input may go on like that
         without end.
@@ -1396,10 +1328,10 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in numbers.ignore_errors()]
         [8, 2]
         """
-        return Dataset(IgnoreErrors(self._plan, log_warning, name=name))
+        return Dataset(deferred.IgnoreErrors(self._plan, log_warning, name=name))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
-        """The dataset several times over. Each pass runs it anew, with another order where it is shuffled.
+        """Return the dataset several times over. Each pass runs it anew, with another order where it is shuffled.
 
         Args:
             count: how often; endlessly if None or negative.
@@ -1408,7 +1340,7 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.range(2).repeat(3)]
         [0, 1, 0, 1, 0, 1]
         """
-        return Dataset(Repeat(self._plan, count, name=name))
+        return Dataset(deferred.Repeat(self._plan, count, name=name))
 
     def shuffle(
         self,
@@ -1417,7 +1349,7 @@ class Dataset(Generic[T_co]):
         reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
     ) -> Dataset[T_co]:
-        """The elements in a random order.
+        """Return the elements in a random order.
 
         A buffer is filled; each element that comes out is drawn from it at random and replaced by the next. In-memory
         arrays and files with an index are shuffled by index, so that a large buffer costs little, and none of it is
@@ -1435,7 +1367,7 @@ class Dataset(Generic[T_co]):
         >>> sorted(int(x) for x in Dataset.range(5).shuffle(buffer_size=5, seed=1))
         [0, 1, 2, 3, 4]
         """
-        return Dataset(Shuffle(self._plan, buffer_size, seed, reshuffle_each_iteration, name=name))
+        return Dataset(deferred.Shuffle(self._plan, buffer_size, seed, reshuffle_each_iteration, name=name))
 
     def rejection_resample(
         self,
@@ -1467,7 +1399,7 @@ class Dataset(Generic[T_co]):
         >>> bool(0.45 < np.mean(classes) < 0.55)
         True
         """
-        return Dataset(rejection_resample_plan(self._plan, class_func, target_dist, initial_dist, seed, name))
+        return Dataset(deferred.rejection_resample_plan(self._plan, class_func, target_dist, initial_dist, seed, name))
 
     # Batches
 
@@ -1498,7 +1430,7 @@ class Dataset(Generic[T_co]):
         [[0, 1], [2, 3], [4]]
         """
         return Dataset(
-            Batch(
+            deferred.Batch(
                 self._plan,
                 batch_size,
                 drop_remainder,
@@ -1537,7 +1469,7 @@ class Dataset(Generic[T_co]):
          [ 2  2 -1]
          [ 3  3  3]]
         """
-        node = PaddedBatch(self._plan, batch_size, drop_remainder, padded_shapes, padding_values, name=name)
+        node = deferred.PaddedBatch(self._plan, batch_size, drop_remainder, padded_shapes, padding_values, name=name)
         return Dataset(node)
 
     def ragged_batch(
@@ -1566,7 +1498,7 @@ class Dataset(Generic[T_co]):
         >>> next(iter(Dataset.range(1, 4).map(lambda n: np.full(n, n)).ragged_batch(3)))
         RaggedTensor([[1], [2, 2], [3, 3, 3]], dtype=int64)
         """
-        return Dataset(RaggedBatch(self._plan, batch_size, drop_remainder, row_splits_dtype, name=name))
+        return Dataset(deferred.RaggedBatch(self._plan, batch_size, drop_remainder, row_splits_dtype, name=name))
 
     def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> Dataset[Any]:
         """Batches of one dense component of different sizes, as SparseTensors. Every cell is stored, zeros too.
@@ -1587,7 +1519,7 @@ class Dataset(Generic[T_co]):
                [2, 2, 0, 0],
                [3, 3, 3, 0]])
         """
-        return Dataset(SparseBatch(self._plan, batch_size, row_shape=row_shape, name=name))
+        return Dataset(deferred.SparseBatch(self._plan, batch_size, row_shape=row_shape, name=name))
 
     def rebatch(
         self, batch_size: int | Sequence[int], drop_remainder: bool = False, name: str | None = None
@@ -1607,10 +1539,10 @@ class Dataset(Generic[T_co]):
         >>> [batch.tolist() for batch in Dataset.range(7).batch(4).rebatch([3, 0, 1])]
         [[0, 1, 2], [], [3], [4, 5, 6], []]
         """
-        return Dataset(Rebatch(self._plan, batch_size, drop_remainder, name=name))
+        return Dataset(deferred.Rebatch(self._plan, batch_size, drop_remainder, name=name))
 
     def unbatch(self, name: str | None = None) -> Dataset[Any]:
-        """The rows of each element, one by one.
+        """Return the rows of each element, one by one.
 
         Args:
             name: a label.
@@ -1621,7 +1553,7 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.from_tensors([1, 2]).repeat(2).unbatch()]
         [1, 2, 1, 2]
         """
-        return Dataset(Unbatch(self._plan, name=name))
+        return Dataset(deferred.Unbatch(self._plan, name=name))
 
     def bucket_by_sequence_length(
         self,
@@ -1665,7 +1597,7 @@ class Dataset(Generic[T_co]):
          [4 4 4 4 0]
          [5 5 5 5 5]]
         """
-        node = BucketBySequenceLength(
+        node = deferred.BucketBySequenceLength(
             self._plan,
             element_length_func,
             bucket_boundaries,
@@ -1713,7 +1645,7 @@ class Dataset(Generic[T_co]):
         >>> [pair.tolist() for pair in pairs]
         [[0, 1], [1, 2], [2, 3]]
         """
-        return Dataset(Window(self._plan, size, shift, stride, drop_remainder, name=name))
+        return Dataset(deferred.Window(self._plan, size, shift, stride, drop_remainder, name=name))
 
     def group_by_window(
         self,
@@ -1723,7 +1655,7 @@ class Dataset(Generic[T_co]):
         window_size_func: Callable[[Any], Any] | None = None,
         name: str | None = None,
     ) -> Dataset[S]:
-        """What a function makes of each window of elements with the same key.
+        """Return what a function makes of each window of elements with the same key.
 
         As soon as there are enough elements with a key, ``reduce_func`` is called with the key and a dataset of them,
         and the elements of the dataset that it returns come out. At the end come the windows that are not full, in the
@@ -1747,7 +1679,9 @@ class Dataset(Generic[T_co]):
         >>> [batch.tolist() for batch in batches]
         [[0, 2, 4], [1, 3, 5], [6]]
         """
-        return Dataset(GroupByWindow(self._plan, key_func, reduce_func, window_size, window_size_func, name=name))
+        return Dataset(
+            deferred.GroupByWindow(self._plan, key_func, reduce_func, window_size, window_size_func, name=name)
+        )
 
     # How it runs
 
@@ -1791,8 +1725,10 @@ class Dataset(Generic[T_co]):
         if on_mismatch not in {"error", "rebuild"}:
             raise ValueError(f'cache(): on_mismatch must be "error" or "rebuild", got {on_mismatch!r:.100}')
         if isinstance(filename, str | bytes) and not filename:
-            return Dataset(Cache(self._plan, name=name))
-        return Dataset(FileCache(self._plan, local_folder("cache", filename), on_mismatch=on_mismatch, name=name))
+            return Dataset(deferred.Cache(self._plan, name=name))
+        return Dataset(
+            deferred.FileCache(self._plan, deferred.local_folder("cache", filename), on_mismatch=on_mismatch, name=name)
+        )
 
     def snapshot(
         self,
@@ -1831,7 +1767,7 @@ class Dataset(Generic[T_co]):
         ...     [len(list(dataset)), len(list(dataset)), len(calls)]
         [3, 3, 3]
         """
-        return Dataset(Snapshot(self._plan, path, compression, reader_func, shard_func, name=name))  # type: ignore[arg-type]  # made a string there
+        return Dataset(deferred.Snapshot(self._plan, path, compression, reader_func, shard_func, name=name))  # type: ignore[arg-type]  # made a string there
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset[T_co]:
         """Make the next elements in a background thread while the current one is used.
@@ -1849,10 +1785,10 @@ class Dataset(Generic[T_co]):
         >>> [int(x) for x in Dataset.range(3).prefetch(2)]
         [0, 1, 2]
         """
-        return Dataset(Prefetch(self._plan, AUTOTUNE if buffer_size is None else buffer_size, name=name))
+        return Dataset(deferred.Prefetch(self._plan, AUTOTUNE if buffer_size is None else buffer_size, name=name))
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset[T_co]:
-        """The same dataset, run with other settings. Settings made later in a chain win.
+        """Return the same dataset, run with other settings. Settings made later in a chain win.
 
         Args:
             options: what to set.
@@ -1868,14 +1804,14 @@ class Dataset(Generic[T_co]):
         """
         if not isinstance(options, Options):
             raise TypeError(f"with_options(): expected an Options, got {options!r} of type {type(options).__name__}")
-        return Dataset(WithOptions(self._plan, options.freeze(), name=name))
+        return Dataset(deferred.WithOptions(self._plan, options.freeze(), name=name))
 
     def options(self) -> Options:
         """All settings of this dataset and its inputs, merged; they cannot be changed."""
-        return options_of(self._plan).freeze()
+        return deferred.options_of(self._plan).freeze()
 
     def apply(self, transformation_func: Callable[[Self], S]) -> S:
-        """What a function makes of this dataset, so that own transformations fit into a chain.
+        """Return what a function makes of this dataset, so that own transformations fit into a chain.
 
         Args:
             transformation_func: takes a Dataset, returns a Dataset.
@@ -1896,7 +1832,7 @@ class Dataset(Generic[T_co]):
     # What it gives
 
     def get_single_element(self, name: str | None = None) -> T_co:
-        """The element of a dataset of one element; the way to run a pipeline on a single thing.
+        """Return the element of a dataset of one element; the way to run a pipeline on a single thing.
 
         Args:
             name: a label.
@@ -1907,7 +1843,7 @@ class Dataset(Generic[T_co]):
         >>> Dataset.from_tensors([1, 2]).map(lambda x: x * 10).get_single_element()
         array([10, 20])
         """
-        return cast("T_co", get_single_element(self._plan, iter(self), name))
+        return cast("T_co", deferred.get_single_element(self._plan, iter(self), name))
 
     def reduce(self, initial_state: S, reduce_func: Callable[[S, Any], S], name: str | None = None) -> S:
         """Run through all elements and combine them into one value.
@@ -1924,10 +1860,10 @@ class Dataset(Generic[T_co]):
         np.int64(10)
         """
         del name  # nothing is left that it could label
-        return cast("S", reduce(self, initial_state, reduce_func))
+        return cast("S", deferred.reduce(self, initial_state, reduce_func))
 
     def as_numpy_iterator(self) -> DatasetIterator[T_co]:
-        """An iterator over the elements; ``iter(dataset)`` is the same."""
+        """Return an iterator over the elements; ``iter(dataset)`` is the same."""
         return iter(self)
 
     def save(
@@ -1967,8 +1903,8 @@ class Dataset(Generic[T_co]):
         [4 5]
         """
         optimized = self._optimized
-        open_pass = partial(ChunkScan, optimized.plan, optimized.options, Autotuner)
-        save(optimized.plan, open_pass, path, compression, shard_func, checkpoint_args)
+        open_pass = partial(deferred.ChunkScan, optimized.plan, optimized.options, deferred.Autotuner)
+        deferred.save(optimized.plan, open_pass, path, compression, shard_func, checkpoint_args)
 
     def write_tfrecord(
         self,
@@ -2016,7 +1952,7 @@ class Dataset(Generic[T_co]):
         ...     [os.path.basename(path) for path in paths], list(TFRecordDataset(paths[1]))
         (['train-00-of-02.tfrecord', 'train-01-of-02.tfrecord'], [b'record 1', b'record 3'])
         """
-        return write_tfrecord(
+        return deferred.write_tfrecord(
             self._plan, _whole_pass, path_pattern, num_shards, compression, encode, compression_level, progress
         )
 
@@ -2035,7 +1971,7 @@ class Dataset(Generic[T_co]):
     def to_torch(
         self, device: Any = None, pin_memory: bool = False, map_style: bool = False
     ) -> TorchIterableDataset | TorchMapDataset:
-        """A ``torch.utils.data.IterableDataset`` of the elements, as tensors. Needs the extra ``torch``.
+        """Return a ``torch.utils.data.IterableDataset`` of the elements, as tensors. Needs the extra ``torch``.
 
         Iterate over it, or hand it to what takes one. A tensor shares the memory of its array. torch has no read-only
         tensors: of an array that is read-only, such as a view of a source or of a cache, it gets a copy.
@@ -2079,14 +2015,12 @@ class Dataset(Generic[T_co]):
         tensor([2, 3])
         """
         load_extra("torch", "torch", "to_torch() needs")
-        from dataset.adapters.torch.to_torch import torch_dataset  # noqa: PLC0415  # it imports torch
-
         require_bool("to_torch", "pin_memory", pin_memory)
         require_bool("to_torch", "map_style", map_style)
-        return torch_dataset(self, device, pin_memory, map_style)
+        return deferred.torch_dataset(self, device, pin_memory, map_style)
 
     def to_keras(self, class_weight: Mapping[int, float] | None = None) -> Any:
-        """The dataset as ``fit``, ``evaluate`` and ``predict`` of Keras 3 take it, on any backend of Keras.
+        """Return the dataset as ``fit``, ``evaluate`` and ``predict`` of Keras 3 take it, on any backend of Keras.
 
         An element is one batch: ``x``, ``(x, y)`` or ``(x, y, sample_weight)``, each of them an array or, for models
         with several inputs or outputs, a tuple or dict of arrays. ``predict`` takes the ``x`` of it. Each epoch is a
@@ -2130,12 +2064,10 @@ class Dataset(Generic[T_co]):
         (50, 1)
         """
         load_extra("keras", "keras", "to_keras() needs")
-        from dataset.adapters.keras import to_keras  # noqa: PLC0415  # a framework is loaded by who needs it
-
-        return to_keras(self, class_weight)
+        return deferred.keras_dataset(self, class_weight)
 
     def to_jax(self, sharding: Any = None, prefetch: int = 2) -> JaxDataset:
-        """The same elements as JAX arrays on devices, the next ones on their way while one is worked on.
+        """Return the same elements as JAX arrays on devices, the next ones on their way while one is worked on.
 
         The result can be iterated over any number of times and has this dataset's length. Its iterators have
         ``close``, ``with``, ``state_dict``, ``load_state_dict`` and ``stats`` as those of a Dataset; a state belongs to
@@ -2168,12 +2100,10 @@ class Dataset(Generic[T_co]):
         """
         count = require_int("to_jax", "prefetch", prefetch, minimum=0)
         load_extra("jax", "jax", "to_jax() needs")
-        from dataset.adapters.jax import JaxDataset  # noqa: PLC0415  # see adapters/__init__.py
-
-        return JaxDataset(self, sharding, count)
+        return deferred.JaxDataset(self, sharding, count)
 
     def to_tf(self, output_signature: Any = None) -> Any:
-        """The same elements as a ``tf.data.Dataset``, for TensorFlow's own ops and training loops.
+        """Return the same elements as a ``tf.data.Dataset``, for TensorFlow's own ops and training loops.
 
         It has the right ``element_spec`` and cardinality, and each pass over it is a new one over this dataset. Text is
         ``tf.string``; RaggedTensor, SparseTensor, tuples, named tuples, dicts, attrs classes and ``None`` are
@@ -2200,12 +2130,10 @@ class Dataset(Generic[T_co]):
         {'x': <tf.Tensor: shape=(2,), dtype=int64, numpy=array([2, 3])>}
         """
         tf = load_extra("tensorflow", "tensorflow", "to_tf() needs")
-        from dataset.adapters.tensorflow import tf_dataset  # noqa: PLC0415  # see adapters/__init__.py
-
-        return tf_dataset(tf, self, output_signature)
+        return deferred.tf_dataset(tf, self, output_signature)
 
     def progress(self, desc: str | None = None, **arguments: Any) -> Progress[T_co]:
-        r"""The dataset with a progress bar of tqdm's: ``for batch in train.progress("epoch 1")``.
+        r"""Return the dataset with a progress bar of tqdm's: ``for batch in train.progress("epoch 1")``.
 
         Each iteration draws a bar of its own, which knows the end where ``cardinality()`` does. The bar and the
         iterator are closed with the loop: at the end, by ``break``, by an exception.
@@ -2232,12 +2160,10 @@ class Dataset(Generic[T_co]):
         adding: 100%|...| 3/3 [00:00<00:00, ...batch/s]
         """
         load_extra("tqdm.auto", "progress", "progress() needs")
-        from dataset.adapters.progress import Progress  # noqa: PLC0415
-
-        return Progress(self, {"desc": desc, **arguments})
+        return deferred.Progress(self, {"desc": desc, **arguments})
 
     def __iter__(self) -> DatasetIterator[T_co]:
-        return DatasetIterator(self._optimized.plan, self._optimized.options, Autotuner)
+        return deferred.DatasetIterator(self._optimized.plan, self._optimized.options, deferred.Autotuner)
 
     def __getitem__(self, index: int) -> T_co:
         """Element ``index``, made without those before it; from the end where it is negative.
@@ -2254,7 +2180,7 @@ class Dataset(Generic[T_co]):
         >>> Dataset.range(1000).map(lambda x: x * x).batch(100)[3][:4]
         array([90000, 90601, 91204, 91809])
         """
-        element: T_co = element_at(self._plan, index)
+        element: T_co = deferred.element_at(self._plan, index)
         return element
 
     @property
@@ -2302,7 +2228,7 @@ class Dataset(Generic[T_co]):
         >>> bool(make(2).fingerprint() == make(3).fingerprint())
         False
         """
-        return np.uint64(content_fingerprint(self._plan))
+        return np.uint64(deferred.content_fingerprint(self._plan))
 
     def explain(self, format: str = "text") -> str:
         """The plan as it was written and as it will run, the rules that made the difference, and those that nearly did.
@@ -2333,20 +2259,20 @@ class Dataset(Generic[T_co]):
         name = self.options().dataset_name
         match format:
             case "text":
-                return explain_text(name, self._plan, self._optimized)
+                return deferred.explain_text(name, self._plan, self._optimized)
             case "html":
-                return page(name, self._plan, self._optimized)
+                return deferred.page(name, self._plan, self._optimized)
             case "svg":
-                return svg(self._optimized.plan, self._optimized.rules_of)
+                return deferred.svg(self._optimized.plan, self._optimized.rules_of)
             case "dot":
-                return dot(self._optimized.plan, self._optimized.rules_of)
+                return deferred.dot(self._optimized.plan, self._optimized.rules_of)
         raise ValueError(f'explain(): format must be "text", "svg", "html" or "dot", got {format!r}')
 
     def _repr_html_(self) -> str:
         return self.explain("html")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """What notebooks show: they choose from these forms, and may say which they want."""
+        """Return what notebooks show: they choose from these forms, and may say which they want."""
         forms: dict[str, Callable[[], str]] = {
             "text/plain": self.__repr__,
             "text/html": self._repr_html_,
@@ -2373,27 +2299,27 @@ def shared_among(dataset: Dataset[Any], processes: int) -> Dataset[Any]:
 
 
 def columns_at(dataset: Dataset[Any], places: Sequence[int]) -> tuple[Structure, Sequence[Column]] | None:
-    """The elements at these places, which exist, as columns.
+    """Return the elements at these places, which exist, as columns.
 
     None where they have to be looked up one by one, which is so, too, where one fails: that shows which it is.
     """
-    plan = chosen(dataset.plan, np.array(places, np.int64))
+    plan = deferred.chosen(dataset.plan, np.array(places, np.int64))
     if plan is None:
         return None
     try:
-        elements = first_elements(plan, len(places))
+        elements = deferred.first_elements(plan, len(places))
     except Exception:  # noqa: BLE001  # it comes again
         return None
     return elements.structure, elements.columns()
 
 
 def _whole_pass(plan: Node) -> ChunkScan:
-    optimized = optimize(plan)
-    return ChunkScan(optimized.plan, optimized.options, Autotuner)
+    optimized = deferred.optimize(plan)
+    return deferred.ChunkScan(optimized.plan, optimized.options, deferred.Autotuner)
 
 
 def outgoing(dataset: Dataset[Any], convert: Convert, count: int, kind: type[Kind]) -> Kind:
-    """An iterator over converted elements, for a framework.
+    """Return an iterator over converted elements, for a framework.
 
     Args:
         dataset: whose elements they are.
@@ -2402,7 +2328,7 @@ def outgoing(dataset: Dataset[Any], convert: Convert, count: int, kind: type[Kin
         kind: of the iterator.
     """
     optimized = dataset._optimized  # noqa: SLF001  # its own class
-    return kind(optimized.plan, optimized.options, Autotuner, DevicePrefetch(convert, count))
+    return kind(optimized.plan, optimized.options, deferred.Autotuner, deferred.DevicePrefetch(convert, count))
 
 
 datasets_are_made_by(Dataset)

@@ -1,18 +1,19 @@
-"""The exceptions of the library. What a user may catch, and nothing else, lives here.
+"""The public exceptions of the library.
 
-    DatasetError                    everything below; never raised itself
+    DatasetError                    base class of all others; never raised itself
     ├── SpecError (ValueError)      elements do not have the structure, shape or dtype that an operation needs
     ├── DataLossError (OSError)     a file is cut short or its bytes are corrupt
-    ├── BrokenConnectionError (OSError)  a server did not answer, or not to the end, in several tries
-    ├── FileChangedError (OSError)  a file was changed while it was read, so what is left of it does not fit
-    ├── ParseError (ValueError)     a record's bytes are whole, but are not the message that was asked for
+    ├── BrokenConnectionError (OSError)  a remote file could not be read completely after several tries
+    ├── FileChangedError (OSError)  a file was changed while it was being read
+    ├── ParseError (ValueError)     a record's bytes are intact, but cannot be parsed as the requested message
     ├── CardinalityError (ValueError)  a dataset has fewer or more elements than assert_cardinality was told
     ├── StateError (ValueError)     a saved iterator state does not fit the pipeline that it is loaded into
-    ├── WorkerDiedError (RuntimeError)  a worker process was killed, or ended by itself, in the middle of its work
+    ├── WorkerDiedError (RuntimeError)  a worker process was killed or exited while it was working
     └── ClosedError (RuntimeError)  an iterator was used after close(), or in a forked child
 
-Bad arguments raise plain ``TypeError`` and ``ValueError``; a missing file raises ``FileNotFoundError``. An exception
-of a user's function keeps its own type and gains a note that says which operation, which source line and which element.
+Invalid arguments raise plain ``TypeError`` and ``ValueError``; a missing file raises ``FileNotFoundError``. An
+exception raised by a user's function keeps its type and gains a note with the operation, the source line and the
+element.
 """
 
 from functools import partial
@@ -22,7 +23,7 @@ from dataset.redaction import redacted
 
 
 class DatasetError(Exception):
-    """The base of the library's own exceptions."""
+    """Base class of the library's own exceptions."""
 
 
 class SpecError(DatasetError, ValueError):
@@ -30,12 +31,12 @@ class SpecError(DatasetError, ValueError):
 
 
 class DataLossError(DatasetError, OSError):
-    """A file is cut short or corrupt.
+    """A file is truncated or corrupt.
 
     Attributes:
-        path: the file, without the secrets of a URL.
-        offset: byte offset of the record's first byte, in the uncompressed stream.
-        record: the record's number in the file, from 0.
+        path: the file, with the secrets of a URL redacted.
+        offset: the offset of the record's first byte in the uncompressed stream.
+        record: the record's index in the file, from 0.
     """
 
     def __init__(self, message: str, *, path: str, offset: int, record: int) -> None:
@@ -47,16 +48,16 @@ class DataLossError(DatasetError, OSError):
         self.record = record
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it is copied and sent to other processes: the constructor takes keywords, which pickle cannot know."""
+        """Return what pickle and copy need to rebuild the exception: its constructor takes keyword arguments."""
         return partial(type(self), path=self.path, offset=self.offset, record=self.record), (self.message,), None
 
 
 class BrokenConnectionError(DatasetError, OSError):
-    """A remote file could not be read, though it was tried several times. The last failure is the ``__cause__``.
+    """A remote file could not be read after several tries. The last failure is the ``__cause__``.
 
     Attributes:
-        path: the file, without the secrets of a URL.
-        tries: how many there were.
+        path: the file, with the secrets of a URL redacted.
+        tries: the number of tries.
     """
 
     def __init__(self, message: str, *, path: str, tries: int) -> None:
@@ -67,15 +68,15 @@ class BrokenConnectionError(DatasetError, OSError):
         self.tries = tries
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it is copied and sent to other processes: the constructor takes keywords, which pickle cannot know."""
+        """Return what pickle and copy need to rebuild the exception: its constructor takes keyword arguments."""
         return partial(type(self), path=self.path, tries=self.tries), (self.message,), None
 
 
 class FileChangedError(DatasetError, OSError):
-    """A file was changed while it was read. Readers that know the place in it raise ``DataLossError`` instead.
+    """A file was changed while it was being read. Readers that know the record raise ``DataLossError`` instead.
 
     Attributes:
-        path: the file, without the secrets of a URL.
+        path: the file, with the secrets of a URL redacted.
     """
 
     def __init__(self, message: str, *, path: str) -> None:
@@ -85,12 +86,12 @@ class FileChangedError(DatasetError, OSError):
         self.path = path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it is copied and sent to other processes: the constructor takes a keyword, which pickle cannot know."""
+        """Return what pickle and copy need to rebuild the exception: its constructor takes a keyword argument."""
         return partial(type(self), path=self.path), (self.message,), None
 
 
 class ParseError(DatasetError, ValueError):
-    """A record could not be parsed as the message, or into the features, that were asked for."""
+    """A record could not be parsed as the requested message or into the requested features."""
 
 
 class CardinalityError(DatasetError, ValueError):
@@ -105,8 +106,8 @@ class WorkerDiedError(DatasetError, RuntimeError):
     """A worker process of an operation with ``executor="process"`` died.
 
     Attributes:
-        exit_code: of the process, as in ``subprocess``: negative for a signal, so -9 if it was killed by SIGKILL; None
-            if no process could be started.
+        exit_code: the exit code of the process, as in ``subprocess``: negative for a signal, such as -9 for SIGKILL;
+            None if no process could be started.
     """
 
     def __init__(self, message: str, *, exit_code: int | None) -> None:
@@ -114,9 +115,9 @@ class WorkerDiedError(DatasetError, RuntimeError):
         self.exit_code = exit_code
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it is copied and sent to other processes: the constructor takes a keyword, which pickle cannot know."""
+        """Return what pickle and copy need to rebuild the exception: its constructor takes a keyword argument."""
         return partial(type(self), exit_code=self.exit_code), self.args, None
 
 
 class ClosedError(DatasetError, RuntimeError):
-    """An iterator was used after it had been closed, or in a process forked from its owner."""
+    """An iterator was used after it was closed, or in a process forked from the one that owns it."""

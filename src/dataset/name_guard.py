@@ -1,8 +1,8 @@
-"""Guard for file names: inside it, no source goes by a name, because the name may come out of a saved state.
+"""Guard for file names: inside it, no source may use a name, because the name may come from a saved state.
 
-A state may come from anywhere, so a user's function that is called with a value out of a state must not open the file
-that the value names. ``io/files/opening.py`` calls ``check_name`` before it uses a name, and
-``ops/interleave/subdatasets.py`` calls the user's functions inside ``watching_names``.
+A saved state is untrusted: a user's function that is called with a value from a state must not open the file that the
+value names. ``io/files/opening.py`` calls ``check_name`` before it uses a name, and ``ops/interleave/subdatasets.py``
+calls the user's functions inside ``watching_names``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["check_name", "watching_names"]
 
 
 class _Watch:
-    """Says whether a name was used meanwhile."""
+    """Record of whether a name was used inside ``watching_names``."""
 
     is_used = False
 
@@ -27,7 +27,7 @@ _watch: ContextVar[_Watch | None] = ContextVar("_watch", default=None)
 
 @contextlib.contextmanager
 def watching_names() -> Iterator[_Watch]:
-    """Refuse all names inside, and say whether one was used."""
+    """Refuse all names inside the block, and record whether one was used."""
     watch = _Watch()
     token = _watch.set(watch)
     try:
@@ -37,12 +37,12 @@ def watching_names() -> Iterator[_Watch]:
 
 
 def check_name() -> None:
-    """To be called before a source goes by a name.
+    """Check that a source may use a name; called before it does.
 
     Raises:
-        StateError: if the name may come out of a state. The caller of ``watching_names`` looks it up and tries again.
+        StateError: if the name may come from a state. The caller of ``watching_names`` looks it up and tries again.
     """
     watch = _watch.get()
     if watch is not None:
         watch.is_used = True
-        raise StateError("a name that may come out of a saved state was not looked up yet")
+        raise StateError("a name that may come from a saved state has not been looked up yet")

@@ -1,7 +1,7 @@
-"""Settings of a pipeline, and the constant that leaves a number to the library. Values only.
+"""Options: the settings of a pipeline, and the constant AUTOTUNE.
 
-The names are those of ``tf.data.Options``. What tf.data has and this library has no use for is refused with the reason,
-because a setting that is accepted and does nothing would be a lie.
+The names are those of ``tf.data.Options``. An option of tf.data that has no effect here is rejected with a reason
+instead of being silently ignored.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ import difflib
 from typing import Any, ClassVar, Self
 
 AUTOTUNE = -1
-"""Leave a buffer size or a parallelism to the library; tf.data's value, so that either constant works."""
+"""Let the library choose a buffer size or a parallelism. The value equals tf.data's, so either constant works."""
 
 
 class _Settings:
-    """Named fields, None where not set; unknown names are refused, and a frozen object cannot be changed.
+    """Base class of options: named fields that are None if not set.
 
-    A subclass lists its fields with the type of each: bool, int for a count, str, or another subclass, which nests.
+    Unknown names are rejected, and a frozen object cannot be changed. A subclass lists its fields with the type of
+    each: bool, int for a count, str, or another subclass for nested options.
     """
 
     _types: ClassVar[dict[str, Any]]
     _aliases: ClassVar[dict[str, str]] = {}
     """tf.data's older names of fields."""
     _refused: ClassVar[dict[str, str]] = {}
-    """tf.data's fields that are not here, and what to do instead."""
+    """tf.data's fields that are not supported here, and what to do instead."""
     _frozen: bool
 
     def __init__(self) -> None:
@@ -33,10 +34,10 @@ class _Settings:
             object.__setattr__(self, name, kind() if _nests(kind) else None)
 
     def __getattr__(self, name: str) -> Any:
-        """What is no field: an older name, or a mistake."""
+        """Return the field with this alias, or raise an error that suggests one."""
         if name in self._aliases:
             return getattr(self, self._aliases[name])
-        if name.startswith("__"):  # asked for by copy and pickle
+        if name.startswith("__"):  # looked up by copy and pickle
             raise AttributeError(name)
         raise AttributeError(self._unknown(name))
 
@@ -75,11 +76,11 @@ class _Settings:
         return value
 
     def names(self) -> list[str]:
-        """The names of the options."""
+        """Return the names of the options."""
         return list(self._types)
 
     def merge(self, other: Self) -> Self:
-        """A copy of these settings in which those that ``other`` sets take precedence.
+        """Return a copy of these settings in which those that ``other`` sets take precedence.
 
         Raises:
             TypeError: if ``other`` is of another class.
@@ -94,7 +95,7 @@ class _Settings:
         return merged
 
     def freeze(self) -> Self:
-        """A copy that cannot be changed."""
+        """Return a copy that cannot be changed."""
         frozen = copy.deepcopy(self)
         for name in self._types:
             value = getattr(frozen, name)
@@ -108,7 +109,7 @@ class _Settings:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self._types)
 
-    __hash__ = None  # type: ignore[assignment]  # can be changed
+    __hash__ = None  # type: ignore[assignment]  # options are mutable
 
     def __repr__(self) -> str:
         given = {name: getattr(self, name) for name in self._types}
@@ -125,23 +126,24 @@ class AutotuneOptions(_Settings):
     """What ``AUTOTUNE`` may use. None means the default.
 
     Attributes:
-        enabled: whether the autotuner sets numbers given as ``AUTOTUNE`` while a pipeline runs. If not, they stay what
-            they begin with; the docstrings of the methods say what that is.
-        cpu_budget: how many cores the calls of ops whose parallelism is ``AUTOTUNE`` may keep busy, all ops of a
-            pipeline together; each has at least one worker. Calls that wait count for what they compute. Without
-            tuning, the most calls that such an op makes at once. None, or 0, for the cores that this process may use.
-        ram_budget: the most bytes that the buffers of a pipeline hold, all of an iteration together: those of
-            ``prefetch``, parallel ``map``, ``batch`` and ``interleave``, elements that are being made included, and of
-            ``shuffle``, which holds what it was told to, so that less is left for the others. It bounds buffers whose
-            size is a number, too: they hold fewer elements then. One element of each may always be held, however large.
-            None, or 0, for half of the memory that the process's control group and the machine have available when an
-            iteration begins to work in the background; with ``enabled=False``, None is no bound. A number always
-            holds. As the size of an element is not known before one was made, each op then makes its first alone.
+        enabled: whether the autotuner adjusts numbers given as ``AUTOTUNE`` while a pipeline runs. If not, they keep
+            their initial values, which the docstrings of the methods state.
+        cpu_budget: how many cores the ops whose parallelism is ``AUTOTUNE`` may keep busy, over all ops of a pipeline;
+            each op has at least one worker. Calls count by the time they compute, not by the time they wait. Without
+            tuning, it is the most calls that such an op makes at once. None, or 0, for the cores that this process may
+            use.
+        ram_budget: the most bytes that all buffers of an iteration hold together: those of ``prefetch``, parallel
+            ``map``, ``batch`` and ``interleave``, including elements that are being produced, and those of ``shuffle``.
+            A ``shuffle`` keeps its buffer size, so it leaves less for the others. The budget also limits buffers with a
+            fixed size: they then hold fewer elements. Each buffer may always hold one element, however large. None, or
+            0, for half of the memory that the process's control group and the machine have available when an iteration
+            starts its background work; with ``enabled=False``, None means no bound. A number always applies. The size
+            of an element is unknown before one is produced, so each op then produces its first element alone.
     """
 
     _types: ClassVar[dict[str, Any]] = {"enabled": bool, "cpu_budget": int, "ram_budget": int}
     _refused: ClassVar[dict[str, str]] = {
-        "autotune_algorithm": "there is one way of tuning; leave it out",
+        "autotune_algorithm": "there is only one tuning algorithm; leave it out",
         "initial_parallelism": "leave it out, or give num_parallel_calls a number",
         "min_parallelism": "leave it out, or give num_parallel_calls a number",
     }
@@ -151,15 +153,15 @@ class AutotuneOptions(_Settings):
 
 
 class ThreadingOptions(_Settings):
-    """Bounds on threads. None, and 0, mean no bound.
+    """Limits on threads. None, and 0, mean no limit.
 
     Attributes:
-        private_threadpool_size: the most threads that do the work of parallel ops at a time, all of a pipeline's ops
-            together. They are shared, and started when there is work. None for no bound beside what each op was given,
-            where AUTOTUNE stands for the cores that this process may use: work that waits takes more threads than
-            cores. The thread of a ``prefetch`` does not count, as in tf.data, nor the one that iterates.
+        private_threadpool_size: the most threads that do the work of parallel ops at a time, over all ops of a
+            pipeline. The ops share these threads, which are started when there is work. None for no limit other than
+            each op's own parallelism. Work that waits needs more threads than cores. The thread of a ``prefetch`` does
+            not count, as in tf.data, nor does the thread that iterates.
         max_intra_op_parallelism: the most threads that one step of the library's own work uses, such as parsing a
-            batch; it is 1 today.
+            batch; currently 1.
     """
 
     _types: ClassVar[dict[str, Any]] = {"private_threadpool_size": int, "max_intra_op_parallelism": int}
@@ -168,38 +170,38 @@ class ThreadingOptions(_Settings):
 
 
 class OptimizationOptions(_Settings):
-    """Which rewritings of the plan are made. None means the default: on, but for those that must be asked for.
+    """The optimizer's rules for rewriting plans. None means the default: on, except for the opt-in rules.
 
-    None that is on by default changes what comes out, or when a user's function is called. Those that must be asked for
-    keep the elements and their order, too, but have user code called in other threads, and for elements that nobody has
-    asked for yet.
+    Rules that are on by default change neither the elements nor when a user's function is called. The opt-in rules
+    keep the elements and their order, too, but call user code in other threads and for elements that have not been
+    requested yet.
 
     Attributes:
-        enabled: False switches all of them off; tf.data's name for it, ``apply_default_optimizations``, works, too.
-        noop_elimination: leave out operations that do nothing, such as ``take(-1)``.
-        slice_pushdown: make ``take``, ``skip`` and ``shard`` of ranges, in-memory arrays and file names part of these.
-        skip_by_seeking: pass over what ``skip`` leaves out without making it, where nobody can tell.
-        repeat_pushdown: repeat a short source without opening it anew for each pass.
+        enabled: False turns all rules off; tf.data's name for it, ``apply_default_optimizations``, works, too.
+        noop_elimination: remove operations that do nothing, such as ``take(-1)``.
+        slice_pushdown: merge ``take``, ``skip`` and ``shard`` into a source of a range, in-memory arrays or file names.
+        skip_by_seeking: do not produce the elements that ``skip`` drops, where the user cannot observe it.
+        repeat_pushdown: repeat a short source without reopening it for each pass.
         shuffle_before_gather: shuffle the indices of in-memory arrays, and take the rows afterwards.
-        shuffle_and_repeat_fusion: accepted as a name of tf.data's. A ``repeat`` of a ``shuffle`` gives what tf.data's
-            fused op promises, and has nothing to gain from being one op: either value changes nothing.
-        map_vectorization: run functions on whole columns that prove to compute each element for itself, such as plain
-            arithmetic and many of NumPy's functions.
+        shuffle_and_repeat_fusion: accepted for compatibility with tf.data; has no effect. A ``repeat`` of a ``shuffle``
+            already behaves like tf.data's fused op and would not gain from fusion.
+        map_vectorization: run a function on whole columns if it provably computes each element independently, such as
+            plain arithmetic and many of NumPy's functions.
         parser_vectorization: parse many records at once in functions that only call ``io.parse_single_example``.
-        parser_and_batch_fusion: leave the values of a batch of parsed Examples end to end.
+        parser_and_batch_fusion: keep the values of a batch of parsed Examples contiguous.
         parser_projection: do not decode features of Examples that a ``select`` drops.
-        map_fusion: take each element through maps one after another at once.
-        filter_fusion: the same for filters.
-        map_and_filter_fusion: the same for a filter over a map.
-        map_and_batch_fusion: write the results of a map straight into the arrays of the batch above it.
-        inject_prefetch: end a pipeline of batches with a prefetch, which starts once it pays. By default only where
-            nobody can notice that elements are made early, because no user function is called; True for all.
-        map_parallelization: give ``map`` and ``random_map`` without ``num_parallel_calls`` AUTOTUNE. Must be asked for.
-        filter_parallelization: call the predicates of ``filter`` as with AUTOTUNE. Must be asked for.
-        parallel_batch: give ``batch`` without ``num_parallel_calls`` AUTOTUNE. Must be asked for.
-        seq_interleave_prefetch: have ``interleave`` without ``num_parallel_calls`` read from all datasets of its cycle
-            ahead, as with AUTOTUNE. Must be asked for. tf.data's option starts from a parallel interleave, and makes it
-            one that reads from one dataset at a time, each of which prefetches: here these are one op.
+        map_fusion: pass each element through consecutive maps in one step.
+        filter_fusion: the same for consecutive filters.
+        map_and_filter_fusion: the same for a filter of a map.
+        map_and_batch_fusion: write the results of a map directly into the arrays of the batch that follows it.
+        inject_prefetch: end a pipeline of batches with a prefetch, which starts once it pays off. By default only where
+            the user cannot observe early elements, because no user function is called; True for all pipelines.
+        map_parallelization: give ``map`` and ``random_map`` without ``num_parallel_calls`` AUTOTUNE. Opt-in.
+        filter_parallelization: call the predicates of ``filter`` as with AUTOTUNE. Opt-in.
+        parallel_batch: give ``batch`` without ``num_parallel_calls`` AUTOTUNE. Opt-in.
+        seq_interleave_prefetch: let ``interleave`` without ``num_parallel_calls`` read ahead from all datasets of its
+            cycle, as with AUTOTUNE. Opt-in. tf.data's option replaces a parallel interleave with a sequential one whose
+            datasets prefetch: here these are one op.
     """
 
     _types: ClassVar[dict[str, Any]] = {
@@ -250,20 +252,20 @@ class OptimizationOptions(_Settings):
     seq_interleave_prefetch: bool | None
 
     def allows(self, rule: str) -> bool:
-        """Whether a rule may be used."""
+        """Return whether a rule is allowed."""
         wanted = getattr(self, rule)
         return self.enabled is not False and (rule not in self._must_be_asked_for if wanted is None else wanted)
 
 
 class Options(_Settings):
-    """Settings for ``Dataset.with_options``; they hold for the whole pipeline, and later ones win.
+    """Settings for ``Dataset.with_options``; they apply to the whole pipeline, and later ones take precedence.
 
-    Where datasets with different settings are joined, the later argument wins. tf.data's older names
-    ``experimental_deterministic``, ``experimental_optimization`` and ``experimental_threading`` mean the same fields.
+    Where datasets with different settings are joined, the later argument takes precedence. tf.data's older names
+    ``experimental_deterministic``, ``experimental_optimization`` and ``experimental_threading`` are aliases.
 
     Attributes:
-        deterministic: whether ops that work in parallel keep the order of the elements, where their own argument
-            ``deterministic`` is not given. None means that they do.
+        deterministic: whether parallel ops keep the order of the elements if their own argument ``deterministic`` is
+            not given. None means that they do.
         dataset_name: a name for the whole pipeline, which ``repr`` and ``explain()`` show.
         autotune: see AutotuneOptions.
         optimization: see OptimizationOptions.
@@ -292,13 +294,13 @@ class Options(_Settings):
         "experimental_threading": "threading",
     }
     _refused: ClassVar[dict[str, str]] = {
-        "experimental_distribute": "nothing is split between workers by itself; use shard()",
-        "experimental_external_state_policy": "functions are plain Python and keep what state they like",
-        "experimental_service": "there is no data service",
+        "experimental_distribute": "elements are not distributed over workers automatically; use shard()",
+        "experimental_external_state_policy": "functions are plain Python and may keep any state",
+        "experimental_service": "a data service is not supported",
         "experimental_slack": "use prefetch() at the end of the pipeline",
         "experimental_symbolic_checkpoint": "iterators have state_dict() and load_state_dict()",
         "experimental_warm_start": "an iterator starts its work at the first next()",
-        "framework_type": "it labels TensorFlow's own statistics; use dataset_name",
+        "framework_type": "it labels TensorFlow's statistics; use dataset_name",
     }
     deterministic: bool | None
     dataset_name: str | None

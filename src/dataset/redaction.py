@@ -1,8 +1,8 @@
-"""Redaction: URLs without the passwords, tokens and signatures in them, for messages, plans and saved states.
+"""Redaction: removes passwords, tokens and signatures from URLs in messages, plans and saved states.
 
-Everything that shows a path or writes it to a file passes it through ``redacted``. What the library cannot tell from a
-secret is hidden: the user information before the host, the fragment, and the values of the query except for a few keys
-that only select a file. Local paths stay as they are.
+Everything that shows a path or writes it to a file passes it through ``redacted``. Every part that could be a secret is
+hidden: the user information before the host, the fragment, and the values of the query except for a few keys that only
+select a file. Local paths are unchanged.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _PAIR = re.compile(
     r"""([^&#\s'"<>,;)\]}]+)"""
 )
 _HEADER = re.compile(r"(?i)((?:proxy-)?authorization\W+(?:basic|bearer|digest|aws4-hmac-sha256)?\s*)[^\s'\"]+")
-_LINK = re.compile(r"::(?=[A-Za-z][\w.+-]*(?:::|://))")  # of a chain of file systems
-_SECRET_MIN = 3  # characters; a shorter value would be replaced in unrelated words
+_LINK = re.compile(r"::(?=[A-Za-z][\w.+-]*(?:::|://))")  # separates the URLs of chained file systems
+_SECRET_MIN = 3  # characters; shorter values would be replaced inside unrelated words
 
 
 def redacted(path: str) -> str:
-    """A path with ``***`` in the place of every possible secret; a local path as it is.
+    """Return a path with every possible secret replaced by ``***``; a local path is returned unchanged.
 
     >>> redacted("https://user:password@host/a.csv?id=7&X-Amz-Signature=0c1d#part")
     'https://***@host/a.csv?id=7&X-Amz-Signature=***#***'
@@ -43,7 +43,7 @@ def redacted(path: str) -> str:
 
 
 def redacted_text(text: str) -> str:
-    """A message with the URLs in it redacted, and whatever looks like the value of a secret parameter.
+    """Return a message with its URLs, and everything that looks like the value of a secret parameter, redacted.
 
     >>> redacted_text("403 Forbidden, url='https://host/a?sig=0c1d'; retry /a?access_token=12")
     "403 Forbidden, url='https://host/a?sig=***'; retry /a?access_token=***"
@@ -57,7 +57,7 @@ def redacted_text(text: str) -> str:
 
 def _redacted_url(url: str) -> str:
     found = _PARTS.fullmatch(url)
-    if found is None:  # a scheme of a chain, or a local path in it
+    if found is None:  # a scheme or a local path in a chain
         return url
     head, user, place, query, fragment = found.groups()
     is_web = _is_web(head)
@@ -74,19 +74,19 @@ def _is_web(head: str) -> bool:
 
 
 def _hides_fragment(head: str, fragment: str) -> bool:
-    """Whether it is more than a part of a name, which it may be in a bucket."""
+    """Return whether the fragment may be a secret. In a bucket, ``#`` may be part of an object's name."""
     return _is_web(head) or "=" in fragment
 
 
 def _redacted_parameter(parameter: str, *, is_web: bool) -> str:
     key, equals, value = parameter.partition("=")
-    if not equals:  # elsewhere than on the web it may be a wildcard, or part of a name
+    if not equals:  # outside the web it may be a wildcard or part of a name
         return _HIDDEN if is_web else parameter
     return parameter if key.lower() in _HARMLESS or not value else f"{key}={_HIDDEN}"
 
 
 def secrets_of(path: str) -> set[str]:
-    """The parts of a path that ``redacted`` hides, as they stand there, decoded, and as a header has them.
+    """Return the parts of a path that ``redacted`` hides: as written, percent-decoded, and base64-encoded for headers.
 
     >>> sorted(secrets_of("https://user:pass@host/a?sig=ab%20cd"))
     ['ab cd', 'ab%20cd', 'dXNlcjpwYXNz', 'pass', 'user', 'user:pass']
@@ -105,13 +105,13 @@ def secrets_of(path: str) -> set[str]:
                 key, equals, value = parameter.partition("=")
                 pieces.append(value if equals else key)
         found |= {form for piece in pieces for form in (piece, unquote(piece), unquote_plus(piece))}
-        if user:  # as a header has it
+        if user:  # the form in an Authorization header
             found |= {base64.b64encode(form.encode()).decode() for form in (user, unquote(user))}
     return {secret for secret in found if len(secret) >= _SECRET_MIN}
 
 
 def hidden_errors(error: BaseException | None, secrets: set[str]) -> BaseException | None:
-    """An exception whose text, notes and causes hold none of ``secrets``: itself, or a plain one with its words."""
+    """Return the exception if its text, notes and causes hold none of ``secrets``, otherwise a redacted OSError."""
     if error is None:
         return None
     if any(_shows(one, secrets) for one in _chain(error)):
@@ -124,9 +124,10 @@ def hidden_errors(error: BaseException | None, secrets: set[str]) -> BaseExcepti
 
 
 def redacted_error(error: BaseException, path: str) -> None:
-    """Take what is secret in ``path`` out of an exception that is about to be raised, in place.
+    """Remove the secrets of ``path`` from an exception that is about to be raised, in place.
 
-    Its arguments, fields and notes are rewritten. A cause or context that shows a secret is replaced by its words.
+    Its arguments, fields and notes are rewritten. A cause or context that shows a secret is replaced by a redacted
+    OSError.
     """
     secrets = secrets_of(path)
     if not secrets or not any(_shows(one, secrets) for one in _chain(error)):
@@ -149,7 +150,7 @@ def redacted_error(error: BaseException, path: str) -> None:
 
 
 def raise_redacted(error: Exception, cause: BaseException, path: str) -> NoReturn:
-    """Raise an exception from another one, or from its words where that one shows what is secret in ``path``."""
+    """Raise an exception from a cause, or from a redacted OSError if the cause shows a secret of ``path``."""
     shown = hidden_errors(cause, secrets_of(path))
     try:
         raise error from shown
@@ -160,7 +161,7 @@ def raise_redacted(error: Exception, cause: BaseException, path: str) -> NoRetur
 
 
 def text_without_secrets(text: str, path: str) -> str:
-    """A message without what is secret in ``path``, or looks so."""
+    """Return a message without the secrets of ``path`` and everything that looks like a secret."""
     return _without(text, secrets_of(path))
 
 
@@ -179,12 +180,12 @@ def _shows(error: BaseException, secrets: set[str]) -> bool:
 def _text(error: BaseException) -> str:
     try:
         return f"{error}\n{error!r}"
-    except Exception:  # noqa: BLE001  # an exception of another library, whose text cannot be made
+    except Exception:  # noqa: BLE001  # an exception of another library whose str() fails
         return type(error).__name__
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The exception, and all that it was raised from or during."""
+    """Yield the exception and, transitively, its causes and contexts."""
     seen: set[int] = set()
     waiting: list[Any] = [error]
     while waiting:

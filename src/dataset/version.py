@@ -1,3 +1,3 @@
-"""The version of the library, which saved states name, too."""
+"""The version of the library. Saved states record it, too."""
 
 __version__ = "0.1.0"

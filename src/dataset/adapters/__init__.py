@@ -1,5 +1,5 @@
-"""Bridges from a Dataset to the frameworks that train, and from their data to a Dataset. One framework, one room.
+"""Adapters between a Dataset and other frameworks, in both directions. One sub-package or module for each framework.
 
-An adapter knows the public Dataset and what a plan says of its elements; it opens no operators. It is imported by the
-method of Dataset that needs it, when it is called, and so is its framework: ``import dataset`` loads neither.
+An adapter uses the public Dataset and the specs of its plan; it does not open operators. The Dataset method that needs
+an adapter imports it and its framework when it is called, so ``import dataset`` loads neither.
 """

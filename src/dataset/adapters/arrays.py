@@ -1,12 +1,12 @@
-"""Arrays that a framework may keep: nobody else can write to them, and nobody sees the framework write.
+"""Private arrays: arrays that no other code holds, so that a framework may keep and overwrite them.
 
-JAX on CPUs, and TensorFlow, take the memory of a NumPy array as it is where it is aligned for them, whatever they are
-told; and what JAX does copy, it copies after its call has returned. So an array that anybody else holds, a user's own
-or one in a cache, is copied here first, into aligned memory, which then is taken as it is: one copy in any case. An
-array that nobody else holds is handed over.
+JAX on CPUs and TensorFlow share the memory of a suitably aligned NumPy array, even if they are asked to copy. If JAX
+copies, it does so after its call has returned. An array with another holder, such as the user or a cache, is therefore
+copied here first, into aligned memory that the framework then shares: one copy in either case. An array without another
+holder is handed over without a copy.
 
-Who holds an array tells its reference count, as in ``runtime/chunks/ownership.py``. Where an interpreter does not count
-references, everything is copied.
+The reference count of an array tells whether it has another holder, as in ``runtime/chunks/ownership.py``. If the
+interpreter does not count references, every array is copied.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 ALIGNMENT = 64
-"""Bytes: what XLA and TensorFlow ask of memory that they take as it is."""
+"""Bytes: the alignment that XLA and TensorFlow require of memory that they share."""
 
 
 def private(components: list[Any]) -> list[Any]:
-    """The components, with copies in the place of arrays that somebody else holds.
+    """Return the components, with copies of the arrays that other code holds.
 
-    Numbers, bytes and arrays of objects come out as they are: a framework copies them while it is called.
+    Numbers, bytes and arrays of objects are returned unchanged: a framework copies them during its call.
 
     Args:
-        components: the one list that holds them, so that the reference counts are right.
+        components: the components. No other list may hold them, or the reference counts would be too high.
     """
     return [_private(component) for component in components]
 
@@ -42,7 +42,7 @@ def _private(component: Any) -> Any:
 
 
 def _owns_its_memory(array: Array) -> bool:
-    """Whether its memory is its own, or that of an array which only it refers to, such as one that was reshaped."""
+    """Return whether the array owns its memory, or is the only view of the owner, as after ``reshape``."""
     owner = array.base
     if owner is None:
         return True
@@ -50,7 +50,7 @@ def _owns_its_memory(array: Array) -> bool:
 
 
 def aligned_copy(array: Array) -> Array:
-    """A copy in rows, in the machine's byte order, that begins where frameworks take memory as it is."""
+    """Return a C-contiguous copy in native byte order whose memory is aligned to ``ALIGNMENT``."""
     dtype = array.dtype.newbyteorder("=")
     memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
@@ -62,7 +62,7 @@ def aligned_copy(array: Array) -> Array:
 _references: Callable[[Any], int] = getattr(sys, "getrefcount", lambda _: sys.maxsize)
 
 
-# The counts for arrays that nobody else holds, found by the very expressions above.
+# The reference counts of arrays without another holder, measured with the same expressions as above.
 
 
 def _in_list(components: Iterable[Any]) -> list[int]:
@@ -80,7 +80,7 @@ def _of_owner() -> int:
 
 
 def _measured(count: int) -> int:
-    """Where references are not counted, nothing is ever taken for private."""
+    """Return the count, or -1 if references are not counted: then no array is ever considered private."""
     return -1 if count == sys.maxsize else count
 
 

@@ -1,7 +1,7 @@
-"""JAX: elements as arrays on devices, a few of them on their way while the one before is worked on.
+"""JAX adapter: elements as arrays on devices, with transfers overlapping the computation on earlier elements.
 
-``jax.device_put`` returns at once and copies on, so no thread is needed for that: whoever asks for an element begins
-the copy of one further ahead. Structures are this library's, so that dataclasses need not be registered as pytrees.
+``jax.device_put`` returns immediately and copies asynchronously, so no thread is needed: requesting an element starts
+the copy of a later one. Structures are those of this library, so dataclasses need not be registered as pytrees.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Placement = Any
 
 
 class JaxDataset:
-    """The elements of a Dataset as JAX arrays; ``Dataset.to_jax`` says all about it. Each ``iter`` is a new pass.
+    """The elements of a Dataset as JAX arrays; see ``Dataset.to_jax``. Each ``iter`` starts a new pass.
 
     Args:
-        dataset: whose elements they are.
+        dataset: the dataset.
         sharding: as in ``to_jax``.
         prefetch: as in ``to_jax``.
     """
@@ -63,21 +63,21 @@ class JaxDataset:
         return len(self._dataset)
 
     def __bool__(self) -> bool:
-        return True  # as a Dataset: that must not ask for the length
+        return True  # as for a Dataset: the truth value must not depend on the length
 
     def __repr__(self) -> str:
         return f"<JaxDataset of {self._dataset!r}>"
 
 
 class JaxIterator(DatasetIterator[Any]):
-    """One pass over a JaxDataset: an iterator over a Dataset, and what Orbax asks of an iterator.
+    """Iterator over a JaxDataset that Orbax can checkpoint.
 
     Orbax saves it beside the weights with Grain's handler, ``grain.checkpoint.CheckpointSave(iterator)`` and
-    ``CheckpointRestore(iterator)``, and with any other that goes by ``get_state`` and ``set_state``.
+    ``CheckpointRestore(iterator)``, or with any other handler that uses ``get_state`` and ``set_state``.
     """
 
     def get_state(self) -> bytes:
-        """What ``state_dict`` gives, as JSON."""
+        """Return the result of ``state_dict`` as JSON."""
         return json.dumps(state_to_json(self.state_dict())).encode()
 
     def set_state(
@@ -86,29 +86,29 @@ class JaxIterator(DatasetIterator[Any]):
         *,
         moved: Callable[[str], str] | Mapping[str, str] | None = None,
     ) -> None:
-        """Go to the place that ``state`` describes, from wherever the iterator stands.
+        """Move to the position that ``state`` describes.
 
         Args:
-            state: what ``get_state`` gave, or that as text, or as the dict that the JSON stands for.
-            moved: for files that have other names now; as of ``load_state_dict``.
+            state: the result of ``get_state``, as bytes, as text or as the decoded dict.
+            moved: for files that have been renamed; as in ``load_state_dict``.
 
         Raises:
             ClosedError: after ``close()``.
-            StateError: if the state is of another pipeline or version, or is damaged; the iterator stays where it was.
+            StateError: if the state is of another pipeline or version, or is damaged. The iterator does not move.
         """
         if isinstance(state, bytes | str):
             try:
                 state = json.loads(state)
             except (ValueError, RecursionError) as error:
-                raise StateError(f"expected what get_state() returned, JSON, got {state!r:.100}: {error}") from error
-        self.load_state_dict(state_from_json(state), moved=moved)  # says what is wrong with it
+                raise StateError(f"expected the JSON that get_state() returned, got {state!r:.100}: {error}") from error
+        self.load_state_dict(state_from_json(state), moved=moved)  # raises StateError if the state is invalid
 
     def start_prefetch(self) -> None:
-        """Do nothing: elements are made when the first one is asked for. Grain's handler calls it after a restore."""
+        """Do nothing: prefetching starts with the first request. Grain's handler calls this method after a restore."""
 
 
 class _Converter:
-    """Puts the elements of one pass where they belong."""
+    """Converter that places the elements of one pass on their devices."""
 
     def __init__(self, sharding: Any) -> None:
         self._sharding = sharding
@@ -116,7 +116,7 @@ class _Converter:
         self._placements: list[Placement] = []
 
     def convert(self, element: Any) -> tuple[Any, Any]:
-        """The element as JAX arrays, and as it is on the host, with arrays that nobody can change."""
+        """Return the element as JAX arrays, and the element on the host, whose arrays no other code can modify."""
         structure = structure_of(element)
         if structure != self._structure:
             self._placements, self._structure = _spread(structure, self._sharding), structure
@@ -131,7 +131,7 @@ class _Converter:
 
 
 def _put(structure: Structure, index: int, component: Any, placement: Placement) -> Any:
-    """A component on its way to its devices. Copies go on behind the call, so nobody may write to it any more."""
+    """Start the transfer of a component. Copies continue after the call, so the component must not be modified."""
     if not isinstance(component, np.ndarray | np.generic) or not _is_known(component.dtype):
         raise _refusal(structure.component_name(index), component_spec(component))
     if placement is None:
@@ -144,17 +144,17 @@ def _put(structure: Structure, index: int, component: Any, placement: Placement)
         raise _misfit(structure.component_name(index), component.shape, placement, error) from error
 
 
-_MISFITS = (ValueError, IndexError, AssertionError)  # what JAX raises where shape and sharding do not fit
+_MISFITS = (ValueError, IndexError, AssertionError)  # what JAX raises if a sharding does not fit a shape
 
 
 def _is_global(placement: Placement) -> bool:
-    """Whether some of its devices belong to other processes, so that each process gives its own part."""
+    """Return whether some of the devices belong to other processes, so that each process provides its own part."""
     return isinstance(placement, jax.sharding.Sharding) and not placement.is_fully_addressable
 
 
 @functools.cache
 def _is_known(dtype: np.dtype[Any]) -> bool:
-    """Whether JAX has arrays of this dtype, or of the narrower one that it takes for it."""
+    """Return whether JAX has arrays of this dtype, or of a narrower one that it substitutes."""
     try:
         jax.eval_shape(lambda array: array, np.empty(0, dtype.newbyteorder("=")))
     except TypeError:
@@ -163,7 +163,7 @@ def _is_known(dtype: np.dtype[Any]) -> bool:
 
 
 def _check(structure: Structure, specs: Sequence[ComponentSpec], placements: list[Placement]) -> None:
-    """What can be said without an element: that JAX has arrays for all components, and that shardings fit shapes."""
+    """Check, without an element, that JAX has arrays for all components and that the shardings fit the shapes."""
     for index, (spec, placement) in enumerate(zip(specs, placements, strict=True)):
         name = structure.component_name(index)
         if not is_dense(spec) or not _is_known(spec.dtype):
@@ -177,24 +177,24 @@ def _check(structure: Structure, specs: Sequence[ComponentSpec], placements: lis
 
 
 def _check_sharding(sharding: Any) -> None:
-    """Raise TypeError if something else than a Sharding, a Device or None is in a structure of them."""
+    """Raise TypeError if a leaf of the structure is not a Sharding, a Device or None."""
     for leaf in structure_of(sharding).flatten(sharding):
         if not isinstance(leaf, jax.sharding.Sharding | jax.Device):
             raise TypeError(
-                "to_jax(): sharding must be a jax.sharding.Sharding or a jax.Device, or a tuple, dict or the like of "
-                f"them, got {leaf!r} of type {type(leaf).__name__}"
+                "to_jax(): sharding must be a jax.sharding.Sharding or a jax.Device, or a structure such as a tuple or "
+                f"dict of them, got {leaf!r} of type {type(leaf).__name__}"
             )
 
 
 def _spread(structure: Structure, sharding: Any) -> list[Placement]:
-    """Where each component goes. One placement stands for all components of that part of the structure."""
+    """Return the placement of each component. A single placement applies to its whole part of the structure."""
     if sharding is None or isinstance(sharding, jax.sharding.Sharding | jax.Device):
         return [sharding] * structure.num_components
     try:
         parts = _children(structure, sharding)
     except StructureMismatchError:
         raise TypeError(
-            f"to_jax(): sharding must have the structure of the elements, {structure!r}, or of its upper part, "
+            f"to_jax(): sharding must have the structure of the elements, {structure!r}, or a prefix of it, "
             f"got {structure_of(sharding)!r}"
         ) from None
     return [
@@ -203,7 +203,7 @@ def _spread(structure: Structure, sharding: Any) -> list[Placement]:
 
 
 def _children(structure: Structure, sharding: Any) -> list[Any]:
-    """What stands in a sharding in the places of a structure's children."""
+    """Return the parts of a sharding that correspond to the children of a structure."""
     if structure is LEAF or structure is NONE:
         raise StructureMismatchError
     shallow: Structure = dataclasses.replace(structure, children=(LEAF,) * len(structure.children))  # type: ignore[type-var]  # those with children are
@@ -217,14 +217,14 @@ def _refusal(name: str, spec: ComponentSpec) -> SpecError:
         case SparseTensorSpec():
             way_out = "make it dense with to_dense(), or arrays of its indices and values, in map()"
         case DatasetSpec():
-            way_out = "flatten the datasets in it first, with flat_map()"
+            way_out = "flatten the nested datasets first, with flat_map()"
         case _:
             way_out = "leave it out or encode it as numbers, in map()"
-    return SpecError(f"to_jax(): {name} is {spec!r}, for which JAX has no array; {way_out}")
+    return SpecError(f"to_jax(): {name} is {spec!r}, which JAX arrays cannot represent; {way_out}")
 
 
 def _misfit(name: str, shape: Any, placement: Placement, error: Exception) -> SpecError:
     return SpecError(
         f"to_jax(): {name} of shape {shape} cannot be laid out as {placement!r}: {error}. Each size must be a multiple "
-        "of the number of parts it is cut into; batch(..., drop_remainder=True) leaves out a smaller last batch"
+        "of the number of parts it is split into; batch(..., drop_remainder=True) drops a smaller last batch"
     )

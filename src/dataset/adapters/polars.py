@@ -1,4 +1,4 @@
-"""polars' frames as Arrow tables, without a copy of numbers. The rest is from_arrow's."""
+"""polars frames as Arrow tables, without copying numbers. ``from_arrow`` does the rest."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ OP = "from_polars"
 
 
 def table_of(data: Any, columns: Sequence[str] | None) -> Any:
-    """The Arrow table of a frame, with as many of its columns as ``columns`` takes. A Series is one column.
+    """Return the Arrow table of a frame, with the columns that ``columns`` needs. A Series is one column.
 
     Raises:
-        TypeError: if ``data`` is no frame of polars.
+        TypeError: if ``data`` is not a polars frame.
         SpecError: if Arrow has no type for a column.
     """
     if isinstance(data, pl.LazyFrame):
@@ -32,8 +32,8 @@ def table_of(data: Any, columns: Sequence[str] | None) -> Any:
         )
     frame = data.select(_needed(data.columns, columns))
     for name, kind in frame.schema.items():
-        if kind.is_object():  # of which Arrow would get the addresses
-            _refuse(name, kind, "Python objects are no columns")
+        if kind.is_object():  # polars would export the addresses of the objects
+            _refuse(name, kind, "Python objects cannot be converted")
     try:
         return frame.to_arrow()
     except Exception as error:
@@ -42,7 +42,7 @@ def table_of(data: Any, columns: Sequence[str] | None) -> Any:
 
 
 def _needed(there: list[str], columns: Sequence[str] | None) -> list[str]:
-    """The columns that are asked for, and those whose fields are; all where one is not there, which then is said."""
+    """Return the requested columns, and those with requested fields; all if one is missing, so that it is reported."""
     if columns is None:
         return there
     needed = [name if name in there else name.partition(".")[0] for name in columns]
@@ -50,11 +50,11 @@ def _needed(there: list[str], columns: Sequence[str] | None) -> list[str]:
 
 
 def _refuse_one_of(frame: pl.DataFrame) -> None:
-    """Say which column it is that Arrow has no type for."""
+    """Raise the error for the column that cannot be converted, if a single column is the cause."""
     for name, kind in frame.schema.items():
         try:
             frame.select(name).to_arrow()
-        except Exception as error:  # noqa: BLE001  # whatever polars or pyarrow has against it
+        except Exception as error:  # noqa: BLE001  # polars and pyarrow raise errors of many types
             _refuse(name, kind, str(error))
 
 

@@ -1,4 +1,4 @@
-"""Progress: a dataset with a bar of tqdm's, for ``Dataset.progress``."""
+"""Progress bar: a dataset that draws a tqdm bar while it is iterated over, for ``Dataset.progress``."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["Progress"]
 T_co = TypeVar("T_co", covariant=True)
 
 _ARGUMENTS = {*inspect.signature(std.tqdm.__init__).parameters, "display"} - {"self", "iterable", "kwargs"}
-"""What tqdm can be told; ``display`` means something in notebooks only."""
+"""The arguments of tqdm; ``display`` has an effect only in notebooks."""
 
 _BATCHING = {"batch", "padded_batch", "ragged_batch", "sparse_batch", "rebatch", "bucket_by_sequence_length"}
 _ENDING = {"flat_map", "interleave", "unbatch", "window", "group_by_window"}
-"""Ops whose elements are others than those of their input, so that a batch below them says nothing."""
+"""Ops that do not preserve the elements of their input, so a batch op upstream of them says nothing."""
 
 
 class Progress(Generic[T_co]):
-    """A dataset that draws a bar while it is iterated over. Each iteration is one of the dataset, with its own bar.
+    """A dataset that draws a bar while it is iterated over. Each iteration is a new one, with its own bar.
 
-    The bar and the iterator are closed with the loop, however that ends. ``len`` is that of the dataset.
+    The bar and the iterator are closed when the loop ends, also by an exception. ``len`` is that of the dataset.
     """
 
     def __init__(self, dataset: Dataset[T_co], arguments: dict[str, Any]) -> None:
@@ -43,7 +43,7 @@ class Progress(Generic[T_co]):
 
     def __iter__(self) -> Iterator[T_co]:
         with iter(self._dataset) as elements:
-            yield from tqdm(elements, **self._arguments)  # whose own loop costs less than calls of update()
+            yield from tqdm(elements, **self._arguments)  # tqdm's own loop is cheaper than calls of update()
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -56,7 +56,7 @@ class Progress(Generic[T_co]):
 
 
 def _unit(node: Node) -> str:
-    """What the bar counts: batches, if the elements are what an op made of several."""
+    """Return the unit that the bar counts: batches if an op combined several elements into one, else elements."""
     while node.op not in _BATCHING:
         if len(node.inputs) != 1 or node.op in _ENDING:
             return "element"

@@ -1,6 +1,6 @@
-"""Which process this is, and of how many: as torch.distributed, JAX or the launcher say.
+"""The rank of this process and the world size, according to torch.distributed, JAX or the launcher.
 
-No framework is imported or started for that. One that is not loaded cannot be in use.
+No framework is imported or initialized to find them: a framework that is not loaded cannot be in use.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ from typing import Any
 __all__ = ["process_rank"]
 
 _VARIABLES = ("RANK", "WORLD_SIZE")
-"""What torchrun sets, and others after it."""
+"""The variables that torchrun and other launchers set."""
 
 
 def process_rank(op: str) -> tuple[int, int]:
-    """(rank, world size): of torch.distributed or else JAX, if initialised; else of RANK and WORLD_SIZE; else (0, 1).
+    """Return the rank and the world size of this process.
+
+    They come from torch.distributed if it is initialized, else from JAX if it is initialized, else from the variables
+    RANK and WORLD_SIZE if they are set; otherwise they are (0, 1).
 
     Args:
-        op: who asks, for messages.
+        op: the caller, for messages.
 
     Raises:
-        ValueError: if one of the variables is set and the other is not, or one is no number.
+        ValueError: if only one of the variables is set, or one is not a number.
     """
     return _of_torch() or _of_jax() or _of_environment(op, os.environ) or (0, 1)
 
@@ -36,10 +39,10 @@ def _of_torch() -> tuple[int, int] | None:
 
 
 def _of_jax() -> tuple[int, int] | None:
-    """As jax.distributed.initialize() was told, or has found out.
+    """Return the numbers that jax.distributed.initialize() was given, or detected.
 
-    jax.process_index() says the same, but starts the backends, for which it may be too early: so that is only asked
-    where JAX does not keep the numbers where it does today.
+    jax.process_index() returns the same, but initializes the backends, for which it may be too early. It is called only
+    if a version of JAX does not have the private attributes that are read here.
     """
     jax: Any = sys.modules.get("jax")
     distributed = getattr(jax, "distributed", None)
@@ -61,7 +64,7 @@ def _of_environment(op: str, variables: Mapping[str, str]) -> tuple[int, int] | 
     except ValueError:
         found = ", ".join(f"{name}={text!r}" for name, text in zip(_VARIABLES, texts, strict=True))
         raise ValueError(
-            f"{op}(): the environment must tell both RANK and WORLD_SIZE as numbers, as torchrun does, got {found}; or "
-            "give rank= and world_size="
+            f"{op}(): the environment must set both RANK and WORLD_SIZE to numbers, as torchrun does, got {found}; or "
+            "pass rank= and world_size="
         ) from None
     return rank, world_size

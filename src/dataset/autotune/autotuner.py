@@ -106,11 +106,11 @@ class Autotuner:
         self._tuner = None  # refers to this, and through the stages to all that is open
 
     def stats(self, elements: int) -> PipelineStatistics:
-        """What is known so far."""
+        """Return what is known so far."""
         return report(self._observation, elements, dict(self._contention))
 
     def tuning_log(self) -> TuningLog:
-        """What was decided so far."""
+        """Return what was decided so far."""
         return TuningLog(self._log)
 
     def _record(
@@ -135,7 +135,7 @@ _IDLE_SECONDS = 0.25
 
 
 def _parts(line: OpRecord) -> Iterator[StageNode]:
-    """The stages from which the thread takes that runs the op of ``line``, with those below them."""
+    """Yield the stages from which the thread takes that runs the op of ``line``, with those below them."""
     for below in line.below():
         stage = below.stage
         if stage is None:

@@ -66,11 +66,11 @@ class TrialHistory:
         self._lessons: dict[int, _Lesson] = {}
 
     def __bool__(self) -> bool:
-        """Whether anything has failed."""
+        """Return whether anything has failed."""
         return bool(self._lessons)
 
     def may_try(self, change: Change, now: float) -> bool:
-        """Whether nothing like it has failed lately."""
+        """Return whether nothing like it has failed lately."""
         return all(self._may_set(setting, now, adds=change.adds) for setting in change.settings)
 
     def _may_set(self, setting: Setting, now: float, *, adds: bool) -> bool:
@@ -80,7 +80,7 @@ class TrialHistory:
         return setting.value * _APART <= lesson.ceiling if adds else setting.value > lesson.floor
 
     def highest(self, part: StageNode, now: float) -> int:
-        """What may be tried before it is time to try again what has failed: the middle, in effect."""
+        """Return what may be tried before it is time to try again what has failed: the middle, in effect."""
         lesson = self._lessons.get(part.key)
         if lesson is None or now >= lesson.retry_at or lesson.ceiling == math.inf:
             return sys.maxsize

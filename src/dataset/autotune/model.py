@@ -89,7 +89,7 @@ class Section:
         object.__setattr__(self, "lock_seconds", min(self.lock_seconds, self.cpu_seconds))
 
     def __iter__(self) -> Iterator[Section]:
-        """The section and all below it."""
+        """Yield the section and all below it."""
         yield self
         for section in self.inputs:
             yield from section
@@ -109,7 +109,7 @@ class Prediction:
 
 
 def predict(root: Section, cores: float) -> Prediction:
-    """How long a pipeline takes per element, and what bounds it.
+    """Return how long a pipeline takes per element, and what bounds it.
 
     Args:
         root: the consumer, with the ops in its thread. The others are below it, as inputs.
@@ -147,7 +147,7 @@ def gain(root: Section, changed: Section, cores: float) -> float:
 
 
 def twice_as_fast(root: Section, name: str) -> Section:
-    """The pipeline in which the sections of that name take half of each of their times."""
+    """Return the pipeline in which the sections of that name take half of each of their times."""
     inputs = tuple(twice_as_fast(section, name) for section in root.inputs)
     factor = 0.5 if root.name == name else 1.0
     return replace(
@@ -161,7 +161,7 @@ def twice_as_fast(root: Section, name: str) -> Section:
 
 
 def lower_bounds(root: Section, cores: float) -> dict[str, float]:
-    """The seconds per element of the pipeline below which it never gets, by what bounds it. Quick to tell.
+    """Return the seconds per element of the pipeline below which it never gets, by what bounds it. Quick to tell.
 
     Example:
         >>> decode = Section("decode", ratio=32, wall_seconds=4e-3, cpu_seconds=4e-3, workers=4, buffer=36)
@@ -276,7 +276,7 @@ class _Line:
         return high
 
     def seconds_at(self, period: float, cores: float) -> float:
-        """How long an element takes with the cores and the lock as busy as if one came each ``period``."""
+        """Return how long an element takes with the cores and the lock as busy as if one came each ``period``."""
         for _ in range(_SHARING_ROUNDS):
             if self._share(cores, period) <= _CLOSE_COUNT:
                 break
@@ -317,7 +317,7 @@ class _Line:
         return change
 
     def _share(self, cores: float, period: float) -> float:
-        """How long each takes with the others on the same cores and behind the same lock. Returns the change."""
+        """Return how long each takes with the others on the same cores and behind the same lock. Returns the change."""
         crowd = _Crowd(self.stations, cores)
         return max(_slow_down(station, crowd, period) for station in self.stations)
 
@@ -342,7 +342,7 @@ def _slow_down(station: _Station, crowd: _Crowd, period: float) -> float:
 
 
 def _toward(value: float, wanted: float, most: float) -> tuple[float, float]:
-    """The value, brought nearer to what is wanted, and how far it was from there."""
+    """Return the value, brought nearer to what is wanted, and how far it was from there."""
     step = min(wanted, most) - value
     return value + _DAMPING * step, abs(step)
 
@@ -375,7 +375,7 @@ class _Crowd:
         return free, held, min(held * (1 + queue), max(held, self.held_seconds * elements))
 
     def slower(self, station: _Station, *, with_lock: bool) -> float:
-        """How much longer computing takes a worker of ``station`` than with a core of its own."""
+        """Return how much longer computing takes a worker of ``station`` than with a core of its own."""
         states = [(1.0, 1.0)]  # probability, and how many compute, this worker included
         for other in self.stations:
             computing = other.computing + (other.holding if with_lock else 0.0)
@@ -403,12 +403,12 @@ def _overlap(one: _Station, other: _Station) -> float:
 
 
 def _events(source: _Station, taker: _Station) -> float:
-    """How often elements are taken, per element of the pipeline: several at once, or one for several."""
+    """Return how often elements are taken, per element of the pipeline: several at once, or one for several."""
     return min(source.section.ratio, taker.section.ratio)
 
 
 def _states(computing: float, workers: int, awake: float) -> list[tuple[float, float]]:
-    """How many workers compute, in a few states and their probabilities: none, fewer, and more."""
+    """Return how many workers compute, in a few states and their probabilities: none, fewer, and more."""
     if workers == 1:
         computing = min(computing, 1.0)
         return [(1 - computing, 0.0), (computing, 1.0)]
@@ -425,7 +425,7 @@ def _combined(states: list[tuple[float, float]], others: list[tuple[float, float
 
 
 def _wait_between(source: _Station, taker: _Station) -> float:
-    """What ``taker`` waits for ``source``, per element of the pipeline."""
+    """Return what ``taker`` waits for ``source``, per element of the pipeline."""
     section = source.section
     if not section.buffer:
         return source.making

@@ -56,7 +56,7 @@ class Proposals:
         return max(changes, key=lambda change: change.gain, default=None)
 
     def first_saving(self, window: CountWindow, now: float) -> Change | None:
-        """What can be given back."""
+        """Return what can be given back."""
         return next((change for change in self._savings(window) if self._experience.may_try(change, now)), None)
 
     def holding_back(self, window: CountWindow) -> Setting | None:
@@ -71,7 +71,7 @@ class Proposals:
         return Setting(part, value, f"{window.cores_used:.1f} cores were busy, of {self.cores:g} that may be")
 
     def is_over_budget(self, window: CountWindow) -> bool:
-        """Whether clearly more cores are busy than may be."""
+        """Return whether clearly more cores are busy than may be."""
         return window.cores_used > _OVER_BUDGET * self.cores
 
     def _additions(self, window: CountWindow) -> Iterator[Change]:
@@ -131,7 +131,7 @@ class Proposals:
         return alone if alone is not None and 1 + alone.gain >= _ENOUGH * (1 + together.gain) else together
 
     def _promising(self, root: Section, settings: Sequence[Setting]) -> Change | None:
-        """The change, if the model says that it gains enough."""
+        """Return the change, if the model says that it gains enough."""
         promised = gain(root, _with_workers(root, settings), self.cores)
         if promised < GAIN_PREDICTED:
             return None
@@ -163,11 +163,11 @@ class Proposals:
         return min(activity.part.stage.knob.maximum, useful, self._experience.highest(activity.part, self._now))
 
     def _bound(self, root: Section) -> float:
-        """What a look tells: the seconds per element below which the pipeline never gets."""
+        """Return what a look tells: the seconds per element below which the pipeline never gets."""
         return max(lower_bounds(root, self.cores).values())
 
     def _more_room(self, activity: StageDelta) -> Change | None:
-        """A buffer that was both empty and full is too small for how much the times vary.
+        """Return a buffer that was both empty and full is too small for how much the times vary.
 
         How much those of the consumer vary is not known; it is taken to be as much as those of the elements.
         """
@@ -222,7 +222,7 @@ def _least(part: StageNode) -> int:
 
 
 def _with_workers(root: Section, settings: Sequence[Setting]) -> Section:
-    """The pipeline in which stages have so many workers."""
+    """Return the pipeline in which stages have so many workers."""
     return _replaced(root, {section_name(setting.part): setting.value for setting in settings})
 
 

@@ -28,7 +28,7 @@ def parallelism_needed(wall_seconds: float, period: float) -> int:
 
 
 def wait_seconds(x: float, y: float, n: float, variation: float = 1.0) -> float:
-    """How long who takes elements waits for each, on average.
+    """Return how long who takes elements waits for each, on average.
 
     Args:
         x: what it takes itself per element.
@@ -53,7 +53,7 @@ def wait_seconds(x: float, y: float, n: float, variation: float = 1.0) -> float:
 
 
 def _empty(load: float, n: float) -> float:
-    """The probability of an empty buffer: (1 - load) / (1 - load ** (n + 1)), whatever the load."""
+    """Return the probability of an empty buffer: (1 - load) / (1 - load ** (n + 1)), whatever the load."""
     if load <= 0:
         return 1.0
     if math.isinf(n):
@@ -80,7 +80,7 @@ def worth(n: float, variation: float) -> float:
 
 
 def tempered(variation: float) -> float:
-    """A squared coefficient of variation as it counts: heavy tails do less harm than their variance says."""
+    """Return a squared coefficient of variation as it counts: heavy tails do less harm than their variance says."""
     return variation if variation <= 1 else variation**_TEMPER
 
 

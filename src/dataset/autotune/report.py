@@ -14,7 +14,7 @@ from dataset.runtime.resources.ledger import UNBOUNDED
 
 
 def report(observation: PipelineProfile, elements: int, contention: dict[int, float]) -> PipelineStatistics:
-    """The pipeline from the first element that was asked for until now, or until its end.
+    """Return the pipeline from the first element that was asked for until now, or until its end.
 
     Args:
         observation: of the iteration.
@@ -112,7 +112,7 @@ class _Report:
         return max(0.0, self.until - since) if since and self.observation.ended is None else 0.0
 
     def _waited_for(self, line: OpRecord) -> float:
-        """How long who takes its elements has waited for a stage; none is waited for that is no stage."""
+        """Return how long who takes its elements has waited for a stage; none is waited for that is no stage."""
         return line.counters.wait_seconds + (self._running(line) if line.is_a_stage_now else 0.0)
 
     def _inputs(self, line: OpRecord, source: OpRecord) -> float:
@@ -147,11 +147,11 @@ class _Report:
         )
 
     def _wait_seconds(self) -> float:
-        """How long the consumer was inside ``next``."""
+        """Return how long the consumer was inside ``next``."""
         return min(sum(map(self._seconds_inside, self.observation.top.below())), self.seconds)
 
     def _seconds_inside(self, line: OpRecord) -> float:
-        """How long pulls of an op took. Waits are counted, the rest is measured now and then and scaled up."""
+        """Return how long pulls of an op took. Waits are counted, the rest is measured now and then and scaled up."""
         own = self.owns[id(line)]
         if line.stage is None:
             return own.seconds + sum(map(self._seconds_inside, line.below()))
@@ -188,7 +188,7 @@ class _Report:
     # The bottleneck
 
     def _bottleneck(self, consumer_seconds: float) -> Bottleneck | None:
-        """The op, or the consumer, that would gain most by being twice as fast."""
+        """Return the op, or the consumer, that would gain most by being twice as fast."""
         if not self.elements or self.seconds <= 0 or self.observation.limits is None:
             return None
         cores = self.observation.limits.cores
@@ -217,14 +217,14 @@ class _Report:
         return self._name(int(key)) if key.isdigit() and int(key) in self.owns else binding
 
     def _root(self, consumer_seconds: float, halved: int | None) -> Section:
-        """The model of the pipeline, in which one op is twice as fast."""
+        """Return the model of the pipeline, in which one op is twice as fast."""
         root = Section(CONSUMER, wall_seconds=consumer_seconds / self.elements)
         for line in self.observation.top.below():
             root = self._into(root, line, 1.0, halved, serial=False)
         return root
 
     def _into(self, section: Section, line: OpRecord, ratio: float, halved: int | None, *, serial: bool) -> Section:
-        """The section with the op in it, or with the section that the op begins as an input."""
+        """Return the section with the op in it, or with the section that the op begins as an input."""
         own = self.owns[id(line)]
         factor = (0.5 if halved == id(line) else 1.0) / self.elements / ratio
         seconds, cpu = own.seconds * factor, own.cpu_seconds * factor
@@ -279,7 +279,7 @@ def _possible(line: OpRecord, elements: float) -> float:
 
 
 def _threads_of(line: OpRecord, runs: str) -> str:
-    """Where the ops run from which a stage reads that is itself called by a thread that ``runs`` names."""
+    """Return where the ops run from which a stage reads that is itself called by a thread that ``runs`` names."""
     stage = line.stage
     if stage is None or stage.inline:
         return runs

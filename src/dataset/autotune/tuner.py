@@ -121,7 +121,7 @@ class Tuner:
         return now + self._window_seconds / 4
 
     def _was_a_pause(self, now: float, window: CountWindow) -> bool:
-        """Whether nobody came by for most of the window, which is unusual: it says nothing about steady work.
+        """Return whether nobody came by for most of the window, which is unusual: it says nothing about steady work.
 
         A consumer that always takes its time makes this True once, and then it is usual.
         """
@@ -331,7 +331,7 @@ _SMALL = 0.2  # of the whole
 
 
 def _identities(tops: Sequence[StageNode]) -> list[tuple[int, bool]]:
-    """The stages, and which of them do work in the background."""
+    """Return the stages, and which of them do work in the background."""
     return [(part.key, part.stage.inline) for top in tops for part in top]
 
 

@@ -37,7 +37,7 @@ class StageNode:
         return id(self.stage.counters)
 
     def __iter__(self) -> Iterator[StageNode]:
-        """The part and all below it."""
+        """Yield the part and all below it."""
         yield self
         for part in self.inputs:
             yield from part
@@ -86,7 +86,7 @@ class StageDelta:
 
     @classmethod
     def between(cls, part: StageNode, since: PipelineSnapshot, began: float, now: float) -> StageDelta:
-        """What the stage has counted since that moment, which was at ``began``."""
+        """Return what the stage has counted since that moment, which was at ``began``."""
         before, counters = since.values, part.stage.counters
         after = PipelineSnapshot(counters, now).values
         change = {name: after[name] - before[name] for name in Counters.__slots__}
@@ -170,7 +170,7 @@ class CountWindow:
         return min(1.0, sum(self._wait_seconds(top) for top in self.tops) / self.seconds)
 
     def _wait_seconds(self, part: StageNode) -> float:
-        """What the thread waited that takes from the part: where that works inline, for those below it."""
+        """Return what the thread waited that takes from the part: where that works inline, for those below it."""
         seconds = self.activities[part.key].wait_seconds
         return seconds + (sum(map(self._wait_seconds, part.inputs)) if part.stage.inline else 0.0)
 
@@ -201,7 +201,7 @@ class CountWindow:
         return sum(a.cpu_seconds for a in self if not a.part.stage.relays) / self.seconds
 
     def sections(self, contention: dict[int, float], cores: float) -> Section | None:
-        """The pipeline as the model sees it, per element of the first top; None where nothing was taken.
+        """Return the pipeline as the model sees it, per element of the first top; None where nothing was taken.
 
         The model wants times as they are with nothing else going on. What stages have waited for is not known: where
         all cores are busy, it is taken to be cores.
@@ -252,7 +252,7 @@ CONSUMER = "the consumer"
 
 
 def section_name(part: StageNode) -> str:
-    """What the model calls it."""
+    """Return what the model calls it."""
     return f"{part.name}#{part.key:x}"
 
 

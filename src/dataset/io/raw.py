@@ -1,6 +1,6 @@
-"""Bytes into numbers: the codec for values that were stored as plain memory.
+"""Codec for numbers that were stored as raw bytes.
 
-What lives here sees bytes and gives arrays; it opens no file and knows no message format. Pictures are in ``image/``.
+This module converts bytes to arrays. It opens no files and knows no message format. Images are in ``image/``.
 """
 
 import functools
@@ -22,26 +22,26 @@ def decode_raw(
     little_endian: bool = True,
     fixed_length: int | None = None,
 ) -> npt.NDArray[Any]:
-    r"""Read the memory of numbers out of byte strings, as ``array.tobytes()`` wrote it.
+    r"""Decode byte strings that hold the memory of an array, as ``array.tobytes()`` writes it.
 
-    The result shares memory with the bytes and is therefore read-only; ``.copy()`` makes it writable. Only where the
-    bytes have to be changed first (swapped order, ``bool``) is it a fresh, writable array.
+    The result shares memory with the bytes and is therefore read-only; ``.copy()`` makes it writable. If the bytes
+    have to be converted first (swapped byte order, ``bool``), the result is a new, writable array.
 
-    The function takes a whole chunk at once: given n byte strings it makes one array with a leading axis of n.
+    The function accepts a whole chunk: for n byte strings it returns one array with a leading axis of length n.
 
     Args:
-        input_bytes: one byte string, or an object array or list of byte strings of one length.
-        out_type: the dtype of the result, in the byte order of this machine. For ``bool`` every byte but 0 is true.
-        little_endian: whether the bytes hold the low byte of a number first. Means nothing for types of one byte.
-        fixed_length: a length in bytes, a multiple of the item size. Each byte string is cut to it, or filled up with
-            zero bytes; byte strings of different lengths are then welcome.
+        input_bytes: one byte string, or an object array or list of byte strings of the same length.
+        out_type: the dtype of the result, in the native byte order. For ``bool`` every nonzero byte is true.
+        little_endian: whether the bytes are little-endian. Ignored for types of one byte.
+        fixed_length: a length in bytes, a multiple of the item size. Each byte string is truncated to this length or
+            padded with zero bytes. The byte strings may then have different lengths.
 
     Returns:
-        An array of shape ``(k,)`` for one byte string of k items, and of shape ``input_bytes.shape + (k,)`` for many.
+        An array of shape ``(k,)`` for one byte string of k items, or ``input_bytes.shape + (k,)`` for several.
 
     Raises:
         ValueError: a length is not a multiple of the item size, or the byte strings differ in length.
-        TypeError: ``input_bytes`` are not bytes, or ``out_type`` is not a type of fixed size.
+        TypeError: ``input_bytes`` is not bytes, or ``out_type`` is not a type of fixed size.
 
     Example:
         >>> decode_raw(b"\x01\x00\x02\x00", np.int16)
@@ -53,7 +53,7 @@ def decode_raw(
         >>> decode_raw([b"abc", b"a"], np.uint8, fixed_length=2)
         array([[97, 98], [97,  0]], dtype=uint8)
     """
-    stored, direct = _layout(out_type, little_endian)  # type: ignore[arg-type]  # what has no hash is no plain dtype
+    stored, direct = _layout(out_type, little_endian)  # type: ignore[arg-type]  # an unhashable argument is not a plain dtype
     if fixed_length is None and direct and isinstance(input_bytes, bytes):  # the hot path: 0.3 us
         try:
             return np.frombuffer(input_bytes, stored)
@@ -68,11 +68,11 @@ def decode_raw(
     if len(set(map(len, items))) > 1:
         odd = next(i for i, item in enumerate(items) if len(item) != width)
         msg = (
-            f"decode_raw(): all byte strings of a batch need one length, got {width} bytes in element 0 and "
+            f"decode_raw(): all byte strings of a batch must have the same length, got {width} bytes in element 0 and "
             f"{len(items[odd])} in element {odd}. Set fixed_length, or decode them one at a time."
         )
         raise ValueError(msg)
-    # One join and one view cost a tenth of n small arrays and a stack.
+    # One join and one view take a tenth of the time of n small arrays and a stack.
     flat = np.frombuffer(items[0] if len(items) == 1 else b"".join(items), np.uint8 if stored.kind == "b" else stored)
     values = flat.reshape(*shape, width // stored.itemsize)
     if not direct:
@@ -80,13 +80,13 @@ def decode_raw(
     return values
 
 
-# Read by the operators: this function may be called once with the column of a chunk instead of once per element.
+# Operators read this attribute: they may call the function once with the column of a chunk, not once per element.
 decode_raw.__dataset_vectorized__ = True  # type: ignore[attr-defined]
 
 
 @functools.cache
 def _layout(out_type: Hashable, little_endian: bool) -> tuple[np.dtype[Any], bool]:
-    """Give the dtype of the stored bytes, and whether a view of them is already the answer."""
+    """Return the dtype of the stored bytes, and whether a view of them is the final result."""
     dtype: np.dtype[Any] = np.dtype(out_type)  # type: ignore[call-overload]
     if dtype.hasobject or dtype.itemsize == 0:
         msg = f"decode_raw(): out_type must be a dtype of fixed size, got {dtype}. Use a type such as np.uint8."
@@ -94,16 +94,16 @@ def _layout(out_type: Hashable, little_endian: bool) -> tuple[np.dtype[Any], boo
     if not dtype.isnative:
         msg = (
             f"decode_raw(): out_type must be in the byte order of this machine, got {dtype.str}. "
-            f"Say how the bytes are stored with little_endian."
+            f"Specify the byte order of the input with little_endian."
         )
         raise TypeError(msg)
     stored = dtype if bool(little_endian) == _HOST_IS_LITTLE_ENDIAN else dtype.newbyteorder("S")
-    # Not every byte is a valid bool in memory, so those are computed, never viewed.
+    # Not every byte is a valid bool in memory, so bools are converted and never viewed.
     return stored, stored.isnative and stored.kind != "b"
 
 
 def _items(input_bytes: object) -> tuple[list[bytes], tuple[int, ...]]:
-    """Take byte strings out of what the caller has, with the shape that they stood in."""
+    """Return the byte strings of the input as a flat list, and the shape of the input."""
     if isinstance(input_bytes, bytes):
         return [input_bytes], ()
     if isinstance(input_bytes, (list, tuple)):
@@ -111,7 +111,7 @@ def _items(input_bytes: object) -> tuple[list[bytes], tuple[int, ...]]:
     elif isinstance(input_bytes, np.ndarray) and input_bytes.dtype == object:
         cells = input_bytes
     else:
-        # An array of dtype S is refused too: NumPy has already dropped the zero bytes at the ends.
+        # An array of dtype S is rejected, too: NumPy has already dropped the trailing zero bytes.
         got = (
             f"an array of dtype {input_bytes.dtype}" if isinstance(input_bytes, np.ndarray) else repr(input_bytes)[:60]
         )
@@ -126,7 +126,7 @@ def _items(input_bytes: object) -> tuple[list[bytes], tuple[int, ...]]:
 
 
 def _padded(items: list[bytes], fixed_length: int, stored: np.dtype[Any]) -> list[bytes]:
-    """Cut or fill each byte string to the asked length."""
+    """Truncate or pad each byte string to the requested length."""
     if fixed_length <= 0 or fixed_length % stored.itemsize:
         msg = (
             f"decode_raw(): fixed_length must be a positive multiple of {stored.itemsize}, the item size of "
@@ -137,8 +137,8 @@ def _padded(items: list[bytes], fixed_length: int, stored: np.dtype[Any]) -> lis
 
 
 def _uneven(length: int, stored: np.dtype[Any]) -> ValueError:
-    """Say that the bytes do not divide into items."""
+    """Return the error for a length that is not a multiple of the item size."""
     return ValueError(
         f"decode_raw(): the length must be a multiple of {stored.itemsize}, the item size of {stored.name}, got "
-        f"{length} bytes. Check out_type, or set fixed_length to pad or cut.",
+        f"{length} bytes. Check out_type, or set fixed_length to pad or truncate.",
     )

@@ -1,5 +1,5 @@
-"""One op, one file: the node that describes it, and below it the operator that runs it.
+"""Operators, one op per file: the node that describes the op, followed by the operator that runs it.
 
-To add an op: its file here, one method in dataset.py, one test file in tests/ops/. Machinery that two ops share is in
-runtime/. Open to read; promises nothing to users.
+To add an op, add its file here, one method in dataset.py and one test file in tests/ops/. Code that several ops share
+is in runtime/. This package is internal: it makes no compatibility promises.
 """

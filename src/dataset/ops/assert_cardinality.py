@@ -1,4 +1,4 @@
-"""assert_cardinality(n): says how many elements there are where the plan can't tell, and holds the pipeline to it."""
+"""Node and operator of assert_cardinality(n): declare the cardinality and check it at run time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dataset.runtime.contract import Operator, State, UnaryOperator
 
 @dataclass(frozen=True, eq=False)
 class AssertCardinality(UnaryNode):
-    """The elements of the input, which are ``expected`` many, or infinitely many."""
+    """Node that passes on its input, which must have ``expected`` elements, or infinitely many."""
 
     op: ClassVar[str] = "assert_cardinality"
     seeks: ClassVar[bool] = True
@@ -48,7 +48,7 @@ class AssertCardinality(UnaryNode):
 
 
 class AssertCardinalityOperator(UnaryOperator):
-    """Counts what has come out. An exception stands for an element and counts as one."""
+    """Operator that counts the elements it has returned. An exception counts as one element."""
 
     def __init__(self, source: Operator, node: AssertCardinality) -> None:
         super().__init__(source)
@@ -75,14 +75,14 @@ class AssertCardinalityOperator(UnaryOperator):
         return chunk
 
     def _end_with(self, chunk: Chunk | None) -> None:
-        """Say so, once, if this is no place to end: ``chunk`` is what comes here, ``given`` what has come."""
+        """Raise CardinalityError, once, if ``chunk`` is an extra element or elements are missing."""
         self.ended = True
         if chunk is None and self.given == self.node.expected:
             return
         found = f"the input has {'more' if chunk is not None else f'only {self.given:,}'}"
         raise CardinalityError(
-            f"{self.node.located()}: expected {_words(self.node.expected)}, but {found}; correct the number, or look "
-            "for what the input lost or gained"
+            f"{self.node.located()}: expected {_words(self.node.expected)}, but {found}; correct the number or check "
+            "why the input has a different number of elements"
         )
 
     def seek(self, count: int) -> None:

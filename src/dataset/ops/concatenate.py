@@ -1,7 +1,7 @@
-"""concatenate(dataset): one dataset, then another.
+"""Node and operator of concatenate(dataset): one dataset followed by another.
 
-A chain of them, as a loop makes it, is one node: however many datasets follow each other, an element comes through one
-operator.
+A chain of concatenations, such as a loop creates, is one node. Each element passes through one operator, regardless of
+the number of datasets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataset.runtime.contract import Operator, State
 
 @dataclass(frozen=True, eq=False)
 class Concatenate(Node):
-    """All elements of the first source, then all of the next, and so on."""
+    """Node that yields all elements of the first source, then all elements of the next, and so on."""
 
     op: ClassVar[str] = "concatenate"
     seeks: ClassVar[bool] = True
@@ -29,18 +29,18 @@ class Concatenate(Node):
 
     @classmethod
     def of(cls, first: Node, second: Node, name: str | None) -> Self:
-        """One dataset behind another. Those that are concatenations take part with their sources, unless labelled.
+        """Concatenate two datasets. Concatenations without a name are flattened into their sources.
 
         Raises:
-            TypeError: if their elements do not go together.
+            TypeError: if the element specs are incompatible.
         """
         spec = None
-        # Where only running a user's function tells the spec, a mismatch shows when the elements come.
+        # If a spec is only known by running a user function, a mismatch is detected at iteration time.
         if spec_is_static(first) and spec_is_static(second):
             spec = common_spec(cls.op, [first.element_spec, second.element_spec])
         node = cls((*_sources(first), *_sources(second)), name=name)
         if spec is not None:
-            vars(node)["element_spec"] = spec  # so that a loop does not go over all datasets each time
+            vars(node)["element_spec"] = spec  # so that a loop does not check all datasets each time
         return node
 
     @property
@@ -52,7 +52,7 @@ class Concatenate(Node):
 
     @property
     def is_certain(self) -> bool:
-        return super().is_certain and spec_is_static(self)  # else a mismatch shows when the elements come
+        return super().is_certain and spec_is_static(self)  # else a mismatch is detected at iteration time
 
     @property
     def rows_per_element(self) -> int | None:
@@ -75,7 +75,7 @@ def _sources(node: Node) -> tuple[Node, ...]:
 
 
 class ConcatenateOperator(Operator):
-    """Reads one input after the other."""
+    """Operator that reads one input after another."""
 
     def __init__(self, node: Concatenate, sources: list[Operator]) -> None:
         self.node = node
@@ -103,7 +103,7 @@ class ConcatenateOperator(Operator):
     def _checked(self, chunk: Chunk) -> Chunk:
         if self._last is not None and chunk.structure != self._last.structure:
             raise SpecError(
-                f"{self.node.located()}: all datasets must have one structure, got {self._last.structure!r} and "
+                f"{self.node.located()}: all datasets must have the same structure, got {self._last.structure!r} and "
                 f"{chunk.structure!r}"
             )
         self._last = Chunk(chunk.structure, 0, [])
@@ -114,7 +114,7 @@ class ConcatenateOperator(Operator):
         return {"op": Concatenate.op, "current": self.current, "sources": states}
 
     def state_after(self, state: State, count: int) -> State | None:
-        """Within one input: how many elements are left of it, it does not say."""
+        """Return the state within the current input; the state does not say how many elements that input has left."""
         states, current = list(state["sources"]), int(state["current"])
         below = self.sources[current].state_after(states[current], count) if current < len(states) else None
         if below is None:

@@ -1,4 +1,4 @@
-"""counter(start, step, dtype): numbers at equal steps without end. With an end it is range.py."""
+"""Node and operator of counter(start, step, dtype): an infinite arithmetic sequence. See range.py for a finite one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 
-_KINDS = {"i": "iu", "u": "iu", "f": "iuf", "c": "iufc"}  # by kind of dtype the kinds of numbers that it takes
+_KINDS = {"i": "iu", "u": "iu", "f": "iuf", "c": "iufc"}  # kind of dtype -> the kinds of numbers it accepts
 
 
 @dataclass(frozen=True, eq=False)
 class Counter(Node):
-    """``start``, and each next number ``step`` more, in the arithmetic of ``dtype``: integers wrap, floats round."""
+    """Source node: ``start``, ``start + step`` and so on, computed in ``dtype``: integers wrap, floats round."""
 
     op: ClassVar[str] = "counter"
     start: Any
@@ -49,7 +49,7 @@ class Counter(Node):
 
 
 def _number(argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """``value`` as a scalar of ``dtype``; a small integer type wraps a larger integer, as in tf.data."""
+    """Return ``value`` as a scalar of ``dtype``; a larger integer wraps in a small integer type, as in tf.data."""
     given = np.asarray(value)
     if given.ndim or given.dtype.kind not in _KINDS[dtype.kind]:
         too_large = isinstance(value, int) and given.dtype == object
@@ -67,7 +67,7 @@ def _number(argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 class CounterOperator(Operator):
-    """Holds the number that comes next."""
+    """Operator that holds the next number."""
 
     def __init__(self, start: Any, step: Any) -> None:
         self.next = start
@@ -76,7 +76,7 @@ class CounterOperator(Operator):
     def pull(self, n: int) -> Chunk:
         numbers = np.full(n + 1, self.step)
         numbers[0] = self.next
-        # Added up one by one, so that floats round, and integers wrap, whatever the size of the chunk.
+        # Added one by one, so that rounding and wrapping do not depend on the chunk size.
         with np.errstate(over="ignore", invalid="ignore"):
             np.add.accumulate(numbers, out=numbers, dtype=numbers.dtype)
         self.next = numbers[n]
@@ -98,4 +98,4 @@ class CounterOperator(Operator):
         self.next = state["next"][()]
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""

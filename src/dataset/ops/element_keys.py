@@ -1,7 +1,7 @@
-"""Elements as keys of a set: equal keys for equal elements, in whatever form a chunk holds them.
+"""Hashable keys of elements: equal elements have equal keys, in whatever form a chunk holds them.
 
-Equal are components of one kind, dtype and shape with equal values, where, as in np.unique, NaN equals NaN and 0.0
-equals -0.0. Numbers become ints and text stays text, which costs least; all else becomes bytes that say what they are.
+Components are equal if they have the same kind, dtype, shape and values. As in np.unique, NaN equals NaN and 0.0 equals
+-0.0. Numbers become ints and text stays text, which is cheapest; all other values become self-describing bytes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _WORD = 8
 
 
 class NotAlikeError(Exception):
-    """Internal: the elements of a chunk need keys of different kinds, so they must be asked for one by one."""
+    """Internal error: the elements of a chunk need keys of different kinds, so they must be pulled one by one."""
 
 
 def keys_of(chunk: Chunk) -> tuple[str, Sequence[Any]]:
-    """A key for each element, and of which kind they are; keys of two kinds are never equal elements.
+    """Return the kind of the keys and a key for each element. Elements with keys of different kinds are never equal.
 
-    Kinds are TEXT, ARRAYS, OBJECTS and, for scalars of up to 8 bytes, the dtype.
+    The kind is TEXT, ARRAYS, OBJECTS or, for scalars of up to 8 bytes, the dtype.
 
     Raises:
         NotAlikeError: if a chunk of several elements needs keys of several kinds.
@@ -53,14 +53,14 @@ def keys_of(chunk: Chunk) -> tuple[str, Sequence[Any]]:
 
 
 def number_dtype(kind: str) -> np.dtype[Any] | None:
-    """The dtype that holds the int keys of a kind; None for the kinds whose keys are no ints."""
+    """Return the dtype that holds the int keys of a kind; None for kinds whose keys are not ints."""
     if kind in {TEXT, ARRAYS, OBJECTS}:
         return None
     return np.dtype(np.int64 if np.dtype(kind).kind in "imM" else np.uint64)
 
 
 def _alike(column: Column) -> Column:
-    """The column as an array where it has a fixed dtype, else as a list of values of one type."""
+    """Return the column as an array if it has a fixed dtype, else as a list of values of one type."""
     if isinstance(column, np.ndarray):
         if not column.dtype.hasobject:
             return column
@@ -80,18 +80,18 @@ def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _canonical(array: Array) -> Array:
-    """Contiguous, in the machine's byte order, with one form of zero and one of NaN."""
+    """Return a contiguous array in native byte order, with one representation of zero and one of NaN."""
     array = np.ascontiguousarray(array).astype(_native(array.dtype), copy=False)
     if array.dtype.kind not in "fc":
         return array
     array = array + array.dtype.type(0)
     floats = array.view(array.real.dtype)
     floats[np.isnan(floats)] = np.nan
-    return array if floats.itemsize <= _WORD else array.astype(str)  # long doubles have bytes that mean nothing
+    return array if floats.itemsize <= _WORD else array.astype(str)  # long doubles have padding bytes
 
 
 def _bits(column: Array) -> Array:
-    """The values of a column of scalars as integers."""
+    """Return the values of a column of scalars as integers."""
     column = _canonical(column)
     if column.dtype.kind in "mM":
         return column.view(np.int64)
@@ -99,7 +99,7 @@ def _bits(column: Array) -> Array:
 
 
 def _keys(column: Column) -> list[Hashable]:
-    """Keys of the components of one column: bytes that begin with what and how long they are, or objects."""
+    """Return the keys of the components of one column: bytes that begin with dtype and shape, or objects."""
     if isinstance(column, np.ndarray):
         head, raw = _head(column.dtype, column.shape[1:]), _canonical(column).tobytes()
         size = len(raw) // len(column)
@@ -124,12 +124,12 @@ def _key(value: Any) -> Hashable:
         parts = (value.dense_shape, value.indices, value.values)
         return _joined("sparse", [_array_key(part) for part in parts])
     if is_dataset(value):
-        raise SpecError("a Dataset in an element cannot be compared with another")
+        raise SpecError("a Dataset in an element cannot be compared with another Dataset")
     try:
         hash(value)
     except TypeError:
         raise SpecError(
-            f"a component cannot be compared: {value!r:.200} of type {type(value).__name__} has no hash"
+            f"a component cannot be compared: {value!r:.200} of type {type(value).__name__} is not hashable"
         ) from None
     return value  # type: ignore[no-any-return]  # just tried
 

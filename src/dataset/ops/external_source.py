@@ -1,4 +1,4 @@
-"""What a dataset of another library yields, for methods such as from_tf: from_generator with a name and a length."""
+"""Source node over a dataset of another library, for methods such as from_tf: a generator with a name and a length."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 
 @dataclass(frozen=True, eq=False)
 class ExternalSource(Generator):
-    """The values of ``iter(function())``, as the method ``method`` has promised them: so many, of this signature."""
+    """Source node over ``iter(function())``; the Dataset method ``method`` guarantees its length and signature."""
 
     op: ClassVar[str] = "foreign"
     method: str = field(kw_only=True)
     kind: str = field(kw_only=True)
-    """What it was made of, as plans show it."""
+    """The kind of the underlying object, as shown in plans."""
     count: int = field(default=UNKNOWN_CARDINALITY, kw_only=True)
 
     def cardinality(self) -> int:

@@ -1,4 +1,4 @@
-"""ignore_errors(log_warning): leave out the elements that fail."""
+"""Node and operator of ignore_errors(log_warning): drop the elements that fail."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 _FAILURES_IN_A_ROW_MAX = 100_000
-"""So many, and nothing good between them, are a broken pipeline, endless perhaps: an error beats a hang. It takes a
-second or less to get there, and is far more than damaged data ever has."""
+"""How many consecutive failures indicate a broken, possibly endless pipeline: an error is better than a hang. Reaching
+this takes a second or less, and damaged data never has this many consecutive failures."""
 
 _log = logging.getLogger("dataset")
 
 
 @dataclass(frozen=True, eq=False)
 class IgnoreErrors(UnaryNode):
-    """The elements that do not fail."""
+    """Node that passes on the elements that do not fail."""
 
     op: ClassVar[str] = "ignore_errors"
     log_warning: bool = False
@@ -43,11 +43,11 @@ class IgnoreErrors(UnaryNode):
 
 
 class IgnoreErrorsOperator(UnaryOperator):
-    """Asks again where its input fails. Interrupts and the like are no failures of an element, and come out.
+    """Operator that pulls again if its input fails. Interrupts and similar exceptions are raised, not dropped.
 
     Attributes:
-        passed: how many elements came through.
-        dropped: how many were left out.
+        passed: the number of elements passed on.
+        dropped: the number of elements dropped.
     """
 
     def __init__(self, source: Operator, node: IgnoreErrors, build: ExecutionContext) -> None:
@@ -73,12 +73,12 @@ class IgnoreErrorsOperator(UnaryOperator):
                     _warn(self.node, self.passed + self.dropped - 1, error)
                 if failures == _FAILURES_IN_A_ROW_MAX:
                     error.add_note(
-                        f"in {self.node.located()}: this is the last of {failures:,} errors in a row, without an "
-                        "element between them; asking again goes on behind it"
+                        f"in {self.node.located()}: this is the last of {failures:,} consecutive errors without an "
+                        "element between them; the next call continues after it"
                     )
                     raise
                 self.skipped.add(1)
-            self.coordinator.check_usable()  # so that who closes the iterator need not wait for many failures
+            self.coordinator.check_usable()  # closing the iterator must not wait for many failures
         self.passed += chunk.length if chunk else 0
         return chunk
 
@@ -91,6 +91,6 @@ class IgnoreErrorsOperator(UnaryOperator):
 
 
 def _warn(node: Node, position: int, error: Exception) -> None:
-    """Log a text, not the exception: a record that is kept would keep all that the exception's frames hold."""
+    """Log a text, not the exception: a log record that is kept would keep everything the exception's frames hold."""
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", []))
     _log.warning("%s dropped element %d: %s: %s%s", node.located(), position, type(error).__name__, str(error), notes)

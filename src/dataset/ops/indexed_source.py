@@ -1,7 +1,7 @@
-"""Rows of any object with ``__len__`` and ``__getitem__``: a map-style dataset of another library, a list, a database.
+"""Node and rows of a source over any object with ``__len__`` and ``__getitem__``, such as a map-style dataset.
 
-The object is the user's code: it is asked for the rows that are wanted, when they are wanted, and for no others. What a
-shuffle, skip or shard above moves is their numbers. There is no method for it; ``from_torch`` makes it.
+The object is user code: it is only called for requested rows, at the time they are requested. A downstream shuffle,
+skip or shard moves row numbers. There is no method for this node; ``from_torch`` creates it.
 """
 
 from __future__ import annotations
@@ -30,38 +30,38 @@ from dataset.runtime.resources.interrupts import interruptible
 
 
 def as_it_is(item: Any) -> Any:
-    """The item."""
+    """Return the item."""
     return item
 
 
 @dataclass(frozen=True, eq=False)
 class IndexedSource(RowSource):
-    """Element ``i`` is ``convert(data[i])``.
+    """Source node whose element ``i`` is ``convert(data[i])``.
 
-    Where ``data`` has ``__getitems__``, which takes a list of indices and returns a list of items, it is called for all
-    that are wanted at once.
+    If ``data`` has ``__getitems__``, which takes a list of indices and returns a list of items, it is called once for
+    all requested rows.
 
-    ``convert`` makes an element of an item. Arrays that it returns read-only are kept as they are: nobody may write to
-    their memory. Others are copied, unless nobody else holds them.
+    ``convert`` converts an item into an element. Read-only arrays that it returns are not copied: their memory must not
+    change. Other arrays are copied, unless there is no other reference to them.
     """
 
     op: ClassVar[str] = "indexed_source"
     gives_elements: ClassVar[bool] = True
     calls_user_code: ClassVar[bool] = True
     method: str
-    """Of Dataset, as messages and plans name the source."""
+    """The name of the source's Dataset method, for messages and plans."""
 
     data: Any
     signature: Any = None
     convert: Callable[[Any], Any] = field(default=as_it_is, repr=False)
 
     @property
-    def spec_is_static(self) -> bool:  # type: ignore[override]  # here it depends on the signature
+    def spec_is_static(self) -> bool:  # type: ignore[override]  # depends on the signature
         return self.signature is not None
 
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
-        """None to point at: the user wrote a class."""
+        """Empty: the user code is a class, not a function."""
         return ()
 
     @once
@@ -91,7 +91,7 @@ class IndexedSource(RowSource):
     def content(self) -> Any:
         return [self.parameters(), self.data]
 
-    def open_rows(self, skipped: DroppedCount) -> IndexedRows:  # noqa: ARG002  # none are left out
+    def open_rows(self, skipped: DroppedCount) -> IndexedRows:  # noqa: ARG002  # drops no rows
         return IndexedRows(self)
 
     def element(self, position: int) -> Any:
@@ -102,12 +102,12 @@ class IndexedSource(RowSource):
 
 
 class IndexedRows:
-    """Asks for rows. Each is asked for once: what comes back behind one that fails waits."""
+    """Row reader. Each row is requested once: rows after a failed one are buffered."""
 
     def __init__(self, node: IndexedSource) -> None:
         self.node = node
         self._rows = SignatureRows(f"{node.described()} gave", node.signature)
-        self._waiting: deque[tuple[int, Any]] = deque()  # numbers with what was given for them, or its _FailedRow
+        self._waiting: deque[tuple[int, Any]] = deque()  # row numbers with their items or _FailedRow
 
     def take(self, numbers: Array) -> Chunk:
         wanted = numbers.tolist()
@@ -118,7 +118,7 @@ class IndexedRows:
         return self._give_one()
 
     def _ask(self, wanted: list[int]) -> Chunk | None:
-        """The rows before one that fails; None where they have to be given one by one."""
+        """Request rows. Return those before the first failure; None if they must be returned one by one."""
         self._waiting.clear()
         rows: list[Any] = []
         self._collect(rows, wanted)
@@ -134,31 +134,31 @@ class IndexedRows:
         try:
             items = self._items(wanted)
             for _ in wanted:
-                rows.append(own(self._converted(next(items), shared), shared))  # kept where one fails
+                rows.append(own(self._converted(next(items), shared), shared))  # kept if a later one fails
                 shared.clear()
-        except Exception as error:  # noqa: BLE001  # raised at its place
+        except Exception as error:  # noqa: BLE001  # raised at its position
             number = wanted[len(rows)]
             self._waiting.append((number, _FailedRow(placed(error, self.node, number, "item"))))
 
     def _items(self, wanted: list[int]) -> Iterator[Any]:
-        """What the object gives, one after another, so that nobody but the caller holds it."""
+        """Yield the items of the object one by one, without keeping references to them."""
         many = getattr(self.node.data, "__getitems__", None) if len(wanted) > 1 else None
         if many is None:
             return map(self.node.data.__getitem__, wanted)
         try:
             items = list(many(wanted))
-        except Exception:  # noqa: BLE001  # one by one shows which it is
+        except Exception:  # noqa: BLE001  # single requests find the row that fails
             return map(self.node.data.__getitem__, wanted)
         if len(items) != len(wanted):
             raise SpecError(
-                f"{type(self.node.data).__name__}.__getitems__() must return as many items as it is asked for, "
-                f"{len(wanted)}, got {len(items)}"
+                f"{type(self.node.data).__name__}.__getitems__() must return one item per requested index: expected "
+                f"{len(wanted)} items, got {len(items)}"
             )
         items.reverse()
         return (items.pop() for _ in wanted)
 
     def _converted(self, item: Any, shared: list[Array]) -> Any:
-        """The element of an item; ``shared`` gets those of its arrays that need no copy."""
+        """Convert an item into an element; append its arrays that need no copy to ``shared``."""
         element = self.node.convert(item)
         parts = structure_of(element).flatten(element)
         shared.extend(part for part in parts if isinstance(part, np.ndarray) and not part.flags.writeable)
@@ -176,14 +176,14 @@ class IndexedRows:
             placed(error, self.node, number, "item")
             raise
 
-    def passes_over(self, error: Exception) -> bool:  # noqa: ARG002  # each fails in its place
+    def passes_over(self, error: Exception) -> bool:  # noqa: ARG002  # each row fails individually
         return False
 
     def close(self) -> None:
-        """Nothing is held that is not the user's."""
+        """Do nothing: only the user's object is held."""
 
 
 class _FailedRow(NamedTuple):
-    """What came in the place of an item."""
+    """Exception in place of an item."""
 
     error: Exception

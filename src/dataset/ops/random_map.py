@@ -1,4 +1,4 @@
-"""random_map(map_func): each element through a user's function that draws random numbers, repeatably."""
+"""Node and operator of random_map(map_func): a reproducible map with a user function that draws random numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dataset.runtime.random.streams import ElementGenerators, EpochCounter, reso
 
 @dataclass(frozen=True, eq=False)
 class RandomMap(UnaryNode):
-    """``function`` of a generator of random numbers and the element."""
+    """Node that applies ``function`` to a random generator and each element."""
 
     op: ClassVar[str] = "random_map"
     calls_user_code: ClassVar[bool] = True
@@ -34,12 +34,12 @@ class RandomMap(UnaryNode):
     num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
     deterministic: bool | None = field(default=None, kw_only=True, repr=False)
     into_arrays: bool = field(default=False, kw_only=True, repr=False)
-    """Set by the optimizer where the results are going to be stacked."""
+    """Set by the optimizer if the results will be stacked."""
     key: int | None = field(default=None, kw_only=True, repr=False)
-    """The 64-bit seed that the op's own and the global seed make; drawn when the node is made, and kept by rules."""
+    """The 64-bit seed derived from the op's seed and the global seed; set at creation, kept by rewrites."""
 
     deals: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
-    """Where only a share of the elements comes through here: which share, of which share."""
+    """The nested shards that this node processes; empty if it processes all elements."""
 
     def __post_init__(self) -> None:
         require_callable("random_map", "map_func", self.function)
@@ -57,7 +57,7 @@ class RandomMap(UnaryNode):
         return True
 
     def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
-        """Each element is given the random numbers of its place among all."""
+        """Return an ordered deal: each element gets the random numbers of its position in the unsharded dataset."""
         return deal.ordered()
 
     def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:
@@ -77,7 +77,7 @@ class RandomMap(UnaryNode):
 
 
 class RandomMapOperator(MapOperator):
-    """Knows the epoch. The generator of an element depends on that and on the element's position, on nothing else."""
+    """Operator that knows the epoch. An element's generator depends only on the epoch and the element's position."""
 
     def __init__(self, build: ExecutionContext, source: Operator, node: RandomMap) -> None:
         super().__init__(source, node, node.function)

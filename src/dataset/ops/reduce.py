@@ -1,4 +1,4 @@
-"""reduce(initial_state, reduce_func): all elements combined into one value. Runs at once; it has no node."""
+"""Implementation of reduce(initial_state, reduce_func): combine all elements into one value. Runs eagerly, no node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataset.runtime.resources.exceptions import as_error_of_element
 
 
 def reduce(elements: Iterable[Any], initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
-    """``reduce_func`` of the state and each element in turn, starting from ``initial_state``."""
+    """Return the result of folding ``reduce_func(state, element)`` over all elements from ``initial_state`` on."""
     require_callable("reduce", "reduce_func", reduce_func)
     described = f"reduce({function_name(reduce_func)})"
     where = f"{described} from {caller()}"
@@ -23,7 +23,7 @@ def reduce(elements: Iterable[Any], initial_state: Any, reduce_func: Callable[[A
             given = (state.give(), element)
             result = own(reduce_func(*given), given)
             state.replace(tuple(result) if type(result) is list else result)  # as in tf.data
-        except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again, with its place
+        except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again with the position
             shown = as_error_of_element(error)
             shown.add_note(f"in {where}, element {position}")
             raise shown from error.__cause__

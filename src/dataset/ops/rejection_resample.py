@@ -1,9 +1,9 @@
-"""rejection_resample(class_func, target_dist, initial_dist): elements dropped and repeated until classes are as wanted.
+"""Nodes and operators of rejection_resample: drop and repeat elements to reach a target class distribution.
 
-With shares p of the classes in the data and t wanted, what comes out is a mixture of two passes over the data, as in
-tf.data: with probability m = min(t / p) the next element of a first pass, and else the next of a second pass that is
-accepted, which an element of class i is with probability a_i = (t_i / p_i - m) / (max(t / p) - m). Both passes end
-it. Where p is not given, it is estimated from the elements seen so far, a block at a time.
+Let p be the initial and t the target distribution. As in tf.data, the result mixes two passes over the data. With
+probability m = min(t / p), the next element is the next one of the first pass. Else it is the next accepted element of
+the second pass, which accepts an element of class i with probability a_i = (t_i / p_i - m) / (max(t / p) - m). The end
+of either pass ends the result. If p is not given, it is estimated block by block from the elements seen so far.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 Distribution: TypeAlias = npt.NDArray[np.float64]
 
-_BLOCK = 32  # elements between two estimates, and
-_SMOOTHING = 10  # of each class as if seen before the first: both as in tf.data
-_SUM_TOLERANCE = 1e-3  # for shares written with few digits
+_BLOCK = 32  # elements between two estimates, as in tf.data
+_SMOOTHING = 10  # initial count of each class, as in tf.data
+_SUM_TOLERANCE = 1e-3  # for distributions written with few digits
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled(Map):
-    """(class, element); ``function`` gives the pair and checks the class."""
+    """Node that yields (class, element) pairs; ``function`` returns the pair and checks the class."""
 
     op: ClassVar[str] = "rejection_resample"
     shown: str = field(default="", kw_only=True, repr=False)
@@ -57,7 +57,7 @@ class Labelled(Map):
 
 @dataclass(frozen=True, eq=False)
 class Accept(UnaryNode):
-    """The pairs that are accepted, each class with its own probability."""
+    """Node that accepts pairs with a probability per class."""
 
     op: ClassVar[str] = "rejection_resample.accept"
     target: tuple[float, ...]
@@ -65,7 +65,7 @@ class Accept(UnaryNode):
     counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
     key: int = field(default=0, kw_only=True, repr=False)
     seed: int | None = field(default=None, kw_only=True, repr=False)
-    """The user's, of which ``key`` was made."""
+    """The user's seed, from which ``key`` was derived."""
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
@@ -77,7 +77,7 @@ class Accept(UnaryNode):
 
 @dataclass(frozen=True, eq=False)
 class MixWeights(UnaryNode):
-    """For each element of the data, as far as estimated by then, (m, 1 - m)."""
+    """Node that yields the current estimate of (m, 1 - m) for each element of the data."""
 
     op: ClassVar[str] = "rejection_resample.weights"
     target: tuple[float, ...]
@@ -94,20 +94,20 @@ class MixWeights(UnaryNode):
 
 
 class _Estimate:
-    """The shares of the classes, from smoothed counts of blocks."""
+    """Estimator of the class distribution from smoothed counts, updated per block."""
 
     def __init__(self, source: Operator, classes: int) -> None:
         self.source = source
         self.counts = np.full(classes, _SMOOTHING, np.int64)
 
     def read_block(self) -> Pending:
-        """The next elements, counted; failures stand at their places; empty at the end."""
+        """Read and count the next elements; failures keep their positions. Empty at the end."""
         block = Pending()
         count = 0
         while count < _BLOCK:
             try:
                 chunk = self.source.pull(_BLOCK - count)
-            except Exception as error:  # noqa: BLE001  # raised at its place
+            except Exception as error:  # noqa: BLE001  # raised at its position
                 block.put(error)
                 count += 1
                 continue
@@ -125,7 +125,7 @@ class _Estimate:
 
 
 class AcceptOperator(UnaryOperator):
-    """Element ``i`` of the data is accepted or not by the ``i``-th random number, failures apart."""
+    """Operator that decides on element ``i`` with random number ``i``, not counting failures."""
 
     def __init__(self, source: Operator, node: Accept, random: RandomPass) -> None:
         super().__init__(source)
@@ -171,7 +171,7 @@ class AcceptOperator(UnaryOperator):
 
 
 class MixWeightsOperator(UnaryOperator):
-    """One estimate for each block."""
+    """Operator that computes one estimate per block."""
 
     def __init__(self, source: Operator, target: Distribution) -> None:
         super().__init__(source)
@@ -196,22 +196,22 @@ class MixWeightsOperator(UnaryOperator):
 
 
 def classes_of(chunk: Chunk) -> npt.NDArray[np.int64]:
-    """The classes of labelled elements."""
+    """Return the classes of labelled elements."""
     return np.asarray(chunk.columns()[0], np.int64)
 
 
 def _ratios(target: Distribution, initial: Distribution) -> Distribution:
-    # A class that the data do not have has no part in it; that it is not wanted either has been checked.
+    # Classes with initial probability 0 are ignored; their target probability was checked to be 0.
     return np.divide(target, initial, out=np.zeros_like(target), where=initial > 0)
 
 
 def mixing(target: Distribution, initial: Distribution) -> float:
-    """The probability m of an element of the first pass."""
+    """Return the probability m of choosing the first pass."""
     return min(1.0, float(_ratios(target, initial).min()))
 
 
 def acceptance(target: Distribution, initial: Distribution) -> Distribution:
-    """Per class the probability with which an element of the second pass is accepted."""
+    """Return the acceptance probability of the second pass per class."""
     ratios = _ratios(target, initial)
     least, most = ratios.min(), ratios.max()
     return (ratios - least) / (most - least) if most > least else np.ones_like(ratios)
@@ -220,7 +220,7 @@ def acceptance(target: Distribution, initial: Distribution) -> Distribution:
 def rejection_resample_plan(
     source: Node, class_func: Any, target_dist: Any, initial_dist: Any, seed: Any, name: str | None
 ) -> Node:
-    """The plan of ``Dataset.rejection_resample``."""
+    """Return the plan of ``Dataset.rejection_resample``."""
     op = Labelled.op
     require_callable(op, "class_func", class_func)
     seed = require_seed(op, seed)
@@ -228,12 +228,12 @@ def rejection_resample_plan(
     initial = None if initial_dist is None else _distribution("initial_dist", initial_dist)
     if initial is not None and len(initial) != len(target):
         raise ValueError(
-            f"{op}(): target_dist and initial_dist must have one size, got {len(target)} and {len(initial)}"
+            f"{op}(): target_dist and initial_dist must have the same size, got {len(target)} and {len(initial)}"
         )
     if initial is not None and ((initial == 0) & (target > 0)).any():
         raise ValueError(
-            f"{op}(): target_dist asks for a class of which initial_dist says that there is none: {target_dist!r}, "
-            f"{initial_dist!r}"
+            f"{op}(): initial_dist must not be 0 for a class that target_dist requests, got "
+            f"target_dist={target_dist!r} and initial_dist={initial_dist!r}"
         )
     function = _labels(class_func, len(target))
     labelled = Labelled(source, function, shown=function_name(class_func), name=name)
@@ -250,7 +250,7 @@ def rejection_resample_plan(
 
 
 def _labels(class_func: Callable[..., Any], classes: int) -> Callable[..., tuple[Any, Any]]:
-    """A function that gives an element its class."""
+    """Return a function that labels an element with its class."""
 
     def labelled(*element: Any) -> tuple[Any, Any]:
         found = class_func(*element)
@@ -262,7 +262,7 @@ def _labels(class_func: Callable[..., Any], classes: int) -> Callable[..., tuple
             )
         if not 0 <= label < classes:
             raise ValueError(
-                f"rejection_resample(): class_func must return a class from 0 to {classes - 1}, one for each number in "
+                f"rejection_resample(): class_func must return a class from 0 to {classes - 1}, an index of "
                 f"target_dist, got {found!r}"
             )
         return found, element[0] if len(element) == 1 else element
@@ -271,18 +271,18 @@ def _labels(class_func: Callable[..., Any], classes: int) -> Callable[..., tuple
 
 
 def _distribution(argument: str, value: Any) -> Distribution:
-    """A user's distribution over classes; its sum, which must be about 1, becomes 1."""
+    """Check and normalize a user's distribution over classes; its sum must be about 1."""
     try:
         shares = np.asarray(value, np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"rejection_resample(): {argument} must be a vector of numbers, got {value!r}") from None
     if shares.ndim != 1 or not shares.size:
         raise ValueError(
-            f"rejection_resample(): {argument} must be a vector, a share for each class, got shape {shares.shape}"
+            f"rejection_resample(): {argument} must be a vector, one probability per class, got shape {shares.shape}"
         )
     if not (shares >= 0).all():
-        raise ValueError(f"rejection_resample(): {argument} must hold numbers of at least 0, got {value!r}")
+        raise ValueError(f"rejection_resample(): {argument} must contain numbers of at least 0, got {value!r}")
     if not abs(shares.sum() - 1) <= _SUM_TOLERANCE:
-        raise ValueError(f"rejection_resample(): {argument} must add up to 1, got {value!r}, the sum is {shares.sum()}")
+        raise ValueError(f"rejection_resample(): {argument} must sum to 1, got {value!r} with sum {shares.sum()}")
     normalised: Distribution = shares / shares.sum()
     return normalised

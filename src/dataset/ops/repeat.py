@@ -1,4 +1,4 @@
-"""repeat(count): the same dataset again and again. Each pass opens the input anew."""
+"""Node and operator of repeat(count): several passes over one dataset. Each pass reopens the input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dataset.runtime.contract import Operator, State, is_trusting
 
 @dataclass(frozen=True, eq=False)
 class Repeat(UnaryNode):
-    """``source``, ``count`` times; endlessly where ``count`` is None or negative."""
+    """Node that repeats ``source`` ``count`` times; endlessly if ``count`` is None or negative."""
 
     op: ClassVar[str] = "repeat"
     repeats_only: ClassVar[bool] = True
@@ -37,7 +37,7 @@ class Repeat(UnaryNode):
 
     @property
     def times(self) -> int:
-        """How often; -1 for endlessly."""
+        """The number of passes; -1 for endless repetition."""
         return -1 if self.count is None else self.count
 
     @property
@@ -55,15 +55,15 @@ class Repeat(UnaryNode):
         return True
 
     def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
-        """Each pass is dealt out for itself, so that all processes end it together.
+        """Shard each pass separately, so that all processes end it together.
 
-        A batch may reach from one pass into the next; then its elements are dealt out one by one.
+        A batch may span two passes; then its elements are sharded one by one.
         """
         length = self.source.cardinality()
         if is_known(length) and length % deal.round == 0:
             return deal.relying_on_even()
         if deal.in_order or (deal.remainder == "keep" and self.times >= 0):
-            return None  # in each pass the same processes would have more
+            return None  # the same processes would get more elements in each pass
         return deal if deal.turn == 1 else None if deal.remainder == "pad" else deal.one_by_one()
 
     def picked(self, positions: Array) -> Node | None:
@@ -71,7 +71,7 @@ class Repeat(UnaryNode):
         if length <= 0:
             return None
         passes, within = np.divmod(positions, length)
-        # Else they would not be in ascending order.
+        # Positions in several passes would not be in ascending order.
         return self.source.picked(within) if len(np.unique(passes)) < 2 else None
 
     def described(self) -> str:
@@ -81,13 +81,13 @@ class Repeat(UnaryNode):
         return RepeatOperator(build, self.source, self.times)
 
 
-_REMEMBERED = 4  # passes that a reader may be ahead in
+_REMEMBERED = 4  # passes that a reader may be ahead by
 
 
 class RepeatOperator(Operator):
-    """Holds the open input of the current pass.
+    """Operator that holds the open input of the current pass.
 
-    It remembers how the last passes began and how long they were, for who asks what is behind a place in one of them.
+    It remembers how recent passes began and how long they were; ``state_after`` needs both to cross the end of a pass.
     """
 
     def __init__(self, build: ExecutionContext, source: Node, times: int) -> None:
@@ -96,11 +96,11 @@ class RepeatOperator(Operator):
         self.times = times
         self.finished = 0  # passes
         self.pass_is_empty = True  # so far
-        self.position = 0  # in the pass; an element that fails has its place
+        self.position = 0  # in the pass; a failed element counts
         self.source: Operator | None = build(source) if times else None
-        self._teller = self.source  # of states, also when it is closed
-        self._lengths: dict[int, int] = {}  # of passes that are over
-        self._beginnings: dict[int, State] = {}  # of passes, the state of the input
+        self._teller = self.source  # computes states, also after it is closed
+        self._lengths: dict[int, int] = {}  # of finished passes
+        self._beginnings: dict[int, State] = {}  # state of the input at the beginning of a pass
 
     def pull(self, n: int) -> Chunk | None:
         while self.source is not None:
@@ -117,11 +117,11 @@ class RepeatOperator(Operator):
         return None
 
     @property
-    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the input
+    def picks(self) -> bool:  # type: ignore[override]  # depends on the input
         return self.source is not None and self.source.picks and self.node.cardinality() > 0
 
     def pick(self, positions: Array) -> Chunk:
-        assert self.source is not None  # or it would not pick
+        assert self.source is not None  # otherwise it would not pick
         return self.source.pick(positions % self.node.cardinality())
 
     def seek(self, count: int) -> None:
@@ -140,13 +140,13 @@ class RepeatOperator(Operator):
         self._lengths.pop(self.finished - _REMEMBERED, None)
         self._beginnings.pop(self.finished - _REMEMBERED, None)
         self.finished += 1
-        # An endless repetition of nothing would never come back.
+        # An endless repetition of an empty input would never return.
         over = self.finished == self.times or (self.times < 0 and self.pass_is_empty)
         self.source = None if over else self.build(self.node, self.finished)
         self.pass_is_empty, self.position = True, 0
         if self.source is not None:
             self._teller = self.source
-            with contextlib.suppress(StateError):  # nobody minds who does not ask
+            with contextlib.suppress(StateError):  # only state_after needs it
                 self._beginnings[self.finished] = self.source.state_dict()
 
     def state_dict(self) -> State:
@@ -159,7 +159,7 @@ class RepeatOperator(Operator):
         }
 
     def state_after(self, state: State, count: int) -> State | None:
-        """Within a pass, or in one that this operator has begun: what the next begins with, only opening it tells."""
+        """Return a state in the same pass or one that has begun; how a later pass begins is unknown until then."""
         finished, beginning, position = int(state["finished"]), state["source"], int(state["position"])
         if self._teller is None or beginning is None:
             return None
@@ -175,7 +175,7 @@ class RepeatOperator(Operator):
         return {**state, "finished": finished, "pass_is_empty": False, "position": passed, "source": below}
 
     def _gives_elements(self, number: int, state: State) -> bool:
-        """Whether a pass is known to have elements that do not fail; without them an endless repetition ends."""
+        """Return whether a pass is known to have elements that do not fail; without them an endless repetition ends."""
         if self.times > 0 or self.node.never_fails or number < self.finished or is_trusting():
             return True
         is_of_state = number == state["finished"] and not state["pass_is_empty"]
@@ -187,7 +187,7 @@ class RepeatOperator(Operator):
         if state["source"] is None:
             self.close()
         elif self.source is not None:
-            if self.finished and openings(self.node):  # what draws random numbers below has to know the pass
+            if self.finished and openings(self.node):  # random operators upstream need the number of the pass
                 self.source.close()
                 self.source = self._teller = self.build(self.node, self.finished)
             self.source.load_state_dict(state["source"])

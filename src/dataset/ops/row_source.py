@@ -137,7 +137,7 @@ class RowsOperator(UnaryOperator):
         return self.source.picks and not self.rows_may_fail
 
     def pick(self, positions: Array) -> Chunk:
-        return self.rows.take(self.source.pick(positions).columns()[0])  # type: ignore[arg-type]  # numbers are an array
+        return self.rows.take(self.source.pick(positions).columns()[0])  # type: ignore[arg-type]  # an array
 
     def pull(self, n: int) -> Chunk | None:
         if not self._taken and not self._take(max(n, self.rows_at_once)):

@@ -1,7 +1,7 @@
-"""picked: the elements at some positions. Only a shuffle that goes on from a state makes it; there is no method for it.
+"""Node and operator of picked: the elements at given positions. Only a shuffle that resumes from a state creates it.
 
-A plan over this node instead of its source gives what the whole plan gives at these positions, if each op of it makes
-one element of each. ``Node.picked`` builds such plans.
+If each op of a plan maps one element to one element, replacing the source by this node yields the plan's results at
+these positions. ``Node.picked`` builds such plans.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataset.runtime.contract import Operator, State, UnaryOperator
 
 @dataclass(frozen=True, eq=False)
 class SelectPositions(UnaryNode):
-    """The elements of ``source`` at ``positions``, in this order; its operator ``picks``."""
+    """Node that yields the elements of ``source`` at ``positions``, in this order; the source's operator ``picks``."""
 
     op: ClassVar[str] = "picked"
     positions: Array
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the source
+    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the source
         return self.source.calls_user_code
 
     def cardinality(self) -> int:
@@ -37,7 +37,7 @@ class SelectPositions(UnaryNode):
 
 
 class SelectPositionsOperator(UnaryOperator):
-    """Knows how many it has given. An exception takes the place of one."""
+    """Operator that counts the elements it has returned. An exception counts as one element."""
 
     def __init__(self, source: Operator, positions: Array) -> None:
         super().__init__(source)

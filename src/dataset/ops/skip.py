@@ -1,4 +1,4 @@
-"""skip(count): everything behind the first count elements. Its other half is take.py."""
+"""Node and operators of skip(count): everything after the first count elements. See take.py for the counterpart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dataset.runtime.contract import Operator, State, UnaryOperator, is_trusting
 
 @dataclass(frozen=True, eq=False)
 class Skip(UnaryNode):
-    """All but the first ``count`` elements; none where ``count`` is negative."""
+    """Node that drops the first ``count`` elements; all elements if ``count`` is negative."""
 
     op: ClassVar[str] = "skip"
     seeks: ClassVar[bool] = True
@@ -24,7 +24,7 @@ class Skip(UnaryNode):
     moves_only: ClassVar[bool] = True
     count: int
     by_seeking: bool = field(default=False, kw_only=True, repr=False)
-    """Set by the optimizer where nobody can tell whether the elements that are left out were made."""
+    """Set by the optimizer if not computing the skipped elements is unobservable."""
 
     def __post_init__(self) -> None:
         self._set("count", require_int("skip", "count", self.count))
@@ -48,18 +48,18 @@ class Skip(UnaryNode):
         source = build(self.source)
         if self.by_seeking:
             return SeekingSkipOperator(source, self)
-        never_fails = self.source.never_fails or isinstance(source, RowsOperator)  # numbers don't
+        never_fails = self.source.never_fails or isinstance(source, RowsOperator)  # row numbers never fail
         return on_numbers(source, lambda numbers: SkipOperator(numbers, self, never_fails=never_fails))
 
 
 class SkipOperator(UnaryOperator):
-    """Throws away until nothing is left to skip."""
+    """Operator that discards elements until none is left to skip."""
 
     def __init__(self, source: Operator, node: Skip, *, never_fails: bool) -> None:
         super().__init__(source)
         self.node = node
-        self.never_fails = never_fails  # what is skipped; else what fails comes out, and does not count
-        self.remaining = node.count  # below 0: everything, for which nothing need be run
+        self.never_fails = never_fails  # else failures while skipping are raised and do not count
+        self.remaining = node.count  # negative: skip everything, without running the input
 
     def pull(self, n: int) -> Chunk | None:
         while self.remaining:
@@ -70,7 +70,7 @@ class SkipOperator(UnaryOperator):
         return self.source.pull(n)
 
     @property
-    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the input
+    def picks(self) -> bool:  # type: ignore[override]  # depends on the input
         return self.source.picks
 
     def pick(self, positions: Array) -> Chunk:
@@ -78,7 +78,7 @@ class SkipOperator(UnaryOperator):
 
     def seek(self, count: int) -> None:
         if self.remaining < 0:
-            return  # endless data can be skipped whole, and then has no place to go to
+            return  # skipping all of an infinite dataset: no position to seek to
         self.source.seek(self.remaining + count)
         self.remaining = 0
 
@@ -98,7 +98,7 @@ class SkipOperator(UnaryOperator):
 
 
 class SeekingSkipOperator(SkipOperator):
-    """Passes over all that is to be skipped at once, at the first pull."""
+    """Operator that seeks past all skipped elements at once, at the first pull."""
 
     def __init__(self, source: Operator, node: Skip) -> None:
         super().__init__(source, node, never_fails=True)
@@ -107,6 +107,6 @@ class SeekingSkipOperator(SkipOperator):
     def pull(self, n: int) -> Chunk | None:
         if self.nothing_is_left:
             return None
-        if self.remaining == self.node.count:  # or a state was loaded that has some of them behind it
+        if self.remaining == self.node.count:  # else a loaded state has already skipped some of them
             self.seek(0)
         return super().pull(n)

@@ -1,4 +1,4 @@
-"""from_tensor_slices(tensors): the rows of arrays. Whole arrays are from_tensors, in tensors.py."""
+"""Node of from_tensor_slices(tensors): the rows of arrays as elements. See tensors.py for whole arrays."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from dataset.runtime.state.elements import ElementsOperator
 
 @dataclass(frozen=True, eq=False)
 class TensorSlices(RowSource):
-    """Element ``i`` is row ``i`` of each array of ``tensors``, which all have the same number of rows."""
+    """Source node whose element ``i`` is row ``i`` of each array in ``tensors``; all have the same number of rows."""
 
     op: ClassVar[str] = "from_tensor_slices"
     gives_elements: ClassVar[bool] = True
     stays_certain: ClassVar[bool] = True
     tensors: Any
     dealt: tuple[int, int] | None = field(default=None, kw_only=True, repr=False)
-    """Where these are the names of files that one process reads: its number, and that of all processes."""
+    """Rank and world size, if the elements are the names of the files that one process reads."""
 
     def __post_init__(self) -> None:
         structure = structure_of(self.tensors)
         columns = [_sliceable(structure, i, part) for i, part in enumerate(structure.flatten(self.tensors))]
         if not columns:
-            raise ValueError(f"from_tensor_slices(): tensors must have a component, got {self.tensors!r}")
+            raise ValueError(f"from_tensor_slices(): tensors must have at least one component, got {self.tensors!r}")
         for index, column in enumerate(columns):
             if component_rows(column) != component_rows(columns[0]):
                 raise ValueError(
@@ -48,9 +48,9 @@ class TensorSlices(RowSource):
         self._set("tensors", structure.unflatten(columns))
 
     def dealt_to(self, rank: int, world_size: int) -> Self:
-        """Those of one process."""
+        """Return the rows of one process."""
         part = self.at(slice(rank, None, world_size))
-        part._set("dealt", (rank, world_size))  # noqa: SLF001  # its own class, just copied
+        part._set("dealt", (rank, world_size))  # noqa: SLF001  # same class, fresh copy
         return part
 
     @property
@@ -58,15 +58,15 @@ class TensorSlices(RowSource):
         return structure_of(self.tensors)
 
     def columns(self) -> list[Any]:
-        """The arrays, whole and read-only."""
+        """Return the whole arrays, read-only."""
         return self.structure.flatten(self.tensors)
 
     def rows_as_columns(self) -> list[Column]:
-        """The elements as columns of chunks: views of the arrays; of ragged and sparse ones, their rows."""
+        """Return the elements as columns: views of the arrays, or the rows of ragged and sparse tensors."""
         rows = self.places
         chosen = slice(rows.start, rows.stop, rows.step)
         whole = [column if isinstance(column, np.ndarray) else uncut_rows_of(column) for column in self.columns()]
-        return [column[chosen] for column in whole]  # type: ignore[misc]  # what is not cut stands for a list
+        return [column[chosen] for column in whole]  # type: ignore[misc]  # uncut rows act as a list
 
     @property
     def share(self) -> tuple[int, int] | None:
@@ -102,7 +102,7 @@ class TensorSlices(RowSource):
 
 
 class ArrayRows:
-    """Rows of columns: one take for each component and chunk."""
+    """Row reader of columns: one take per component and chunk."""
 
     def __init__(self, structure: Structure, columns: list[Column]) -> None:
         self.structure = structure
@@ -115,18 +115,18 @@ class ArrayRows:
         return False
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
 
 def _take_from(column: Column) -> Callable[[Array, int], Column]:
     if isinstance(column, np.ndarray):
-        # Twice as fast as indexing, for rows of bytes; but of an array that is not contiguous it copies all rows first.
+        # take is twice as fast as indexing for rows of bytes, but copies all rows of a non-contiguous array first.
         return column.take if column.flags.c_contiguous else lambda numbers, _axis: column[numbers]
     return lambda numbers, _axis: take_list(column, numbers)
 
 
 def component_rows(component: Any) -> int:
-    """The size of the first dimension."""
+    """Return the size of the first dimension."""
     return int(component.shape[0])
 
 
@@ -136,7 +136,7 @@ def _sliceable(structure: Structure, index: int, value: Any) -> Any:
     except (TypeError, ValueError) as error:
         name = structure.component_name(index)
         advice = "; for rows of several lengths use RaggedTensor.from_rows()" if isinstance(value, list) else ""
-        raise type(error)(f"from_tensor_slices(): {name} cannot be made an array: {error}{advice}") from error
+        raise type(error)(f"from_tensor_slices(): {name} cannot be converted to an array: {error}{advice}") from error
     if isinstance(component, np.ndarray | RaggedTensor) or (
         isinstance(component, SparseTensor) and len(component.shape) > 1
     ):
@@ -144,9 +144,9 @@ def _sliceable(structure: Structure, index: int, value: Any) -> Any:
     if isinstance(component, SparseTensor) and component.shape:
         raise ValueError(
             f"from_tensor_slices(): {structure.component_name(index)} must have two or more dimensions, so that its "
-            f"rows are sparse, got a SparseTensor of shape {component.shape}; for a dataset of numbers use to_dense()"
+            f"rows are sparse, got a SparseTensor of shape {component.shape}; use to_dense() for a dataset of numbers"
         )
     raise ValueError(
         f"from_tensor_slices(): {structure.component_name(index)} must be an array with rows, got {value!r}; "
-        "for a dataset of one whole value use from_tensors()"
+        "use from_tensors() for a dataset of one element"
     )

@@ -1,4 +1,4 @@
-"""from_tensors(element): one element, the value itself. Its rows are from_tensor_slices, in tensor_slices.py."""
+"""Node of from_tensors(element): one element, the value itself. See tensor_slices.py for its rows as elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dataset.runtime.state.elements import ElementsOperator
 
 @dataclass(frozen=True, eq=False)
 class Tensors(Node):
-    """A dataset of the one element ``element``."""
+    """Source node with the single element ``element``."""
 
     op: ClassVar[str] = "from_tensors"
     seeks: ClassVar[bool] = True
@@ -29,7 +29,7 @@ class Tensors(Node):
     def __post_init__(self) -> None:
         structure = structure_of(self.element)
         if not structure.num_components:
-            raise ValueError(f"from_tensors(): an element must have a component, got {self.element!r}")
+            raise ValueError(f"from_tensors(): an element must have at least one component, got {self.element!r}")
         parts = [read_only_component(canonical_component(part)) for part in structure.flatten(self.element)]
         self._set("element", structure.unflatten(parts))
 
@@ -59,5 +59,5 @@ class Tensors(Node):
 
 
 def _described(component: Any) -> str:
-    """A component as a fingerprint shows it; the spec of a dataset might have to be found by running it."""
+    """Return a component as a fingerprint shows it; finding the spec of a dataset might require running it."""
     return f"dataset {fingerprint(component.plan)}" if is_dataset(component) else repr(component_spec(component))

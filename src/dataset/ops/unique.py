@@ -1,4 +1,4 @@
-"""unique(): each element once, where it comes first."""
+"""Node and operator of unique(): drop duplicate elements, keeping the first occurrence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
 
 @dataclass(frozen=True, eq=False)
 class Unique(UnaryNode):
-    """The elements that are equal to none before them."""
+    """Node that passes on elements that differ from all earlier elements."""
 
     op: ClassVar[str] = "unique"
 
@@ -32,7 +32,7 @@ class Unique(UnaryNode):
 
 
 class UniqueOperator(ChunkTransformOperator):
-    """Remembers the key of every element that it has given."""
+    """Operator that remembers the keys of all elements it has returned."""
 
     def __init__(self, source: Operator, node: Unique) -> None:
         super().__init__(source, node)
@@ -54,7 +54,7 @@ class UniqueOperator(ChunkTransformOperator):
     def _saved(self, kind: str, keys: set[Hashable]) -> Any:
         if kind == OBJECTS:
             raise StateError(
-                f"{self.node.located()}: it has seen objects, which cannot be saved as plain data, such as "
+                f"{self.node.located()}: the state holds objects, which cannot be saved as plain data, such as "
                 f"{next(iter(keys))!r:.200}"
             )
         dtype = number_dtype(kind)

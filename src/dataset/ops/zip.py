@@ -1,4 +1,4 @@
-"""zip(datasets): elements side by side, in the nesting in which the datasets were given; the shortest ends it."""
+"""Node and operator of zip(datasets): combine elements of several datasets; ends with the shortest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dataset.runtime.parallel.buffered_input import BufferedInput
 
 @dataclass(frozen=True, eq=False)
 class Zip(Node):
-    """Element ``i`` holds element ``i`` of each source, at that source's place in ``structure``."""
+    """Node whose element ``i`` holds element ``i`` of each source, at the source's place in ``structure``."""
 
     op: ClassVar[str] = "zip"
     seeks: ClassVar[bool] = True
@@ -34,7 +34,7 @@ class Zip(Node):
         return shortest([source.cardinality() for source in self.sources])
 
     def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
-        """A share of each, of which the shortest ends it, too; not so stand-ins, for which each would take its own."""
+        """Shard all sources alike. Not possible with padding, since each source would add its own padding."""
         return deal.ordered() if deal.gives_all else None
 
     def lower(self, build: ExecutionContext) -> Operator:
@@ -44,7 +44,7 @@ class Zip(Node):
 
 
 class ZipOperator(Operator):
-    """Gathers equally many elements from each source."""
+    """Operator that pulls the same number of elements from each source."""
 
     def __init__(self, node: Zip, feeds: list[BufferedInput]) -> None:
         self.node = node
@@ -70,7 +70,7 @@ class ZipOperator(Operator):
                 feed.left -= count
 
     def _step(self, n: int) -> int:
-        """How many to ask for, so that no source with user code is read past the end of another."""
+        """Return how many elements to request, so that no source with user code is read past the end of another."""
         left = [feed.left for feed in self.feeds if feed.left is not None and is_known(feed.left)]
         known = all(feed.left is not None for feed in self.feeds)
         if known or not any(feed.seen_early for feed in self.feeds[:-1]):
@@ -78,13 +78,14 @@ class ZipOperator(Operator):
         return 1
 
     def _end_or_fail(self) -> None:
-        """Raise the first exception of this place, unless a source before it has ended. An end behind it is the next.
+        """Raise the first exception at this position, unless an earlier source has ended.
 
-        Every source goes one element on, as in tf.data, so that all stay in step.
+        As in tf.data, every source advances by one element, so that all stay aligned. The end of a source after the
+        failed one takes effect at the next pull.
         """
         failed: Exception | None = None
         fails = False
-        for feed in self.feeds:  # before any of it is taken, as an interrupt may come meanwhile
+        for feed in self.feeds:  # an interrupt may come here, so nothing is taken yet
             feed.gather(1)
             if not (feed.length or feed.error or fails):
                 break
@@ -102,7 +103,7 @@ class ZipOperator(Operator):
             if failed is not None:
                 raise failed
         finally:
-            del failed, error  # see runtime/contract.py on exceptions that are kept
+            del failed, error  # see runtime/contract.py on stored exceptions
 
     def _join(self, count: int) -> Chunk:
         chunks = [feed.give(count) for feed in self.feeds]

@@ -24,7 +24,7 @@ from dataset.runtime.state.elements import Elements
 
 
 def chosen(plan: Node, places: Array) -> Node | None:
-    """The elements of a plan at these places, which exist, in this order; None where it cannot be told to."""
+    """Return the elements of a plan at these places, which exist, in this order; None where it cannot be told to."""
     match plan:
         case RowSource():
             numbers = plan.places.start + places * plan.places.step

@@ -43,14 +43,14 @@ class ColumnParser:
     length_min: int = 2
 
     def __call__(self, records: Any) -> Any:
-        """The columns for a column of records."""
+        """Return the columns for a column of records."""
         if not self.holds():
             raise NoLongerTrueError
         columns = self.parser.parse_columns(records, self.read, packed=self.packed)
         return columns if self.result is None else _arranged(self.result, columns)
 
     def put_into(self, node: Map) -> Map:
-        """The map that calls this for its columns."""
+        """Return the map that calls this for its columns."""
         return dataclasses.replace(node, column_function=self)
 
 
@@ -67,7 +67,7 @@ def column_parser_of(node: Any) -> ColumnParser | None:
 
 
 def _arranged(result: Result, columns: dict[str, Any]) -> Any:
-    """The columns as the function returns them."""
+    """Return the columns as the function returns them."""
     if isinstance(result, str):
         return columns[result]
     if isinstance(result, dict):

@@ -63,7 +63,7 @@ class Optimized(Rewritten):
 
 
 def optimize(plan: Node, options: OptimizationOptions | None = None) -> Optimized:
-    """The plan with all rules applied that ``options`` allow; default, those of the plan itself."""
+    """Return the plan with all rules applied that ``options`` allow; default, those of the plan itself."""
     settings = options_of(plan)
     allowed = settings.optimization if options is None else options
     rewriting = _Rewriting({name: rule for name, rule in RULES.items() if allowed.allows(name)})
@@ -95,11 +95,11 @@ class _Rewriting:
         raise RuntimeError(f"the optimizer found no end; the last rules were {[str(f) for f in self.fired[-4:]]}")
 
     def rules_in(self, plan: Node) -> dict[Node, tuple[str, ...]]:
-        """The nodes of the plan that rules have made, with these."""
+        """Return the nodes of the plan that rules have made, with these."""
         return {node: self.rules_of[node] for node in inputs_first(plan) if self.rules_of.get(node)}
 
     def _round(self, plan: Node) -> Node:
-        """Each node, its inputs before it, with these rewritten and then each rule tried on it once."""
+        """Return each node, its inputs before it, with these rewritten and then each rule tried on it once."""
         rewritten: dict[Node, Node] = {}
         for node in inputs_first(plan):
             rules = self.rules_of.setdefault(node, ())
@@ -116,7 +116,7 @@ class _Rewriting:
         return node
 
     def taken(self, name: str, node: Node, found: Node | Miss | None) -> Node:
-        """What stands in the place of a node after a rule has ``found`` something for it, or nothing."""
+        """Return what stands in the place of a node after a rule has ``found`` something for it, or nothing."""
         if isinstance(found, Miss):
             self.missed.append(Missed(name, node.described(), node.origin, found.reason))
         elif found is not None:

@@ -120,7 +120,7 @@ _Value: TypeAlias = _Part | _Array | _Known | _Method | _Built
 
 
 def prove_elementwise(function: Callable[..., Any]) -> ElementwiseProof | str | None:
-    """The proof; or what stands in its way, in words; or None for a function that is quite another thing."""
+    """Return the proof; or what stands in its way, in words; or None for a function that is quite another thing."""
     if type(function) is not FunctionType:
         return None
     code = function.__code__
@@ -392,7 +392,7 @@ class _Attempt:
         self._push(self._combine([self._pop()]))
 
     def _combine(self, operands: Sequence[_Value]) -> _Array:
-        """The result of an operation that is elementwise, and integer where all operands are."""
+        """Return the result of an operation that is elementwise, and integer where all operands are."""
         arrays = list(map(self._array, operands))
         components = frozenset[Path]().union(*(array.components for array in arrays))
         rank = max(array.rank for array in arrays)
@@ -418,7 +418,7 @@ class _Attempt:
         return value
 
     def _of_integers(self, result: _Array, what: str) -> _Array:
-        """The result, on condition that all that it is made of are integers."""
+        """Return the result, on condition that all that it is made of are integers."""
         if result.floats is None:
             raise _Obstacle(what)
         self.integers |= result.floats
@@ -534,7 +534,7 @@ _STEPS: dict[str, _Step] = {
 
 
 def _constant_like(value: Any) -> _Array:
-    """A stand-in for a number, or an array of numbers, that is the same for all elements."""
+    """Return a stand-in for a number, or an array of numbers, that is the same for all elements."""
     if type(value) in {int, float, bool}:
         return _Array(floats=None if type(value) is float else frozenset(), is_python=True)
     return _Array(rank=value.ndim, floats=frozenset() if stays_integer(value.dtype) else None)
@@ -547,7 +547,7 @@ def _dict_of(keys: Sequence[Any], values: Sequence[_Value]) -> _Built:
 
 
 def _is_known(value: Any) -> bool:
-    """Whether it is a function or type that has a place here."""
+    """Return whether it is a function or type that has a place here."""
     if isinstance(value, np.ufunc):
         return value in _STAYS_INTEGER or value in _IS_BOOL or value in _IS_FLOAT or value in _EXTREMES
     if isinstance(value, type):

@@ -15,7 +15,7 @@ from dataset.plan.node import Node
 
 
 def fuse_filters(node: Node) -> Node | Miss | None:
-    """The same filter, run together with the one below."""
+    """Return the same filter, run together with the one below."""
     match node:
         case Filter(source=Filter(num_parallel_calls=None), joined=False, num_parallel_calls=None):
             return None if takes_columns(node) or takes_columns(node.source) else joined(node)

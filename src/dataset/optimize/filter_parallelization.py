@@ -21,7 +21,7 @@ from dataset.runtime.functions.vectorized import is_vectorized
 
 
 def parallelize_filter(node: Node) -> Node | Miss | None:
-    """The same filter, with as many calls at once as there are cores or as the map below has."""
+    """Return the same filter, with as many calls at once as there are cores or as the map below has."""
     if not isinstance(node, Filter) or node.num_parallel_calls is not None:
         return None
     if node.columnwise or is_vectorized(node.predicate):

@@ -32,7 +32,7 @@ from dataset.plan.node import Node, UnaryNode, holds_user_code, walk
 
 
 def inject_prefetch(plan: Node, *, asked_for: bool) -> Node | Miss | None:
-    """The whole plan under a prefetch. ``asked_for``: the user has switched this on, and accepts calls ahead."""
+    """Return the whole plan under a prefetch. ``asked_for``: the user has switched this on, and accepts calls ahead."""
     if isinstance(plan, Prefetch) or not _makes_batches(plan) or _takes_no_time(plan):
         return None
     if holds_user_code(plan) and not asked_for:
@@ -52,7 +52,7 @@ def _makes_batches(node: Node) -> bool:
 
 
 def _takes_no_time(plan: Node) -> bool:
-    """Whether all that is done is to count, or to look at parts of arrays."""
+    """Return whether all that is done is to count, or to look at parts of arrays."""
     nodes = list(walk(plan))
     if all(isinstance(node, TensorSlices | Batch | Repeat | Shard | Skip | Take) for node in nodes):
         return True

@@ -13,14 +13,14 @@ from dataset.runtime.parallel.pool import parallel_detail
 
 
 def takes_columns(node: Node) -> bool:
-    """Whether the function is best called for many elements at once, which cannot go through one by one."""
+    """Return whether the function is best called for many elements at once, which cannot go through one by one."""
     if isinstance(node, Map) and node.column_function is not None:
         return True
     return isinstance(node, Elementwise) and is_vectorized(node.called)
 
 
 def joined(node: Elementwise) -> Node | Miss:
-    """The op marked to run together with the one below, or what forbids it."""
+    """Return the op marked to run together with the one below, or what forbids it."""
     below = node.source
     assert isinstance(below, Elementwise)  # the rules ask
     if node.parallel_settings() != below.parallel_settings():

@@ -18,7 +18,7 @@ from dataset.plan.node import Node
 
 
 def fuse_map_and_batch(node: Node) -> Node | None:
-    """The same batch, over a map that knows of it."""
+    """Return the same batch, over a map that knows of it."""
     if type(node) is not Batch or node.batch_size == 1:  # the ops derived from it do not stack arrays of one shape
         return None
     match node.source:

@@ -17,7 +17,7 @@ from dataset.plan.node import Node
 
 
 def fuse_map_and_filter(node: Node) -> Node | Miss | None:
-    """The same filter, run together with the map below."""
+    """Return the same filter, run together with the map below."""
     match node:
         case Filter(source=Map(), joined=False) if not takes_columns(node) and not takes_columns(node.source):
             return joined(node)

@@ -20,7 +20,7 @@ from dataset.plan.node import Node
 
 
 def fuse_maps(node: Node) -> Node | Miss | None:
-    """The same map, run together with the one below."""
+    """Return the same map, run together with the one below."""
     match node:
         case Map(source=Map(), joined=False) if not takes_columns(node) and not takes_columns(node.source):
             return joined(node)

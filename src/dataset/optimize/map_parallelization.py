@@ -22,7 +22,7 @@ from dataset.runtime.functions.vectorized import is_vectorized
 
 
 def parallelize_map(node: Node) -> Node | Miss | None:
-    """The same map, with as many calls at once as there are cores, in order."""
+    """Return the same map, with as many calls at once as there are cores, in order."""
     if not isinstance(node, Map | RandomMap) or node.num_parallel_calls is not None:
         return None
     if isinstance(node, Map) and node.synchronous:

@@ -28,7 +28,7 @@ from dataset.runtime.functions.vectorized import is_vectorized
 
 
 def vectorize_map(node: Node) -> Node | Miss | None:
-    """The same map or filter, marked to run on columns."""
+    """Return the same map or filter, marked to run on columns."""
     match node:
         case Map(function=function, columnwise=None) | Filter(predicate=function, columnwise=None):
             proof = None if is_vectorized(function) else prove_elementwise(function)
@@ -62,5 +62,5 @@ def _misfit(proof: ElementwiseProof, source: Node) -> str | None:
 
 
 def _known_bytes(spec: TensorSpec) -> int:
-    """How many bytes such a component has at least."""
+    """Return how many bytes such a component has at least."""
     return spec.dtype.itemsize * math.prod(size or 0 for size in spec.shape or ())

@@ -50,7 +50,7 @@ from dataset.plan.structure import is_tuple
 
 
 def eliminate_noop(node: Node) -> Node | Miss | None:
-    """The input of an operation that does nothing, or one operation in the place of two of a kind."""
+    """Return the input of an operation that does nothing, or one operation in the place of two of a kind."""
     match node:
         case Take(count=count) if count < 0 or _has_at_most(node.source, count):
             return node.source
@@ -96,7 +96,7 @@ def _without_empty(node: Concatenate) -> Node | None:
 
 
 def _joined(node: Take | Skip | Shard) -> Node | None:
-    """One operation for two of a kind."""
+    """Return one operation for two of a kind."""
     match node, node.source:
         case Take(count=outer), Take(count=inner, source=source):
             return dataclasses.replace(node, source=source, count=min(inner, outer))
@@ -115,7 +115,7 @@ _TUPLE = [(lambda a: (a,)).__code__, (lambda a, b: (a, b)).__code__, (lambda a, 
 
 
 def _gives_back(function: Callable[..., Any], source: Node) -> bool:
-    """Whether a function returns each element of ``source`` as it is, by its bytecode."""
+    """Return whether a function returns each element of ``source`` as it is, by its bytecode."""
     if type(function) is not FunctionType or not spec_is_static(source):
         return False
     structure, code = flatten_spec(source.element_spec)[0], function.__code__
@@ -125,7 +125,7 @@ def _gives_back(function: Callable[..., Any], source: Node) -> bool:
 
 
 def _counts(node: Node) -> bool:
-    """Whether there are elements, all numbers made by range, which are the same to whoever gets them."""
+    """Return whether there are elements, all numbers made by range, which are the same to whoever gets them."""
     parts = list(walk(node))
     if (
         not node.is_certain

@@ -17,7 +17,7 @@ from dataset.plan.node import Node
 
 
 def parallelize_batch(node: Node) -> Node | None:
-    """The same batch, with as many being stacked at once as there are cores, in order."""
+    """Return the same batch, with as many being stacked at once as there are cores, in order."""
     if type(node) is not Batch or node.num_parallel_calls is not None:  # the ops derived from it have no such argument
         return None
     return dataclasses.replace(node, num_parallel_calls=AUTOTUNE, deterministic=True)

@@ -22,7 +22,7 @@ from dataset.plan.node import Node
 
 
 def fuse_parser_and_batch(node: Node) -> Node | None:
-    """The same batch, over a map that leaves the values end to end."""
+    """Return the same batch, over a map that leaves the values end to end."""
     if type(node) not in {Batch, PaddedBatch, RaggedBatch} or node.batch_size == 1:  # type: ignore[attr-defined]
         return None
     (source,) = node.inputs

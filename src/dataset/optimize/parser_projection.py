@@ -33,7 +33,7 @@ _PASSING_ON = (Batch, Prefetch, Shard, Shuffle, Skip, Take)
 
 
 def project_parser(node: Node) -> Node | None:
-    """The same select directly over the map, which decodes no more than that reads."""
+    """Return the same select directly over the map, which decodes no more than that reads."""
     if type(node) is not Select:
         return None
     between: list[Node] = []
@@ -56,7 +56,7 @@ def project_parser(node: Node) -> Node | None:
 
 
 def _goes_above(passing: Node, parsing: Node) -> bool:
-    """Whether an op between the select and the map may as well come behind the select."""
+    """Return whether an op between the select and the map may as well come behind the select."""
     assert isinstance(parsing, Map)
     if not isinstance(parsing.function, ExampleParser):
         return False  # the features of a function may become others, and the select may fail
@@ -65,7 +65,7 @@ def _goes_above(passing: Node, parsing: Node) -> bool:
 
 
 def _read(select: Select, found: ColumnParser) -> frozenset[str] | None:
-    """The features that somebody reads; None where the select is mistaken."""
+    """Return the features that somebody reads; None where the select is mistaken."""
     structure = structure_of(dict.fromkeys(found.parser.features, 0))
     try:
         components = select.selection(structure).components

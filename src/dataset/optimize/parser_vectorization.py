@@ -18,7 +18,7 @@ from dataset.plan.node import Node
 
 
 def vectorize_parser(node: Node) -> Node | Miss | None:
-    """The same map, which parses whole columns of records."""
+    """Return the same map, which parses whole columns of records."""
     if type(node) is not Map or node.column_function is not None or node.executor != "thread":
         return None
     found = parsing_function(node.function)

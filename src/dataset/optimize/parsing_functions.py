@@ -36,7 +36,7 @@ class NotProvedError(Exception):
 
 
 def parsing_function(function: Callable[..., Any]) -> ColumnParser | None:
-    """What parses whole columns in the place of a function that is proved to do nothing but parse."""
+    """Return what parses whole columns in the place of a function that is proved to do nothing but parse."""
     try:
         features_of, result = _proof(function)
         features = features_of()
@@ -58,12 +58,12 @@ def parsing_function(function: Callable[..., Any]) -> ColumnParser | None:
 
 
 def calls_parser(function: Callable[..., Any]) -> bool:
-    """Whether a function, by the names in it, calls parse_single_example."""
+    """Return whether a function, by the names in it, calls parse_single_example."""
     return type(function) is FunctionType and parse_single_example.__name__ in function.__code__.co_names
 
 
 def _proof(function: Callable[..., Any]) -> tuple[Callable[[], dict[str, FeatureSpec]], Result]:
-    """A function that looks up the features, as long as all else is as it was; and what is returned."""
+    """Return a function that looks up the features, as long as all else is as it was; and what is returned."""
     if type(function) is functools.partial:
         return functools.partial(_features_of_partial, function), None
     if type(function) is not FunctionType or type(function.__globals__) is not dict or is_vectorized(function):
@@ -86,7 +86,7 @@ def _features_of_partial(function: functools.partial[Any]) -> dict[str, FeatureS
 
 
 def _plain(features: Any) -> dict[str, FeatureSpec]:
-    """The features, if they are in a dict: another mapping is user code."""
+    """Return the features, if they are in a dict: another mapping is user code."""
     if type(features) is not dict or not all(type(name) is str for name in features):
         raise NotProvedError
     return features
@@ -104,7 +104,7 @@ class _Variable:
     attributes: tuple[str, ...] = ()
 
     def value_in(self, function: FunctionType) -> Any:
-        """What it holds now."""
+        """Return what it holds now."""
         try:
             if self.cell is None:
                 value = function.__globals__[self.name]
@@ -150,7 +150,7 @@ class _Reading:
         self._called: tuple[_Variable, _Variable] | None = None
 
     def result(self) -> tuple[_Variable, _Variable, Result]:
-        """The variables with the function that is called and its features, and what is returned."""
+        """Return the variables with the function that is called and its features, and what is returned."""
         try:
             for instruction in dis.get_instructions(self._code):
                 if instruction.opname == "RETURN_VALUE":
@@ -275,7 +275,7 @@ class _Reading:
         self._stack.append(dict(zip(keys, values, strict=True)))
 
     def _as_result(self, value: Any) -> Result:
-        """What is returned: all that was parsed, or features in tuples and dicts, each of them once."""
+        """Return what is returned: all that was parsed, or features in tuples and dicts, each of them once."""
         result = None if value is _PARSED else _picked(value)
         names = list(_names_in(result))
         if len(set(names)) < len(names):

@@ -19,7 +19,7 @@ from dataset.plan.node import Node
 
 
 def push_down_repeat(node: Node) -> Node | None:
-    """A cycle in the place of a repetition of a short source."""
+    """Return a cycle in the place of a repetition of a short source."""
     if type(node) is not Repeat or node.times == 0 or not isinstance(node.source, Range | TensorSlices | Tensors):
         return None
     if not node.source.is_certain or not 0 < node.source.cardinality() <= PASS_MAX:

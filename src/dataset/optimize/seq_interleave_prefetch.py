@@ -21,7 +21,7 @@ from dataset.plan.node import Node
 
 
 def prefetch_interleaved(node: Node) -> Node | None:
-    """The same interleave, reading from all datasets of its cycle at once, in order."""
+    """Return the same interleave, reading from all datasets of its cycle at once, in order."""
     if not isinstance(node, Interleave) or node.num_parallel_calls is not None:
         return None
     return dataclasses.replace(node, num_parallel_calls=AUTOTUNE, deterministic=True)

@@ -48,7 +48,7 @@ def shuffle_before_gather(node: Node) -> Node | None:
 
 
 def _gathered(node: Node) -> Gather | None:
-    """The rows at what ``node`` makes of their numbers; None where there is anything else below."""
+    """Return the rows at what ``node`` makes of their numbers; None where there is anything else below."""
     if isinstance(node, _Moving) and not _makes_up_elements(node):
         below = _gathered(node.source)
         return (
@@ -65,12 +65,12 @@ def _gathered(node: Node) -> Gather | None:
 
 
 def _makes_up_elements(node: Node) -> bool:
-    """Whether the op may say that an element is missing, of which there is no number."""
+    """Return whether the op may say that an element is missing, of which there is no number."""
     return isinstance(node, ShardByProcess) and node.deal.remainder == "pad"
 
 
 def _counts_failures(node: Node, gather: Gather) -> bool:
-    """Whether the op would count rows that fail, where it has to count only those that did not."""
+    """Return whether the op would count rows that fail, where it has to count only those that did not."""
     return isinstance(node, Take) and not gather.rows.is_certain
 
 
@@ -79,7 +79,7 @@ def _with_source(gather: Gather, source: Node) -> Gather:
 
 
 def _as_rows(node: Node) -> RowSource | None:
-    """A source of rows, or several arrays of equally many rows side by side, as one node."""
+    """Return a source of rows, or several arrays of equally many rows side by side, as one node."""
     if isinstance(node, RowSource):
         return node
     if not isinstance(node, Zip):

@@ -16,7 +16,7 @@ from dataset.plan.node import Node
 
 
 def skip_by_seeking(node: Node) -> Node | None:
-    """The same skip, marked to seek."""
+    """Return the same skip, marked to seek."""
     if isinstance(node, Skip) and node.count > 0 and not node.by_seeking and node.source.is_certain:
         return dataclasses.replace(node, by_seeking=True)
     return None

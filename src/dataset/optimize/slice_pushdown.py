@@ -26,7 +26,7 @@ from dataset.plan.node import Node, UnaryNode
 
 
 def push_down_slice(node: Node) -> Node | Miss | None:
-    """The source of fewer elements, for a take, skip or shard directly over it."""
+    """Return the source of fewer elements, for a take, skip or shard directly over it."""
     match node:
         case Take(count=count) if count >= 0:
             places = slice(count)
@@ -42,12 +42,12 @@ def push_down_slice(node: Node) -> Node | Miss | None:
 
 
 def _leaves_unread(node: UnaryNode) -> bool:
-    """Whether the op passes over rows that may fail. Not so take, which counts those only that did not."""
+    """Return whether the op passes over rows that may fail. Not so take, which counts those only that did not."""
     return isinstance(node.source, RowSource) and not isinstance(node, Take)
 
 
 def _behind_map(node: Skip | Shard) -> Miss | None:
-    """A user function is called for elements that are then left out."""
+    """Return a user function is called for elements that are then left out."""
     below = node.source
     lowest = None
     while isinstance(below, Map):

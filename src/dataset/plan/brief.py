@@ -1,4 +1,4 @@
-"""Specs and sizes in few words, for people: ``(uint8[28, 28], int64)``, ``1.5 kB``. ``repr`` is the exact form."""
+"""Brief forms of specs and sizes for display: ``(uint8[28, 28], int64)``, ``1.5 kB``. ``repr`` is the exact form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataset.plan.structure import LEAF, NONE, Structure, _Dict, _Tuple
 
 
 def brief_spec(spec: Any) -> str:
-    """The structure with the dtype and shape of each component.
+    """Return the structure with the dtype and shape of each component.
 
     >>> from dataset import TensorSpec
     >>> brief_spec({"image": TensorSpec((None, 28, 28), "uint8"), "label": TensorSpec((), bytes)})
@@ -49,7 +49,7 @@ def _brief_shape(spec: ComponentSpec) -> str:
 
 
 def brief_bytes(count: float) -> str:
-    """A number of bytes with a unit, in powers of 1,000.
+    """Return a number of bytes with a unit, in powers of 1,000.
 
     >>> brief_bytes(841), brief_bytes(50_460_000)
     ('841 B', '50.5 MB')

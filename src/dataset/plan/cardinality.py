@@ -15,7 +15,7 @@ UNKNOWN_CARDINALITY = -2
 
 
 def is_known(cardinality: int) -> bool:
-    """Whether the cardinality is a count."""
+    """Return whether the cardinality is a count."""
     return cardinality >= 0
 
 

@@ -93,14 +93,14 @@ def require_parallelism(op: str, num_parallel_calls: Any, deterministic: Any) ->
 
 
 def require_plan(op: str, argument: str, value: Any) -> Node:
-    """The plan of ``value``; TypeError if it is no Dataset."""
+    """Return the plan of ``value``; TypeError if it is no Dataset."""
     if not is_dataset(value):
         raise TypeError(f"{op}(): {argument} must be a Dataset, got {value!r} of type {type(value).__name__}")
     return value.plan
 
 
 def require_plans(op: str, argument: str, values: Any) -> tuple[Node, ...]:
-    """The plans of a list of datasets.
+    """Return the plans of a list of datasets.
 
     Raises:
         TypeError: if it is no list or tuple, or something in it is no Dataset.

@@ -1,8 +1,8 @@
-"""What a value is, down to its data and the code of functions: the ground of fingerprints.
+"""Content digests: hashes of values, including their data and the code of functions, for fingerprints.
 
-A function is its bytecode, the constants, defaults and captured values, and the functions of its own package that it
-names, so that an edit in any of them shows. Other people's packages count by name: a user does not edit them, and there
-is much of it. It comes out the same in every process with one version of Python.
+A function is represented by its bytecode, constants, defaults and captured values, and by the functions of its own
+package that it names, so that an edit in any of them changes the digest. Functions of other packages count by name:
+users do not edit them, and they are large. The digest is the same in every process with the same version of Python.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from dataset.plan.structure import LEAF, Structure, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor
 
 Parts: TypeAlias = tuple[str, Iterable[Any]]
-"""What kind of value it is, and the values that make it up."""
+"""The kind of a value, and the values it consists of."""
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
 class Content:
-    """A digest that values are taken into. Cycles end; what functions share is taken in once."""
+    """Digest of added values. It handles reference cycles; a function that is reached repeatedly is added once."""
 
     def __init__(self) -> None:
         self._digest = hashlib.blake2b(digest_size=8)
-        self._open: set[int] = set()  # what is being taken in
-        self._functions: dict[int, Any] = {}  # the objects, too: the id of one that is gone is given to another
+        self._open: set[int] = set()  # ids of the values that are being added
+        self._functions: dict[int, Any] = {}  # keeps the objects alive, so that no id is reused
 
     def digest(self) -> int:
-        """64 bits over all that was taken in."""
+        """Return a 64-bit hash of everything that was added."""
         return int.from_bytes(self._digest.digest(), "little")
 
     def add_plan(self, plan: Node) -> None:
-        """Take a plan in."""
+        """Add a plan."""
         for part in _plan_parts(plan):
             self.add(part)
 
     def add(self, value: Any) -> None:
-        """Take a value in."""
+        """Add a value."""
         if isinstance(value, _PLAIN):
             self._put(f"{type(value).__name__}:{value!r}")
         elif isinstance(value, np.ndarray | np.generic):
@@ -64,7 +64,7 @@ class Content:
             self._open.remove(id(value))
 
     def _parts(self, value: Any) -> Parts:
-        """What makes up a value that is neither plain nor an array."""
+        """Return the parts of a value that is neither plain nor an array."""
         return _parts(value)
 
     def _put(self, text: str) -> None:
@@ -84,7 +84,7 @@ def _plan_parts(plan: Node) -> list[Any]:
 
 @functools.singledispatch
 def _parts(value: Any) -> Parts:
-    """Any other object: its class, what calling it runs, and its components or fields."""
+    """Return the parts of any other object: its class, its ``__call__``, and its components or fields."""
     if is_dataset(value):
         return "dataset", _plan_parts(value.plan)
     structure = structure_of(value)
@@ -158,7 +158,7 @@ def _of_function(value: types.FunctionType) -> Parts:
         try:
             parts.append(cell.cell_contents)
         except ValueError:
-            parts.append("empty cell")  # a function that names itself before it is there
+            parts.append("empty cell")  # the function refers to itself before it is defined
     for name in sorted(_names(value.__code__)):
         if name in value.__globals__:
             parts += [name, _global(value, value.__globals__[name])]
@@ -166,13 +166,13 @@ def _of_function(value: types.FunctionType) -> Parts:
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """The global names that a function's code, and the functions inside it, may read."""
+    """Return the global names that a function's code, and the functions inside it, may read."""
     inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return set(code.co_names).union(*map(_names, inner))
 
 
 def _global(function: types.FunctionType, value: Any) -> Any:
-    """A global, or only its name where it is another package's function."""
+    """Return a global, or only its name if it is another package's function."""
     foreign = isinstance(value, types.FunctionType) and _package(value) != _package(function)
     return full_name(value) if foreign else value
 
@@ -182,8 +182,8 @@ def _package(value: Any) -> str:
 
 
 def full_name(value: Any) -> str:
-    """Where a class or function is found, as text; for any other object its class."""
+    """Return the qualified name of a class or function; for any other object, that of its class."""
     named = value if hasattr(value, "__qualname__") or isinstance(value, types.ModuleType) else type(value)
     name = getattr(named, "__qualname__", None) or named.__name__
     module = getattr(named, "__module__", "")
-    return f"{'__main__' if module == '__mp_main__' else module}.{name}"  # which the main script is in a worker process
+    return f"{'__main__' if module == '__mp_main__' else module}.{name}"  # __mp_main__: the script in a worker process

@@ -1,7 +1,7 @@
-"""At which epoch the ops that shuffle stand: for processes that take up in the middle of a training.
+"""Epochs: the iteration counters of ops that shuffle, for processes that resume in the middle of training.
 
-An iterator over a Dataset draws another order than the one before, because its shuffles count the iterations over them.
-A new process starts to count at 0, and a worker process that is made anew for each epoch stays there.
+Each iteration over a Dataset has a different order, because its shuffles count the iterations. A new process starts
+counting at 0, so a worker process that is restarted for each epoch would always be at epoch 0.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Any, Protocol
 from dataset.plan.node import Node, inputs_first
 
 OPENINGS_MAX = 1 << 32
-"""What counts as the number of passes of a repetition without end, and the most that one may have."""
+"""The maximum number of passes of a repeat; an infinite repeat counts as this many."""
 
 
 class CountsIterations(Protocol):
-    """What a node with random numbers keeps in its field ``counter``."""
+    """Protocol of iteration counters, which nodes with random numbers hold in their field ``counter``."""
 
     def at(self, iteration: int) -> Any:
-        """A new one, whose next iteration has this number."""
+        """Return a new counter whose next iteration has this number."""
 
 
 def with_epoch(plan: Node, epoch: int) -> Node:
-    """The same plan, of which the next iteration is number ``epoch``.
+    """Return the plan with its next iteration at number ``epoch``.
 
-    All ops that give another order in each iteration (shuffle, random_map, random, sample_from_datasets) then stand
-    where they would after ``epoch`` iterations in this process; the iteration after it is number ``epoch`` + 1, and so
-    on. Ops with the same order in every iteration are not touched. Copies, such as a pickled plan, start there, too.
+    All ops with a new order in each iteration (shuffle, random_map, random, sample_from_datasets) are then positioned
+    as after ``epoch`` iterations in this process; the following iteration is number ``epoch`` + 1, and so on. Ops with
+    the same order in every iteration are unchanged. Copies, such as a pickled plan, start at ``epoch``, too.
 
-    Datasets that a user's function returns are made anew in each iteration, so nothing in them counts.
+    Datasets returned by a user's function are created anew in each iteration, so they do not count iterations.
 
     Args:
-        plan: of a Dataset; ``Dataset(with_epoch(dataset.plan, epoch))`` is one again.
-        epoch: from 0.
+        plan: the plan of a Dataset; ``Dataset(with_epoch(dataset.plan, epoch))`` makes a Dataset of the result.
+        epoch: the number of the next iteration, from 0.
 
     >>> from dataset import Dataset
     >>> train = Dataset.range(5).shuffle(5, seed=1)
@@ -53,9 +53,9 @@ def with_epoch(plan: Node, epoch: int) -> Node:
 
 
 def drawing_nodes(plan: Node) -> Iterator[Any]:
-    """The nodes of a plan that draw random numbers, one for each counter; in an order that depends on nothing else.
+    """Yield the nodes of a plan that draw random numbers, one for each counter, in a deterministic order.
 
-    An op that does the work of others has their nodes in its fields.
+    Fused ops hold the nodes that they replace in their fields.
     """
     found: set[int] = set()
     for node in inputs_first(plan):
@@ -67,11 +67,11 @@ def drawing_nodes(plan: Node) -> Iterator[Any]:
 
 
 def openings(plan: Node) -> dict[Any, int]:
-    """How often one complete run of a plan opens each op that has a counter, by counter.
+    """Return how often one complete iteration of a plan opens each op that has a counter, by counter.
 
-    An operator finds its epoch from these numbers and from where it is in the plan: the runs before it of what repeats
-    it, and the inputs before its own that use the same op. So an epoch depends on no order of events, and a resumed
-    iterator counts as the one that was interrupted.
+    An operator derives its epoch from these numbers and its position in the plan: from the earlier passes of repeats,
+    and from the inputs before its own that use the same op. So an epoch does not depend on the order of events, and a
+    resumed iterator counts like the interrupted one.
     """
     waiting = [plan]
     while waiting:
@@ -85,7 +85,7 @@ def openings(plan: Node) -> dict[Any, int]:
     return found
 
 
-_OPENINGS = "openings()"  # where the answer is kept; no attribute can be called so
+_OPENINGS = "openings()"  # key of the cached result; no attribute can have this name
 
 
 def _count_openings(node: Node) -> dict[Any, int]:
@@ -96,12 +96,12 @@ def _count_openings(node: Node) -> dict[Any, int]:
     counter = getattr(node, "counter", None)
     times = min(node.passes, OPENINGS_MAX) if node.passes >= 0 else OPENINGS_MAX
     if counter is None and times == 1 and len(below) == 1 and not held:
-        return below[0]  # type: ignore[no-any-return]  # kept by this function
+        return below[0]  # type: ignore[no-any-return]  # stored by this function
     found: dict[Any, int] = {} if counter is None else {counter: 1}
     for counts in below:
         for key, count in counts.items():
             found[key] = found.get(key, 0) + count * times
-    for counts in held:  # what reads in the node's place, or what it does the work of
+    for counts in held:  # nodes that read in the node's place, or that it replaces
         for key, count in counts.items():
             found[key] = max(found.get(key, 0), count)
     return found

@@ -1,4 +1,4 @@
-"""Plans as text: as they were written, as they run, and the rules that made the difference.
+"""Plans as text: as written, as run, and the rules that rewrote them.
 
     batch(2)
     zip
@@ -6,7 +6,7 @@
     │  range(3)
     └─ range(4)
 
-An operation stands above what it reads from; only where it reads from several are they drawn as branches.
+An operation is printed above its inputs. Inputs are drawn as branches only if there are several.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataset.plan.rewriting import Rewritten
 from dataset.plan.summary import Summary, in_columns, rule_lines, shortened, summaries
 
 _LINE_MAX = 120
-_SPEC_MIN = 24  # characters, however much else there is in a line
+_SPEC_MIN = 24  # characters, however long the rest of the line is
 _TITLE_MAX = 76
-_INDENT_MAX = 60  # of branches in branches in branches, those that are deeper are cut off at the left
+_INDENT_MAX = 60  # deeper branches are cut off at the left
 
 
 def explain_text(name: str | None, written: Node, rewritten: Rewritten) -> str:
-    """All there is to tell of a plan. ``name`` is that of the dataset."""
+    """Return the full description of a plan. ``name`` is the name of the dataset."""
     sections = [("as written:", tree_lines(written)), ("as it runs:", tree_lines(rewritten.plan))]
     if rewritten.plan is written:
         sections = [("as written, and as it runs:", tree_lines(written))]
@@ -32,9 +32,9 @@ def explain_text(name: str | None, written: Node, rewritten: Rewritten) -> str:
 
 
 def tree_lines(plan: Node) -> list[str]:
-    """A line for each operation: what it is, how many elements, the source lines of the op and its function, the spec.
+    """Return a line for each operation: its title, cardinality, source line, functions and spec.
 
-    What is read twice is drawn once, and where it is read again, its last operation says so.
+    A shared input is drawn once; other occurrences are a single line that says "as above".
     """
     known = summaries(plan)
     rows = [_row(tree, known[node], again=again) for node, tree, again in _placed(plan)]
@@ -54,10 +54,10 @@ def _row(tree: str, summary: Summary, *, again: bool) -> tuple[str, ...]:
 
 
 def _placed(plan: Node) -> list[tuple[Node, str, bool]]:
-    """Each node, what is drawn before it in its line, and whether it stands above already."""
+    """Return each node, the tree characters that precede it in its line, and whether it was already drawn."""
     found: list[tuple[Node, str, bool]] = []
     seen: set[Node] = set()
-    waiting = [(plan, "", "")]  # with what stands before the node, and before what is below it
+    waiting = [(plan, "", "")]  # with the prefix of the node, and the prefix of the lines below it
     while waiting:
         node, first, rest = waiting.pop()
         again = node in seen and bool(node.inputs)

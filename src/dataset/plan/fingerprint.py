@@ -1,8 +1,8 @@
-"""Short names for what a plan computes: one for its shape, one for all that decides over its elements.
+"""Fingerprints of plans: one of the ops and parameters, one of everything that determines the elements.
 
-A saved state carries ``fingerprint``, so that it is not loaded into another pipeline; it lets a user mend a function
-and go on. ``content_fingerprint``, over what content.py finds in values, is what ``Dataset.fingerprint`` gives and what
-a snapshot goes by: it changes with the data, with the seeds, and with the code of functions.
+A saved state holds ``fingerprint``, so that it cannot be loaded into another pipeline. It does not change when a user
+fixes a function, so the iteration can be resumed. ``content_fingerprint`` covers the data, the seeds and the code of
+functions (content.py). ``Dataset.fingerprint`` returns it, and snapshots are identified by it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 
 
 def fingerprint(node: Node) -> str:
-    """16 hexadecimal digits over the plan's ops and parameters.
+    """Return a hash of the plan's ops and parameters, as 16 hexadecimal digits.
 
-    Functions count by name, arrays by dtype and shape: an edit inside a function, or other numbers in an array of the
-    same size, do not change the fingerprint.
+    Functions count by name, arrays by dtype and shape: editing a function, or the values in an array of the same size,
+    does not change the fingerprint.
     """
     digest = hashlib.sha256()
     for part in walk(node):
@@ -33,7 +33,7 @@ def fingerprint(node: Node) -> str:
 
 
 def own_text(node: Node) -> str:
-    """What of one node the fingerprint is made of."""
+    """Return the text of one node from which the fingerprint is computed."""
     parameters = "".join(f";{key}={_text(value)}" for key, value in node.lasting_parameters().items())
     return f"{node.op}/{len(node.inputs)}{parameters}"
 
@@ -57,7 +57,7 @@ def _text(value: Any) -> str:
 
 
 def content_fingerprint(node: Node) -> int:
-    """64 bits over all that decides over the elements: ops, parameters, seeds, data, and the code of functions."""
+    """Return a 64-bit hash of all that determines the elements: ops, parameters, seeds, data, code of functions."""
     content = Content()
     content.add_plan(node)
     return content.digest()

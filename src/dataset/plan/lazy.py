@@ -1,4 +1,4 @@
-"""What is computed once, when it is first asked for, and never makes one thread wait for another."""
+"""Lazy attributes: values that are computed on first access and cached, without locks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Generic, Self, TypeVar, overload
 T = TypeVar("T")
 
 
-class lazy_property(Generic[T]):  # noqa: N801  # named like functools.cached_property, which it stands for
-    """``functools.cached_property`` without its lock.
+class lazy_property(Generic[T]):  # noqa: N801  # named like functools.cached_property
+    """Property that is computed once per instance: ``functools.cached_property`` without its lock.
 
-    Before Python 3.12 one lock guards that property of all instances. A thread that finds the spec of a plan by running
-    it would wait for the plan's own threads, and those, as soon as they ask for the spec of anything, for that lock.
-    Here two threads may compute the same value twice, which does no harm.
+    Before Python 3.12, ``cached_property`` holds one lock for all instances, which could deadlock: a thread that runs a
+    plan to find its spec waits for the plan's threads, and these would wait for the lock when they access a spec. Here
+    two threads may compute the same value twice, which is harmless.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
@@ -34,13 +34,13 @@ class lazy_property(Generic[T]):  # noqa: N801  # named like functools.cached_pr
         if instance is None:
             return self
         value = self._function(instance)
-        vars(instance)[self._name] = value  # found there from now on, before this is asked
+        vars(instance)[self._name] = value  # from now on, found before this descriptor is called
         return value
 
 
 def once(method: Callable[[Any], T]) -> Callable[[Any], T]:
-    """A method without arguments that is run once for each object; like ``lazy_property``, but called."""
-    key = f"{method.__qualname__}()"  # no attribute can be called so; an overriding method has another one
+    """Cache the result of a method without arguments per object; the ``lazy_property`` of methods."""
+    key = f"{method.__qualname__}()"  # no attribute can have this name; an overriding method has a different key
 
     @functools.wraps(method)
     def remembered(self: Any) -> T:

@@ -1,6 +1,6 @@
-"""A plan in few words for a saved state, and what tells two plans apart: which op differs, and how.
+"""Outlines of plans, stored in saved states, and the description of how two plans differ.
 
-The words are for people. Whether two plans are the same says the fingerprint, which is made of more than they show.
+The text is for people. Whether two plans are equal is decided by the fingerprint, which covers more than the text.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataset.plan.fingerprint import own_text
 from dataset.plan.node import Node, walk
 from dataset.plan.summary import printable, shortened
 
-_TEXT_MAX = 60  # characters of an op
-_ALL_MAX = 700  # characters of all of them, so that the state of a long pipeline stays small
+_TEXT_MAX = 60  # characters per op
+_ALL_MAX = 700  # characters in total, so that the state of a long pipeline stays small
 _CHAIN_MAX = 200
-_ENTRY_MAX = 16  # characters beside the op's own in an entry
+_ENTRY_MAX = 16  # characters of an entry in addition to the op's text
 
 
 def outline(plan: Node) -> list[Any]:
-    """The plan as plain data: for each op, sources first, how many inputs it has, a digest of it, and its text.
+    """Return the plan as plain data: for each op, sources first, its number of inputs, its digest, and its text.
 
-    Of a long plan the first ops only; the last entry then is how many are left out.
+    For a long plan, only the first ops are included; the last entry is then the number of omitted ops.
 
     >>> from dataset import Dataset
     >>> [text for _, _, text in outline(Dataset.range(100).shuffle(10).batch(4).plan)]
@@ -42,7 +42,7 @@ def outline(plan: Node) -> list[Any]:
 
 
 def chain(entries: Any, length: int = _CHAIN_MAX) -> str:
-    """An outline in one line, as a user would write it.
+    """Return an outline in one line, as a user would write it.
 
     >>> from dataset import Dataset
     >>> chain(outline(Dataset.zip(Dataset.range(3), Dataset.range(4).map(str)).batch(4).plan))
@@ -66,11 +66,11 @@ def chain(entries: Any, length: int = _CHAIN_MAX) -> str:
 
 
 def difference(there: Any, here: Any) -> str:
-    """What tells two plans apart whose fingerprints differ, in words.
+    """Return a description of how two plans with different fingerprints differ.
 
     Args:
-        there: the outline in a state.
-        here: that of the pipeline which the state was loaded into.
+        there: the outline in the state.
+        here: the outline of the pipeline into which the state is loaded.
     """
     return f"the state is of {chain(there)}; this pipeline is {chain(here)}; {_where(there, here)}"
 
@@ -90,7 +90,7 @@ def _where(there: Any, here: Any) -> str:
 
 
 def is_outline(data: Any) -> bool:
-    """Whether something that a state says is what ``outline`` gives, so that the other functions can be called."""
+    """Return whether data from a state has the form of an ``outline``, as the other functions require."""
     return type(data) is list and all(map(_is_entry, data))
 
 

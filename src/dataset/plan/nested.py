@@ -27,12 +27,12 @@ _classes: list[type[Any]] = []
 
 
 def dataset_of(plan: Node) -> Any:
-    """The Dataset that holds ``plan``."""
+    """Return the Dataset that holds ``plan``."""
     return _classes[-1](plan)
 
 
 def is_dataset(value: Any) -> TypeGuard[HasPlan]:
-    """Whether ``value`` is a Dataset. A user's own object may have a ``plan``, too, so its class is asked.
+    """Return whether ``value`` is a Dataset. A user's own object may have a ``plan``, too, so its class is asked.
 
     A worker process may not have imported Dataset. Then there is no object of that class, and the answer is False.
     """
@@ -52,7 +52,7 @@ class Restorable(Protocol):
     """Names the function that ``restored_by`` was given."""
 
     def to_plain(self) -> Any:
-        """What that function makes the plan from."""
+        """Return what that function makes the plan from."""
 
 
 _restorers: dict[str, Callable[[Any], Node]] = {}
@@ -64,7 +64,7 @@ def restored_by(name: str, function: Callable[[Any], Node]) -> None:
 
 
 def restore(name: str, data: Any) -> Node:
-    """The plan that plain data describes.
+    """Return the plan that plain data describes.
 
     Raises:
         ValueError: if it describes none.

@@ -1,7 +1,7 @@
-"""The plan: what a pipeline is, as immutable nodes. Nothing here runs; no threads, no files.
+"""Nodes: the immutable operations that make up a plan. A plan only describes a pipeline; nothing here runs.
 
-A node has inputs and parameters, and knows what comes out of it: the spec of its elements and how many there are. The
-nodes themselves are in ops/ and io/, one op in one file. ``lower`` is the one bridge down to the runtime.
+A node has inputs and parameters, and knows its output: the spec of its elements and their cardinality. The concrete
+nodes are in ops/ and io/, one op per file. ``lower`` is the only link to the runtime.
 """
 
 from __future__ import annotations
@@ -30,46 +30,47 @@ class Node:
     """
 
     op: ClassVar[str]
-    """The method's name, the word used for it in messages and plans."""
+    """The method's name, used in messages and plans."""
     calls_user_code: ClassVar[bool] = False
-    """Whether running it may call a user's function or iterate a user's object, so that reading ahead can be seen."""
+    """Whether running it may call a user's function or iterate a user's object, so that read-ahead is observable."""
 
     spec_is_static: ClassVar[bool] = True
-    """Whether the node's spec follows from those of its inputs; False where only running user code can tell it."""
+    """Whether the node's spec follows from those of its inputs; False if it is only known by running user code."""
 
     seeks: ClassVar[bool] = False
-    """Whether its operator can go forward over elements without making them, if those of its inputs can."""
+    """Whether its operator can skip elements without producing them, if those of its inputs can."""
 
     gives_elements: ClassVar[bool] = False
-    """Whether ``element`` gives any element at once, with no operator opened for it."""
+    """Whether ``element`` returns any element directly, without opening an operator."""
 
     stays_certain: ClassVar[bool] = False
     """Whether it is certain (``is_certain``) if its inputs are."""
 
     moves_only: ClassVar[bool] = False
-    """Whether it hands on elements of its inputs as they are, some or all, in whatever order or side by side."""
+    """Whether its elements are unchanged elements of its inputs: some or all, in any order, or combined in tuples."""
 
     reads_files: ClassVar[bool] = False
-    """Whether it reads or writes files that a parameter or an element of its input names, or may make such a node."""
+    """Whether it reads or writes files named by a parameter or by an element of its input, or may make such a node."""
 
     repeats_only: ClassVar[bool] = False
-    """Whether it gives no element that is not among those of its input, and gives some of them more than once."""
+    """Whether all its elements are elements of its input, some of them more than once."""
 
     elastic: ClassVar[bool] = False
-    """Whether its state fits in all processes that share the elements of its input, however many they are.
+    """Whether its state can be loaded in any number of processes that share the elements of its input.
 
-    So it has as many elements as they have, or these by a fixed size, and counts none that would be another's.
+    Its elements then correspond to those of its input one to one or by a fixed batch size, and its state counts no
+    element of another process.
     """
 
     opens_elements: ClassVar[bool] = False
-    """Whether each element of its input stands for many, as the name of a file does."""
+    """Whether each element of its input, such as the name of a file, is opened as a dataset of many elements."""
 
     name: str | None = field(default=None, kw_only=True, repr=False)
     origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
 
     @lazy_property
     def element_spec(self) -> Any:
-        """The spec of the elements that come out."""
+        """The spec of the elements of the output."""
         return self._element_spec()
 
     def _element_spec(self) -> Any:
@@ -77,101 +78,102 @@ class Node:
 
     @property
     def holds_static_specs(self) -> bool:
-        """Whether the specs of the datasets that a parameter holds, if there are any, are static, too."""
+        """Whether the specs of any datasets held by a parameter are static, too."""
         return True
 
     def _set(self, name: str, value: Any) -> None:
-        """Put the canonical form of an argument into its field, while the node is being made."""
+        """Store the canonical form of an argument in its field, while the node is being created."""
         object.__setattr__(self, name, value)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Have each node count once, so that asking all nodes of a chain takes no longer than asking the last."""
+        """Cache ``cardinality`` per node, so that calling it on all nodes of a chain takes linear time."""
         super().__init_subclass__(**keywords)
         if "cardinality" in vars(cls):
             cls.cardinality = once(cls.cardinality)  # type: ignore[method-assign,assignment]
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy has, too: not what methods remember (see ``once``), since a copy may be given other fields."""
+        """Return the fields without the results that methods cache (see ``once``): a copy may get other fields."""
         return {key: value for key, value in vars(self).items() if not key.endswith("()")}
 
     def cardinality(self) -> int:
-        """How many elements come out; may be INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        """Return the number of elements of the output, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     def lower(self, build: Any) -> Any:
-        """The operator that runs this node; ``build(input)`` gives those of its inputs.
+        """Return the operator that runs this node; ``build(input)`` returns the operator of an input.
 
-        The ops state the types, ExecutionContext (runtime/context.py) and Operator (runtime/contract.py): a plan
-        does not know what runs it.
+        The overrides state the types, ExecutionContext (runtime/context.py) and Operator (runtime/contract.py): the
+        plan does not depend on the runtime.
         """
         raise NotImplementedError
 
     def element(self, position: int) -> Any:
-        """The element at a position that exists, of a node that says so with ``gives_elements``."""
+        """Return the element at an existing position; only for nodes with ``gives_elements``."""
         raise NotImplementedError
 
-    def picked(self, positions: Any) -> Node | None:  # noqa: ARG002  # few can
-        """A plan of the elements at these positions, an array in ascending order; None where there is none.
+    def picked(self, positions: Any) -> Node | None:  # noqa: ARG002  # used by overrides
+        """Return a plan of the elements at these positions, an array in ascending order; None if not supported.
 
-        For nodes with random access of which each position gives one element, or an exception, and which give the same
-        element whatever else is made.
+        Only for nodes with random access where each position is one element, or an exception, and does not depend on
+        which other elements are produced.
         """
         return None
 
     @property
     def rows_per_element(self) -> int | None:
-        """How many rows each component of an element has, where that is known whatever the spec."""
+        """The number of rows of each component of an element, if it is known independently of the spec."""
         return None
 
     @property
     def random_access(self) -> bool:
-        """Whether any element can be made without those before it."""
+        """Whether any element can be produced without those before it."""
         return self.seeks and all(source.random_access for source in self.inputs)
 
     @property
     def is_certain(self) -> bool:
-        """Whether exactly ``cardinality()`` elements come, none of which can fail or takes user code to make.
+        """Whether exactly ``cardinality()`` elements are produced, none of them can fail, and no user code runs.
 
-        Then nobody can tell whether an element was made and thrown away, or passed over with ``seek``.
+        Then discarding an element and skipping it with ``seek`` are indistinguishable to the user.
         """
         return self.stays_certain and all(source.is_certain for source in self.inputs)
 
     @property
     def never_fails(self) -> bool:
-        """Whether none of its elements can fail or takes user code to make, in whatever order they come."""
+        """Whether no element can fail or needs user code, whatever the order of the elements."""
         return self.is_certain or (self.moves_only and all(source.never_fails for source in self.inputs))
 
     @property
     def passes(self) -> int:
-        """How often one run of it runs through its input; -1 for endlessly."""
+        """How often one iteration of it iterates its input; -1 for infinitely."""
         return 1
 
     @property
     def share(self) -> tuple[int, int] | None:
-        """The number of the process whose share of its input it gives, and that of all processes, if it deals out."""
+        """The rank and the world size, if the node outputs one process's share of its input; otherwise None."""
         return None
 
     @property
     def separates(self) -> bool:
-        """Whether parts of its input, each in a process of its own, give all that it gives of the whole.
+        """Whether processes that each run the op on a part of its input together produce the output of the whole.
 
-        So it is where the fate of an element depends on no other. Order, and what shares a batch, do not count.
+        This holds if the result for an element does not depend on other elements. The order and the grouping into
+        batches may differ.
         """
         return False
 
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:  # noqa: ARG002  # most ops need all of their input
-        """How to deal out the elements of all inputs, so that this op makes ``deal`` of its own out of such a share.
+    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:  # noqa: ARG002  # used by overrides
+        """Return the shard of all inputs from which this op produces the shard ``deal`` of its own elements.
 
-        None, unless an op says otherwise, where it needs all of its input for any part of its elements.
+        None, the default, if the op needs its whole input for any part of its elements.
         """
         return None
 
-    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:  # noqa: ARG002  # few need to know it
-        """This op over the shares of its inputs in a ``deal`` of its own elements."""
+    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:  # noqa: ARG002  # used by overrides
+        """Return this op over its inputs' shards, for the shard ``deal`` of its own elements."""
         return self.with_inputs(inputs)
 
     def over_part(self, inputs: Sequence[Node]) -> Self:
-        """This op, which ``separates``, over a part of what its inputs gave."""
+        """Return this op, which ``separates``, over a part of its inputs."""
         return self.with_inputs(inputs)
 
     @property
@@ -181,57 +183,57 @@ class Node:
 
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
-        """The user's functions among the parameters."""
+        """The parameters that are user functions."""
         return tuple(filter(callable, self._fields().values())) if self.calls_user_code else ()
 
     def with_inputs(self, inputs: Sequence[Node]) -> Self:
-        """This node reading from other inputs."""
+        """Return this node with other inputs."""
         replacement = {id(old): new for old, new in zip(self.inputs, inputs, strict=True)}
         changes: dict[str, Any] = {}
         for key, value in self._fields().items():
             if isinstance(value, Node):
-                changes[key] = replacement.get(id(value), value)  # a node may also hold one that it does not read from
+                changes[key] = replacement.get(id(value), value)  # a field may hold a node that is not an input
             elif _nodes_in(value):
                 changes[key] = tuple(replacement.get(id(item), item) for item in value)
         return dataclasses.replace(self, **changes)
 
     def parameters(self) -> dict[str, Any]:
-        """The fields that are neither inputs nor the label, by name, as plans and fingerprints show them."""
+        """Return the fields that are neither inputs nor the label, by name, for plans and fingerprints."""
         return {key: value for key, value in self._fields().items() if not _nodes_in(value)}
 
     def content(self) -> Any:
-        """All that decides over the elements beside the inputs, with the data: for fingerprints of what comes out.
+        """Return everything besides the inputs that determines the elements, including the data, for fingerprints.
 
-        A seed counts; the numbers that are drawn where the user gives none do not.
+        Seeds given by the user count; seeds drawn at random do not.
         """
         return [self.parameters(), getattr(self, "seed", None)]
 
     def lasting_parameters(self) -> dict[str, Any]:
-        """What of them must be the same where a saved state is loaded."""
+        """Return the parameters that must be unchanged when a saved state is loaded."""
         return self.parameters()
 
     def _fields(self) -> dict[str, Any]:
-        """Fields by name, leaving out the label, the origin and what is shared between iterators."""
+        """Return the fields by name, without the label, the origin and what iterators share."""
         names = _field_names(type(self))  # type: ignore[arg-type]  # a class is hashable
         return {name: getattr(self, name) for name in names}
 
     def described(self) -> str:
-        """The op with what tells it from others of its kind: ``map(decode)``, ``batch(128)``."""
+        """Return the op with its distinguishing parameters: ``map(decode)``, ``batch(128)``."""
         return self.op
 
     def detail(self) -> str:
-        """What the optimizer decided about the op, as plans show it behind the op."""
+        """Return what the optimizer decided about the op; plans show it after the op."""
         return ""
 
     def located(self) -> str:
-        """How errors name the node: ``map(decode) from train.py:41``."""
+        """Return how errors name the node: ``map(decode) from train.py:41``."""
         named = f" named {self.name!r}" if self.name else ""
         return f"{self.described()}{named} from {self.origin}"
 
 
 @dataclass(frozen=True, eq=False)
 class UnaryNode(Node):
-    """A node with one input, whose elements it passes on unless it says otherwise."""
+    """Base class of nodes with one input. By default the element spec and the cardinality are those of the input."""
 
     source: Node
 
@@ -240,12 +242,12 @@ class UnaryNode(Node):
 
     @property
     def rows_per_element(self) -> int | None:
-        """As many as in the input's elements, if they are passed on as they are, which their spec says."""
+        """The input's value, if the elements pass through unchanged, which is assumed if the spec does."""
         passed_on = type(self)._element_spec is UnaryNode._element_spec  # noqa: SLF001  # whether it is overridden
         return self.source.rows_per_element if passed_on else None
 
     def cardinality(self) -> int:
-        """As many as the input has."""
+        """Return the cardinality of the input."""
         return self.source.cardinality()
 
 
@@ -255,14 +257,14 @@ def _field_names(kind: type[Any]) -> list[str]:
 
 
 def _nodes_in(value: Any) -> tuple[Node, ...]:
-    """The nodes in a field: one, or those of a tuple."""
+    """Return the nodes in a field: one, or those in a tuple."""
     if isinstance(value, Node):
         return (value,)
     return tuple(item for item in value if isinstance(item, Node)) if isinstance(value, tuple) else ()
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and everything it reads from, inputs after their reader; what is read twice comes twice."""
+    """Yield the node and everything upstream of it, each node before its inputs; a shared input comes repeatedly."""
     waiting = [node]
     while waiting:
         found = waiting.pop()
@@ -271,9 +273,9 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def inputs_first(node: Node, without: Container[Node] = ()) -> list[Node]:
-    """The node and everything it reads from, each once, behind its inputs.
+    """Return the node and everything upstream of it, each once, after its inputs.
 
-    Those in ``without`` are left out, and with them what is only read through them.
+    Nodes in ``without`` are left out, and so is everything that is only upstream of them.
     """
     found: dict[Node, None] = {}
     waiting = [] if node in without else [(node, iter(node.inputs))]
@@ -289,12 +291,12 @@ def inputs_first(node: Node, without: Container[Node] = ()) -> list[Node]:
 
 
 def holds_user_code(node: Node) -> bool:
-    """Whether running the plan calls user code anywhere, so that an early read could be noticed."""
+    """Return whether running the plan may call user code, so that read-ahead is observable."""
     return any(part.calls_user_code for part in walk(node))
 
 
 def spec_is_static(node: Node) -> bool:
-    """Whether ``element_spec`` is known without running anything. Many ops ask as they are made, so nodes remember."""
+    """Return whether ``element_spec`` is known without running anything. Nodes cache it, as many ops need it."""
     waiting = [node]
     while waiting:
         part = waiting.pop()
@@ -308,4 +310,4 @@ def spec_is_static(node: Node) -> bool:
     return found
 
 
-_STATIC = "spec_is_static()"  # where the answer is kept; no attribute can be called so
+_STATIC = "spec_is_static()"  # key of the cached result; no attribute can have this name

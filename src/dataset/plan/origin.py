@@ -1,4 +1,4 @@
-"""Where a user made an operation: the source line that error notes and plans show."""
+"""Origins: the source lines where users create operations, shown in error notes and plans."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from types import FunctionType, MethodType
 from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
-_WRAPPERS_MAX = 100  # around a function; one that wraps itself has no end
+_WRAPPERS_MAX = 100  # stops at a function that wraps itself
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A line of a user's source file, or of a notebook's cell, which prints as ``In[3]:1``."""
+    """Source line in a user's file or in a notebook cell, which is shown as ``In[3]:1``."""
 
     filename: str
     line: int
 
     def __str__(self) -> str:
-        name = _cell(self.filename) or os.path.basename(self.filename)  # noqa: PTH119  # it may be '<stdin>', not a path
+        name = _cell(self.filename) or os.path.basename(self.filename)  # noqa: PTH119  # may be '<stdin>'
         return f"{name}:{self.line}"
 
 
 def _cell(filename: str) -> str | None:
-    """What IPython calls the cell whose source goes by this name, as in its tracebacks: ``In[3]``."""
-    ipython = sys.modules.get("IPython")  # where it runs, it is imported
+    """Return IPython's name of the cell with this source file name, as in its tracebacks: ``In[3]``."""
+    ipython = sys.modules.get("IPython")  # if it is running, it is imported
     shell = None if ipython is None else ipython.get_ipython()
     found = None if shell is None else shell.compile.format_code_name(filename)
     return None if found is None else str(found[1])
 
 
 def caller() -> Origin:
-    """The innermost line on the stack that is not the library's own."""
+    """Return the innermost line on the stack that is not in the library's own code."""
     frame = sys._getframe(1)  # noqa: SLF001  # inspect.stack() reads source files, a thousand times slower
     while frame.f_back is not None:
         if not _is_ours(frame.f_globals.get("__name__", "")):
@@ -44,22 +44,22 @@ def caller() -> Origin:
     return Origin(frame.f_code.co_filename, frame.f_lineno)
 
 
-@functools.cache  # asked for each frame of the stack by each node that is made
+@functools.cache  # called for each frame of the stack whenever a node is created
 def _is_ours(module: str) -> bool:
     return module == _PACKAGE or module.startswith(f"{_PACKAGE}.")
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """A short name for a user's function: ``decode``, ``<lambda>``, ``ExampleParser``."""
+    """Return a short name for a user's function: ``decode``, ``<lambda>``, ``ExampleParser``."""
     function = _innermost(function)
     name = _own(function, "__qualname__") or type(function).__name__
     return str(name).rpartition("<locals>.")[2]
 
 
 def defined_at(function: Callable[..., Any]) -> Origin | None:
-    """The line where the source of a function, of a class's ``__init__`` or of an object's ``__call__`` begins.
+    """Return the first source line of a function, of a class's ``__init__`` or of an object's ``__call__``.
 
-    None for those without source in Python, and for the library's own.
+    None for functions that are not written in Python and for the library's own.
     """
     function = _innermost(function)
     if not isinstance(function, FunctionType):
@@ -71,7 +71,7 @@ def defined_at(function: Callable[..., Any]) -> Origin | None:
 
 
 def _innermost(function: Any) -> Any:
-    """The function in partials, bound methods, and wrappers made with ``functools.wraps``."""
+    """Return the function inside partials, bound methods and wrappers made with ``functools.wraps``."""
     for _ in range(_WRAPPERS_MAX):
         if isinstance(function, functools.partial):
             inner = function.func
@@ -86,7 +86,7 @@ def _innermost(function: Any) -> Any:
 
 
 def _own(thing: Any, name: str) -> Any:
-    """An attribute, or None, without running a ``__getattr__`` of the user's."""
+    """Return an attribute, or None, without calling a user's ``__getattr__``."""
     try:
         return object.__getattribute__(thing, name)
     except AttributeError:

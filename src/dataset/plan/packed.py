@@ -1,9 +1,9 @@
-"""Columns of arrays, or of sparse tensors, of different lengths that lie end to end.
+"""Packed columns: arrays or sparse tensors of different lengths, stored contiguously.
 
-Who parses many records at once has their values in this form, as has a RaggedTensor, and a batch wants them in this
-form; so they are cut apart only where somebody asks for one. Only a map below a batch gives such columns to others,
-where the optimizer says that it may (parser_and_batch_fusion). To all of these they are a sequence of n values like any
-list. from_tensor_slices keeps the rows of a ragged tensor so for itself, and for who sorts them by their lengths.
+Parsing many records at once produces values in this form, which a RaggedTensor has, too, and a batch needs them in this
+form. So they are split into arrays only on access. Only a map directly upstream of a batch passes such columns on, if
+the optimizer allows it (parser_and_batch_fusion). Their consumers use them like any sequence of n values.
+from_tensor_slices keeps the rows of a ragged tensor in this form, also for sorting them by length.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 _LONG = 128
-"""From so many values each on, copying one after the other takes less time than a place for every value."""
+"""Average number of values per array above which copying slices is faster than gathering by index."""
 
 
 class RaggedColumn(Sequence[Any]):
-    """n arrays: the i-th is ``values[splits[i]:splits[i + 1]]``.
+    """Sequence of n arrays: the i-th is ``values[splits[i]:splits[i + 1]]``.
 
     Args:
-        values: of all, end to end.
-        splits: int64 (n + 1,), ascending.
-        sparse: whether each is a SparseTensor of one dimension, all of whose cells are there, instead of an array.
+        values: the values of all arrays, contiguous.
+        splits: int64 of shape (n + 1,), ascending.
+        sparse: whether each is a SparseTensor with one dimension and a value in every cell, instead of an array.
     """
 
     __slots__ = ("sparse", "splits", "values")
@@ -47,7 +47,7 @@ class RaggedColumn(Sequence[Any]):
     @overload
     def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> Any:
-        """One value, or a column of consecutive ones that shares memory with this one."""
+        """Return one array, or for a slice a column that shares memory with this one."""
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:
@@ -61,11 +61,11 @@ class RaggedColumn(Sequence[Any]):
         return self._cut(splits[:-1], splits[1:])
 
     def chosen(self, indices: npt.NDArray[np.intp]) -> list[Any]:
-        """The values at ``indices``."""
+        """Return the arrays at ``indices`` as a list."""
         return list(self._cut(self.splits[indices].tolist(), self.splits[1:][indices].tolist()))
 
     def taken(self, indices: npt.NDArray[np.intp]) -> RaggedColumn:
-        """The same, end to end in values of their own."""
+        """Return the arrays at ``indices`` as a column with its own values."""
         starts, stops = self.splits[indices], self.splits[1:][indices]
         splits = np.zeros(len(indices) + 1, np.int64)
         np.cumsum(stops - starts, out=splits[1:])
@@ -89,23 +89,23 @@ class RaggedColumn(Sequence[Any]):
 
     @property
     def lengths(self) -> Ints:
-        """How many values each has."""
-        lengths: Ints = self.splits[1:] - self.splits[:-1]  # np.diff takes three times as long for a few
+        """The number of values of each array."""
+        lengths: Ints = self.splits[1:] - self.splits[:-1]  # np.diff takes three times as long for short arrays
         return lengths
 
     @property
     def flat(self) -> Array:
-        """The values of all, and of no others."""
+        """The values of the arrays in this column, without any others in the buffer."""
         return self.values[self.splits[0] : self.splits[-1]]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the values, as far as they tell."""
+        """The size of the values in bytes; for objects, the sum of their lengths."""
         flat = self.flat
         return flat.nbytes if flat.dtype != object else sum(map(len, flat.ravel().tolist()))
 
     def stacked(self) -> Array | SparseTensor | None:
-        """What a batch makes of them: an array, or a SparseTensor; None where arrays differ in length."""
+        """Return the column as one batch: an array, or a SparseTensor; None if arrays differ in length."""
         lengths = self.lengths
         if self.sparse:
             return self.sparse_batch()
@@ -114,7 +114,7 @@ class RaggedColumn(Sequence[Any]):
         return self.flat.reshape(len(self), int(lengths[0]), *self.values.shape[1:])
 
     def sparse_batch(self) -> SparseTensor:
-        """The cells of all, row by row, with room for the longest."""
+        """Return a SparseTensor with a row for each array, as wide as the longest."""
         flat, lengths = self.flat, self.lengths
         indices = np.empty((len(flat), 2), np.int64)
         indices[:, 0] = np.repeat(np.arange(len(lengths)), lengths)
@@ -122,7 +122,7 @@ class RaggedColumn(Sequence[Any]):
         return SparseTensor(indices, flat, [len(lengths), lengths.max(initial=0)])
 
     def goes_with(self, other: object) -> bool:
-        """Whether ``other`` is a column of the same kind of values."""
+        """Return whether ``other`` is a column of the same kind of values."""
         return (
             isinstance(other, RaggedColumn)
             and other.sparse == self.sparse
@@ -131,16 +131,16 @@ class RaggedColumn(Sequence[Any]):
         )
 
     def copy(self) -> RaggedColumn:
-        """The same with values of its own."""
+        """Return a copy with its own values."""
         return RaggedColumn(self.flat.copy(), self.splits - self.splits[0], sparse=self.sparse)
 
     @staticmethod
     def joined(parts: Sequence[Any]) -> RaggedColumn:
-        """Columns of the same kind of values, one after another."""
+        """Concatenate columns of the same kind of values."""
         splits = np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in parts)]).cumsum()
         return RaggedColumn(np.concatenate([part.flat for part in parts]), splits, sparse=parts[0].sparse)
 
 
 def is_packed(column: object) -> TypeGuard[RaggedColumn]:
-    """Whether a column, which says that it is a list, is one of these."""
+    """Return whether a column is a RaggedColumn."""
     return isinstance(column, RaggedColumn)

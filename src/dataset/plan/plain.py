@@ -76,7 +76,7 @@ def to_json(data: Any, put: Put = _put) -> Any:
 
 
 def from_json(data: Any, get: Get = _get) -> Any:
-    """The inverse of ``to_json``.
+    """Return the inverse of ``to_json``.
 
     Raises:
         ValueError, TypeError: if ``data`` is not what that gives.
@@ -133,7 +133,7 @@ def _array(content: bytes, dtype: np.dtype[Any], shape: list[Any]) -> Any:
 
 
 def state_to_json(state: Any) -> dict[str, Any]:
-    """A state in a dict that the json module writes; says what it is, and has a digest over all of it.
+    """Return a state in a dict that the json module writes; says what it is, and has a digest over all of it.
 
     Raises:
         StateError: if something in it is no plain data.
@@ -147,7 +147,7 @@ def state_to_json(state: Any) -> dict[str, Any]:
 
 
 def state_from_json(data: Any) -> Any:
-    """The inverse of ``state_to_json``.
+    """Return the inverse of ``state_to_json``.
 
     Raises:
         StateError: if ``data`` is not what that gives.
@@ -180,12 +180,12 @@ def _state_of(data: Any) -> Any:
 
 
 def is_json_form(state: Any) -> bool:
-    """Whether something is, or was, what ``state_to_json`` gives, in this version of it or another."""
+    """Return whether something is, or was, what ``state_to_json`` gives, in this version of it or another."""
     return type(state) is dict and type(state.get("format")) is str
 
 
 def unwrapped(state: Any) -> Any:
-    """A state in either form as itself: what those who load states begin with.
+    """Return a state in either form as itself: what those who load states begin with.
 
     Raises:
         StateError: as ``state_from_json``.

@@ -1,4 +1,4 @@
-"""What the optimizer did to a plan, for those who tell it. The rules themselves are in optimize/."""
+"""Rewriting records: which rules the optimizer applied to a plan. The rules themselves are in optimize/."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataset.plan.origin import Origin
 
 @dataclass(frozen=True)
 class Fired:
-    """A rule that was applied: its name, the op as it was, and the user's line that made it."""
+    """Record of a rule that was applied: its name, the original op, and the user's source line of the op."""
 
     rule: str
     described: str
@@ -23,7 +23,7 @@ class Fired:
 
 @dataclass(frozen=True)
 class Missed(Fired):
-    """A rule that was nearly applied, and what stood in its way."""
+    """Record of a rule that was nearly applied, and the reason why it was not."""
 
     reason: str
 
@@ -33,10 +33,10 @@ class Missed(Fired):
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A plan as it will run, and which rules made it so, or nearly did."""
+    """Optimized plan, with the rules that were applied or nearly applied."""
 
     plan: Node
     fired: tuple[Fired, ...]
     missed: tuple[Missed, ...]
     rules_of: Mapping[Node, tuple[str, ...]]
-    """The rules that made a node of ``plan``, for those that are not as they were written."""
+    """For each node of ``plan`` that the optimizer created, the rules that created it."""

@@ -1,4 +1,4 @@
-"""Elements that are batches: what their specs say of the rows. unbatch and rebatch share it."""
+"""Rows of batches: checks of element specs, shared by unbatch and rebatch."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataset.plan.spec import DatasetSpec, flatten_spec
 
 
 def require_rows(op: str, element_spec: Any) -> None:
-    """Check that every component can have rows, and all the same number.
+    """Check that every component has rows, and that all have the same number of rows.
 
     Raises:
-        ValueError: if a component is a scalar, or numbers of rows are known to differ.
+        ValueError: if a component is a scalar, or its number of rows is known to differ from that of another.
     """
     structure, specs = flatten_spec(element_spec)
     for index, spec in enumerate(specs):
@@ -25,7 +25,7 @@ def require_rows(op: str, element_spec: Any) -> None:
 
 
 def known_rows(node: Node) -> int | None:
-    """How many rows every element of ``node`` has, as far as that is known without running anything."""
+    """Return how many rows every element of ``node`` has, or None if it is unknown without running anything."""
     if node.rows_per_element is not None or not spec_is_static(node):
         return node.rows_per_element
     sizes = [spec.shape[0] for spec in flatten_spec(node.element_spec)[1] if spec.shape]
@@ -33,6 +33,6 @@ def known_rows(node: Node) -> int | None:
 
 
 def require_static_rows(node: UnaryNode) -> None:
-    """``require_rows`` of the input, where its spec is known without running anything."""
+    """Call ``require_rows`` on the input's spec, if it is known without running anything."""
     if spec_is_static(node.source):
         require_rows(node.op, node.source.element_spec)

@@ -1,4 +1,4 @@
-"""What a user declares about the elements of a generator: a nested spec, in one of the two forms that tf.data has."""
+"""Signatures: the element spec that a user declares for a generator, in one of the two forms of tf.data."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataset.plan.structure import StructureMismatchError, structure_of
 
 
 def signature_of(output_types: Any, output_shapes: Any, output_signature: Any, op: str = "from_generator") -> Any:
-    """One signature out of the two forms; None where neither is given.
+    """Return the signature from either of the two forms; None if neither is given.
 
     Raises:
-        TypeError: if both are given, or shapes without types, or something else than a spec or dtype is in them.
-        ValueError: if shapes and types differ in structure, or there is nothing in a signature.
+        TypeError: if both forms or shapes without types are given, or a component is not a spec or dtype.
+        ValueError: if shapes and types differ in structure, or a signature has no components.
     """
     if output_signature is not None:
         if output_types is not None or output_shapes is not None:
@@ -35,7 +35,7 @@ def _checked(signature: Any, op: str) -> Any:
     except TypeError as error:
         raise TypeError(f"{op}(): {error}; a list is data, use a tuple") from None
     if not specs:
-        raise ValueError(f"{op}(): the signature must have a component, got {signature!r}")
+        raise ValueError(f"{op}(): the signature must have at least one component, got {signature!r}")
     return signature
 
 
@@ -53,4 +53,4 @@ def _spec(shape: Any, dtype: Any) -> TensorSpec:
     try:
         return TensorSpec(shape, dtype)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"from_generator(): no shape and dtype: {shape!r}, {dtype!r} ({error})") from None
+        raise type(error)(f"from_generator(): invalid shape {shape!r} or dtype {dtype!r} ({error})") from None

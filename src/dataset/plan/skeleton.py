@@ -25,7 +25,7 @@ DIMENSION_MAX = 2**62  # NumPy's own limit is just above
 
 @cache
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """The name of a dtype in files.
+    """Return the name of a dtype in files.
 
     Raises:
         TypeError: if arrays of this dtype cannot be written as plain bytes.
@@ -41,7 +41,7 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 
 def dtype_named(name: Any) -> np.dtype[Any]:
-    """The inverse of ``dtype_name``.
+    """Return the inverse of ``dtype_name``.
 
     Raises:
         ValueError: if that gives no such name; objects, above all, are none.
@@ -57,7 +57,7 @@ def dtype_named(name: Any) -> np.dtype[Any]:
 
 
 def skeleton_of(structure: Structure) -> Any:
-    """The structure as JSON data. Equal skeletons hold their components in the same places."""
+    """Return the structure as JSON data. Equal skeletons hold their components in the same places."""
     if structure is LEAF:
         return "*"
     if structure is NONE:
@@ -75,7 +75,7 @@ def skeleton_of(structure: Structure) -> Any:
 
 
 def structure_named(skeleton: Any) -> Structure | None:
-    """The structure of a skeleton; None where it holds a class that no file names.
+    """Return the structure of a skeleton; None where it holds a class that no file names.
 
     Raises:
         ValueError: if it is no skeleton.
@@ -119,12 +119,12 @@ def _all(parts: list[Any]) -> tuple[Structure, ...] | None:
 
 @cache
 def _namedtuple(name: str, names: tuple[str, ...]) -> type[Any]:
-    """One class for each name and fields, so that what two files hold goes together."""
+    """Return one class for each name and fields, so that what two files hold goes together."""
     return collections.namedtuple(name, names)  # noqa: PYI024  # made of data
 
 
 def fits(skeleton: Any, structure: Structure) -> bool:
-    """Whether elements of ``structure`` have this skeleton; the order of a dict's keys does not matter."""
+    """Return whether elements of ``structure`` have this skeleton; the order of a dict's keys does not matter."""
     return bool(_sorted(skeleton) == _sorted(skeleton_of(structure)))
 
 
@@ -152,7 +152,7 @@ def names_classes(skeleton: Any) -> bool:
 
 
 def spec_to_plain(spec: ComponentSpec) -> dict[str, Any]:
-    """The spec of a component as JSON data.
+    """Return the spec of a component as JSON data.
 
     Raises:
         TypeError: for a spec of what cannot be written: objects, datasets.
@@ -172,7 +172,7 @@ def spec_to_plain(spec: ComponentSpec) -> dict[str, Any]:
 
 
 def spec_from_plain(data: Any) -> ComponentSpec:
-    """The inverse of ``spec_to_plain``.
+    """Return the inverse of ``spec_to_plain``.
 
     Raises:
         ValueError: if ``data`` is not what that gives.

@@ -1,13 +1,13 @@
-"""What a component is: its kind, shape and dtype, known before any element is seen.
+"""Component specs: the kind, shape and dtype of a component, known before any element is produced.
 
-Shapes are tuples with None for an unknown dimension, or None where not even the rank is known. Text and bytes have the
+Shapes are tuples with None for an unknown dimension, or None if the rank is unknown, too. Text and bytes have the
 dtype ``bytes`` (``np.dtype("S")``): one value is a ``bytes``, an array of them an object array of ``bytes``, because
 NumPy's own fixed-width ``S`` arrays lose trailing zero bytes. Any other Python object has the dtype ``object``.
 
-A spec claims only what is true of every element. Where only user code tells what comes out, one element is made: its
-kinds, dtypes and ranks are taken for those of all, and operations check them; its sizes are not, so dimensions are
-None. A TensorSpec remembers the sizes beside that (``as_observed``), for adapters to frameworks that need sizes; they
-check every batch.
+A spec states only what is true of every element. Where user code determines the output, one element is produced: its
+kinds, dtypes and ranks are assumed for all elements, and operations check them. Its sizes are not assumed, so
+dimensions are None. A TensorSpec also stores these sizes (``as_observed``), for adapters to frameworks that need sizes;
+the adapters check every batch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BYTES = np.dtype("S")
 
 
 def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """``dtype`` as a spec holds it: any width of NumPy's string dtypes, and ``str``, mean BYTES."""
+    """Return the canonical dtype of a spec: NumPy's string dtypes of any width, and ``str``, become BYTES."""
     result = np.dtype(dtype)
     return BYTES if result.kind in "SU" else result
 
@@ -50,7 +50,7 @@ def as_shape(shape: Any) -> Shape:
 
     Raises:
         ValueError: for a negative dimension.
-        TypeError: for anything that is no sequence of ints.
+        TypeError: for anything that is not a sequence of ints.
     """
     if shape is None:
         return None
@@ -64,7 +64,7 @@ def as_shape(shape: Any) -> Shape:
 
 
 def fits_in(shape: Shape, room: Shape) -> bool:
-    """Whether an array of ``shape`` has the rank of ``room`` and is, as far as is known, in no dimension larger."""
+    """Return whether ``shape`` has the rank of ``room`` and no known dimension is larger than that of ``room``."""
     if shape is None or room is None:
         return True
     return len(shape) == len(room) and all(
@@ -73,7 +73,7 @@ def fits_in(shape: Shape, room: Shape) -> bool:
 
 
 class ComponentSpec:
-    """The common base of the specs of components."""
+    """Base class of component specs."""
 
     is_component: ClassVar[bool] = True  # not a record of a shape and a dtype: see structure.py
     shape: Shape
@@ -83,25 +83,25 @@ class ComponentSpec:
         raise NotImplementedError
 
     def _is_like(self, other: ComponentSpec) -> bool:
-        """Whether both are of one kind and dtype, so that only the shapes are left to compare."""
+        """Return whether both have the same kind and dtype, so that only their shapes may differ."""
         return type(self) is type(other) and self.dtype == other.dtype
 
     def batched(self, size: int | None) -> ComponentSpec:
-        """The spec of a batch of ``size`` such components; None where the size varies."""
+        """Return the spec of a batch of ``size`` such components; ``size`` is None if it varies."""
         return self._with_shape(None if self.shape is None else (size, *self.shape))
 
     def unbatched(self) -> ComponentSpec:
-        """The spec of one row.
+        """Return the spec of one row.
 
         Raises:
-            ValueError: if there is no dimension to take away.
+            ValueError: if the component is a scalar.
         """
         if self.shape == ():
             raise ValueError("a scalar has no rows")
         return self._with_shape(None if self.shape is None else self.shape[1:])
 
     def most_general_with(self, other: ComponentSpec) -> ComponentSpec | None:
-        """The narrowest spec that allows both; None where kind or dtype differ, so that there is none."""
+        """Return the narrowest spec that allows both; None if their kinds or dtypes differ."""
         if not self._is_like(other):
             return None
         if self.shape is None or other.shape is None or len(self.shape) != len(other.shape):
@@ -110,7 +110,7 @@ class ComponentSpec:
         return self._with_shape(tuple(a if a == b else None for a, b in pairs))
 
     def allows(self, other: ComponentSpec) -> bool:
-        """Whether every component of spec ``other`` is one of this spec."""
+        """Return whether every component of spec ``other`` is one of this spec."""
         if not self._is_like(other):
             return False
         if self.shape is None:
@@ -120,7 +120,7 @@ class ComponentSpec:
         return all(mine is None or mine == theirs for mine, theirs in zip(self.shape, other.shape, strict=True))
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Whether ``value``, a component or a spec, could be one of this spec (an unknown dimension fits any)."""
+        """Return whether ``value``, a component or a spec, may match this spec; an unknown dimension matches any."""
         other = value if isinstance(value, ComponentSpec) else spec_of(value)
         if not isinstance(other, ComponentSpec) or not self._is_like(other):
             return False
@@ -136,12 +136,12 @@ class ComponentSpec:
 
 @dataclass(frozen=True, repr=False)
 class TensorSpec(ComponentSpec):
-    """An array, or a scalar where the shape is ().
+    """Spec of an array, or of a scalar if the shape is ().
 
     Args:
         shape: dimensions, None for an unknown one; None for an unknown rank.
         dtype: a NumPy dtype; ``bytes`` (or ``str``) for strings. Default float32, as in TensorFlow.
-        name: shown, never compared.
+        name: shown by ``repr``, ignored in comparisons.
 
     >>> TensorSpec((None, 28, 28), np.uint8)
     TensorSpec(shape=(None, 28, 28), dtype=uint8)
@@ -152,7 +152,7 @@ class TensorSpec(ComponentSpec):
     shape: Shape
     dtype: np.dtype[Any] = field(default=np.dtype(np.float32))
     name: str | None = field(default=None, compare=False)
-    _observed: ClassVar[Shape] = None  # of an instance: the shape of one element, where ``shape`` does not claim it
+    _observed: ClassVar[Shape] = None  # set on an instance: the shape of one element, where ``shape`` does not state it
 
     def __init__(self, shape: Any, dtype: npt.DTypeLike = np.float32, name: str | None = None) -> None:
         object.__setattr__(self, "shape", as_shape(shape))
@@ -163,15 +163,15 @@ class TensorSpec(ComponentSpec):
         return TensorSpec(shape, self.dtype, self.name)
 
     def batched(self, size: int | None) -> TensorSpec:
-        """The spec of a batch of ``size`` such components; None where the size varies."""
+        """Return the spec of a batch of ``size`` such components; ``size`` is None if it varies."""
         return _with_observed(super().batched(size), None if self._observed is None else (size, *self._observed))
 
     def unbatched(self) -> TensorSpec:
-        """The spec of one row."""
+        """Return the spec of one row."""
         return _with_observed(super().unbatched(), self._observed and self._observed[1:])
 
     def most_general_with(self, other: ComponentSpec) -> ComponentSpec | None:
-        """The narrowest spec that allows both; None where kind or dtype differ, so that there is none."""
+        """Return the narrowest spec that allows both; None if their kinds or dtypes differ."""
         both = super().most_general_with(other)
         mine, theirs = as_observed(self), as_observed(other)
         if both is None or (mine is self and theirs is other):
@@ -185,7 +185,7 @@ class TensorSpec(ComponentSpec):
 
 
 def _with_observed(spec: Any, observed: Shape) -> TensorSpec:
-    """A new TensorSpec, which remembers a shape that one element had."""
+    """Store the observed shape of one element in ``spec``, a new TensorSpec, and return it."""
     result: TensorSpec = spec
     if observed:
         object.__setattr__(result, "_observed", observed)
@@ -193,9 +193,9 @@ def _with_observed(spec: Any, observed: Shape) -> TensorSpec:
 
 
 def as_observed(spec: ComponentSpec) -> ComponentSpec:
-    """The spec with the sizes of one element in the place of dimensions of which nothing else tells the size.
+    """Return the spec with unknown dimensions replaced by the sizes of one observed element.
 
-    Other elements may have other sizes: who uses it checks each of them.
+    Other elements may have other sizes: the caller must check each element.
     """
     if isinstance(spec, TensorSpec) and spec._observed is not None:  # noqa: SLF001  # its own class, in this module
         return TensorSpec(spec._observed, spec.dtype, spec.name)  # noqa: SLF001
@@ -204,13 +204,13 @@ def as_observed(spec: ComponentSpec) -> ComponentSpec:
 
 @dataclass(frozen=True, repr=False)
 class RaggedTensorSpec(ComponentSpec):
-    """A RaggedTensor.
+    """Spec of a RaggedTensor.
 
     Args:
-        shape: with None at ragged dimensions.
-        dtype: of the values. Default float32.
-        ragged_rank: how many of the dimensions after the first are ragged. Default: all but one. 0 is a row of a
-            RaggedTensor: an array, and a RaggedTensor again once batched.
+        shape: dimensions, None for a ragged one.
+        dtype: the dtype of the values. Default float32.
+        ragged_rank: how many of the dimensions after the first are ragged. Default: all of them. 0 is a row of a
+            RaggedTensor: an array, which becomes a RaggedTensor again when it is batched.
         row_splits_dtype: int32 or int64.
 
     Raises:
@@ -235,7 +235,7 @@ class RaggedTensorSpec(ComponentSpec):
         dims = as_shape(shape)
         if ragged_rank is None:
             if dims is None:
-                raise ValueError("RaggedTensorSpec: give ragged_rank where the shape is unknown")
+                raise ValueError("RaggedTensorSpec: give ragged_rank if the shape is unknown")
             ragged_rank = len(dims) - 1
         if ragged_rank < 0 or (dims is not None and len(dims) < ragged_rank + 1 and ragged_rank > 0):
             raise ValueError(f"RaggedTensorSpec: shape {shape!r} is too short for ragged_rank {ragged_rank}")
@@ -245,25 +245,25 @@ class RaggedTensorSpec(ComponentSpec):
         object.__setattr__(self, "row_splits_dtype", as_splits_dtype("RaggedTensorSpec", row_splits_dtype))
 
     def batched(self, size: int | None) -> RaggedTensorSpec:
-        """The spec of a batch: one more dimension, and one more of them ragged."""
+        """Return the spec of a batch: with one more dimension, and one more ragged dimension."""
         shape = None if self.shape is None else (size, *self.shape)
         return RaggedTensorSpec(shape, self.dtype, self.ragged_rank + 1, self.row_splits_dtype)
 
     def unbatched(self) -> ComponentSpec:
-        """The spec of one row."""
+        """Return the spec of one row."""
         if self.ragged_rank == 0:
             return self._dense().unbatched()
         shape = None if self.shape is None else self.shape[1:]
         return RaggedTensorSpec(shape, self.dtype, self.ragged_rank - 1, self.row_splits_dtype)
 
     def allows(self, other: ComponentSpec) -> bool:
-        """Whether every component of spec ``other`` is one of this spec; without ragged dimensions, arrays are."""
+        """Return whether this spec allows every component of spec ``other``; with ragged_rank 0, also arrays."""
         if self.ragged_rank == 0 and not isinstance(other, RaggedTensorSpec):
             return self._dense().allows(other)
         return super().allows(other)
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Whether ``value`` could be one of this spec; without ragged dimensions, an array could."""
+        """Return whether ``value``, a component or a spec, may match this spec; with ragged_rank 0, also an array."""
         if self.ragged_rank == 0 and not isinstance(value, RaggedTensorSpec):
             return self._dense().is_compatible_with(value)
         return super().is_compatible_with(value)
@@ -291,11 +291,11 @@ class RaggedTensorSpec(ComponentSpec):
 
 @dataclass(frozen=True, repr=False)
 class SparseTensorSpec(ComponentSpec):
-    """A SparseTensor.
+    """Spec of a SparseTensor.
 
     Args:
-        shape: of the dense array.
-        dtype: of the values. Default float32.
+        shape: the shape of the dense array.
+        dtype: the dtype of the values. Default float32.
 
     >>> SparseTensorSpec((None,), np.int64)
     SparseTensorSpec(shape=(None,), dtype=int64)
@@ -317,11 +317,11 @@ class SparseTensorSpec(ComponentSpec):
 
 @dataclass(frozen=True, repr=False)
 class DatasetSpec(ComponentSpec):
-    """A Dataset inside an element, as ``window`` makes them.
+    """Spec of a Dataset that is a component of an element, such as those of ``window``.
 
     Args:
-        element_spec: of the inner dataset's elements.
-        dataset_shape: of a batch of datasets; () for one.
+        element_spec: the spec of the inner dataset's elements.
+        dataset_shape: the shape of a batch of datasets; () for a single dataset.
 
     >>> DatasetSpec(TensorSpec((), np.int64))
     DatasetSpec(TensorSpec(shape=(), dtype=int64))
@@ -343,11 +343,11 @@ class DatasetSpec(ComponentSpec):
         return all(mine._is_like(theirs) for mine, theirs in self._pairs(other))  # noqa: SLF001  # its own base
 
     def _pairs(self, other: Any) -> list[tuple[ComponentSpec, ComponentSpec]]:
-        """The inner components of two DatasetSpecs, side by side; their structures are equal."""
+        """Return pairs of the inner components of two DatasetSpecs of equal structure."""
         return list(zip(flatten_spec(self.element_spec)[1], flatten_spec(other.element_spec)[1], strict=True))
 
     def most_general_with(self, other: ComponentSpec) -> ComponentSpec | None:
-        """The narrowest spec that allows both, as far as that goes for what is inside, too."""
+        """Return the narrowest spec that allows both, with the inner specs merged, too; None if there is none."""
         outer = super().most_general_with(other)
         if outer is None:
             return None
@@ -355,11 +355,11 @@ class DatasetSpec(ComponentSpec):
         return DatasetSpec(structure_of(self.element_spec).unflatten(inner), outer.shape)
 
     def allows(self, other: ComponentSpec) -> bool:
-        """Whether every dataset of spec ``other`` is one of this spec."""
+        """Return whether this spec allows every dataset of spec ``other``."""
         return super().allows(other) and all(mine.allows(theirs) for mine, theirs in self._pairs(other))
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Whether ``value``, a dataset or a spec, could be one of this spec."""
+        """Return whether ``value``, a dataset or a spec, may match this spec."""
         other = value if isinstance(value, ComponentSpec) else spec_of(value)
         return super().is_compatible_with(other) and all(
             mine.is_compatible_with(theirs) for mine, theirs in self._pairs(other)
@@ -374,12 +374,12 @@ class DatasetSpec(ComponentSpec):
 
 
 def is_dense(spec: ComponentSpec) -> bool:
-    """Whether the components are arrays or scalars."""
+    """Return whether the components are arrays or scalars."""
     return isinstance(spec, TensorSpec) or (isinstance(spec, RaggedTensorSpec) and spec.ragged_rank == 0)
 
 
 def component_spec(value: Any) -> ComponentSpec:
-    """The spec of one component, as exact as its value allows."""
+    """Return the exact spec of one component."""
     if isinstance(value, np.ndarray):
         if value.dtype == object and value.size and all(map(is_dataset, value.flat)):
             return _datasets_spec(value)
@@ -402,7 +402,7 @@ def component_spec(value: Any) -> ComponentSpec:
 
 
 def _datasets_spec(datasets: npt.NDArray[Any]) -> ComponentSpec:
-    """The spec of a batch of datasets, which allows each of them."""
+    """Return a spec of a batch of datasets that allows each of them."""
     spec: ComponentSpec = component_spec(datasets.flat[0])
     for dataset in datasets.flat[1:]:
         both = spec.most_general_with(component_spec(dataset))
@@ -413,14 +413,14 @@ def _datasets_spec(datasets: npt.NDArray[Any]) -> ComponentSpec:
 
 
 def _array_dtype(array: npt.NDArray[Any]) -> np.dtype[Any]:
-    """BYTES for an object array of bytes (an empty one counts as such: strings are what object arrays are for)."""
+    """Return the dtype; BYTES for an object array of strings. An empty object array counts as one."""
     if array.dtype == object:
         return BYTES if all(isinstance(item, bytes | str) for item in array.flat) else array.dtype
     return as_dtype(array.dtype)
 
 
 def spec_of(element: Any) -> Any:
-    """The spec of one element: its structure, with a spec in the place of each component.
+    """Return the spec of one element: its structure, with each component replaced by its spec.
 
     >>> spec_of((np.zeros((2, 3), np.float32), b"label"))
     (TensorSpec(shape=(2, 3), dtype=float32), TensorSpec(shape=(), dtype=bytes))
@@ -429,35 +429,35 @@ def spec_of(element: Any) -> Any:
 
 
 def flatten_spec(spec: Any) -> tuple[Structure, Sequence[ComponentSpec]]:
-    """The structure of a nested spec, and the specs of its components.
+    """Return the structure of a nested spec, and the specs of its components.
 
     Raises:
-        TypeError: if something else than a spec stands in the place of a component.
+        TypeError: if a component is not a spec.
     """
     structure = structure_of(spec)
     components = structure.flatten(spec)
     for component in components:
         if not isinstance(component, ComponentSpec):
-            raise TypeError(f"an element spec holds TensorSpec and its like, got {component!r}")
+            raise TypeError(f"an element spec consists of TensorSpec or similar specs, got {component!r}")
     return structure, components
 
 
 def map_spec(function: Any, spec: Any) -> Any:
-    """``spec`` with ``function`` applied to the spec of each component."""
+    """Apply ``function`` to the spec of each component, and return the nested result."""
     structure, components = flatten_spec(spec)
     return structure.unflatten([function(component) for component in components])
 
 
 def without_sizes(spec: ComponentSpec) -> ComponentSpec:
-    """The spec of components of the same kind, dtype and rank, whatever their sizes."""
+    """Return the spec of components of the same kind, dtype and rank and of any size."""
     if isinstance(spec, DatasetSpec):
         spec = DatasetSpec(map_spec(without_sizes, spec.element_spec), spec.shape)
-    unsized = spec._with_shape(None if spec.shape is None else (None,) * len(spec.shape))  # noqa: SLF001  # its own base
+    unsized = spec._with_shape(None if spec.shape is None else (None,) * len(spec.shape))  # noqa: SLF001  # same module
     return _with_observed(unsized, spec.shape) if isinstance(spec, TensorSpec) else unsized
 
 
 def common_spec(op: str, specs: Sequence[Any]) -> Any:
-    """The narrowest spec that allows the elements of several datasets; ``op`` is for the message.
+    """Return the narrowest spec that allows the elements of several datasets; ``op`` is named in errors.
 
     Raises:
         TypeError: if the datasets differ in structure, or a component in kind or dtype.
@@ -466,12 +466,12 @@ def common_spec(op: str, specs: Sequence[Any]) -> Any:
     for spec in specs[1:]:
         other, components = flatten_spec(spec)
         if structure != other:
-            raise TypeError(f"{op}(): all datasets must have one structure, got {structure!r} and {other!r}")
+            raise TypeError(f"{op}(): all datasets must have the same structure, got {structure!r} and {other!r}")
         pairs = list(zip(merged, components, strict=True))
         both = [mine.most_general_with(theirs) for mine, theirs in pairs]
         for index, (found, (mine, theirs)) in enumerate(zip(both, pairs, strict=True)):
             if found is None:
                 name = structure.component_name(index)
-                raise TypeError(f"{op}(): {name} must have one type in all datasets, got {mine!r} and {theirs!r}")
+                raise TypeError(f"{op}(): {name} must have the same type in all datasets, got {mine!r} and {theirs!r}")
         merged = [found for found in both if found is not None]
     return structure.unflatten(merged)

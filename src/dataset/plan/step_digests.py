@@ -1,15 +1,15 @@
-"""Digests of a plan's operations, one each, that tell whether a pipeline is the one that filled a cache.
+"""Step digests: one digest per operation of a plan, to check whether a pipeline is the one that filled a cache.
 
-They notice other operations, arguments and seeds, data, and edits of functions: in their code, in what they capture,
-and in the functions and values of their own module that they name. They may never differ where nothing was edited, or
-a good cache would be refused. So what can change by itself does not count:
+They detect changed operations, arguments, seeds and data, and edits of functions: of their code, of captured values,
+and of the functions and values of their own module that they name. They must never differ if nothing was edited, or a
+valid cache would be rejected. So anything that can change on its own is excluded:
 
 - Objects of other packages (loggers, models, random generators) and of the standard library count by their class, and
   cached properties do not count.
-- An operation whose digest changes while the pipeline runs, such as a function that appends to a list that it
-  captures, is left out: ``stable_digests`` compares it before and after.
-- Bytecode is not compared between two versions of Python: ``PYTHON`` says which one made the digests.
-- Of an array of more than 64 MiB, 4096 values count. An operation of more than a million values is left out.
+- An operation whose digest changes while the pipeline runs, such as a function that appends to a captured list, is
+  left out: ``stable_digests`` compares the digests before and after.
+- Bytecode is not compared between different versions of Python: ``PYTHON`` identifies the version.
+- An array of more than 64 MiB is sampled at 4096 values. An operation of more than a million values is left out.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from dataset.plan.node import Node, walk
 __all__ = ["PYTHON", "difference", "stable_digests", "step_digests"]
 
 PYTHON = f"{sys.implementation.cache_tag}-{sys.flags.optimize}"
-"""What else functions' bytecode depends on."""
+"""The version and flags of Python that bytecode depends on."""
 
 _ARRAY_BYTES_MAX = 1 << 26
 _SAMPLES = 4096
-_VALUES_MAX = 1_000_000  # taken in for one operation, in a second or so
+_VALUES_MAX = 1_000_000  # per operation, takes about a second
 
 Digests = list[list[str]]
-"""For each operation, from the last to the first: what it is called, and its digest; "" where there is none."""
+"""For each operation, from the last to the first: its text and its digest, "" if it has none."""
 
 
 class _StepContent(Content):
-    """Takes in what decides over the elements, as far as only an edit changes it."""
+    """Digest of what determines the elements, without anything that may change other than by an edit."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class _StepContent(Content):
 
     def _parts(self, value: Any) -> Parts:
         kind, parts = super()._parts(value)
-        if isinstance(value, set | frozenset):  # others may have an address in the repr that they are sorted by
+        if isinstance(value, set | frozenset):  # the repr of other items, by which they are sorted, may contain an address
             return kind, [len(value), *sorted(repr(item) for item in value if isinstance(item, _PLAIN))]
         if kind != full_name(type(value)) or isinstance(value, list | tuple | dict):
             return kind, parts
@@ -73,7 +73,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 @functools.cache
 def _is_own(package: str) -> bool:
-    """Whether a package is the user's, or this library; and not one that was installed, or Python's."""
+    """Return whether a package is the user's or this library, not another installed package or part of Python."""
     if package in {"dataset", "__main__", "__mp_main__"}:
         return True
     file = getattr(sys.modules.get(package), "__file__", None) or ""
@@ -81,26 +81,26 @@ def _is_own(package: str) -> bool:
 
 
 def _without_remembered(kind: type[Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of an object without the values of cached properties, which are there once they were used."""
+    """Return the fields of an object without the values of cached properties."""
     return {name: value for name, value in fields.items() if not hasattr(getattr(kind, name, None), "__get__")}
 
 
 def step_digests(plan: Node) -> Digests:
-    """The digest of each operation of a plan, as things are now."""
+    """Return the current digest of each operation of a plan."""
     found = []
     for part in walk(plan):
         content = _StepContent()
         try:
             content.add([part.op, len(part.inputs), part.content()])
             digest = f"{content.digest():016x}"
-        except Exception:  # noqa: BLE001  # a user's class may raise anything, and the cache works without
+        except Exception:  # noqa: BLE001  # a user's class may raise anything; the cache works without a digest
             digest = ""
         found.append([part.described(), digest])
     return found
 
 
 def stable_digests(plan: Node, before: Digests) -> Digests:
-    """The digests of a plan that has run since ``before``; those that have changed meanwhile are left empty."""
+    """Return the digests of a plan that has run since ``before``; digests that have changed are empty."""
     now = step_digests(plan)
     if len(now) != len(before):
         return []
@@ -110,11 +110,11 @@ def stable_digests(plan: Node, before: Digests) -> Digests:
 
 
 def difference(stored: Any, mine: Digests) -> str:
-    """How a pipeline differs from the one whose digests were stored, in words; empty if it does not.
+    """Return a description of how a pipeline differs from the one that filled a cache; empty if it does not.
 
     Args:
-        stored: what ``stable_digests`` gave, from a file; what is of another form says nothing.
-        mine: of the pipeline.
+        stored: the result of ``stable_digests`` from a file; data in any other form is ignored.
+        mine: the digests of the pipeline.
     """
     if not _is_digests(stored) or not stored:
         return ""
@@ -122,9 +122,7 @@ def difference(stored: Any, mine: Digests) -> str:
         return f"it was filled by {_chain(stored)}, this pipeline is {_chain(mine)}"
     for (old, digest), (new, found) in zip(reversed(stored), reversed(mine), strict=True):
         if digest and found and digest != found:
-            return (
-                f"{new} is not what it was" if old == new else f"it was filled by {old} where this pipeline has {new}"
-            )
+            return f"{new} has changed" if old == new else f"it was filled by {old} where this pipeline has {new}"
     return ""
 
 

@@ -41,11 +41,11 @@ class Structure:
         return all(child.is_immutable for child in self.children)
 
     def flatten(self, element: Any) -> list[Any]:
-        """The components of one element, in order."""
+        """Return the components of one element, in order."""
         return [column[0] for column in self.columns([element])]
 
     def unflatten(self, components: Sequence[Any]) -> Any:
-        """The element that has these components; the inverse of ``flatten``."""
+        """Return the element that has these components; the inverse of ``flatten``."""
         return self.rows([[component] for component in components], 1)[0]
 
     def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
@@ -54,7 +54,7 @@ class Structure:
         return [column for child, part in zip(self.children, parts, strict=True) for column in child.columns(part)]
 
     def rows(self, columns: Sequence[Any], count: int) -> list[Any]:
-        """The ``count`` elements whose components stand in ``columns``; the inverse of ``columns``."""
+        """Return the ``count`` elements whose components stand in ``columns``; the inverse of ``columns``."""
         parts, start = [], 0
         for child in self.children:
             stop = start + child.num_components
@@ -146,7 +146,7 @@ NONE: Structure = _None()
 
 
 def _is_plain_tuple(cls: type[Any]) -> bool:
-    """Whether values are tuples without field names; a subclass of tuple counts as one."""
+    """Return whether values are tuples without field names; a subclass of tuple counts as one."""
     return cls is tuple or (issubclass(cls, tuple) and not hasattr(cls, "_fields"))
 
 
@@ -303,7 +303,7 @@ def _call_repr(cls: type[Any], names: list[str], children: tuple[Structure, ...]
 
 @cache
 def _record_fields(cls: Hashable) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The fields of a dataclass or attrs class and their constructor arguments; None for any other class.
+    """Return the fields of a dataclass or attrs class and their constructor arguments; None for any other class.
 
     A dataclass that is a component itself, such as a spec in the place of a component, says so by an attribute
     ``is_component = True``.
@@ -323,7 +323,7 @@ def _record_fields(cls: Hashable) -> tuple[tuple[str, ...], tuple[str, ...]] | N
 
 
 def structure_of(element: Any) -> Structure:
-    """The structure of one element.
+    """Return the structure of one element.
 
     Raises:
         TypeError: if the keys of a dict cannot be sorted.
@@ -354,22 +354,22 @@ def structure_of(element: Any) -> Structure:
 
 
 def tuple_of(*children: Structure) -> Structure:
-    """The structure of a plain tuple of elements with these structures."""
+    """Return the structure of a plain tuple of elements with these structures."""
     return _Tuple(children)
 
 
 def is_tuple(structure: Structure) -> bool:
-    """Whether elements are plain tuples, which reach a user's function as separate arguments."""
+    """Return whether elements are plain tuples, which reach a user's function as separate arguments."""
     return isinstance(structure, _Tuple)
 
 
 def is_dict(structure: Structure) -> bool:
-    """Whether elements are dicts, of no class derived from dict."""
+    """Return whether elements are dicts, of no class derived from dict."""
     return isinstance(structure, _Dict) and structure.cls is dict
 
 
 def to_plain(structure: Structure) -> Any:
-    """The structure as plain data for saved states, or None where it holds a user's own class."""
+    """Return the structure as plain data for saved states, or None where it holds a user's own class."""
     if structure is LEAF:
         return "*"
     if structure is NONE:
@@ -385,7 +385,7 @@ def to_plain(structure: Structure) -> Any:
 
 
 def from_plain(data: Any) -> Structure:
-    """The inverse of ``to_plain``.
+    """Return the inverse of ``to_plain``.
 
     Raises:
         ValueError: if ``data`` is not what ``to_plain`` gives.

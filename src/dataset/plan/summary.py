@@ -43,7 +43,7 @@ class Summary:
 
 
 def summaries(plan: Node) -> dict[Node, Summary]:
-    """Each node of a plan in words, inputs before their readers."""
+    """Return each node of a plan in words, inputs before their readers."""
     found: dict[Node, Summary] = {}
     for node in inputs_first(plan):
         found[node] = Summary(
@@ -58,7 +58,7 @@ def summaries(plan: Node) -> dict[Node, Summary]:
 
 
 def rule_lines(rules: Sequence[Fired]) -> list[str]:
-    """A line for each rule and op, in columns; those that are alike share one."""
+    """Return a line for each rule and op, in columns; those that are alike share one."""
     rows: Counter[tuple[str, ...]] = Counter()
     for rule in rules:
         where = (f"{rule.rule}: {rule.described}", f"from {rule.origin}")
@@ -78,14 +78,14 @@ def in_columns(rows: Sequence[Sequence[str]], gap: int = 2) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """The text in one line, with the characters that do not show as themselves escaped as ``repr`` does."""
+    """Return the text in one line, with the characters that do not show as themselves escaped as ``repr`` does."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def shortened(text: str, length: int) -> str:
-    """The text, or its beginning and an ellipsis."""
+    """Return the text, or its beginning and an ellipsis."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 

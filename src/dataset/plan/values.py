@@ -20,14 +20,14 @@ _INT32_MAX = 2**31 - 1
 
 
 def frozen_view(array: Array) -> Array:
-    """A view of an array through which nobody can write."""
+    """Return a view of an array through which nobody can write."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Array:
-    """An array full of ``value``. ``np.full`` would drop the trailing zero bytes of a text."""
+    """Return an array full of ``value``. ``np.full`` would drop the trailing zero bytes of a text."""
     array = np.empty(shape, dtype)
     array.fill(value)
     return array
@@ -57,7 +57,7 @@ def cast_splits(splits: Array, dtype: npt.DTypeLike) -> Splits:
 
 
 def splits_of_lengths(lengths: npt.ArrayLike, dtype: npt.DTypeLike) -> Splits:
-    """The row splits of rows of these lengths."""
+    """Return the row splits of rows of these lengths."""
     counts = np.asarray(lengths, np.int64)
     splits = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=splits[1:])
@@ -112,7 +112,7 @@ class RaggedTensor:
         dtype: npt.DTypeLike | None = None,
         row_splits_dtype: npt.DTypeLike = np.int64,
     ) -> RaggedTensor:
-        """The ragged tensor with these rows: arrays that agree in all but the first dimension.
+        """Return the ragged tensor with these rows: arrays that agree in all but the first dimension.
 
         Args:
             rows: the arrays, or lists.
@@ -132,7 +132,7 @@ class RaggedTensor:
 
     @classmethod
     def from_nested_row_splits(cls, flat_values: npt.ArrayLike, splits: Sequence[npt.ArrayLike]) -> RaggedTensor:
-        """The ragged tensor with several ragged dimensions.
+        """Return the ragged tensor with several ragged dimensions.
 
         Args:
             flat_values: an array of shape (total, ...), the innermost rows end to end.
@@ -159,7 +159,7 @@ class RaggedTensor:
         return self.row_splits.dtype
 
     def with_row_splits_dtype(self, dtype: npt.DTypeLike) -> RaggedTensor:
-        """The same rows, their row splits of another dtype.
+        """Return the same rows, their row splits of another dtype.
 
         Raises:
             ValueError: if ``dtype`` is neither int32 nor int64, or too narrow.
@@ -216,7 +216,7 @@ class RaggedTensor:
         return (self[row] for row in range(len(self)))
 
     def read_only(self) -> RaggedTensor:
-        """The same rows, through which nobody can write to the values."""
+        """Return the same rows, through which nobody can write to the values."""
         values = self.values.read_only() if isinstance(self.values, RaggedTensor) else frozen_view(self.values)
         return RaggedTensor(values, frozen_view(self.row_splits))
 
@@ -225,7 +225,7 @@ class RaggedTensor:
         return [row.to_list() if isinstance(row, RaggedTensor) else row.tolist() for row in self]
 
     def to_tensor(self, default_value: Any = None) -> Array:
-        """A dense array, short rows filled up at the end with ``default_value`` (default 0, or ``b""``).
+        """Return a dense array, short rows filled up at the end with ``default_value`` (default 0, or ``b""``).
 
         >>> RaggedTensor.from_rows([[1, 2], [3]]).to_tensor(default_value=-1)
         array([[ 1,  2],
@@ -309,11 +309,11 @@ class SparseTensor:
         return self.indices.nbytes + self.values.nbytes + self.dense_shape.nbytes
 
     def read_only(self) -> SparseTensor:
-        """The same cells, through which nobody can write to the values."""
+        """Return the same cells, through which nobody can write to the values."""
         return SparseTensor(frozen_view(self.indices), frozen_view(self.values), frozen_view(self.dense_shape))
 
     def to_dense(self, default_value: Any = None) -> Array:
-        """The dense array, with ``default_value`` (default 0, or ``b""``) where no value is given."""
+        """Return the dense array, with ``default_value`` (default 0, or ``b""``) where no value is given."""
         if default_value is None:
             default_value = b"" if self.dtype == object else 0
         dense = filled(self.shape, default_value, self.dtype)

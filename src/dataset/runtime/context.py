@@ -1,4 +1,4 @@
-"""What an operator is opened with: its place in the plan, and what all operators of an iteration share."""
+"""Execution context of an operator: its place in the plan, and what all operators of an iteration share."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from dataset.runtime.resources.periodic import PeriodicCallback
 _NO_OPTIONS = Options()
 
 Moved: TypeAlias = Callable[[str], str]
-"""The name that a file has now, given the one in a saved state."""
+"""Maps the name of a file in a saved state to its current name."""
 
 
 def unmoved(name: str) -> str:
-    """Where no data have moved."""
+    """Return the name unchanged: no files have moved."""
     return name
 
 
 CALLS_MAX = 128
-"""What AUTOTUNE may become where it stands for calls at once, for work that waits."""
+"""Default upper bound for AUTOTUNE as a number of concurrent calls, for calls that mostly wait."""
 
 LENT_MAX = 1024
-"""How many elements are lent at once: beside so many, what it costs is small, and so is the memory that they take."""
+"""Upper bound of a speculative pull: its fixed cost is small per element, and so is the memory it takes."""
 
 _EPOCHS = 1 << 63
 
 
 class Iteration:
-    """What all operators of one iteration share, those of inner datasets included.
+    """State shared by all operators of one iteration, including those of inner datasets.
 
     Args:
         coordinator: owns the threads.
-        epochs: says which epoch each shuffle is in.
-        options: of the whole pipeline.
-        pulse: what is to be done now and then.
-        moved: of the files that a saved state names.
+        epochs: knows which epoch each shuffle is in.
+        options: the options of the whole pipeline.
+        pulse: the periodic callback of the iteration.
+        moved: maps the file names in a saved state to current names.
     """
 
     def __init__(
@@ -68,23 +68,23 @@ class Iteration:
         self.limits = Limits(options)
         self.pulse = pulse
         self.first_counter = next(counter_numbers)
-        """Counters with smaller numbers were made before the iteration."""
+        """Counters with smaller numbers were created before the iteration."""
         self.passes_to_repeat: dict[Node, State] = {}
-        """Where the passes started that a saved state reads from, by the op that keeps them (ops/cache/caching.py)."""
+        """The start of each pass that a saved state reads from, by the op that caches it (ops/cache/caching.py)."""
         self.filled: set[Node] = set()
-        """The ops that have kept a whole pass in this iteration."""
+        """The ops that have cached a whole pass in this iteration."""
 
 
 class ExecutionContext:
-    """Opens the operators of one iteration. Each op is lowered with a context of its own, which knows the op's record.
+    """Opens the operators of one iteration. Each op is lowered with its own context, which knows the op's record.
 
     Args:
-        iteration: what they share.
-        line: of the op that is opened with this; None where nobody observes it.
-        skipped: where to count what is left out, if not on a line of its own.
+        iteration: the state shared by all operators.
+        line: the record of the op opened with this context; None if it is not observed.
+        skipped: the counter for dropped elements, if there is no ``line``.
         reader: the context of the op that reads from this one.
         node: the op.
-        opening: which of its inputs the reader opens with this, counted from 0; or which run of the only one.
+        opening: the index of the reader's input that is opened with this context, or of the run of its only input.
     """
 
     __slots__ = (
@@ -117,21 +117,22 @@ class ExecutionContext:
         self._reader = reader
         self.skipped = skipped or (DroppedCount() if line is None else line.skipped)
         self.repeats_input = True
-        """Whether the op's input, set to a place that it was at, gives the same again, and says cheaply where it is.
+        """Whether the op's input, restored to an earlier position, repeats its elements and has a cheap state.
 
-        Else what was read ahead of it has to be saved by value. Datasets that open later may change that.
+        Otherwise, elements read ahead from it must be saved by value. Datasets that are opened later may change this.
         """
         self.within: tuple[Opening, ...] | None = None if reader is None else reader.within
-        """Where elements that are read from files are to say that they are (chunks/provenance.py), the datasets that
-        the op is inside of, from outer to inner, beginning with those below who wants to know; None where nobody does.
+        """The enclosing datasets, from outer to inner, if elements read from files must record their origin.
+
+        The list starts below the op that needs the origins (chunks/provenance.py). None if no op needs them.
         """
         self.replays = False
-        """Whether the op runs a pass over its input again, to resume, and must find the same order."""
-        self._beginning: dict[EpochCounter, Draws] | None = None  # of a run that began elsewhere
-        self._call: Call | None = None  # of a function, that returned the dataset which is opened with this
+        """Whether the op repeats a pass over its input to resume, and so requires the same order."""
+        self._beginning: dict[EpochCounter, Draws] | None = None  # of a run that began in another context
+        self._call: Call | None = None  # the function call that returned the dataset opened with this context
 
     def say_unrepeatable(self) -> None:
-        """Say that the op's elements come in an order that chance decides on, or that it holds many by value."""
+        """Declare that the op's order is not repeatable, or that its state holds many elements by value."""
         reader = self._reader
         while reader is not None and reader.repeats_input:
             reader.repeats_input = False
@@ -139,45 +140,45 @@ class ExecutionContext:
 
     @property
     def coordinator(self) -> Coordinator:
-        """Owns the threads."""
+        """The owner of the threads."""
         return self._iteration.coordinator
 
     @property
     def epochs(self) -> EpochLedger:
-        """Says which epoch each shuffle is in."""
+        """The ledger of which epoch each shuffle is in."""
         return self._iteration.epochs
 
     @property
     def options(self) -> Options:
-        """Of the whole pipeline."""
+        """The options of the whole pipeline."""
         return self._iteration.options
 
     @property
     def moved(self) -> Moved:
-        """The names that files have now, given those in a saved state."""
+        """The mapping from file names in a saved state to current names."""
         return self._iteration.moved
 
     @property
     def pulse(self) -> PeriodicCallback:
-        """What is to be done now and then."""
+        """The periodic callback of the iteration."""
         return self._iteration.pulse
 
     @property
     def passes_to_repeat(self) -> dict[Node, State]:
-        """Where the passes started that a saved state reads from, by the op that keeps them (ops/cache/caching.py)."""
+        """The start of each pass that a saved state reads from, by the op that caches it (ops/cache/caching.py)."""
         return self._iteration.passes_to_repeat
 
     @property
     def filled(self) -> set[Node]:
-        """The ops that have kept a whole pass in this iteration."""
+        """The ops that have cached a whole pass in this iteration."""
         return self._iteration.filled
 
     def __call__(self, node: Node, opening: int = 0) -> Operator:
-        """The operator of an input.
+        """Open the operator of an input.
 
         Args:
             node: the input.
-            opening: which of several inputs it is, counted from 0; or which run of the only one.
+            opening: the index of the input among several, or of the run of the only input.
         """
         if self._line is None:
             build = ExecutionContext(self._iteration, None, self.skipped, self, node, opening)
@@ -189,24 +190,24 @@ class ExecutionContext:
         return operator
 
     def joins(self, *nodes: Node) -> None:
-        """Say that the operator does the work of these nodes below its own, too."""
+        """Declare that the operator also does the work of these nodes below its own."""
         if self._line is not None:
             self._line.joined = nodes
 
     def unobserved(self) -> ExecutionContext:
-        """The same, for datasets that are opened by the thousand: no lines, and numbers that stay as they are.
+        """Return a context for datasets that are opened in large numbers: without op records and without tuning.
 
-        What is left out in them is counted where it is in this op.
+        Elements dropped in them are counted for this op.
         """
         return ExecutionContext(self._iteration, None, self.skipped, self, self._node)
 
     def inside(self, argument: Chunk, plan: Node, call: Call) -> ExecutionContext:
-        """The same, for a dataset that a function made.
+        """Return a context for a dataset that a function returned.
 
         Args:
-            argument: what the function was given.
-            plan: of the dataset.
-            call: of the function.
+            argument: the argument of the function.
+            plan: the plan of the dataset.
+            call: the call of the function.
         """
         inner = ExecutionContext(self._iteration, self._line, self.skipped, self)
         inner._call = call
@@ -215,11 +216,10 @@ class ExecutionContext:
         return inner
 
     def draws(self, node: DrawingNode) -> Draws:
-        """What the random numbers depend on of the op that this opens.
+        """Return what the random numbers of this context's op depend on.
 
-        The epoch is the number of runs of the op that come before this one in a complete run of the plan. An op that
-        was made before the iteration, and is in a dataset that a function returns, is in another iteration for each
-        call.
+        The epoch is the number of earlier runs of the op in a complete run of the plan. An op that was created before
+        the iteration, and is part of a dataset that a function returns, has a different iteration number for each call.
         """
         found, epoch, root, call = self._place(node.counter)
         if found is not None:
@@ -234,11 +234,11 @@ class ExecutionContext:
         return Draws(key, iteration, epoch % _EPOCHS)
 
     def _place(self, counter: EpochCounter) -> tuple[Draws | None, int, Node, Call | None]:
-        """Where the op with this counter is that this opens.
+        """Locate the op with this counter within the plan.
 
         Returns:
-            What a saved pass begins with that it is in, the runs before it in that pass or the plan, the plan, and the
-            call of a function that returned the plan.
+            The draws with which the enclosing saved pass began, if any; the number of earlier runs of the op in that
+            pass or in the plan; the plan; and the function call that returned the plan, if any.
         """
         assert self._node is not None
         epoch, found, build, root = 0, None, self, self._node
@@ -252,11 +252,11 @@ class ExecutionContext:
         return found, epoch, root, build._call  # noqa: SLF001
 
     def beginning(self, node: Node) -> list[list[int]]:
-        """What the ops that draw random numbers in an input begin with in this run of the op, as plain data."""
+        """Return the draws of all random ops in an input in the current run, as plain data."""
         return [list(self.draws(part)) for part in drawing_nodes(node)]
 
     def from_beginning(self, node: Node, beginning: list[list[int]]) -> Operator:
-        """The operator of an input, in a run that began so, in this iteration or in another one."""
+        """Open an input for a run that began with these draws, in this or another iteration."""
         draws = [Draws(*map(int, entry)) for entry in beginning]
         build = ExecutionContext(self._iteration, self._line, self.skipped, self, self._node)
         build._beginning = {part.counter: draw for part, draw in zip(drawing_nodes(node), draws, strict=True)}
@@ -264,12 +264,12 @@ class ExecutionContext:
 
     @property
     def background(self) -> bool:
-        """Whether there may be work in the background. A look at one element must not make others ahead."""
+        """Whether background work is allowed. Probing a single element must not compute elements ahead."""
         return not self.epochs.probing
 
     @property
     def counters(self) -> Counters:
-        """Where the op counts what it does in the background."""
+        """The op's counters for background work."""
         return Counters() if self._line is None else self._line.counters
 
     @property
@@ -279,12 +279,12 @@ class ExecutionContext:
     def parallel_calls(
         self, requested: int | None, autotuned: int | None = None, maximum: int = CALLS_MAX
     ) -> Tunable | None:
-        """How many calls an op given ``num_parallel_calls=requested`` may make at once; None for no threads.
+        """Return the number of concurrent calls for ``num_parallel_calls=requested``, or None if no threads are used.
 
         Args:
-            requested: by the user.
-            autotuned: what AUTOTUNE means, and begins with; default, the number of cores.
-            maximum: what AUTOTUNE may become.
+            requested: the user's value.
+            autotuned: the initial value for AUTOTUNE; default: the number of cores.
+            maximum: the upper bound for AUTOTUNE.
         """
         if requested is None or not self.background:
             return None
@@ -296,7 +296,7 @@ class ExecutionContext:
         return self._knob("num_parallel_calls", first, max(first, maximum))
 
     def buffer_size(self, requested: int, autotuned: int, maximum: int) -> Tunable:
-        """How many elements an op given ``buffer_size=requested`` may hold; the rest as for ``parallel_calls``."""
+        """Return the buffer capacity for ``buffer_size=requested``; other arguments as for ``parallel_calls``."""
         if requested != AUTOTUNE:
             return self._knob("buffer_size", requested)
         return self._knob("buffer_size", autotuned, maximum)
@@ -307,19 +307,20 @@ class ExecutionContext:
         )
         if self._line is None:
             return knob
-        if self._line.knob is None:  # else it is opened anew, and goes on with what was set
+        if self._line.knob is None:  # a reopened op keeps the knob that was set before
             self._line.knob = knob
         return self._line.knob
 
     @property
     def ledger(self) -> Ledger:
-        """Who holds how much of the memory budget."""
+        """The ledger of the memory budget."""
         return self._iteration.limits.ledger
 
     def keeps_order(self, deterministic: bool | None) -> bool:
-        """Whether an op must keep the order that was given ``deterministic``; without it the options tell.
+        """Return whether an op given ``deterministic`` must keep the order; if it is None, the options decide.
 
-        Below an op that keeps its elements it must: what a state is taken of in the first pass has to come again.
+        An op below one that replays its input always keeps the order, because replaying must produce the same elements
+        as the first pass.
         """
         reader: ExecutionContext | None = self
         while reader is not None:
@@ -337,7 +338,7 @@ class Call:
     Args:
         build: opens the op that has the function.
         node: the op.
-        order: of the call among all that the op makes, counted from 0.
+        order: the index of the call among all calls of the op, counted from 0.
     """
 
     def __init__(self, build: ExecutionContext, node: Any, order: int) -> None:
@@ -347,7 +348,7 @@ class Call:
 
     @lazy_property
     def number(self) -> int:
-        """Another one for each call; the same in all processes."""
+        """A number that is unique to this call and the same in all processes."""
         _, _, root, outer = self._build._place(self.node.counter)  # noqa: SLF001
         functions = [counter for counter in openings(root) if counter.of_functions]
         _, iteration, epoch = self._build.draws(self.node)
@@ -356,16 +357,16 @@ class Call:
 
     @property
     def node_key(self) -> int:
-        """What the random numbers depend on that are drawn in the datasets of the op, where those have no seeds."""
+        """The key for the random numbers of the op's inner datasets that have no seeds of their own."""
         return self._build.draws(self.node).key
 
     def seed(self) -> int:
-        """What the seeds depend on that the call draws."""
+        """Return the base of the seeds drawn during the call."""
         return derived_seed(self.node_key, self.number)
 
 
 def _runs_before(counter: EpochCounter, node: Node, reader: Node | None, opening: int) -> int:
-    """How often the op with ``counter`` runs in ``reader`` before an input, or run of the input: that is ``node``."""
+    """Count how often the op with ``counter`` runs in ``reader`` before the input (or run of the input) ``node``."""
     if not opening or reader is None:
         return 0
     if len(reader.inputs) == 1:
@@ -376,7 +377,7 @@ def _runs_before(counter: EpochCounter, node: Node, reader: Node | None, opening
 
 
 Reader: TypeAlias = Callable[[ExecutionContext, Node], Operator]
-"""Opens a plan with an ExecutionContext, and gives what reads from its last operator."""
+"""Opens a plan with an ExecutionContext and returns the operator that reads from its last operator."""
 
 
 def open_plan(
@@ -389,16 +390,18 @@ def open_plan(
     reader: Reader | None = None,
     moved: Moved = unmoved,
 ) -> tuple[Coordinator, Operator]:
-    """The last operator of a plan, open, and who owns its threads: ``shut_down(operator.close, ...)`` ends both.
+    """Open a plan and return its last operator and the coordinator that owns its threads.
+
+    To end both, call ``shut_down(operator.close, ...)`` on the coordinator.
 
     Args:
         plan: what to run.
-        options: of the whole pipeline; default, none set.
-        probing: for a look at an element or two, which uses up no random order and makes nothing ahead.
-        observation: of the iteration, if somebody is going to look at it.
-        epochs: which says in which epoch each shuffle is; default, one of its own.
-        reader: opens the plan, and what reads from it; for an iteration that somebody looks at.
-        moved: the names that files have now, given those in a saved state.
+        options: the options of the whole pipeline; default: none are set.
+        probing: whether to compute only an element or two, without using up a random order or computing ahead.
+        observation: the profile of the iteration, if it is observed.
+        epochs: knows which epoch each shuffle is in; default: a new ledger.
+        reader: opens the plan and the operator that reads from it; only used with ``observation``.
+        moved: maps the file names in a saved state to current names.
     """
     options = _NO_OPTIONS if options is None else options
     coordinator = Coordinator(options.threading.private_threadpool_size or None)

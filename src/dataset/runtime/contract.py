@@ -1,12 +1,13 @@
-"""The contract of everything that runs: operators pull chunks from their inputs.
+"""The operator contract: operators pull chunks from their inputs.
 
-Demand decides the size. ``pull(n)`` gives between 1 and ``n`` elements, and an operator never asks its input for more
-than it needs to answer; so nothing runs for elements that nobody asked for. An operator that reads ahead says how far.
+Demand determines the chunk size. ``pull(n)`` returns between 1 and ``n`` elements, and an operator never requests more
+from its input than it needs to answer, so no work is done for elements that were not requested. Operators that read
+ahead document how far.
 
-An exception takes the place of one element: it comes out after everything before it, once, and the next ``pull`` goes
-on behind it. An exception that is kept until then refers, once raised, to the frames that it passes, and through them
-to the iterator. So a function that raises a kept exception deletes its own variable for it: else exception and frame
-would hold each other, and dropping the iterator would end its threads only at the next garbage collection.
+An exception takes the place of one element. It is raised once, after all elements before it, and the next ``pull``
+continues after it. Once raised, an exception refers to the frames that it passed, and through them to the iterator.
+Therefore a function that raises a stored exception deletes its local variable for it. Otherwise the exception and the
+frame would form a reference cycle, and a dropped iterator would stop its threads only at the next garbage collection.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataset.runtime.chunks.chunk import Array, Chunk
 
 State: TypeAlias = dict[str, Any]
 
-_PASSED_MAX = 1024  # elements made at a time that are thrown away, so that little memory is held
+_PASSED_MAX = 1024  # elements per pull when skipping; a small number limits the memory held
 
 
 class Operator(ABC):
@@ -29,72 +30,75 @@ class Operator(ABC):
 
     @abstractmethod
     def pull(self, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements, ``n`` being at least 1; None at the end and ever after."""
+        """Return the next 1 to ``n`` elements (``n`` is at least 1), or None at the end and from then on."""
 
     def seek(self, count: int) -> None:
-        """Go forward over ``count`` elements without making them; there are more than that.
+        """Skip the first ``count`` elements without computing them; the input has more than ``count``.
 
-        For nodes that have random access, and before the first pull.
+        Only for nodes with random access, and only before the first pull.
         """
         raise NotImplementedError
 
     picks: bool = False
-    """Whether ``pick`` gives elements."""
+    """Whether ``pick`` is supported."""
 
     def pick(self, positions: Array) -> Chunk:
-        """The elements at these positions of all that come out, in this order, or the first few; at least one.
+        """Return the output elements at these positions, in this order, or the first few of them (at least one).
 
-        At any time, and without going anywhere, in an operator that ``picks``. What may fail raises at its place.
+        May be called at any time if ``picks`` is true; does not move the current position. An element that fails raises
+        in its place.
         """
         raise NotImplementedError
 
     @property
     def lends(self) -> int:
-        """For how many elements ``pull`` may be asked before they are wanted, as nobody notices; 0 where somebody may.
+        """How many elements may be pulled speculatively; 0 if the caller could observe it.
 
-        Who asks for so many, which are 2 at least, goes back to where he is, with ``go_back``, before he asks for
-        anything but more of them.
+        The value is 0 or at least 2. After a speculative pull, the caller must return to its actual position with
+        ``go_back`` before it does anything other than pull more elements.
         """
         return 0
 
     def pulled(self) -> int:
-        """How many elements were pulled, from wherever it counts. Of operators that lend."""
+        """Return how many elements were pulled, counted from an arbitrary start. Only for operators that lend."""
         raise NotImplementedError
 
     def go_back(self, place: int) -> None:
-        """Go back to a place from where the last pull began to where it ended. Of operators that lend."""
+        """Return to a position between the start and the end of the last pull. Only for operators that lend."""
         raise NotImplementedError
 
     def pass_over(self, n: int) -> int:
-        """Go forward over 1 to ``n`` elements that nobody wants, and say over how many; 0 at the end.
+        """Skip 1 to ``n`` elements and return how many were skipped; 0 at the end.
 
-        Whatever ``pull`` would raise for them is raised. Only what is known not to fail may be left unmade.
+        Raises whatever ``pull`` would raise for them. Only elements that are known not to fail may be skipped without
+        computing them.
         """
         chunk = self.pull(min(n, _PASSED_MAX))
         return 0 if chunk is None else chunk.length
 
     @abstractmethod
     def state_dict(self) -> State:
-        """Where this operator and its inputs stand, after the last element that was pulled, as plain data."""
+        """Return the position of this operator and its inputs after the last pulled element, as plain data."""
 
     @abstractmethod
     def load_state_dict(self, state: State) -> None:
-        """Go there. Called at most once, before the first pull."""
+        """Restore a saved position. Called at most once, before the first pull."""
 
-    def state_after(self, state: State, count: int) -> State | None:  # noqa: ARG002  # most can't tell
-        """The state ``count`` elements behind ``state``, where arithmetic tells; None where they would have to be made.
+    def state_after(self, state: State, count: int) -> State | None:  # noqa: ARG002  # most operators cannot compute it
+        """Return the state ``count`` elements after ``state``, or None if only computing the elements would reveal it.
 
-        Called from any thread, also while another one is inside ``pull``: it reads nothing that a pull changes.
+        May be called from any thread, even during a ``pull`` in another thread, so it reads nothing that a pull
+        changes.
 
         Args:
-            state: one of this operator, or of another that runs the same node.
-            count: how many elements, at least 1; there may be fewer than that, which is then None.
+            state: a state of this operator, or of another operator of the same node.
+            count: how many elements, at least 1. If fewer are left, the result is None.
         """
         return None
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files, threads and inputs. May be called twice; nothing is pulled afterwards."""
+        """Release files, threads and inputs. May be called twice; there are no pulls afterwards."""
 
 
 _trusting: ContextVar[bool] = ContextVar("_trusting", default=False)
@@ -102,9 +106,10 @@ _trusting: ContextVar[bool] = ContextVar("_trusting", default=False)
 
 @contextlib.contextmanager
 def trusting() -> Iterator[None]:
-    """Have ``state_after``, in this thread, take it that no element fails whose failure would move those behind it.
+    """Make ``state_after``, in this thread, assume that no failing element shifts the elements after it.
 
-    So a batch begins early behind an element that fails, and take does not count it. For who says so, as skip() does.
+    Under this assumption, a failing element still counts for batches and for take. The caller documents this, as skip()
+    does.
     """
     token = _trusting.set(True)
     try:
@@ -114,12 +119,12 @@ def trusting() -> Iterator[None]:
 
 
 def is_trusting() -> bool:
-    """Whether none is taken to fail."""
+    """Return whether ``state_after`` may assume that no element fails."""
     return _trusting.get()
 
 
 class UnaryOperator(Operator):
-    """An operator with one input and, unless it says otherwise, no state of its own."""
+    """An operator with one input and, by default, no state of its own."""
 
     def __init__(self, source: Operator) -> None:
         self.source = source

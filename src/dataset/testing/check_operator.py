@@ -11,9 +11,10 @@ import numpy as np
 from dataset.dataset import Dataset
 from dataset.options import Options
 from dataset.plan.node import spec_is_static
+from dataset.plan.plain import digest
 from dataset.plan.spec import flatten_spec, spec_of
 from dataset.runtime.context import open_plan
-from dataset.runtime.contract import Operator
+from dataset.runtime.contract import Operator, State
 from dataset.testing.elements import assert_elements_equal, outcomes
 from dataset.testing.leaks import no_leaks
 
@@ -58,9 +59,9 @@ def check_operator(
     assert_elements_equal(outcomes(iter(_unoptimized(make()))), found)
     _check_spec(make(), found)
     _check_random_access(make(), found)
-    for position in range(min(len(found), positions) + 1):
-        _check_resume(make, found, position)
-        _check_stop(make, position)
+    last = min(len(found), positions)
+    _check_resume(make, found, last)
+    _check_stops(make, last)
     _check_arithmetic(make, found, positions)
     return found
 
@@ -198,22 +199,40 @@ def _advance(iterator: Iterator[Any], count: int) -> None:
             continue
 
 
-def _check_resume(make: Callable[[], Dataset[Any]], found: Sequence[Any], position: int) -> None:
+def _check_resume(make: Callable[[], Dataset[Any]], found: Sequence[Any], last: int) -> None:
+    """Resume at each position up to ``last``: from the state saved there, and from those saved soon after resuming.
+
+    Most of the latter equal a state that is loaded anyway. Only those that differ are loaded, too.
+    """
+    states = [_state_at(make, found, position) for position in range(last + 1)]
+    for position, state in enumerate(states):
+        following = min(position + 1, len(found))
+        with iter(make()) as resumed:
+            resumed.load_state_dict(state)
+            again = resumed.state_dict()
+            _advance(resumed, following - position)
+            later = resumed.state_dict()
+            assert_elements_equal(outcomes(resumed), found[following:])
+        if digest(again) != digest(state):
+            _check_resumed(make, again, found[position:])
+        if following > last or digest(later) != digest(states[following]):
+            _check_resumed(make, later, found[following:])
+
+
+def _state_at(make: Callable[[], Dataset[Any]], found: Sequence[Any], position: int) -> State:
     with iter(make()) as iterator:
         _advance(iterator, position)
         state = iterator.state_dict()
         assert_plain_data(state)
         assert_elements_equal(outcomes(iterator), found[position:])  # saving has changed nothing
+    return state
+
+
+def _check_resumed(make: Callable[[], Dataset[Any]], state: State, rest: Sequence[Any]) -> None:
+    assert_plain_data(state)
     with iter(make()) as resumed:
         resumed.load_state_dict(state)
-        again = resumed.state_dict()
-        _advance(resumed, min(1, len(found) - position))
-        later = resumed.state_dict()
-        assert_elements_equal(outcomes(resumed), found[position + 1 :])
-    for saved, start in ((again, position), (later, min(position + 1, len(found)))):
-        with iter(make()) as resumed:
-            resumed.load_state_dict(saved)
-            assert_elements_equal(outcomes(resumed), found[start:])
+        assert_elements_equal(outcomes(resumed), rest)
 
 
 def _check_arithmetic(make: Callable[[], Dataset[Any]], found: Sequence[Any], positions: int) -> None:
@@ -248,15 +267,31 @@ def _pass(root: Operator, count: int) -> None:
             root.pull(1)
 
 
-def _check_stop(make: Callable[[], Dataset[Any]], position: int) -> None:
-    with no_leaks():
-        iterator = iter(make())
-        _advance(iterator, position)
-        iterator.close()
-        iterator.close()
-        iterator = iter(make())
-        _advance(iterator, position)
-        del iterator
+def _check_stops(make: Callable[[], Dataset[Any]], last: int) -> None:
+    """Stop at each position up to ``last``. Looking for leaks is slow, so single positions follow only a failure."""
+    positions = range(last + 1)
+    try:
+        with no_leaks():
+            for position in positions:
+                _stop_at(make, position)
+    except AssertionError:
+        for position in positions:
+            try:
+                with no_leaks():
+                    _stop_at(make, position)
+            except AssertionError as error:
+                raise AssertionError(f"stopped after {position} elements: {error}") from error
+        raise
+
+
+def _stop_at(make: Callable[[], Dataset[Any]], position: int) -> None:
+    iterator = iter(make())
+    _advance(iterator, position)
+    iterator.close()
+    iterator.close()
+    iterator = iter(make())
+    _advance(iterator, position)
+    del iterator
 
 
 def assert_plain_data(state: Any) -> None:

@@ -210,7 +210,7 @@ def test_whole_rows_before_the_cut_of_a_compressed_file_come_out(save, cut):
     assert found[:-1] == [(i, b"row %d" % i) for i in range(len(found) - 1)]
     assert len(found) > 1000
     assert found[-1].startswith(f"DataLossError: {path}")
-    assert f"line {len(found)}: the GZIP stream is cut short" in found[-1]
+    assert f"line {len(found)}: the GZIP stream is truncated" in found[-1]
 
 
 def test_a_compressed_file_that_is_said_to_be_none(save):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dataset.errors import ParseError
 from dataset.io.example import varints
 from dataset.io.example.varints import unpack_varints
-from dataset.io.libraries import messages
+from dataset.io.example import messages
 
 TORN, TOO_LONG = "is damaged: its last int64 is cut off", "is damaged: an int64 has more than 10 bytes"
 

@@ -143,7 +143,7 @@ def test_a_forked_child_leaves_the_file_to_its_parent(child, status, tmp_path):
     program = FORKED.format(child=child, status=status)
     done = subprocess.run([sys.executable, "-c", program, tmp_path / "a"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert ("only the process that opened this file can complete it" in done.stderr) == bool(status)
+    assert ("only the process that opened this file can commit it" in done.stderr) == bool(status)
     assert names_in(tmp_path) == ["a"]
     assert (tmp_path / "a").read_bytes() == b"once and again"
 

@@ -176,7 +176,7 @@ def test_a_corrupt_stream_gives_all_whole_lines_before_it(save):
 
 def test_a_text_that_is_no_gzip_says_so(save):
     _, error = read(TextLineFile(save(b"plain\n"), "GZIP"))
-    assert "is this a GZIP file? else pass compression_type=None" in str(error)
+    assert "if this is not a GZIP file, pass compression_type=None" in str(error)
 
 
 def test_a_file_that_grows_is_read_to_its_end(save):

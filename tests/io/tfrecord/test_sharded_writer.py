@@ -195,7 +195,7 @@ def test_a_name_that_is_refused_at_the_very_end_says_which_shards_are_there(tmp_
         with pytest.raises(OSError, match="Input/output error") as caught:
             writer.close()
     (note,) = caught.value.__notes__
-    assert f"1 of 4 files are complete and have their names, up to {tmp_path / '1'}; the others were removed" in note
+    assert f"1 of 4 files are complete under their names, up to {tmp_path / '1'}; the others were removed" in note
     assert f"{tmp_path / '0'} is missing" in note  # so that a set of old and new shards does not look complete
     assert listed(tmp_path) == ["1", "2"]
     assert (tmp_path / "2").read_bytes() == b"old"

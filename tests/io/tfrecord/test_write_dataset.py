@@ -212,13 +212,13 @@ def test_threads_and_files_are_let_go(tmp_path):
 
 def test_the_pipeline_is_optimized_and_its_options_hold(tmp_path, monkeypatch):
     seen = []
-    original = dataset.dataset.ChunkScan
+    original = dataset.deferred.ChunkScan
 
     def recorded(plan, options, observer):
         seen.append((plan, options))
         return original(plan, options, observer)
 
-    monkeypatch.setattr(dataset.dataset, "ChunkScan", recorded)
+    monkeypatch.setattr(dataset.deferred, "ChunkScan", recorded)
     options = Options()
     options.autotune.cpu_budget = 3
     Dataset.from_tensor_slices(RECORDS).take(-1).with_options(options).write_tfrecord(tmp_path / "a")
@@ -229,8 +229,8 @@ def test_the_pipeline_is_optimized_and_its_options_hold(tmp_path, monkeypatch):
 
 def test_the_autotuner_looks_on(tmp_path, monkeypatch):
     looks = []
-    look = dataset.dataset.Autotuner.look
-    monkeypatch.setattr(dataset.dataset.Autotuner, "look", lambda self, now: looks.append(now) or look(self, now))
+    look = dataset.deferred.Autotuner.look
+    monkeypatch.setattr(dataset.deferred.Autotuner, "look", lambda self, now: looks.append(now) or look(self, now))
     slow = Dataset.range(3000).map(lambda x: sum(range(300)) and b"x", num_parallel_calls=AUTOTUNE)
     slow.write_tfrecord(tmp_path / "a")
     assert looks

@@ -1,12 +1,12 @@
-"""Datasets of Hugging Face's ``datasets``, as plans.
+"""Plans for datasets of Hugging Face's ``datasets`` library.
 
 Where to read next:
 
-    columns.py   which columns are asked for, what they become, and which of them have to be decoded
-    rows.py      datasets with random access, of which rows are decoded or transformed in Python
+    columns.py   which columns are requested, their types, and which of them have to be decoded
+    rows.py      datasets with random access whose rows are decoded or transformed in Python
     stream.py    datasets that can only be iterated over
 
-Columns that need neither stay in their Arrow table, and are not this package's business.
+Columns that are neither decoded nor transformed are read directly from their Arrow table, outside of this package.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ _PLAIN_FORMATS = (None, "python", "arrow", "pandas", "polars")
 
 
 class Makers(NamedTuple):
-    """What makes the nodes of a plan.
+    """Factories for the nodes of a plan.
 
     Attributes:
-        table: of a table's rows: given its holder, the schema, columns, what stands for nulls, the order, an identity.
-        rows: of what an object with ``__getitem__`` gives.
-        stream: of what a function's iterator gives.
-        row_reader: given a schema, columns, and what stands for nulls, makes an element of a table of one row.
+        table: makes a node for the rows of a table, from the object that holds the table, the schema, the columns, the
+            values that replace nulls, the order of the rows and a fingerprint.
+        rows: makes a node for an object with ``__getitem__``.
+        stream: makes a node for a function that returns an iterator.
+        row_reader: from a schema, columns and the values that replace nulls, makes a function that converts a table
+            of one row into an element.
     """
 
     table: Callable[..., Any]
@@ -44,12 +46,12 @@ class Makers(NamedTuple):
 
 
 def plan_of(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any], make: Makers) -> Any:
-    """The plan for a dataset of Hugging Face.
+    """Return the plan for a Hugging Face dataset.
 
     Raises:
-        TypeError: if it is none.
-        ValueError: if there is no such column.
-        SpecError: if no component stands for what a column holds.
+        TypeError: if ``hf`` is not a dataset of Hugging Face.
+        ValueError: if a column does not exist.
+        SpecError: if the values of a column cannot be represented as a component.
     """
     if isinstance(hf, datasets.IterableDataset):
         return _stream(hf, columns, fill_null, make)
@@ -58,8 +60,8 @@ def plan_of(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any]
     if _makes_values(hf.format):
         if columns is not None or fill_null:
             raise ValueError(
-                f"{OP}(): hf has the format {hf.format['type']!r}, whose values come from Python, so neither columns "
-                "nor fill_null can be given; choose and fill them there, or in a map()"
+                f"{OP}(): hf has the format {hf.format['type']!r}, which computes values in Python, so columns and "
+                "fill_null cannot be given; select columns and replace nulls in the format, or in a map()"
             )
         return make.rows(TransformedRows(hf))
     chosen = TableColumns(hf.features, _format_columns(hf) if columns is None else columns)
@@ -71,9 +73,9 @@ def plan_of(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any]
 
 
 def _table(hf: Any, chosen: TableColumns, fills: Mapping[str, Any], make: Makers) -> Any:
-    """The rows of the plain columns, in the order that ``shuffle``, ``select`` and ``filter`` of hf gave them."""
+    """Make a node for the plain columns, with the rows in the order set by hf's ``shuffle``, ``select``, ``filter``."""
     order = None
-    if hf._indices is not None:  # noqa: SLF001  # there is no other way to it
+    if hf._indices is not None:  # noqa: SLF001  # not available publicly
         order = hf._indices.column(0).to_numpy().astype(np.int64)  # noqa: SLF001
     schema = chosen.schema(hf.data.table.schema)
     return make.table(hf.data, schema, chosen.plain, fills, order, hf._fingerprint)  # noqa: SLF001
@@ -83,8 +85,8 @@ def _stream(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any]
     if hf.features is None:
         if columns is not None or fill_null:
             raise ValueError(
-                f"{OP}(): the stream does not say which columns it has, so neither columns nor fill_null can be given; "
-                "say it with hf.cast(features)"
+                f"{OP}(): the columns of the stream are not known, so columns and fill_null cannot be given; "
+                "declare the columns with hf.cast(features)"
             )
         return make.stream(RowStream(hf))
     chosen = TableColumns(hf.features, columns)
@@ -94,18 +96,18 @@ def _stream(hf: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any]
 
 
 def _makes_values(form: Mapping[str, Any]) -> bool:
-    """Whether the format is a user's function, or one whose arguments may change values."""
+    """Return whether the format is a user function, or a format whose arguments may change values."""
     return form["type"] == "custom" or (bool(form["format_kwargs"]) and form["type"] not in _PLAIN_FORMATS)
 
 
 def _format_columns(hf: Any) -> list[str] | None:
-    """The columns that ``set_format`` left; None where it left all."""
+    """Return the columns that ``set_format`` selected; None if it selected all."""
     form = hf.format
     return None if form["output_all_columns"] else form["columns"]
 
 
 def _no_dataset(hf: Any) -> str:
     if isinstance(hf, datasets.DatasetDict | datasets.IterableDatasetDict):
-        return f"{OP}(): hf has several splits, {list(hf)}; choose one of them, as in hf[{next(iter(hf), 'train')!r}]"
+        return f"{OP}(): hf has several splits, {list(hf)}; select one of them, as in hf[{next(iter(hf), 'train')!r}]"
     kind = type(hf).__name__
     return f"{OP}(): hf must be a datasets.Dataset or datasets.IterableDataset, got {hf!r:.100} of type {kind}"

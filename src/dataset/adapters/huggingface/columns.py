@@ -1,4 +1,4 @@
-"""Which columns of a Hugging Face dataset are asked for, what they become, and which have to be decoded."""
+"""The requested columns of a Hugging Face dataset: their types, and which of them have to be decoded."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ OP = "from_huggingface"
 
 _DECODED = (datasets.Image, datasets.Audio)
 _TEXT = (datasets.Json,) if hasattr(datasets, "Json") else ()
-"""Features that could be decoded, but are given as the text that they are stored as. Older versions have none."""
+"""Features that could be decoded, but are returned as the text that is stored. Older versions have none."""
 
 
 class TableColumns:
-    """The columns that are asked for.
+    """The requested columns.
 
     Args:
-        features: of the dataset.
-        columns: names; None for all. What is no column's name is left to those who look into structs.
+        features: the features of the dataset.
+        columns: the names of the columns; None for all. Names that are not columns are kept: they may be fields of
+            structs, which the table source resolves.
 
     Attributes:
-        names: of the columns, in order.
-        decoded: of those whose values are made by their feature.
-        plain: of the others.
+        names: the names of all requested columns, in order.
+        decoded: the names of the columns whose values their feature decodes.
+        plain: the names of the other columns.
 
     Raises:
-        SpecError: if one has to be decoded by a feature whose values are no arrays.
+        SpecError: if a column has to be decoded by a feature whose values are not arrays.
     """
 
     def __init__(self, features: Any, columns: Sequence[str] | None) -> None:
@@ -48,34 +49,34 @@ class TableColumns:
             if not isinstance(part, _DECODED):
                 kind = type(part).__name__
                 raise SpecError(
-                    f"{OP}(): column {name!r} is a {kind}, for which there is no array. Leave it out with "
-                    f"columns=[...], or have the bytes as they are: hf.cast_column({name!r}, {kind}(decode=False))"
+                    f"{OP}(): column {name!r} is a {kind}, which cannot be converted to an array. Leave it out with "
+                    f"columns=[...], or read the encoded bytes: hf.cast_column({name!r}, {kind}(decode=False))"
                 )
         return bool(decoding)
 
     def fills(self, fill_null: Mapping[str, Any]) -> dict[str, Any]:
-        """What stands for nulls in the plain columns, by name.
+        """Return the values that replace nulls in the plain columns, by name.
 
-        Of a file that is not decoded either ``bytes`` or ``path`` are there, mostly; so the other one is empty.
+        A file that is not decoded usually has only ``bytes`` or only ``path``; an empty string replaces the other.
 
         Raises:
-            ValueError: if there are no such columns.
+            ValueError: if ``fill_null`` is given but every column is decoded.
         """
         if fill_null and not self.plain:
-            raise ValueError(f"{OP}(): fill_null names {list(fill_null)}, but what is decoded has nothing to be filled")
+            raise ValueError(f"{OP}(): fill_null names {list(fill_null)}, but decoded columns have no nulls to replace")
         fields = [f"{path}.{field}" for path in _media(self.features) for field in ("bytes", "path")]
         empty = {field: "" for field in fields if any(f"{field}.".startswith(f"{name}.") for name in self.plain)}
         return {**empty, **fill_null}
 
     def schema(self, stored: Any) -> Any:
-        """The types that columns become, given those as which they are stored."""
+        """Return the schema to read, from the schema that is stored."""
         return pa.schema([field.with_type(_wanted(field.type)) for field in stored])
 
 
 def pixels(value: Any) -> Any:
-    """A decoded value with arrays in the place of images, and dicts in that of sounds; anything else as it is.
+    """Return a decoded value with its images as arrays and its sounds as dicts; other values are unchanged.
 
-    An image is an array as NumPy makes it of one: uint8 of shape (height, width, 3) for RGB, (height, width) for gray.
+    Images are converted by NumPy: uint8 of shape (height, width, 3) for RGB, (height, width) for grayscale.
     """
     if isinstance(value, dict):
         return {key: pixels(item) for key, item in value.items()}
@@ -89,22 +90,22 @@ def pixels(value: Any) -> Any:
 
 
 def _is_decoded(value: Any) -> bool:
-    """Whether it is an image of Pillow or a sound of torchcodec, neither of which need be installed."""
+    """Return whether the value is a Pillow image or a torchcodec sound. Neither library needs to be installed."""
     return any(cls.__module__.partition(".")[0] in {"PIL", "torchcodec"} for cls in type(value).__mro__)
 
 
 def _stacked(items: list[Any]) -> Any:
-    """Several images in an element, as one array."""
+    """Return the images or sounds of a list as one array."""
     if isinstance(items[0], dict):
         return {key: _stacked([item[key] for item in items]) for key in items[0]}
     shapes = {np.shape(item) for item in items}
     if len(shapes) > 1:
-        raise ValueError(f"images or sounds in a list must be of one size, got {sorted(shapes)}")
+        raise ValueError(f"images or sounds in a list must have the same shape, got {sorted(shapes)}")
     return np.stack(items)
 
 
 def _parts(feature: Any) -> Iterator[Any]:
-    """The features that a feature consists of."""
+    """Yield the leaf features of a nested feature."""
     if isinstance(feature, dict):
         for inner in feature.values():
             yield from _parts(inner)
@@ -117,7 +118,7 @@ def _parts(feature: Any) -> Iterator[Any]:
 
 
 def _media(features: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """The names of columns, and of fields of structs, that are files: stored as their bytes, or as a path."""
+    """Yield the names of columns and struct fields that are files, stored as their bytes or as a path."""
     for name, feature in features.items():
         if isinstance(feature, dict):
             yield from _media(feature, f"{prefix}{name}.")
@@ -130,7 +131,7 @@ def _decodes(feature: Any) -> bool:
 
 
 def _wanted(kind: Any) -> Any:
-    """Arrow's type with lists of a fixed size in the place of Hugging Face's arrays, which it stores as lists."""
+    """Return the Arrow type, with Hugging Face's array types replaced by the fixed-size lists that they store."""
     shape = getattr(kind, "shape", None) if isinstance(kind, pa.ExtensionType) else None
     if isinstance(shape, tuple) and hasattr(kind, "value_type"):
         return _array_type(shape, datasets.features.features.string_to_arrow(kind.value_type))

@@ -1,4 +1,4 @@
-"""Rows of a Hugging Face dataset that Python makes: decoded by their features, or by a user's transform."""
+"""Rows of a Hugging Face dataset that are computed in Python: decoded by their features, or by a user's transform."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["DecodedRows", "TransformedRows"]
 
 
 class TransformedRows:
-    """What ``set_transform``, or a format with arguments, makes of rows."""
+    """The rows of a dataset as converted by ``set_transform``, or by a format with arguments."""
 
     def __init__(self, hf: Any) -> None:
         self.hf = hf
@@ -27,10 +27,10 @@ class TransformedRows:
 
 
 class DecodedRows:
-    """Rows of which some columns are images or sounds.
+    """Rows with columns of images or sounds.
 
     Args:
-        names: of all columns, in order.
+        names: the names of all columns, in order.
         plain: a dataset of the rows without those columns, or None if there are no others.
         decoded: the Hugging Face dataset of those columns alone.
     """
@@ -60,6 +60,6 @@ class DecodedRows:
         return {name: found[name] for name in self._order(found)}
 
     def _order(self, found: dict[str, Any]) -> list[str]:
-        """The keys as they were asked for; a field of a struct stands under the struct's name."""
+        """Return the keys in the requested order; a field of a struct is under the name of the struct."""
         keys = [name if name in found else name.partition(".")[0] for name in self.names]
         return list(dict.fromkeys(keys))

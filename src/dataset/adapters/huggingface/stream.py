@@ -1,4 +1,4 @@
-"""Rows of a Hugging Face dataset that can only be iterated over, one at a time, as they come."""
+"""Rows of a Hugging Face dataset that can only be iterated over, one row at a time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["RowStream"]
 
 
 class RowStream:
-    """Begins to iterate, each time that it is called.
+    """Function that starts an iteration over the rows each time it is called.
 
     Args:
         hf: the dataset.
-        columns: that are asked for; None where nobody knows which there are.
-        reader: makes an element of a table of one row, of those columns that are not decoded; None if there are none.
+        columns: the requested columns; None if the columns of the dataset are not known.
+        reader: converts the columns of a one-row table that are not decoded into an element; None if there are none.
     """
 
     def __init__(
@@ -28,9 +28,10 @@ class RowStream:
         self.reader = reader
 
     def __call__(self) -> Iterator[Any]:
-        """A new pass over the rows."""
-        # A copy, because a dataset keeps where its last pass stands, in itself; two passes would mix it up. And iter(),
-        # because __iter__ leaves rows out in the workers of a torch DataLoader; to share work out is not its task here.
+        """Start a new pass over the rows."""
+        # The dataset is copied because it stores the position of its last pass in itself, which two passes would
+        # confuse. iter() is used because __iter__ skips rows in the workers of a torch DataLoader; here, this library
+        # divides the rows among workers.
         hf = copy.deepcopy(self.hf)
         if self.columns is None:
             batches = hf.with_format(None).iter(batch_size=1)
@@ -38,7 +39,7 @@ class RowStream:
         return map(self._row, hf.with_format("arrow").iter(batch_size=1))
 
     def _row(self, table: Any) -> dict[str, Any]:
-        assert self.columns is not None  # noqa: S101  # or this is not called
+        assert self.columns is not None  # noqa: S101  # __call__ ensures it
         found = {} if self.reader is None else self.reader(table)
         if self.columns.decoded:
             stored = table.select(self.columns.decoded).to_pylist()[0]
@@ -49,5 +50,5 @@ class RowStream:
 
 
 def _only(batch: dict[str, list[Any]]) -> dict[str, Any]:
-    """The row of a batch of one."""
+    """Return the row of a batch of one row."""
     return {name: pixels(values[0]) for name, values in batch.items()}

@@ -1,9 +1,9 @@
-"""Keras 3: a Dataset as ``fit``, ``evaluate`` and ``predict`` take it, on every backend of Keras.
+"""Keras 3 adapter: a Dataset as input for ``fit``, ``evaluate`` and ``predict``, on every backend of Keras.
 
-feed.py says which batches Keras gets: checked (checks.py), floats in Keras' precision (precision.py), class weights
-turned into sample weights (class_weights.py). data_adapter.py hands them to Keras 3.7 and later, through the interface
-that Keras uses for arrays itself; it is not public, so where it is missing py_dataset.py goes through one that is.
-Beside the backend that Keras itself has loaded no framework is imported here.
+feed.py prepares the batches for Keras: it checks them (checks.py), casts floats to Keras' precision (precision.py) and
+converts class weights to sample weights (class_weights.py). data_adapter.py passes the batches to Keras 3.7 and later,
+through the interface that Keras uses for arrays. That interface is not public; if it is missing, py_dataset.py uses a
+public one instead. No framework is imported here other than the backend that Keras has already loaded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["to_keras"]
 
 
 def to_keras(dataset: Dataset[Any], class_weight: Mapping[int, float] | None) -> Any:
-    """What Keras takes for ``dataset``; see ``Dataset.to_keras``."""
+    """Return ``dataset`` as an object that Keras accepts as input; see ``Dataset.to_keras``."""
     feed = Feed(dataset, class_weight)
     try:
         from dataset.adapters.keras.data_adapter import DatasetAdapter, are_taken  # noqa: PLC0415  # it may be missing

@@ -1,4 +1,4 @@
-"""What the elements of a dataset must be for Keras, and the words for those that are not."""
+"""Checks that the elements of a dataset are batches that Keras accepts, and their error messages."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dataset.dataset import Dataset
 from dataset.plan.spec import BYTES, ComponentSpec, DatasetSpec, RaggedTensorSpec, SparseTensorSpec, is_dense
 from dataset.plan.structure import structure_of
 
-_NUMBER_KINDS = "biufcV"  # V is that of bfloat16 and its like, which are not NumPy's own
+_NUMBER_KINDS = "biufcV"  # V is the kind of bfloat16 and similar dtypes of ml_dtypes
 
 
 def fail(dataset: Dataset[Any], problem: str) -> NoReturn:
-    """Raise the error, which names the dataset's last op."""
+    """Raise an error that names the last op of the dataset."""
     raise ValueError(f"to_keras() of {dataset.plan.located()}: {problem}")
 
 
 def check_batches(dataset: Dataset[Any], spec: Any, class_weight: Mapping[int, float] | None) -> None:
-    """Raise ValueError if elements of this spec are no batches that Keras takes."""
+    """Raise ValueError if elements of this spec are not batches that Keras accepts."""
     if problem := _nesting_problem(spec) or _components_problem(spec) or _weighting_problem(spec, class_weight):
         fail(dataset, problem)
 
@@ -29,18 +29,18 @@ def check_batches(dataset: Dataset[Any], spec: Any, class_weight: Mapping[int, f
 def _nesting_problem(spec: Any) -> str | None:
     if isinstance(spec, tuple) and len(spec) not in {1, 2, 3}:
         return (
-            f"the elements are tuples of {len(spec)}, but Keras takes (x,), (x, y) and (x, y, sample_weight); "
-            "arrange them in map(), several inputs as ((a, b), y) or as a dict"
+            f"the elements are tuples of {len(spec)}, but Keras accepts (x,), (x, y) and (x, y, sample_weight); "
+            "rearrange them in map(), several inputs as ((a, b), y) or as a dict"
         )
     if isinstance(spec, tuple) and spec[0] is None:
-        return "x is None, but Keras takes (x,), (x, y) and (x, y, sample_weight)"
+        return "x is None, but Keras accepts (x,), (x, y) and (x, y, sample_weight)"
     if (cls := _foreign_class(spec)) is not None:
-        return f"Keras takes tuples and dicts, but the elements hold a {cls.__name__}; turn it into one in map()"
+        return f"the elements hold a {cls.__name__}, but Keras accepts tuples and dicts; convert it in map()"
     return None
 
 
 def _foreign_class(spec: Any) -> type | None:
-    """The class of something nested in a way that Keras does not know."""
+    """Return the class of a nested structure that Keras does not support; None if there is none."""
     if spec is None or isinstance(spec, ComponentSpec):
         return None
     if not isinstance(spec, tuple | dict):
@@ -62,27 +62,27 @@ def _components_problem(spec: Any) -> str | None:
         if count != other:
             return (
                 f"{structure.component_name(first)} has {count} rows and {structure.component_name(last)} has {other}, "
-                "so the elements are no batches; call batch() before to_keras()"
+                "so the elements are not batches; call batch() before to_keras()"
             )
     return None
 
 
 def _component_problem(component: ComponentSpec) -> str | None:
     if isinstance(component, SparseTensorSpec):
-        return "is a SparseTensor, and Keras takes arrays; call to_dense() in map()"
+        return "is a SparseTensor, but Keras accepts arrays; call to_dense() in map()"
     if isinstance(component, DatasetSpec):
-        return "is a Dataset, and Keras takes arrays; turn it into batches with flat_map()"
+        return "is a Dataset, but Keras accepts arrays; turn it into batches with flat_map()"
     if isinstance(component, RaggedTensorSpec) and not is_dense(component):
-        return "is a RaggedTensor, and Keras takes arrays; use padded_batch(), or to_tensor() in map()"
+        return "is a RaggedTensor, but Keras accepts arrays; use padded_batch(), or to_tensor() in map()"
     if component.shape == ():
-        return "is a single value, and Keras takes batches; call batch() before to_keras()"
+        return "is a single value, but Keras accepts batches; call batch() before to_keras()"
     if component.dtype == BYTES:
         if keras.backend.backend() == "tensorflow":
             return None
-        return f"is text, and the {keras.backend.backend()} backend has none; turn it into numbers in map()"
+        return f"is text, which the {keras.backend.backend()} backend does not support; convert it to numbers in map()"
     if component.dtype.kind not in _NUMBER_KINDS:
         what = "Python objects" if component.dtype == np.dtype(object) else f"values of dtype {component.dtype}"
-        return f"holds {what}, and Keras takes numbers; turn them into some in map()"
+        return f"holds {what}, but Keras accepts numbers; convert them in map()"
     return None
 
 
@@ -90,9 +90,9 @@ def _weighting_problem(spec: Any, class_weight: Mapping[int, float] | None) -> s
     if class_weight is None:
         return None
     if not isinstance(spec, tuple) or len(spec) == 1 or spec[1] is None:
-        return "class_weight needs targets, elements (x, y), but there is x only"
+        return "class_weight needs targets, that is elements (x, y), but there is only x"
     if len(spec) == 3 and spec[2] is not None:
-        return "class_weight and sample weights, the third component, exclude each other"
+        return "class_weight cannot be combined with sample weights, the third component"
     if not isinstance(spec[1], ComponentSpec):
-        return "class_weight is for one output, but y has several parts; give elements (x, y, sample_weight) instead"
+        return "class_weight supports one output, but y has several parts; use elements (x, y, sample_weight) instead"
     return None

@@ -1,4 +1,4 @@
-"""Class weights as sample weights: a row weighs what its class does. That is what ``fit(class_weight=...)`` means."""
+"""Class weights as sample weights: each row has the weight of its class, as with ``fit(class_weight=...)``."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dataset.plan.spec import Shape, TensorSpec
 
 
 def require_class_weight(value: Any) -> dict[int, float] | None:
-    """``value`` as weights by class.
+    """Return ``value`` as a dict of weights by class.
 
     Raises:
-        TypeError: if it is no mapping of ints to numbers.
+        TypeError: if it is not a mapping of ints to numbers.
     """
     if value is None:
         return None
     if not isinstance(value, Mapping) or not all(map(_is_entry, value.items())):
-        raise TypeError(f"to_keras(): class_weight must be a dict of class numbers and weights, got {value!r}")
+        raise TypeError(f"to_keras(): class_weight must be a dict from class numbers to weights, got {value!r}")
     return {int(number): float(weight) for number, weight in value.items()}
 
 
@@ -31,17 +31,17 @@ def _is_entry(entry: tuple[Any, Any]) -> bool:
 
 
 def weighted(batch: Any, class_weight: Mapping[int, float], dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
-    """A batch ``(x, y)`` with the weights of its rows."""
+    """Return a batch ``(x, y)`` with the weights of its rows added."""
     return (batch[0], batch[1], sample_weights(batch[1], class_weight, dtype))
 
 
 def sample_weights(y: npt.NDArray[Any], class_weight: Mapping[int, float], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The weight of each target, 1 where its class is given none.
+    """Return the weight of each target; it is 1 for classes without a weight.
 
     Args:
         y: class numbers of shape (rows, ...) or (rows, ..., 1), or one score per class, (rows, ..., classes).
         class_weight: weights by class number.
-        dtype: of the result.
+        dtype: the dtype of the result.
     """
     of_row = _class_numbers(y)
     classes, of_class = np.unique(of_row, return_inverse=True)
@@ -60,5 +60,5 @@ def _shape(shape: Shape) -> Shape:
 
 
 def weighted_spec(spec: Any, dtype: np.dtype[Any]) -> tuple[Any, Any, TensorSpec]:
-    """The spec of what ``weighted`` makes."""
+    """Return the spec of the result of ``weighted``."""
     return (spec[0], spec[1], TensorSpec(_shape(spec[1].shape), dtype))

@@ -1,7 +1,7 @@
-"""DatasetAdapter: a dataset behind the interface through which Keras reads all its data.
+"""DatasetAdapter: a dataset with the interface through which Keras reads all its data.
 
-Keras 3.7 and later use an instance of it as it is. That leads past wrappers and a look at the first batches, and gives
-Keras the number of steps. The interface is not public: whoever imports this must be ready for an ImportError.
+Keras 3.7 and later accept an instance of it directly. This avoids wrappers and a peek at the first batches, and tells
+Keras the number of steps. The interface is not public, so importing this module may raise an ImportError.
 """
 
 from __future__ import annotations
@@ -25,58 +25,58 @@ _DROPPED = {
 
 
 def are_taken() -> bool:
-    """Whether this version of Keras uses adapters that it is handed."""
+    """Return whether this version of Keras accepts data adapters as input."""
     adapter = DataAdapter()
     try:
         return get_data_adapter(adapter) is adapter
-    except ValueError:  # it knows no such data, before 3.7
+    except ValueError:  # Keras before 3.7 does not
         return False
 
 
 class DatasetAdapter(DataAdapter):
-    """The batches of a Feed. Each iterable that Keras gets is a pass of its own, opened at its first batch."""
+    """The batches of a Feed. Each iterable that Keras gets is a separate pass, opened at its first batch."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self._epochs: Callable[[], Any] = lambda: None  # a weak reference to what iterates for Keras
-        self._done: tuple[int, int] | None = None  # batches of the next epoch, and of the pass, that came before
-        self._whole: dict[str, Any] = {}  # what was changed for an epoch that had begun before
+        self._epochs: Callable[[], Any] = lambda: None  # a weak reference to Keras' EpochIterator
+        self._done: tuple[int, int] | None = None  # batches already trained on in the next epoch, and in its pass
+        self._whole: dict[str, Any] = {}  # original values of attributes that were changed for a resumed epoch
 
     def train_from(self, places: Places | None, place: Place | None, done: int) -> None:
-        """Have a training begin, or go on.
+        """Start or resume a training.
 
         Args:
             places: as for ``Feed.train_from``.
-            place: the same.
+            place: as for ``Feed.train_from``.
             done: how many batches of the first epoch were trained on before.
         """
         self._feed.train_from(places, place)
         self._done = None if place is None else (done, place.state["elements"] + place.behind)
 
     def is_over(self, place: Place) -> bool:
-        """Whether a place is behind the last batch of its pass; where only that tells, a batch is made for it."""
+        """Return whether a position is after the last batch of its pass; this may compute a batch."""
         return self._feed.is_over(place)
 
     def on_epoch_begin(self) -> None:
-        """Keras calls it before it looks how many steps there are: in an epoch that goes on there are fewer."""
+        """Reduce the number of steps of a resumed epoch. Keras calls this before it reads the number of steps."""
         done, self._done = self._done, None
         epochs = self._epochs()
         if done is None or epochs is None:
             return
         of_epoch, of_pass = done
-        # The attributes of Keras that are not public are those of 3.7 to 3.15, as those of DataAdapter are.
+        # These private attributes of Keras exist in 3.7 to 3.15, like the interface of DataAdapter.
         whole = epochs._num_batches  # noqa: SLF001
         self._whole = {"steps_per_epoch": epochs.steps_per_epoch, "_num_batches": whole}
         if epochs.steps_per_epoch:
             epochs.steps_per_epoch -= of_epoch
-            # One pass goes on through several epochs; this is how far it is.
+            # A pass spans several epochs; these attributes hold its position.
             epochs._current_iterator = iter(epochs._get_iterator())  # noqa: SLF001
             epochs._steps_seen = of_pass % whole if whole else of_pass  # noqa: SLF001
         elif whole:
             epochs._num_batches -= of_epoch  # noqa: SLF001
 
     def on_epoch_end(self) -> None:
-        """Keras calls it behind the last step; where the number of batches is unknown, it has taken it from there."""
+        """Restore the number of steps. Keras calls this after the last step, which may have set an unknown number."""
         whole, self._whole = self._whole, {}
         epochs = self._epochs()
         if epochs is not None:
@@ -84,21 +84,21 @@ class DatasetAdapter(DataAdapter):
                 setattr(epochs, name, value)
 
     def get_numpy_iterator(self) -> Iterator[Any]:
-        """One pass, as NumPy arrays."""
+        """Return one pass, as NumPy arrays."""
         return iter(self._feed)
 
     def get_jax_iterator(self) -> Iterator[Any]:
-        """One pass, as NumPy arrays: Keras puts them on devices itself, and one batch ahead where that pays."""
+        """Return one pass, as NumPy arrays: Keras moves them to devices, and prefetches a batch if this is useful."""
         return iter(self._feed)
 
     def get_torch_dataloader(self) -> Iterator[Any]:
-        """One pass, as tensors on Keras' device. No DataLoader is needed: Keras only iterates over it."""
+        """Return one pass, as tensors on Keras' device. It need not be a DataLoader: Keras only iterates over it."""
         from dataset.adapters.keras.torch_tensors import tensors  # noqa: PLC0415  # only this backend has torch
 
         return map(tensors, self._feed)
 
     def get_tf_dataset(self) -> Any:
-        """All passes, as a tf.data.Dataset: each iteration over it is one."""
+        """Return a tf.data.Dataset; each iteration over it is one pass."""
         from dataset.adapters.keras.tf_dataset import tf_dataset  # noqa: PLC0415  # only this backend has TensorFlow
 
         return tf_dataset(self._feed)
@@ -106,7 +106,7 @@ class DatasetAdapter(DataAdapter):
     @property
     def num_batches(self) -> int | None:
         """The length of a pass, if it is known."""
-        caller = sys._getframe(1)  # noqa: SLF001  # the only way to see it, says the function
+        caller = sys._getframe(1)  # noqa: SLF001  # see _refuse_what_is_dropped
         _refuse_what_is_dropped(caller)
         if _is_of_keras(caller):
             self._epochs = weakref.ref(caller.f_locals["self"])
@@ -114,34 +114,34 @@ class DatasetAdapter(DataAdapter):
 
     @property
     def batch_size(self) -> int | None:
-        """Left open: batches may differ in size."""
+        """Not known: batches may differ in size."""
         return None
 
     @property
     def has_partial_batch(self) -> bool | None:
-        """Left open."""
+        """Not known."""
         return None
 
     @property
     def partial_batch_size(self) -> int | None:
-        """Left open."""
+        """Not known."""
         return None
 
 
 def _refuse_what_is_dropped(caller: Any) -> None:
-    """Raise ValueError if ``fit`` or ``evaluate`` was given what it leaves out without a word.
+    """Raise ValueError if ``fit`` or ``evaluate`` was given an argument that it silently ignores.
 
-    Where Keras is handed an adapter it does not look at these arguments, though it refuses or heeds them with all other
-    kinds of data. A training that lacks the weights that were asked for looks like one that has them, so the one who
-    asks for the number of batches, which is where the arguments are last seen, has its arguments looked at.
+    Keras ignores these arguments if the input is an adapter, although it rejects or respects them for all other kinds
+    of data. A training without the requested weights would look like one with them. The arguments are last available
+    in the caller that reads the number of batches, so they are checked there, in its frame.
     """
     if not _is_of_keras(caller) or caller.f_code.co_name != "__init__":
         return
     for name, remedy in _DROPPED.items():
         if caller.f_locals.get(name) is not None:
-            raise ValueError(f"Keras would ignore {name} beside a dataset: {remedy}")
+            raise ValueError(f"Keras would ignore {name} because the input is a dataset: {remedy}")
 
 
 def _is_of_keras(caller: Any) -> bool:
-    """Whether this is a method of what iterates for Keras."""
+    """Return whether the frame is of a method of Keras' EpochIterator."""
     return caller.f_globals.get("__name__") == "keras.src.trainers.epoch_iterator" and "self" in caller.f_locals

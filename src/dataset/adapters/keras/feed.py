@@ -1,4 +1,4 @@
-"""Feed: the batches of a dataset, pass by pass, as Keras takes them whatever its backend."""
+"""Feed: the batches of a dataset, pass by pass, in the form that every backend of Keras accepts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dataset.plan.node import spec_is_static
 from dataset.plan.spec import as_observed, spec_of
 from dataset.plan.structure import map_structure
 
-_NO_BATCHES = "there are no batches; batch(drop_remainder=True) drops all elements where they do not fill one batch"
+_NO_BATCHES = "there are no batches; batch(drop_remainder=True) drops all elements if they do not fill one batch"
 
 
 class Feed:
     """The batches of a dataset for Keras.
 
-    Each iteration is a pass of its own over the dataset, and opens it when its first batch is asked for.
+    Each iteration is a separate pass over the dataset, opened when its first batch is requested.
 
     Args:
-        dataset: of batches.
+        dataset: a dataset of batches.
         class_weight: the weight of each class, or None.
 
     Raises:
-        ValueError: if the elements, as far as they are known without running anything, are none that Keras takes.
+        ValueError: if Keras does not accept the elements, as far as this is known without running user code.
     """
 
     def __init__(self, dataset: Dataset[Any], class_weight: Mapping[int, float] | None) -> None:
@@ -54,20 +54,20 @@ class Feed:
 
     @property
     def dataset(self) -> Dataset[Any]:
-        """Where the batches come from."""
+        """The dataset of the batches."""
         return self._dataset
 
     def train_from(self, places: Places | None, place: Place | None) -> None:
-        """Have the passes that begin from now on be those of a training, and the first of them go on at a place.
+        """Track the passes that start from now on as those of a training, and resume the first one from a position.
 
         Args:
-            places: notes where they are; None for passes of which nobody wants to know.
-            place: in an earlier pass; None to begin one.
+            places: records the positions of the passes; None for no tracking.
+            place: a position in an earlier pass; None to start a new pass.
         """
         self._places, self._place = places, place
 
     def is_over(self, place: Place) -> bool:
-        """Whether a place is behind the last batch of its pass."""
+        """Return whether a position is after the last batch of its pass."""
         with iter(self._dataset) as elements:
             _go_to(elements, place)
             return next(elements, None) is None
@@ -78,15 +78,15 @@ class Feed:
         if places is not None:
             place, self._place = self._place, None
         if place is not None and (yield from self._pass(places, place)):
-            return  # else the place was behind the last batch
+            return  # otherwise the position was after the last batch
         if not (yield from self._pass(places, None)):
             fail(self._dataset, _NO_BATCHES)
 
     def _pass(self, places: Places | None, place: Place | None) -> Generator[Any, None, int]:
-        """The batches of a pass, from a place on; returns how many there were."""
+        """Yield the batches of a pass, starting from a position; return their number."""
         precision = Precision()
         count = before = 0
-        with iter(self._dataset) as elements:  # so that its threads end with the pass, however that ends
+        with iter(self._dataset) as elements:  # so that its threads end with the pass, also after an exception
             if place is not None:
                 _go_to(elements, place)
                 before = place.state["elements"] + place.behind
@@ -105,7 +105,7 @@ class Feed:
         return count
 
     def batch_spec(self) -> Any:
-        """The spec of the batches; one element is made for it where only user code can tell, and gives the sizes."""
+        """Return the spec of the batches; if only user code determines it, one element is computed."""
         precision = Precision()
         spec = map_structure(as_observed, self._dataset.element_spec)
         check_batches(self._dataset, spec, self._class_weight)
@@ -120,7 +120,7 @@ def _go_to(elements: Any, place: Place) -> None:
 
 
 def without_last_nones(element: Any) -> Any:
-    """``(x, y, None)`` as ``(x, y)``, which mean the same to Keras, and the latter to TensorFlow, too."""
+    """Return ``(x, y, None)`` as ``(x, y)``: Keras treats both alike, but TensorFlow accepts only the latter."""
     if not isinstance(element, tuple) or element[-1] is not None:
         return element
     return without_last_nones(element[:-1])

@@ -1,4 +1,4 @@
-"""Where the batches stand that Keras has trained on, however many more have been made for it by then."""
+"""Position tracker: the position after the last batch that Keras has trained on, although more are prefetched."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ State = dict[str, Any]
 
 
 class Place(NamedTuple):
-    """A place in the batches.
+    """A position in the batches.
 
     Attributes:
-        state: of an iterator over them.
-        behind: how many batches are to be passed over there.
+        state: the state of an iterator over the batches.
+        behind: how many batches to skip after restoring the state.
     """
 
     state: State
@@ -22,38 +22,38 @@ class Place(NamedTuple):
 
 
 class Places:
-    """What a training notes of its batches: states, each with how many batches had been given by then.
+    """Tracker of the positions of a training: iterator states, each with the number of batches returned before it.
 
-    Batches are given in one thread and trained on in another; on their way there are a few more. They are counted from
-    the beginning of the training in this process, over all its passes.
+    One thread returns batches and another one trains on them; a few batches are in between. Batches are counted from
+    the start of the training in this process, over all its passes.
 
     Args:
-        every: leave a state each time that so many batches were given; None for the ends of passes only.
+        every: save a state each time this many batches were returned; None to save states only at the ends of passes.
         done: how many batches of the first epoch were trained on before.
     """
 
     def __init__(self, every: int | None, done: int) -> None:
-        self._lock = threading.Lock()  # guards what follows
+        self._lock = threading.Lock()  # guards the attributes below
         self._every = every
         self._done = done
         self._marks: list[tuple[int, State]] = []
         self._given = 0
         self._trained = 0
         self.paused = False
-        """While the model is tested; then passes are none of the training."""
+        """Whether the model is being tested; the passes of a test are not part of the training."""
 
     def begin_pass(self, state: Callable[[], State]) -> None:
-        """A pass begins, or goes on from a place."""
+        """Record that a pass starts or resumes."""
         self._leave(self._given, state)
 
     def give(self, state: Callable[[], State], *, is_last: bool) -> None:
-        """A batch is about to be given."""
+        """Record that a batch is about to be returned."""
         self._given += 1
         if is_last or (self._every is not None and (self._given + self._done) % self._every == 0):
             self._leave(self._given, state)
 
     def end_pass(self, state: Callable[[], State]) -> None:
-        """The pass has come to its end."""
+        """Record that the pass has ended."""
         self._leave(self._given, state)
 
     def _leave(self, count: int, state: Callable[[], State]) -> None:
@@ -67,13 +67,13 @@ class Places:
             del self._marks[0]
 
     def train(self, count: int) -> None:
-        """So many more batches were trained on."""
+        """Record that ``count`` more batches were trained on."""
         with self._lock:
             self._trained += count
             self._forget()
 
     def now(self) -> Place | None:
-        """The place behind the batches that were trained on; None before the first."""
+        """Return the position after the last batch that was trained on; None before the first state."""
         with self._lock:
             if not self._marks or self._marks[0][0] > self._trained:
                 return None

@@ -1,4 +1,4 @@
-"""Precision: the dtypes in which Keras gets its numbers."""
+"""Precision: the dtypes of the numbers that are passed to Keras."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec
 
 
 class Precision:
-    """Floats as ``keras.config.floatx()``, which is how ``fit`` casts arrays in memory; all else as it is."""
+    """Cast of floats to ``keras.config.floatx()``, as ``fit`` does for arrays in memory; other dtypes are unchanged."""
 
     def __init__(self) -> None:
         self.floatx: np.dtype[Any] = np.dtype(keras.config.floatx())
         self._targets: dict[np.dtype[Any], np.dtype[Any]] = {}
 
     def cast(self, value: Any) -> npt.NDArray[Any]:
-        """A component in the dtype that Keras gets."""
+        """Return a component in the dtype for Keras."""
         array: npt.NDArray[Any] = np.asarray(value)
         target = self._targets.get(array.dtype)
         if target is None:
@@ -27,7 +27,7 @@ class Precision:
         return array if array.dtype is target else array.astype(target, copy=False)
 
     def cast_spec(self, spec: ComponentSpec) -> TensorSpec:
-        """The spec of a component that was cast."""
+        """Return the spec of a component after the cast."""
         return TensorSpec(spec.shape, self._target(spec.dtype))
 
     def _target(self, dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -1,7 +1,7 @@
-"""DatasetBatches: a dataset as a ``keras.utils.PyDataset``, for Keras before 3.7, or where its inner parts have moved.
+"""DatasetBatches: a dataset as a ``keras.utils.PyDataset``, for Keras before 3.7, or if Keras' internals have changed.
 
-A PyDataset gives batches by number, in any order, to several threads; a Dataset gives them one after another. So the
-number is not looked at, and Keras is not offered threads of its own: the pipeline has those that it needs.
+A PyDataset returns batches by number, in any order, to several threads; a Dataset returns them in sequence. So the
+number is ignored, and Keras is told not to use threads: the pipeline has those that it needs.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 class DatasetBatches(keras.utils.PyDataset):
     """The batches of a Feed, each once and in their order.
 
-    Keras asks for ``num_batches`` when it begins a pass, and not within one. So that is where the next pass begins.
+    Keras reads ``num_batches`` when it starts a pass, and not during one. So reading it ends the current pass.
 
     Raises:
-        ValueError: if the number of batches is unknown, for which a PyDataset has no word.
+        ValueError: if the number of batches is unknown, which a PyDataset cannot express.
     """
 
     def __init__(self, feed: Feed) -> None:
@@ -33,8 +33,8 @@ class DatasetBatches(keras.utils.PyDataset):
         if feed.cardinality == UNKNOWN_CARDINALITY:
             fail(
                 feed.dataset,
-                f"Keras {keras.__version__} must know how many batches there are, and that is unknown; call "
-                "repeat() and give fit() steps_per_epoch, or use Keras 3.7 or later",
+                f"Keras {keras.__version__} needs the number of batches, which is unknown; call "
+                "repeat() and pass steps_per_epoch to fit(), or use Keras 3.7 or later",
             )
 
     @property
@@ -44,7 +44,7 @@ class DatasetBatches(keras.utils.PyDataset):
         return self._feed.num_batches
 
     def __getitem__(self, index: int) -> Any:
-        """The next batch, whatever its number."""
+        """Return the next batch; ``index`` is ignored."""
         if self._pass is None:
             self._pass, self._given = iter(self._feed), 0
         batch = next(self._pass, None)

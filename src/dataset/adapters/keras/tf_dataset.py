@@ -10,7 +10,7 @@ from dataset.plan.spec import BYTES, TensorSpec, map_spec
 
 
 def tf_dataset(feed: Feed) -> Any:
-    """A tf.data.Dataset of which each iteration is a pass over ``feed``. Keras has imported TensorFlow by then."""
+    """Return a tf.data.Dataset; each iteration over it is a pass over ``feed``. Keras has already loaded TensorFlow."""
     tf = sys.modules["tensorflow"]
 
     def signature(spec: TensorSpec) -> Any:
@@ -18,13 +18,14 @@ def tf_dataset(feed: Feed) -> Any:
         return tf.TensorSpec(shape, tf.string if spec.dtype == BYTES else spec.dtype)
 
     spec = map_spec(signature, feed.batch_spec())
-    # The way through TensorFlow costs about half a millisecond. With one batch on it, the model need not wait for that.
+    # Passing a batch through TensorFlow costs about half a millisecond. With one batch prefetched, the model does not
+    # wait for it.
     ahead = tf.data.Dataset.from_generator(lambda: iter(feed), output_signature=spec).prefetch(1)
     return ahead.with_options(_plain_options(tf))
 
 
 def _plain_options(tf: Any) -> Any:
-    """No other buffers than that one, and a single thread: handing a batch from thread to thread takes longest."""
+    """Return options for no further buffers and a single thread: passing batches between threads costs the most."""
     options = tf.data.Options()
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False

@@ -15,12 +15,12 @@ _SHARED = frozenset(map(np.dtype, ["?", "u1", "i1", "i2", "i4", "i8", "f2", "f4"
 
 
 def tensors(batch: Any) -> Any:
-    """A batch with a tensor in the place of each array."""
+    """Return a batch with its arrays as tensors."""
     return map_structure(_tensor, batch)
 
 
 def _tensor(array: npt.NDArray[Any]) -> Any:
-    """A tensor that shares the array's memory where nobody else will read that again, and else has its own."""
+    """Return a tensor that shares the array's memory, or a copy if other code may read that memory again."""
     if array.flags.writeable and array.dtype in _SHARED and min(array.strides, default=0) >= 0:
         return keras.ops.convert_to_tensor(torch.from_numpy(array))
-    return keras.ops.convert_to_tensor(array)  # it copies; and knows dtypes that torch does not
+    return keras.ops.convert_to_tensor(array)  # it copies, and supports dtypes that torch.from_numpy does not

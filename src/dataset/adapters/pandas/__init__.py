@@ -1,10 +1,10 @@
-"""Frames of pandas as NumPy arrays by name.
+"""pandas frames as dicts of NumPy arrays.
 
 Where to read next:
 
     values.py    the values of a column, by its dtype
-    objects.py   those of a column of Python objects
-    refusals.py  what is said of those that can't be given
+    objects.py   the values of a column of Python objects
+    refusals.py  errors for columns and rows that cannot be converted
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def columns_of(
     fill_null: Mapping[str, Any],
     arrow_columns: ArrowColumns,
 ) -> Any:
-    """The arrays of a frame by name; of a Series, its array.
+    """Return the arrays of a frame by name, or the array of a Series.
 
     Args:
         data: the frame, or a Series.
-        columns: names of those to take; None for all.
+        columns: the names of the columns to read; None for all.
         index: whether the index counts as columns, before the others.
-        fill_null: what stands for a null, by column.
-        arrow_columns: for columns that pandas keeps in Arrow's memory.
+        fill_null: the value that replaces nulls, by column.
+        arrow_columns: converts columns that pandas stores in Arrow memory.
 
     Raises:
-        TypeError: if ``data`` is neither a frame nor a Series, or a name is no text.
-        ValueError: if there is no such column, or two of a name, or a value that does not go with the others.
-        SpecError: if no component stands for what a column holds.
+        TypeError: if ``data`` is neither a frame nor a Series, or a name is not a string.
+        ValueError: if a column does not exist or is not unique, or the values of a column are of different kinds.
+        SpecError: if the values of a column cannot be represented as a component.
     """
     if isinstance(data, pd.Series) and not index:
         return _values_of_series(data, columns, fill_null, arrow_columns)
@@ -56,7 +56,7 @@ def _values_of_series(
     series: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any], arrow_columns: ArrowColumns
 ) -> Any:
     if columns is not None:
-        raise ValueError(f"{OP}(): a Series has one column, so there is nothing to choose, got columns={list(columns)}")
+        raise ValueError(f"{OP}(): a Series has only one column, so columns cannot be given, got {list(columns)}")
     name = series.name if isinstance(series.name, str) else "values"
     if set(fill_null) - {name}:
         raise ValueError(f"{OP}(): fill_null names {list(fill_null)}, but the Series is called {name!r}")
@@ -72,7 +72,7 @@ def _frame(data: Any, *, index: bool) -> Any:
         return data.reset_index()
     except ValueError as error:
         raise ValueError(
-            f"{OP}(): with index=True the index is a column, too: {error}; give it another name with df.rename_axis()"
+            f"{OP}(): with index=True the index becomes a column: {error}; give it another name with df.rename_axis()"
         ) from None
 
 
@@ -80,22 +80,22 @@ def _chosen(frame: Any, columns: Sequence[str] | None) -> list[str]:
     there = frame.columns
     if isinstance(there, pd.MultiIndex):
         raise TypeError(
-            f"{OP}(): the columns have {there.nlevels} levels, but keys of elements are names; make one level of them: "
-            "df.columns = df.columns.map('.'.join)"
+            f"{OP}(): the columns have {there.nlevels} levels, but the keys of an element are strings; join the "
+            "levels: df.columns = df.columns.map('.'.join)"
         )
     for name in there:
         if not isinstance(name, str):
             raise TypeError(
-                f"{OP}(): names of columns must be text, got {name!r} of type {type(name).__name__}; name them: "
+                f"{OP}(): column names must be strings, got {name!r} of type {type(name).__name__}; convert them: "
                 "df.columns = df.columns.astype(str)"
             )
     if len(there) == 0:
-        raise ValueError(f"{OP}(): an element needs at least one column, the frame has none")
+        raise ValueError(f"{OP}(): the frame has no columns; an element needs at least one")
     names = list(there) if columns is None else list(columns)
     for name in names:
         if name not in there:
-            raise ValueError(f"{OP}(): there is no column {name!r}; there are {list(there)}")
+            raise ValueError(f"{OP}(): there is no column {name!r}; the columns are {list(there)}")
     doubled = set(there[there.duplicated()])
     if both := [name for name in names if name in doubled]:
-        raise ValueError(f"{OP}(): the frame has several columns {both[0]!r}; a dict can hold one")
+        raise ValueError(f"{OP}(): the frame has several columns {both[0]!r}; a dict can hold only one")
     return names

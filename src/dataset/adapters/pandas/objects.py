@@ -1,6 +1,6 @@
 """Columns of Python objects, which must be of one kind: texts, numbers, times, or arrays and lists.
 
-pandas finds the dtypes of numbers and times itself (``infer_objects``); what it leaves as objects is told apart here.
+pandas infers the dtypes of numbers and times itself (``infer_objects``); the remaining objects are handled here.
 """
 
 from __future__ import annotations
@@ -29,19 +29,21 @@ _HINTS = {dict: "; pd.json_normalize() makes columns of them", int: " of at most
 
 
 def values_of_objects(column: str, series: Any, missing: Array) -> Any:
-    """The values of a column of objects, whatever it is where one is ``missing``; a Series where pandas finds a dtype.
+    """Return the values of a column of objects, or a Series if pandas can infer a dtype.
+
+    The values of ``missing`` rows are arbitrary.
 
     Raises:
-        ValueError: if a row is of another kind than the one before, or a list is missing.
-        SpecError: if there is no component for what they are.
+        ValueError: if a row is of another kind than the row before, or a list is missing.
+        SpecError: if the values cannot be represented as a component.
     """
     cells = np.asarray(series, object)
     present = cells[~missing] if missing.any() else cells
     kinds = set(map(type, present))
     if not len(cells):
-        return cells  # it was text before its rows were left out, more likely than not
+        return cells  # text is the most likely type of an empty column
     if not kinds:
-        refuse(column, "there is no value in it that could tell its type")
+        refuse(column, "all its values are null, so its type is not known")
     if _all(kinds, TEXT):
         return _texts(cells, missing)
     if _all(kinds, _LISTS):
@@ -56,14 +58,14 @@ def values_of_objects(column: str, series: Any, missing: Array) -> Any:
 
 
 class _Lists:
-    """Arrays and lists: of one shape they are the rows of an array, of different lengths those of a RaggedTensor."""
+    """Converter for arrays and lists: to an array if they have one shape, to a RaggedTensor if their lengths differ."""
 
     def __init__(self, column: str) -> None:
         self.column = column
 
     def values(self, cells: Array, missing: Array) -> Array | RaggedTensor:
         if missing.any():
-            why = "is null, for which there is no array; leave such rows out with df.dropna()"
+            why = "is null, which is not possible in a column of lists; leave such rows out with df.dropna()"
             refuse_row(self.column, int(np.flatnonzero(missing)[0]), why)
         arrays = [self._array(row, cell) for row, cell in enumerate(cells)]
         self._check_shapes(arrays)
@@ -81,9 +83,9 @@ class _Lists:
             why = f"holds lists of different lengths in a list, {cell!r:.100}; only the first dimension may differ"
             refuse_row(self.column, row, why)
         if array.dtype.kind in "SUO":
-            array = np.asarray(cell, object)  # NumPy's own dtypes lose trailing zero bytes
+            array = np.asarray(cell, object)  # NumPy's fixed-width text dtypes lose trailing zero bytes
             if not _all(set(map(type, array.flat)), TEXT):
-                refuse_row(self.column, row, f"holds values that are neither all numbers nor all texts, {cell!r:.100}")
+                refuse_row(self.column, row, f"holds values that are neither all numbers nor all text, {cell!r:.100}")
         if not array.ndim:
             refuse_row(self.column, row, f"holds an array without dimensions, {cell!r}")
         return array
@@ -98,7 +100,7 @@ class _Lists:
                 refuse_row(self.column, row, why)
 
     def _common_dtype(self, arrays: list[Array]) -> np.dtype[Any]:
-        """That of all values; empty lists have none of their own."""
+        """Return the dtype that holds all values; empty lists have no dtype of their own."""
         filled = [(row, array) for row, array in enumerate(arrays) if array.size]
         dtypes = {array.dtype for _, array in filled} or {arrays[0].dtype}
         for row, array in filled:
@@ -117,7 +119,7 @@ def _refuse_objects(column: str, cells: Array, rows: Array) -> NoReturn:
     other = next((row for row in rows if not _alike(cells[row], first)), None)
     if other is None:
         kind, hint = type(first).__name__, _HINTS.get(type(first), "")
-        refuse(column, f"its objects of type {kind} are no numbers, times, texts or lists{hint}")
+        refuse(column, f"its objects of type {kind} are not numbers, times, text or lists{hint}")
     why = f"holds {shown(cells[other])}, but {shown(first)} in row {rows[0]}; all rows of a column must be of one kind"
     refuse_row(column, other, why)
 
@@ -134,7 +136,7 @@ def _alike(value: Any, other: Any) -> bool:
 
 
 def as_bytes(text: Any) -> bytes:
-    """Text as the library has it."""
+    """Return text as bytes, the form in which this library represents it."""
     return text.encode() if isinstance(text, str) else bytes(text)
 
 
@@ -152,7 +154,7 @@ def _dates(cells: list[Any]) -> Array:
 
 
 def _times(cells: list[Any]) -> Array:
-    """Times of the day are what has passed since midnight, as in Arrow."""
+    """Convert times of day to the durations since midnight, as in Arrow."""
     day = dt.date(1970, 1, 1)
     midnight = dt.datetime.combine(day, dt.time())
     return np.array([None if cell is None else dt.datetime.combine(day, cell) - midnight for cell in cells], "m8[us]")
@@ -168,4 +170,4 @@ _MAKERS: list[tuple[tuple[type[Any], ...], Callable[[list[Any]], Array]]] = [
     ((dt.time,), _times),
     ((decimal.Decimal,), _decimals),
 ]
-"""What else objects may be, and what makes an array of them; None stands for nulls."""
+"""Other types of objects, and the functions that convert them to an array; nulls are passed as None."""

@@ -1,4 +1,4 @@
-"""What is said of columns and rows that can't be given."""
+"""Errors for columns and rows that cannot be converted."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ OP = "from_pandas"
 
 
 def refuse(column: str, why: str) -> NoReturn:
-    """Raise the error for a column for which there is no component."""
+    """Raise the error for a column that cannot be represented as a component."""
     raise SpecError(f"{OP}(): column {column!r}: {why}. Leave it out with columns=[...]")
 
 
 def refuse_row(column: str, row: int, why: str) -> NoReturn:
-    """Raise the error for a row that does not go with the others."""
+    """Raise the error for a row that is incompatible with the other rows."""
     raise ValueError(f"{OP}(): row {row}: column {column!r} {why}") from None
 
 
 def shown(value: Any) -> str:
-    """A value and its type, in brief."""
+    """Return a short text with the value and its type."""
     return f"{value!r:.100} of type {type(value).__name__}"

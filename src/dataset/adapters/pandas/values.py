@@ -1,7 +1,7 @@
-"""The values of one column of pandas as an array, or a RaggedTensor, by its dtype.
+"""The values of one pandas column as an array or a RaggedTensor, by its dtype.
 
-What NumPy has a dtype for is not copied. A null, which pandas writes as NaN, None, NaT or NA, is NaN in floats and NaT
-in times; other dtypes have no value for it, so ``fill_null`` has to give one.
+Columns with a NumPy dtype are not copied. A null, which pandas represents as NaN, None, NaT or NA, becomes NaN in
+floats and NaT in times. Other dtypes have no value for a null, so ``fill_null`` has to provide one.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ __all__ = ["ArrowColumns", "ColumnReader"]
 
 Array = npt.NDArray[Any]
 ArrowColumns = Callable[[Any, None, Mapping[str, Any]], dict[str, Any]]
-"""Makes arrays of a table: of all its columns, given what stands for nulls in each."""
+"""Converts all columns of a table to arrays, given the value that replaces nulls in each column."""
 
 _ANOTHER_WAY = {
-    pd.PeriodDtype: "series.dt.to_timestamp() gives where each begins",
-    pd.IntervalDtype: "make two columns of it, series.array.left and series.array.right",
+    pd.PeriodDtype: "series.dt.to_timestamp() returns the start of each period",
+    pd.IntervalDtype: "convert it to two columns, series.array.left and series.array.right",
 }
 
 
 class ColumnReader:
-    """Makes the values of one column.
+    """Converter for the values of one column.
 
     Args:
-        name: of the column, for messages.
-        fill: what stands for a null; None for nothing.
-        arrow_columns: for what pandas keeps in Arrow's memory.
+        name: the name of the column, for messages.
+        fill: the value that replaces nulls; None if there is none.
+        arrow_columns: converts columns that pandas stores in Arrow memory.
     """
 
     def __init__(self, name: str, fill: Any, arrow_columns: ArrowColumns) -> None:
@@ -45,7 +45,7 @@ class ColumnReader:
         self._arrow_columns = arrow_columns
 
     def values(self, series: Any) -> Any:
-        """The values of the column, one for each row: an array, a RaggedTensor, or a dict of those for a struct."""
+        """Return the values of all rows: an array, a RaggedTensor, or a dict of those for a struct."""
         dtype = series.dtype
         if isinstance(dtype, pd.ArrowDtype) or str(getattr(dtype, "storage", "")).startswith("pyarrow"):
             return self._arrow(series)
@@ -53,10 +53,10 @@ class ColumnReader:
             return self._categories(series)
         if isinstance(dtype, pd.SparseDtype):
             return self.values(series.sparse.to_dense())
-        if isinstance(dtype, pd.DatetimeTZDtype):  # NumPy has none with a zone; pandas stores them in UTC
+        if isinstance(dtype, pd.DatetimeTZDtype):  # NumPy has no time zones; pandas stores the times in UTC
             return self._filled(series.to_numpy(dtype=f"M8[{dtype.unit}]"), series)
         if isinstance(dtype, pd.PeriodDtype | pd.IntervalDtype):
-            refuse(self.name, f"no NumPy dtype stands for {dtype}; {_ANOTHER_WAY[type(dtype)]}")
+            refuse(self.name, f"NumPy has no dtype for {dtype}; {_ANOTHER_WAY[type(dtype)]}")
         if isinstance(dtype, np.dtype) and dtype.kind != "O":
             return self._filled(series.to_numpy(), series)
         if hasattr(dtype, "numpy_dtype"):
@@ -69,17 +69,17 @@ class ColumnReader:
         return self._arrow_columns(pa.table({self.name: pa.array(series)}), None, fills)[self.name]
 
     def _categories(self, series: Any) -> Array:
-        """The value of each category is made once."""
+        """Return the values of a categorical column; each category is converted once."""
         codes = series.cat.codes.to_numpy()
         categories = self.values(pd.Series(series.cat.categories))
         if not isinstance(categories, np.ndarray):
-            refuse(self.name, "its categories are no numbers, times or texts")
-        if not len(categories):  # nothing but nulls, which clipping needs something for
+            refuse(self.name, "its categories are not numbers, times or text")
+        if not len(categories):  # all rows are null; take() needs a category to clip to
             categories = np.array([b""] if categories.dtype.kind == "O" else [0], categories.dtype)
         return self._filled(categories.take(codes, mode="clip"), series, codes < 0, holds_nulls=False)
 
     def _masked(self, series: Any, dtype: np.dtype[Any]) -> Array:
-        """Of pandas' nullable dtypes, which keep nulls in a mask."""
+        """Return the values of a column of a nullable dtype, which stores nulls in a mask."""
         missing = series.isna().to_numpy()
         if not missing.any():
             array: Array = series.to_numpy(dtype=dtype)
@@ -95,17 +95,17 @@ class ColumnReader:
         return values if isinstance(values, RaggedTensor) else self._filled(values, series, missing)
 
     def _filled(self, values: Array, series: Any, missing: Array | None = None, *, holds_nulls: bool = True) -> Array:
-        """``values`` with what stands for a null in the rows that are ``missing``.
+        """Return ``values`` with the nulls of the ``missing`` rows replaced.
 
         Args:
-            values: of all rows, whatever it is where one is missing.
-            series: that they are of.
-            missing: default, what pandas calls null.
-            holds_nulls: whether NaN and NaT are there already.
+            values: the values of all rows; those of missing rows are arbitrary.
+            series: the column.
+            missing: which rows are null. Default: those that pandas considers null.
+            holds_nulls: whether missing rows already hold NaN or NaT if the dtype has them.
         """
         has_null = values.dtype.kind in "fcMm"
         if self.fill is None and has_null and holds_nulls:
-            return values  # nobody need look for them
+            return values  # no need to search for nulls
         missing = series.isna().to_numpy() if missing is None else missing
         if not missing.any():
             return values
@@ -130,7 +130,7 @@ class ColumnReader:
         refuse_row(
             self.name,
             row,
-            f"holds a null, for which {_word(dtype)} has no value; say what stands for it with "
+            f"holds a null, which {_word(dtype)} cannot represent; replace it with "
             f"fill_null={{{self.name!r}: ...}}, or leave the column out with columns=[...]",
         )
 
@@ -144,7 +144,7 @@ def _null_of(dtype: np.dtype[Any]) -> Any:
 
 
 def _fits(value: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether a value may stand among those of a dtype, none of it lost."""
+    """Return whether a dtype can hold a value without loss."""
     if value.ndim or value.dtype.kind not in "biufcMm" or dtype.kind == "O":
         return False
     if dtype.kind == "b" or value.dtype.kind == "b":

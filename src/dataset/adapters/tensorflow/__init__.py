@@ -1,6 +1,6 @@
-"""TensorFlow: a Dataset as a ``tf.data.Dataset``, and the other way round.
+"""TensorFlow adapters: a Dataset as a ``tf.data.Dataset``, and a ``tf.data.Dataset`` as a Dataset.
 
-The functions are given the TensorFlow that the caller has imported, so that this room loads none.
+The caller passes the TensorFlow module that it has imported, so this package does not import TensorFlow.
 """
 
 from dataset.adapters.tensorflow.from_tf import TfDataset

@@ -1,4 +1,4 @@
-"""A ``tf.data.Dataset`` as a Dataset: its specs and its values become ours, element by element."""
+"""Source that reads a ``tf.data.Dataset``: converts its specs, and its values element by element."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ class TfDataset:
 
     Args:
         tf: TensorFlow.
-        dataset: TensorFlow's.
+        dataset: the ``tf.data.Dataset``.
 
     Raises:
-        TypeError: if it is none, or an element holds what is no component of ours.
-        RuntimeError: inside a ``tf.function``, where a dataset cannot be iterated over by Python.
+        TypeError: if ``dataset`` is not a ``tf.data.Dataset``, or its elements have a component that this library
+            cannot represent.
+        RuntimeError: inside a ``tf.function``, where Python cannot iterate over a dataset.
 
     Attributes:
         signature: the spec of the elements.
-        count: how many there are, or INFINITE_CARDINALITY or UNKNOWN_CARDINALITY, which are equal in both libraries.
-        kind: what plans call it.
+        count: the cardinality. INFINITE_CARDINALITY and UNKNOWN_CARDINALITY have the same values in both libraries.
+        kind: the name of the source in plans.
     """
 
     def __init__(self, tf: Any, dataset: Any) -> None:
@@ -45,12 +46,12 @@ class TfDataset:
         self.kind = type(dataset).__name__.strip("_")
 
     def __call__(self) -> Iterator[Any]:
-        """A new pass."""
+        """Start a new pass."""
         return _TensorFlowPass(self._tf, self._dataset)
 
 
 class _TensorFlowPass(Iterator[Any]):
-    """TensorFlow's iterator, whose exceptions stand for single elements, as ours do."""
+    """Iterator over a ``tf.data.Dataset``. An exception concerns a single element: iteration may continue after it."""
 
     def __init__(self, tf: Any, dataset: Any) -> None:
         self._tf = tf
@@ -60,7 +61,7 @@ class _TensorFlowPass(Iterator[Any]):
         return map_structure(self._value, next(self._iterator))
 
     def close(self) -> None:
-        """Let go of the pass: TensorFlow ends one when its iterator is dropped."""
+        """Drop TensorFlow's iterator, which ends the pass."""
         self._iterator = iter(())
 
     def _value(self, value: Any) -> Any:
@@ -72,14 +73,14 @@ class _TensorFlowPass(Iterator[Any]):
             return SparseTensor(value.indices.numpy(), value.values.numpy(), value.dense_shape.numpy())
         if isinstance(value, tf.data.Dataset):
             return Dataset.from_tf(value)
-        return value.numpy()  # a copy: TensorFlow may use the memory again
+        return value.numpy()  # a copy: TensorFlow may reuse the memory
 
 
 def _spec(tf: Any, spec: Any, name: str) -> ComponentSpec | None:
-    """Our spec for TensorFlow's; None where there is never a value."""
+    """Convert a TensorFlow spec to a spec of this library; return None for a component that never has a value."""
     if isinstance(spec, tf.NoneTensorSpec):
         return None
-    if isinstance(spec, tf.data.DatasetSpec) and spec._dataset_shape.rank == 0:  # noqa: SLF001  # not said otherwise
+    if isinstance(spec, tf.data.DatasetSpec) and spec._dataset_shape.rank == 0:  # noqa: SLF001  # not public
         return DatasetSpec(map_structure(lambda inner: _spec(tf, inner, name), spec.element_spec))
     if isinstance(spec, tf.RaggedTensorSpec) and spec.flat_values_spec is None:
         splits = spec.row_splits_dtype.as_numpy_dtype
@@ -105,6 +106,6 @@ def _dtype(spec: Any, name: str) -> Any:
 
 def _refusal(spec: Any, name: str) -> TypeError:
     return TypeError(
-        f"from_tf(): {name} is {spec!r}, for which there is no component here; "
-        "leave it out or convert it, with TensorFlow's own map()"
+        f"from_tf(): {name} is {spec!r}, which this library cannot represent; "
+        "leave it out or convert it with TensorFlow's map()"
     )

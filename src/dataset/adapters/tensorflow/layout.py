@@ -1,7 +1,7 @@
-"""How elements pass from Python into TensorFlow's graph: as flat tensors, which the graph puts together again.
+"""Tensor layout: elements are passed from Python into TensorFlow's graph as flat tensors, which the graph reassembles.
 
-A Python function called from a graph can only return dense tensors quickly. So a RaggedTensor goes as its values and
-row splits, a SparseTensor as its three arrays, and ``join`` makes TensorFlow's values, and the structure, out of them.
+A Python function called from a graph can return only dense tensors quickly. So a RaggedTensor is passed as its values
+and row splits, and a SparseTensor as its three arrays; ``join`` rebuilds TensorFlow's values and the structure.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TensorLayout:
 
     Args:
         tf: TensorFlow.
-        spec: of the elements.
+        spec: the spec of the elements.
 
     Raises:
         SpecError: if TensorFlow has no type for a component, or for the structure.
@@ -43,22 +43,22 @@ class TensorLayout:
         self.structure, specs = flatten_spec(spec)
         self.specs = list(specs)
         if not specs:
-            raise SpecError("to_tf(): an element has no component, and TensorFlow needs one")
+            raise SpecError("to_tf(): the elements have no components, but TensorFlow needs at least one")
         _check_nesting(tf, self.structure)
         self._parts = [_part(tf, one, self.structure.component_name(index)) for index, one in enumerate(self.specs)]
         self.signature = tuple(spec for part in self._parts for spec in part.signature)
 
     def split(self, element: Any) -> tuple[Any, ...]:
-        """The flat arrays of an element, which TensorFlow may keep.
+        """Return the flat arrays of an element, which TensorFlow may keep.
 
         Raises:
-            SpecError: if the element is not of the spec.
+            SpecError: if the element does not have the spec.
         """
         try:
             components = self.structure.flatten(element)
         except StructureMismatchError:
             raise SpecError(
-                f"to_tf(): the elements were said to be {self.structure!r}, got {structure_of(element)!r}"
+                f"to_tf(): expected elements of structure {self.structure!r}, got {structure_of(element)!r}"
             ) from None
         self._check(components)
         del element  # for the reference counts
@@ -71,12 +71,12 @@ class TensorLayout:
             if not spec.is_compatible_with(component):
                 name = self.structure.component_name(index)
                 raise SpecError(
-                    f"to_tf(): {name} is {component_spec(component)!r}, but was said to be {spec!r}; "
-                    "give to_tf(output_signature=...) a spec that allows it, with None where sizes differ"
+                    f"to_tf(): {name} is {component_spec(component)!r}, but its spec is {spec!r}; "
+                    "pass a spec that allows it to to_tf(output_signature=...), with None where sizes differ"
                 )
 
     def join(self, *tensors: Any) -> Any:
-        """TensorFlow's element out of its flat tensors."""
+        """Return TensorFlow's element for the flat tensors."""
         values, start = [], 0
         for part in self._parts:
             stop = start + len(part.signature)
@@ -113,7 +113,9 @@ class _Ragged:
         return private([component.flat_values, *component.nested_row_splits])
 
     def join(self, tensors: Sequence[Any]) -> Any:
-        return self._class.from_nested_row_splits(tensors[0], tensors[1:], validate=False)  # ours have been checked
+        return self._class.from_nested_row_splits(
+            tensors[0], tensors[1:], validate=False
+        )  # a RaggedTensor is always valid
 
 
 class _Sparse:
@@ -145,7 +147,7 @@ def _part(tf: Any, spec: ComponentSpec, name: str) -> _Dense | _Ragged | _Sparse
 
 def _dtype(tf: Any, spec: ComponentSpec, name: str) -> Any:
     if not isinstance(spec, TensorSpec | RaggedTensorSpec | SparseTensorSpec):
-        raise SpecError(f"to_tf(): {name} is {spec!r}; flatten the datasets in it first, with flat_map()")
+        raise SpecError(f"to_tf(): {name} is {spec!r}; flatten the nested datasets first, with flat_map()")
     if spec.dtype == BYTES:
         return tf.string
     if not spec.dtype.hasobject:
@@ -160,10 +162,10 @@ def _dtype(tf: Any, spec: ComponentSpec, name: str) -> Any:
 
 
 def _check_nesting(tf: Any, structure: Any) -> None:
-    """That TensorFlow sees the components in an element, which it does not in every dataclass."""
+    """Check that ``tf.nest`` finds the components of an element, which is not the case for every dataclass."""
     for found in tf.nest.flatten(structure.unflatten(range(structure.num_components))):
         if found is not None and type(found) is not int:
             raise SpecError(
-                f"to_tf(): TensorFlow cannot look into a {type(found).__name__}; give the class __tf_flatten__ and "
-                "__tf_unflatten__, the protocol of tf.nest, or make dicts in map()"
+                f"to_tf(): TensorFlow cannot flatten a {type(found).__name__}; add __tf_flatten__ and "
+                "__tf_unflatten__, the protocol of tf.nest, to the class, or convert it to a dict in map()"
             )

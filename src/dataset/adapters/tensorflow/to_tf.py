@@ -1,11 +1,11 @@
-"""A Dataset as a ``tf.data.Dataset``: each pass of TensorFlow's is one of ours.
+"""A Dataset as a ``tf.data.Dataset``: each pass of TensorFlow is a pass over the Dataset.
 
-TensorFlow calls Python for each element, which costs some hundred microseconds, and tells when it is done with a pass;
-dropping our iterator then ends its threads.
+TensorFlow calls Python for each element, which costs about a hundred microseconds. It releases the generator at the end
+of a pass; then the Dataset's iterator is dropped, which ends its threads.
 
-``from_generator`` knows no length, and ``assert_cardinality`` behind it would fail where an element does: that one is
-missing then. So where the length is known, the numbers 0 to n are mapped to the elements. The pass that they are taken
-from is a small number, too, which a generator holds for as long as TensorFlow needs it.
+``from_generator`` does not set a cardinality, and ``assert_cardinality`` after it would fail if an element fails, since
+that element is then missing. So if the length n is known, a map converts the positions 0 to n - 1 to the elements. The
+pass to read from is identified by a number, which a generator keeps alive for as long as TensorFlow needs the pass.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dataset.plan.spec import as_observed, map_spec
 
 
 def tf_dataset(tf: Any, dataset: Dataset[Any], output_signature: Any = None) -> Any:
-    """A ``tf.data.Dataset`` of the elements of a Dataset.
+    """Return a ``tf.data.Dataset`` of the elements of a Dataset.
 
     Args:
         tf: TensorFlow.
-        dataset: ours.
+        dataset: the Dataset.
         output_signature: the spec of its elements. Default: ``dataset.element_spec``, with the sizes of the first
-            element where only user code tells them; an element of other sizes is an error.
+            element where only user code determines them; an element of other sizes is an error.
 
     Raises:
         SpecError: if TensorFlow has no type for a component or for the structure.
@@ -37,7 +37,7 @@ def tf_dataset(tf: Any, dataset: Dataset[Any], output_signature: Any = None) -> 
     count = dataset.cardinality()
     made = _counted(tf, dataset, layout, count) if count >= 0 else _uncounted(tf, dataset, layout, count)
     options = tf.data.Options()
-    options.experimental_optimization.inject_prefetch = False  # what is made ahead, only the pipelines say
+    options.experimental_optimization.inject_prefetch = False  # only the user's pipelines decide what is prefetched
     return made.with_options(options)
 
 
@@ -70,7 +70,7 @@ def _again_and_again(tf: Any) -> Any:
 
 
 class _Pass(Iterator[Any]):
-    """An iterator over the flat elements. A class, because a generator would be over once an element has failed."""
+    """Iterator over the flat elements. It is a class because a generator would end when an element fails."""
 
     def __init__(self, dataset: Dataset[Any], layout: TensorLayout) -> None:
         self._iterator = iter(dataset)
@@ -82,7 +82,7 @@ class _Pass(Iterator[Any]):
         return self._layout.split(next(self._iterator))
 
     def at(self, position: int) -> tuple[Any, ...]:
-        """The element at a position, in front of which nothing is asked for any more."""
+        """Return the element at a position. Positions must increase from call to call."""
         while self._position < position:
             self._position += 1
             next(self._iterator)
@@ -90,7 +90,7 @@ class _Pass(Iterator[Any]):
 
 
 class _Passes:
-    """The passes that are under way, by number."""
+    """Registry of the open passes, by number."""
 
     def __init__(self, dataset: Dataset[Any], layout: TensorLayout) -> None:
         self._dataset = dataset
@@ -99,7 +99,7 @@ class _Passes:
         self._running: dict[int, _Pass] = {}
 
     def open(self) -> Iterator[int]:
-        """A generator of the number of a new pass, which is under way until the generator is closed."""
+        """Open a new pass and yield its number; closing the generator closes the pass."""
         number = next(self._numbers)
         self._running[number] = _Pass(self._dataset, self._layout)
         try:
@@ -108,5 +108,5 @@ class _Passes:
             del self._running[number]
 
     def element(self, number: Any, position: Any) -> tuple[Any, ...]:
-        """The flat element at a position of a pass."""
+        """Return the flat element at a position of a pass."""
         return self._running[int(number)].at(int(position))

@@ -1,10 +1,12 @@
-"""Bringing tensors to a device. For CUDA, so that the copies overlap what the device computes.
+"""Copies of tensors to a device. For CUDA, the copies overlap the computation of the device.
 
-An element on its way to CUDA is written into page-locked buffers, from which the device reads by itself, on a stream
-beside the one that computes. There are two sets of buffers: while the device still reads the one, the other is filled.
-Three things keep it safe. Buffers are written again only after the event that marks the end of their last copies. The
-computing stream waits for that event before it gets the tensors. And the allocator is told that this stream uses them,
-or it would give their memory to a later copy as soon as the last reference is dropped, while kernels still read it.
+An element for CUDA is written into page-locked buffers, which the device reads asynchronously on a stream of its own.
+There are two sets of buffers: one is filled while the device reads the other. Three rules make this safe:
+
+- Buffers are reused only after the event that marks the end of their last copies.
+- The computing stream waits for that event before it gets the tensors.
+- The allocator is told that the computing stream uses the tensors. Otherwise it would reuse their memory for a later
+  copy when the last reference is dropped, while kernels may still read it.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ import torch
 from dataset.adapters.torch.tensors import Array, Make, TorchTensors, pinned_tensor_of, raw, tensor_of, torch_dtype
 from dataset.dataset import Dataset
 
-_SETS = 2  # of buffers: one to be filled while the device reads the other
+_SETS = 2  # sets of buffers: one is filled while the device reads the other
 
 
 class Target(NamedTuple):
-    """Where tensors are wanted.
+    """The memory in which tensors are requested.
 
     Attributes:
-        device: a ``torch.device``; None for memory of the host.
-        pins: whether that memory is page-locked.
+        device: a ``torch.device``; None for host memory.
+        pins: whether host memory is page-locked.
     """
 
     device: Any
@@ -36,28 +38,28 @@ class Target(NamedTuple):
 
     @property
     def is_cuda(self) -> bool:
-        """Whether copies can overlap."""
+        """Whether copies can overlap computation."""
         return self.device is not None and self.device.type == "cuda"
 
     @property
     def make(self) -> Make:
-        """Makes a tensor there, at once."""
+        """The function that makes a tensor in this memory, synchronously."""
         if self.device is not None and self.device.type != "cpu":
             return _To(self.device)
         return pinned_tensor_of if self.pins else tensor_of
 
     def require_no_worker(self) -> None:
-        """Check that this is not a worker of a DataLoader, in which no accelerator may be used.
+        """Check that this is not a worker of a DataLoader, in which accelerators cannot be used.
 
         Raises:
-            RuntimeError: if it is one, and a device is asked for.
+            RuntimeError: if it is one, and a device or page-locked memory is requested.
         """
         if torch.utils.data.get_worker_info() is None:
             return
         if self.device is not None and self.device.type not in {"cpu", "meta"}:
             raise RuntimeError(
-                f"to_torch(): device={str(self.device)!r} cannot be used in the workers of a DataLoader: leave it out, "
-                "and copy in the loop, such as batch.to(device, non_blocking=True)"
+                f"to_torch(): device={str(self.device)!r} cannot be used in the workers of a DataLoader: leave it out "
+                "and copy in the training loop, as with batch.to(device, non_blocking=True)"
             )
         if self.pins:
             raise RuntimeError(
@@ -74,33 +76,33 @@ class _To:
 
 
 def target(device: Any, pin_memory: bool) -> Target:
-    """Where a user wants tensors.
+    """Return the target for the arguments of ``to_torch``.
 
     Raises:
-        ValueError: if there is no such device here.
-        TypeError: if it is no name of a device.
+        ValueError: if the device does not exist on this machine.
+        TypeError: if ``device`` is not a device or the name of one.
     """
     try:
         wanted = None if device is None else torch.device(device)
     except (RuntimeError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"to_torch(): device={device!r} is none that torch knows: {error}") from None
+        raise kind(f"to_torch(): device={device!r} is not a torch device: {error}") from None
     if wanted is not None and wanted.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f'to_torch(): device={device!r}, but torch finds no CUDA here; leave it out, or give "cpu"')
+        raise ValueError(f'to_torch(): device={device!r}, but torch finds no CUDA device; leave it out, or pass "cpu"')
     return Target(wanted, pin_memory and _can_pin())
 
 
 def _can_pin() -> bool:
-    """As a DataLoader does, say so where there is nothing to pin memory for, and go on without."""
+    """Return whether there is an accelerator to pin memory for; if not, warn, as a DataLoader does."""
     accelerators = getattr(torch, "accelerator", torch.cuda)  # the former is newer than torch 2.4
     if accelerators.is_available():
         return True
-    warnings.warn("to_torch(): pin_memory=True has no effect: torch finds no accelerator here", stacklevel=5)
+    warnings.warn("to_torch(): pin_memory=True has no effect: torch finds no accelerator", stacklevel=5)
     return False
 
 
 class Card:
-    """A CUDA device with a stream for copies: all that is asked of it, in one place."""
+    """A CUDA device and a stream for copies. All CUDA calls of this module are made here."""
 
     def __init__(self, device: Any) -> None:
         index = torch.cuda.current_device() if device.index is None else device.index
@@ -108,26 +110,26 @@ class Card:
         self.stream = torch.cuda.Stream(self.device)
 
     def buffer(self, nbytes: int) -> Any:
-        """Page-locked bytes."""
+        """Return a buffer of page-locked bytes."""
         return torch.empty(nbytes, dtype=torch.uint8, pin_memory=True)
 
     def aside(self) -> AbstractContextManager[Any]:
-        """What is asked for inside is done on the stream for copies."""
+        """Return a context in which operations run on the stream for copies."""
         context: AbstractContextManager[Any] = torch.cuda.stream(self.stream)
         return context
 
     def copy(self, host: Any) -> Any:
-        """Begin to copy a tensor in page-locked memory."""
+        """Start to copy a tensor in page-locked memory to the device."""
         return host.to(self.device, non_blocking=True)
 
     def mark(self) -> Any:
-        """An event: all copies up to now are done."""
+        """Return an event that occurs when all copies started so far are done."""
         event = torch.cuda.Event()
         event.record(self.stream)
         return event
 
     def hand_over(self, copied: Any, tensors: list[Any]) -> None:
-        """Have the stream that computes wait for an event, and the allocator know that it uses these tensors."""
+        """Make the computing stream wait for an event, and tell the allocator that it uses these tensors."""
         computing = torch.cuda.current_stream(self.device)
         computing.wait_event(copied)
         for tensor in tensors:
@@ -141,17 +143,17 @@ class _Buffers:
         self._card = card
         self._buffers: list[Any] = []
         self._used = 0
-        self.copied: Any = None  # the event behind the last copies out of here
+        self.copied: Any = None  # the event after the last copies from these buffers
         self.tensors: list[Any] = []
 
     def begin(self) -> None:
-        """Wait until nobody reads the last element any more."""
+        """Wait until the device has read the last element."""
         if self.copied is not None:
             self.copied.synchronize()
         self._used, self.tensors = 0, []
 
     def send(self, array: Array) -> Any:
-        """The tensor on the device, to which the array is being copied."""
+        """Start to copy an array and return the tensor on the device."""
         bits, view = raw(array)
         host = self._room(bits.nbytes).view(torch_dtype(bits.dtype)).view(bits.shape)
         np.copyto(host.numpy(), bits)
@@ -177,9 +179,9 @@ class Sent(NamedTuple):
 
 
 class Copies:
-    """Sends elements to a CUDA device.
+    """Sender of elements to a CUDA device.
 
-    At most one may have been sent and not received when another is.
+    At most one element may be sent and not yet received when another one is sent.
     """
 
     def __init__(self, card: Card, wrap: Callable[[Dataset[Any]], Any]) -> None:
@@ -188,7 +190,7 @@ class Copies:
         self._wrap = wrap
 
     def send(self, element: Any) -> Sent:
-        """Begin to copy an element."""
+        """Start to copy an element."""
         buffers = self._sets.pop(0)
         self._sets.append(buffers)
         buffers.begin()
@@ -200,6 +202,6 @@ class Copies:
         return Sent(sent, buffers.copied, buffers.tensors)
 
     def receive(self, sent: Sent) -> Any:
-        """The element, for the stream that is current."""
+        """Return the element, ready for use on the current stream."""
         self._card.hand_over(sent.copied, sent.tensors)
         return sent.element

@@ -1,4 +1,4 @@
-"""Datasets of torch as sources: their items as elements of NumPy arrays."""
+"""Sources that read torch datasets: their items become elements of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dataset.plan.structure import LEAF, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor, frozen_view
 
 _NAMES = {dtype: name for name, dtype in VIEWED.items()}
-"""What ml_dtypes calls torch's own dtypes."""
+"""The names in ml_dtypes of the dtypes that NumPy does not have."""
 
 
 def columns_of(dataset: Any) -> tuple[Any, ...] | None:
-    """The arrays whose rows the items of a TensorDataset are; None for any other dataset."""
+    """Return the arrays whose rows are the items of a TensorDataset; None for any other dataset."""
     kind = torch.utils.data.TensorDataset
     if not isinstance(dataset, kind) or type(dataset).__getitem__ is not kind.__getitem__:
         return None
@@ -26,7 +26,7 @@ def columns_of(dataset: Any) -> tuple[Any, ...] | None:
 
 
 def is_iterable(dataset: Any) -> bool:
-    """Whether a dataset is to be iterated over; if not, it has items by number.
+    """Return whether a dataset is iterable; otherwise it is map-style.
 
     Raises:
         TypeError: if it is neither.
@@ -35,7 +35,7 @@ def is_iterable(dataset: Any) -> bool:
         return True
     if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
         return False
-    reason = "one with __getitem__ needs __len__, too" if hasattr(dataset, "__getitem__") else "any other is no dataset"
+    reason = "it has __getitem__, but no __len__" if hasattr(dataset, "__getitem__") else "it has no __getitem__"
     raise TypeError(
         "from_torch(): expected a map-style dataset, an IterableDataset or a DataLoader of torch, got "
         f"{dataset!r:.200} of type {type(dataset).__name__}; {reason}"
@@ -43,19 +43,19 @@ def is_iterable(dataset: Any) -> bool:
 
 
 class Iterating:
-    """What from_generator calls for each iteration over an iterable dataset."""
+    """Function that starts an iteration over an iterable dataset, for ``from_generator``."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
         self.__qualname__ = type(dataset).__name__  # the name in messages
 
     def __call__(self) -> Iterator[Any]:
-        """The elements of one iteration."""
+        """Start an iteration."""
         return map(element_of, self._dataset)
 
 
 def element_of(item: Any) -> Any:
-    """The element of an item: its tensors as read-only arrays over the same memory, a list at the top as a tuple."""
+    """Return the element for an item: tensors become read-only arrays of the same memory, a top-level list a tuple."""
     if isinstance(item, list):
         item = tuple(item)
     structure = structure_of(item)
@@ -71,11 +71,11 @@ def _component(value: Any) -> Any:
 
 
 def array_of(tensor: Any) -> Any:
-    """The component that a tensor is: an array of its memory if that is the host's, else of a copy; a scalar.
+    """Return a tensor as an array, or as a scalar if it has no dimensions. Host memory is shared, not copied.
 
     Raises:
-        TypeError: if NumPy cannot hold it.
-        ImportError: if that takes ml_dtypes, which is not installed.
+        TypeError: if NumPy has no arrays of this kind.
+        ImportError: if the dtype requires ml_dtypes, which is not installed.
     """
     tensor = tensor.detach().cpu()
     if tensor.layout == torch.sparse_coo:
@@ -99,7 +99,7 @@ def _numpy(tensor: Any) -> Any:
     except ImportError:
         raise ImportError(
             f"from_torch(): a tensor of dtype {tensor.dtype} needs ml_dtypes, which is not installed: pip install "
-            "ml_dtypes; or make it float32 before"
+            "ml_dtypes; or convert it to float32"
         ) from None
     bits = torch.uint8 if tensor.element_size() == 1 else torch.int16
     return tensor.view(bits).numpy().view(dtype)

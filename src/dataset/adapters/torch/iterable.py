@@ -1,4 +1,4 @@
-"""to_torch(): a dataset of tensors to iterate over, by itself or in the workers of a DataLoader."""
+"""Iterable datasets of tensors for ``to_torch()``, with and without the workers of a DataLoader."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _STATE_VERSION = 2
 
 
 class Pass(NamedTuple):
-    """What a pass gives.
+    """The parameters of a pass over the elements.
 
     Attributes:
-        number: of the pass, which its random orders go by; None for a dataset in an element, which counts by itself.
-        seed: common to the workers.
-        part: which worker this is, and of how many.
+        number: the epoch, which determines random orders; None for a dataset in an element, which counts its own.
+        seed: the seed that all workers share.
+        part: the number of this worker, and the number of workers.
     """
 
     number: int | None
@@ -40,23 +40,23 @@ class Pass(NamedTuple):
 class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
     """The elements of a Dataset, as tensors.
 
-    Each worker of a DataLoader takes a part of its own of the elements; together they give all of them, once. A
-    DataLoader with workers takes ``batch_size=None`` where the elements are batches.
+    Each worker of a DataLoader returns its own part of the elements; together they return each element once. If the
+    elements are batches, give the DataLoader ``batch_size=None``.
     """
 
     def __init__(self, dataset: Dataset[Any], target: Target, *, is_inner: bool = False) -> None:
-        """Hold a dataset. ``Dataset.to_torch`` calls it.
+        """Wrap a dataset. ``Dataset.to_torch`` calls it.
 
         Args:
-            dataset: what to iterate over.
-            target: where the tensors are wanted.
-            is_inner: whether it comes out of an element, and so belongs whole to the worker that has it.
+            dataset: the dataset.
+            target: the memory for the tensors.
+            is_inner: whether the dataset is part of an element, so that one worker reads all of it.
         """
         super().__init__()
         self._dataset = dataset
         self._target = target
         self._passes = None if is_inner else passes_over(dataset.plan)
-        self._share: tuple[Any, Dataset[Any]] | None = None  # of the workers: which, and what that is
+        self._share: tuple[Any, Dataset[Any]] | None = None  # the key of this worker's part, and the part
 
     def __iter__(self) -> TorchIterator:
         self._target.require_no_worker()
@@ -66,16 +66,16 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
         return len(self._dataset)
 
     def set_epoch(self, epoch: int) -> None:
-        """Have the passes that begin from now on take the random orders of this epoch.
+        """Use the random orders of this epoch for all passes that start from now on.
 
-        Without it, they are numbered from 0 on. Workers that are already there hear of it, too.
+        Without this call, passes are numbered from 0. It also takes effect in workers that are already running.
 
         Args:
             epoch: at least 0.
 
         Raises:
             ValueError: if it is negative.
-            TypeError: if it is no int.
+            TypeError: if it is not an int.
         """
         number = require_int("set_epoch", "epoch", epoch, minimum=0)
         if self._passes is None:
@@ -84,7 +84,7 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
             self._passes.choose(number)
 
     def begin(self) -> tuple[Pass, Any]:
-        """A new pass in this process, and what ``go_on`` needs to know of it."""
+        """Start a new pass in this process; return its parameters and a ticket for ``go_on``."""
         if self._passes is None:
             return Pass(None, 0, (0, 1)), None
         worker = torch.utils.data.get_worker_info()
@@ -93,19 +93,19 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
         return Pass(number, _seed_of(self._dataset), part), ticket
 
     def go_on(self, ticket: Any, number: int | None) -> None:
-        """Say that a pass is another one, from a saved state, so that the next one is behind it."""
+        """Set the number of a pass that is restored from a saved state, so that the next pass follows it."""
         if self._passes is not None and number is not None:
             self._passes.go_on(torch.utils.data.get_worker_info(), ticket, number)
 
     def open(self, which: Pass, convert: Callable[[Any], Any], count: int) -> DatasetIterator[Any]:
-        """An iterator over what a pass gives, converted, ``count`` elements before they are asked for."""
+        """Return an iterator over the converted elements of a pass that prefetches ``count`` elements."""
         share = self._shared(which)
         plan = share.plan if which.number is None else with_epoch(share.plan, which.number)
         dataset = share if plan is share.plan else Dataset(plan)
         return outgoing(dataset, lambda element: (convert(element), element), count, DatasetIterator)
 
     def _shared(self, which: Pass) -> Dataset[Any]:
-        """This worker's part, the same in each pass, so that what it caches is kept."""
+        """Return this worker's part. It is the same object in each pass, so that its caches are kept."""
         worker, workers = which.part
         if workers == 1:
             return self._dataset
@@ -121,7 +121,7 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
         return Copies(Card(self._target.device), self._inner)
 
     def _inner(self, dataset: Dataset[Any]) -> TorchIterableDataset:
-        """What stands for a dataset in an element."""
+        """Wrap a dataset that is part of an element."""
         return TorchIterableDataset(dataset, self._target, is_inner=True)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -135,18 +135,18 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
 
 
 def _seed_of(dataset: Dataset[Any]) -> int:
-    """A seed that all workers find: it comes of the numbers drawn for ops without one, which they were sent."""
+    """Return a seed that all workers agree on: it is derived from the plan's random keys, which are sent to them."""
     keys = [getattr(node, "key", None) or 0 for node in inputs_first(dataset.plan)]
     return sum(keys) % 2**63
 
 
 class TorchIterator(Closing, Iterator[Any]):
-    """One pass over a TorchIterableDataset. Closes like an iterator over a Dataset, and can say where it stands.
+    """Iterator over a TorchIterableDataset. It has the ``close`` and the state methods of a DatasetIterator.
 
     Args:
         over: the dataset.
-        convert: makes tensors of an element.
-        count: how many elements to convert before they are asked for.
+        convert: converts an element to tensors.
+        count: how many converted elements to prefetch.
     """
 
     def __init__(self, over: TorchIterableDataset, convert: Callable[[Any], Any], count: int) -> None:
@@ -159,34 +159,34 @@ class TorchIterator(Closing, Iterator[Any]):
         return next(self._elements)
 
     def state_dict(self) -> dict[str, Any]:
-        """The place behind the last element that was handed out, for a dataset built alike.
+        """Return the position after the last element that was returned, for a dataset built in the same way.
 
         Returns:
-            Numbers, strings, lists and dicts: ``torch.load`` takes them with its default ``weights_only=True``.
+            Numbers, strings, lists and dicts: ``torch.load`` reads them with its default ``weights_only=True``.
 
         Raises:
             ClosedError: after ``close()``.
-            StateError: if elements are held that are no plain data.
+            StateError: if buffered elements are not plain data.
         """
         return {
             "version": _STATE_VERSION,
             "pass": [self._pass.number, self._pass.seed, *self._pass.part],
-            # In a list it stays in one piece: StatefulDataLoader takes dicts apart.
+            # A list, because StatefulDataLoader splits dicts.
             "iterator": [state_to_json(self._elements.state_dict())],
         }
 
     def load_state_dict(
         self, state: dict[str, Any], *, moved: Callable[[str], str] | Mapping[str, str] | None = None
     ) -> None:
-        """Go to the place that ``state`` describes, from wherever the iterator stands. The passes after it follow.
+        """Move to the position that ``state`` describes. Later passes are numbered from that of the state.
 
         Args:
-            state: what ``state_dict`` gave.
-            moved: for files that have other names now; as of ``DatasetIterator.load_state_dict``.
+            state: the result of ``state_dict``.
+            moved: for files that have been renamed; as in ``DatasetIterator.load_state_dict``.
 
         Raises:
-            StateError: if the state is of another pipeline or another worker, or is damaged; the iterator stays where
-                it was.
+            StateError: if the state is of another pipeline or another worker, or is damaged. The iterator does not
+                move.
         """
         found = self._checked(state)
         elements = self._over.open(found, *self._how)
@@ -203,32 +203,32 @@ class TorchIterator(Closing, Iterator[Any]):
         if type(state) is not dict or "version" not in state:
             raise StateError(f"expected what state_dict() of an iterator over tensors returned, got {state!r:.100}")
         if state["version"] != _STATE_VERSION:
-            raise StateError(f"the state has version {state['version']!r:.40}, this library reads {_STATE_VERSION}")
+            raise StateError(f"the state has version {state['version']!r:.40}, but this library reads {_STATE_VERSION}")
         which, place = state.get("pass"), state.get("iterator")
         if type(which) is not list or len(which) != 4 or type(place) is not list or len(place) != 1:
             raise StateError(f"expected what state_dict() of an iterator over tensors returned, got {state!r:.100}")
         number, seed, worker, workers = which
         if not (number is None or (type(number) is int and number >= 0)) or type(seed) is not int:
-            raise StateError(f"the state is damaged: no pass has number {number!r:.40} and seed {seed!r:.40}")
+            raise StateError(f"the state is damaged: invalid pass number {number!r:.40} or seed {seed!r:.40}")
         if (worker, workers) != self._pass.part:
             mine = "{} of {}".format(*self._pass.part)
             raise StateError(
-                f"the state is of worker {worker} of {workers}, this is worker {mine}: resume with as many workers as "
-                "there were"
+                f"the state is of worker {worker} of {workers}, but this is worker {mine}: resume with the same number "
+                "of workers"
             )
         return Pass(number, seed, (worker, workers))
 
     def stats(self) -> Any:
-        """What each operator has done so far: see ``DatasetIterator.stats``."""
+        """Return what each operator has done so far: see ``DatasetIterator.stats``."""
         return self._elements.stats()
 
     def close(self) -> None:
-        """Stop background threads, wait for them, let go of files. May be called twice."""
+        """Stop background threads, wait for them and close files. It may be called repeatedly."""
         self._elements.close()
 
 
 class CudaIterator(TorchIterator):
-    """Has the next element on its way to the device when it hands out one."""
+    """Iterator that copies the next element to the device while the caller uses the current one."""
 
     def __init__(self, over: TorchIterableDataset, copies: Copies) -> None:
         super().__init__(over, copies.send, 1)

@@ -1,4 +1,4 @@
-"""to_torch(map_style=True): a dataset of tensors by number, of which a sampler of torch chooses."""
+"""Map-style datasets of tensors for ``to_torch(map_style=True)``: a torch sampler selects elements by number."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dataset.plan.node import Node, inputs_first
 class TorchMapDataset(torch.utils.data.Dataset[Any]):
     """The elements of a Dataset with random access, as tensors.
 
-    Each worker of a DataLoader is told which ones to make, so nothing is divided here.
+    A DataLoader tells each worker which elements to compute, so they are not divided among the workers here.
     """
 
     def __init__(self, dataset: Dataset[Any], target: Target) -> None:
-        """Hold a dataset. ``Dataset.to_torch`` calls it.
+        """Wrap a dataset. ``Dataset.to_torch`` calls it.
 
         Raises:
-            TypeError: if it has no random access, or no known end; it names the op.
+            TypeError: if the dataset has no random access or no known length; the message names the op.
         """
         _require_random_access(dataset.plan)
         self._dataset = dataset
@@ -42,10 +42,10 @@ class TorchMapDataset(torch.utils.data.Dataset[Any]):
         return self._tensors()(self._dataset[operator.index(index)])
 
     def __getitems__(self, indices: Sequence[Any]) -> list[Any]:
-        """The elements with these numbers; their tensors share the memory of whole columns where they have one shape.
+        """Return the elements with these numbers. Components of the same shape share the memory of one tensor.
 
         Raises:
-            IndexError: if there is no such element.
+            IndexError: if a number is out of range.
         """
         self._target.require_no_worker()
         numbers = _numbers(indices, len(self))
@@ -73,7 +73,7 @@ class TorchMapDataset(torch.utils.data.Dataset[Any]):
 
 
 def _numbers(indices: Sequence[Any], count: int) -> list[int]:
-    """Indices as ints, those from the end counted from the start."""
+    """Return the indices as non-negative ints."""
     numbers = [operator.index(index) for index in indices]
     for number in numbers:
         if not -count <= number < count:
@@ -82,7 +82,7 @@ def _numbers(indices: Sequence[Any], count: int) -> list[int]:
 
 
 def _rows(tensors: TorchTensors, column: Any) -> Sequence[Any]:
-    """The rows of a column as components: of an array, all in one tensor."""
+    """Return the rows of a column as components. The rows of an array share the memory of one tensor."""
     if isinstance(column, np.ndarray) and column.dtype != object:
         rows: Sequence[Any] = tensors(column).unbind()
         return rows
@@ -94,12 +94,12 @@ def _require_random_access(plan: Node) -> None:
     if not (plan.gives_elements or plan.random_access):
         node = next(node for node in nodes if not node.random_access)
         raise TypeError(
-            f"to_torch(): a map-style dataset needs random access, but {node.located()} must run from its start; leave "
-            "out map_style=True, or have torch's sampler do what the op does"
+            f"to_torch(): a map-style dataset needs random access, which {node.located()} does not support; leave "
+            "out map_style=True, or replace the op by a torch sampler"
         )
     if not is_known(plan.cardinality()):
         node = next(node for node in nodes if not is_known(node.cardinality()))
         raise TypeError(
             f"to_torch(): a map-style dataset needs a known length, but that of {node.located()} is infinite or "
-            "unknown; leave out map_style=True, or make it end with take()"
+            "unknown; leave out map_style=True, or limit it with take()"
         )

@@ -1,6 +1,6 @@
-"""Sending a pipeline to worker processes that are not forked.
+"""Serialization of a pipeline for worker processes that are not forked.
 
-Their functions are sent by name, as pickle does. Where that cannot be, as with lambdas and what is defined inside a
+Functions are sent by name, as pickle does. If this is not possible, as for lambdas and functions defined inside another
 function, the whole pipeline is sent by value.
 """
 
@@ -15,26 +15,26 @@ from dataset.extras import load_extra
 
 
 class PickledByValue:
-    """A pickled dataset."""
+    """A dataset that was pickled by value."""
 
     def __init__(self, pickled: bytes) -> None:
         self.pickled = pickled
 
 
 class _Nowhere:
-    """A file that keeps nothing."""
+    """A file that discards its data."""
 
     def write(self, data: Any) -> int:
         return len(data)
 
 
 def packed(dataset: Dataset[Any]) -> Dataset[Any] | PickledByValue:
-    """The dataset, or what stands for it where pickle cannot send it.
+    """Return the dataset, or a PickledByValue if pickle cannot send it by name.
 
     Raises:
-        ImportError: if that takes cloudpickle, which is not installed.
+        ImportError: if cloudpickle is needed and not installed.
     """
-    # Locks and their like refuse with a RuntimeError: they can be sent to a process that is being started, and only so.
+    # Locks and similar objects raise RuntimeError here: they can be pickled only while a process is being started.
     with contextlib.suppress(RuntimeError):
         try:
             pickle.Pickler(_Nowhere(), protocol=5).dump(dataset)
@@ -45,5 +45,5 @@ def packed(dataset: Dataset[Any]) -> Dataset[Any] | PickledByValue:
 
 
 def unpacked(found: Dataset[Any] | PickledByValue) -> Dataset[Any]:
-    """The dataset again."""
+    """Return the dataset."""
     return pickle.loads(found.pickled) if isinstance(found, PickledByValue) else found  # noqa: S301  # our own parent sent it

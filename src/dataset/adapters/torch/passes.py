@@ -1,13 +1,14 @@
-"""Which epoch it is, the same in all workers of a DataLoader.
+"""Pass counter: the number of the current epoch, the same in all workers of a DataLoader.
 
-Iterating over a Dataset counts the iterations, so that each epoch has another order. A DataLoader gives its workers no
-such count: they begin anew in each epoch, or stay, and tell each other nothing. But they have a seed in common that is
-another one in the next pass. So the numbers of passes stand in memory that all processes share. A worker that finds its
-pass there takes the number beside it; else it is the first, and takes the next number. Should two be the first at once,
-both have seen the same numbers, and come to the same next one: nobody waits for anybody.
+A Dataset counts the iterations over it, so that each epoch has a different order. A DataLoader does not pass such a
+count to its workers: they are restarted in each epoch, or kept, and do not communicate with each other. However, they
+share a seed that changes from pass to pass. So the numbers of the passes are stored by seed in shared memory. A worker
+that finds its pass there uses the number stored with it; otherwise it is the first worker of the pass and uses the next
+number. If two workers are first at the same time, both have read the same table and compute the same number, so no
+locks are needed.
 
-The numbers, unlike the seeds, are alike in all processes of a training, whose workers share out the elements of one
-order. Where such processes have a table in common, each goes by its own part of it.
+Unlike the seeds, the numbers are the same in all processes of a distributed training, whose workers divide the elements
+of one order. If such processes share a table, each uses only its own entries.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ import torch
 from dataset.plan.node import Node
 
 _WORKERS = 128  # rows of the table; a worker with a higher number shares that of another
-_KEPT = 8  # passes in a row, for loaders that run side by side
-_BITS = 20  # of a pass, and of a process, in an entry; the number is above them
+_KEPT = 8  # passes in a row of the table, for loaders that run at the same time
+_BITS = 20  # bits for the pass, and for the process, in an entry; the number of the pass is in the bits above
 _MASK = (1 << _BITS) - 1
 _TICKET = (1 << 2 * _BITS) - 1
 _NUMBER_MAX = (1 << 63 - 2 * _BITS) - 1
 
 
 class Passes:
-    """Counts the passes over one dataset. An entry is one integer, so that nobody ever sees half of one."""
+    """Counter of the passes over one dataset. An entry is one integer, so it is read and written atomically."""
 
     def __init__(self) -> None:
-        self._shared: Any = None  # a tensor with the table, once it was sent to a process that is not forked
+        self._shared: Any = None  # a tensor with the table, after it was sent to a process that is not forked
         self._table: npt.NDArray[np.int64] = np.frombuffer(mmap.mmap(-1, 8 * (_WORKERS * _KEPT + 1)), np.int64)
         self._table.fill(-1)
-        self._begun: dict[tuple[int, int], int] = {}  # in this process, by seed and worker
+        self._begun: dict[tuple[int, int], int] = {}  # passes started in this process, by seed and worker
 
     def __getstate__(self) -> dict[str, Any]:
-        """The table goes into memory that torch shares with the processes that it starts, and takes a file for it."""
+        """Move the table to memory that torch shares with the processes that it starts; this uses a file."""
         if self._shared is None:
             self._shared = torch.from_numpy(self._table.copy()).share_memory_()
             self._table = self._shared.numpy()
@@ -57,14 +58,14 @@ class Passes:
         return self._table[1:].reshape(_WORKERS, _KEPT)
 
     def choose(self, epoch: int) -> None:
-        """Have all passes that begin from now on be number ``epoch``."""
+        """Use the number ``epoch`` for all passes that start from now on."""
         self._table[0] = epoch
 
     def begin(self, worker: Any) -> tuple[int, int]:
-        """A pass begins: its number, and a ticket for ``go_on``.
+        """Start a pass; return its number and a ticket for ``go_on``.
 
         Args:
-            worker: what torch says of the worker that this is; None in the process that iterates itself.
+            worker: torch's information about this worker; None if this process is not a worker.
         """
         owner, seed, row = _who(worker)
         again = self._begun.get((seed, row), 0)
@@ -84,7 +85,7 @@ class Passes:
         return max(mine) if mine else max(owners, default=-1) + 1
 
     def go_on(self, worker: Any, ticket: int, number: int) -> None:
-        """Say which pass the one with this ticket is, from a saved state: the next is behind it."""
+        """Set the number of the pass with this ticket, from a saved state; the next pass gets the number after it."""
         *_, row = _who(worker)
         kept = self._entries[row].tolist()
         same = [place for place, entry in enumerate(kept) if entry >= 0 and entry & _TICKET == ticket]
@@ -93,7 +94,7 @@ class Passes:
 
 
 def _who(worker: Any) -> tuple[int, int, int]:
-    """(process whose pass it is, seed of the pass, row of the table)."""
+    """Return the hashed id of the process that started the pass, the seed of the pass, and the row of the table."""
     if worker is None:
         return _hashed(os.getpid()), -1, 0
     parent = multiprocessing.parent_process()
@@ -109,7 +110,7 @@ _passes: weakref.WeakKeyDictionary[Node, Passes] = weakref.WeakKeyDictionary()
 
 
 def passes_over(plan: Node) -> Passes:
-    """The count of passes over a plan, which all datasets of tensors made from it in this process share."""
+    """Return the pass counter of a plan, shared by all tensor datasets of this plan in this process."""
     if plan not in _passes:
         _passes[plan] = Passes()
     return _passes[plan]

@@ -1,6 +1,6 @@
-"""Values as tensors that share their memory, where torch can hold them so.
+"""Conversion of values to tensors, which share the memory of the values if possible.
 
-torch has no read-only tensors. An array that is read-only, because the library will read its memory again, is copied.
+torch has no read-only tensors. A read-only array is copied, because the library will read its memory again.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 
 Array: TypeAlias = npt.NDArray[Any]
 Make: TypeAlias = Callable[[Array], Any]
-"""Makes a tensor of an array of numbers."""
+"""Converts an array of numbers to a tensor."""
 
 _SHARED = frozenset(map(np.dtype, [*np.typecodes["AllInteger"], "e", "f", "d", "F", "D", "?"]))
-"""What torch takes as it is, in the byte order of this machine."""
+"""The dtypes that torch shares, in native byte order."""
 
 _FOREIGN = ["bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"]
 VIEWED = {name: getattr(torch, name) for name in _FOREIGN if hasattr(torch, name)}
-"""By their names, the dtypes that NumPy has from ml_dtypes and torch as its own: the bits are the same."""
+"""The torch dtypes that NumPy has from ml_dtypes, by name. The bits of their values are the same in both."""
 
 
 def raw(array: Array) -> tuple[Array, Any]:
-    """The array as one of a dtype that torch shares, and the torch dtype to view it as; None for that of the array.
+    """Return the array in a dtype that torch shares, and the torch dtype to view it as, or None if it is the same.
 
     Raises:
-        TypeError: if torch has no such dtype.
+        TypeError: if torch does not have the dtype.
     """
     if array.dtype in _SHARED:
         return array, None
@@ -49,13 +49,13 @@ def raw(array: Array) -> tuple[Array, Any]:
 def _refusal(dtype: np.dtype[Any]) -> str:
     numbers = "x.astype(np.int64)" if dtype.kind in "mM" else "x.astype(np.float64)"
     return (
-        f"torch has no tensors of dtype {dtype}; make them numbers in map(), such as {numbers}, or leave them out with "
-        "select()"
+        f"torch has no tensors of dtype {dtype}; convert them to numbers in map(), such as {numbers}, or leave them "
+        "out with select()"
     )
 
 
 def tensor_of(array: Array) -> Any:
-    """The tensor of an array of numbers: of its memory, where that may be written to, else of a copy."""
+    """Return an array of numbers as a tensor that shares its memory, or as a copy if it is read-only."""
     bits, view = raw(array)
     tensor = _shared(bits)
     return tensor if view is None else tensor.view(view)
@@ -65,13 +65,13 @@ def _shared(array: Array) -> Any:
     if array.flags.writeable:
         try:
             return torch.from_numpy(array)
-        except ValueError:  # negative strides, or such as are not of whole items
+        except ValueError:  # strides that are negative or not a multiple of the item size
             pass
     return torch.from_numpy(array.copy())
 
 
 def pinned_tensor_of(array: Array) -> Any:
-    """A tensor in page-locked memory, which a device can read by itself."""
+    """Copy an array to a tensor in page-locked memory, which a device can read asynchronously."""
     bits, view = raw(array)
     tensor = torch.empty(bits.shape, dtype=torch_dtype(bits.dtype), pin_memory=True)
     np.copyto(tensor.numpy(), bits)
@@ -79,18 +79,18 @@ def pinned_tensor_of(array: Array) -> Any:
 
 
 def torch_dtype(dtype: np.dtype[Any]) -> Any:
-    """What torch calls a dtype that it shares."""
+    """Return the torch dtype for a NumPy dtype that torch shares."""
     return torch.from_numpy(np.empty(0, dtype)).dtype
 
 
 class TorchTensors:
-    """Makes elements of tensors.
+    """Converter of elements to elements of tensors.
 
-    Text stays ``bytes``, arrays of it become nested lists, and objects of other kinds are left as they are.
+    Text stays ``bytes``, arrays of text become nested lists, and objects of other kinds are unchanged.
 
     Args:
-        make: makes a tensor of an array.
-        wrap: what stands for a dataset in an element.
+        make: converts an array to a tensor.
+        wrap: wraps a dataset that is part of an element.
     """
 
     def __init__(self, make: Make, wrap: Callable[[Dataset[Any]], Any]) -> None:
@@ -98,10 +98,10 @@ class TorchTensors:
         self._wrap = wrap
 
     def __call__(self, element: Any) -> Any:
-        """An element of tensors, in the structure of ``element``.
+        """Return the element with its components as tensors.
 
         Raises:
-            TypeError: if torch cannot hold a component.
+            TypeError: if torch cannot represent a component.
         """
         structure = structure_of(element)
         if structure is LEAF:
@@ -136,22 +136,22 @@ class TorchTensors:
         if value.dtype == object:
             raise TypeError(_SPARSE_TEXT)
         indices = self._make(value.indices).T
-        # Indices out of range would be read and written by torch all the same, so they are checked.
+        # Unchecked, torch would read and write memory out of bounds for indices that are out of range.
         return torch.sparse_coo_tensor(indices, self._make(value.values), value.shape, check_invariants=True)
 
 
 _TOO_RAGGED = (
-    "torch's nested tensors have one ragged dimension; make the others dense in map(), such as x.to_tensor(), or use "
-    "padded_batch()"
+    "torch's nested tensors have only one ragged dimension; make the tensor dense in map(), as with x.to_tensor(), or "
+    "use padded_batch()"
 )
-_SPARSE_TEXT = "torch has no sparse tensors of text; make it dense in map(), such as x.to_dense()"
+_SPARSE_TEXT = "torch has no sparse tensors of text; make the tensor dense in map(), as with x.to_dense()"
 
 
 def require_tensors(op: str, element_spec: Any) -> None:
-    """Check that torch can hold elements of this spec.
+    """Check that torch can represent elements of this spec.
 
     Raises:
-        TypeError: with the component that it cannot hold.
+        TypeError: if it cannot; the message names the component.
     """
     structure, specs = flatten_spec(element_spec)
     for index, spec in enumerate(specs):

@@ -1,4 +1,4 @@
-"""What ``Dataset.to_torch`` returns: checks its arguments against the plan, and chooses the kind of dataset."""
+"""Implementation of ``Dataset.to_torch``: checks its arguments against the plan and selects the kind of dataset."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dataset.plan.node import spec_is_static
 def torch_dataset(
     dataset: Dataset[Any], device: Any, pin_memory: bool, map_style: bool
 ) -> TorchIterableDataset | TorchMapDataset:
-    """The elements of a dataset for torch. The arguments are those of the method.
+    """Return the elements of a dataset as a torch dataset. The arguments are those of the method.
 
     Raises:
-        TypeError: if torch cannot hold the elements, as far as that is known without running anything; with
-            ``map_style``, if they cannot be had by number.
-        ValueError: if there is no such device.
+        TypeError: if torch cannot represent the elements, as far as this is known without running user code; with
+            ``map_style``, if the dataset has no random access or no known length.
+        ValueError: if the device does not exist.
     """
     if spec_is_static(dataset.plan):
         require_tensors("to_torch", dataset.element_spec)

@@ -1,11 +1,11 @@
-"""Arrow's tables as NumPy columns: what Parquet and Arrow sources share.
+"""Arrow tables as NumPy columns: the shared part of the Parquet and Arrow sources.
 
 Where to read next:
 
-    extra.py     the loading of pyarrow
-    types.py     which component a column of an Arrow type becomes
-    columns.py   Arrow arrays into NumPy arrays, without a copy where that is possible
-    layout.py    which columns of a table are asked for, and how they make up an element
+    extra.py     loading of pyarrow
+    types.py     the component for a column of an Arrow type
+    columns.py   conversion of Arrow arrays to NumPy arrays, without a copy where possible
+    layout.py    the requested columns of a table and the structure of an element
 
-What is here sees tables in memory; it opens no file.
+These modules work on tables in memory; only source.py opens files.
 """

@@ -1,8 +1,8 @@
-"""Arrow arrays into NumPy arrays and RaggedTensors.
+"""Conversion of Arrow arrays to NumPy arrays and RaggedTensors.
 
-Numbers, times, and lists of a fixed size are views of Arrow's memory, read-only, which nobody writes to again.
-Booleans, text and what has nulls are copied. Text becomes ``bytes`` objects in an object array; of a dictionary, each
-value once. What is not in the table of types.py does not get here.
+Numbers, times and lists of a fixed size become read-only views of Arrow's memory, which is immutable. Booleans, text
+and arrays with nulls are copied. Text becomes an object array of ``bytes``, with one object per dictionary value.
+Only the types listed in types.py are supported here.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ _NO_ROWS: Rows = np.zeros(0, np.int64)
 
 
 class Converted(NamedTuple):
-    """Values, one for each row, and the numbers of those rows that hold a null for which there is no value."""
+    """The values of all rows, and the indices of the bad rows: those with a null that has no replacement."""
 
     values: Array | RaggedTensor
     bad: Rows
 
 
 class Converter:
-    """Makes the values of one column, piece by piece.
+    """Converter of one column, which may be converted in parts.
 
     Args:
-        fill: what stands for a null, as an Arrow scalar of the type of the values, or of those in lists. Default: NaN
-            or NaT, and where the dtype has neither, the row is bad.
+        fill: the value that replaces nulls, as an Arrow scalar of the type of the values or, for lists, of the values
+            in them. Default: NaN or NaT; if the dtype has neither, the row is bad.
     """
 
     def __init__(self, fill: Any = None) -> None:
         self.fill = fill
-        # The last dictionary: its address, its values, and itself, so that no other can come to lie there.
+        # The last dictionary: its address, its values, and a reference, so that its address is not reused.
         self._dictionary: tuple[Any, Converted, Any] | None = None
 
     def convert(self, array: Any) -> Converted:
-        """The values of an Arrow array of a type that ``component_of`` knows."""
+        """Return the values of an Arrow array whose type ``component_of`` supports."""
         pa = library()
         if isinstance(array, pa.ExtensionArray):
             return _tensors(array, self.convert(array.storage))
@@ -61,7 +61,7 @@ class Converter:
         return _text(array) if is_text(kind) else _numbers(array)
 
     def _decoded(self, array: Any) -> Converted:
-        """Each value of the dictionary is converted once; so equal texts are one object."""
+        """Convert a dictionary array. Each dictionary value is converted once, so equal texts are the same object."""
         values, bad_values = self._values_of(array.dictionary)
         nulls = bool(array.indices.null_count)
         if isinstance(values, RaggedTensor) or not len(values) or (nulls and self._fills(values.dtype)):
@@ -74,19 +74,19 @@ class Converter:
 
     def _values_of(self, dictionary: Any) -> Converted:
         place = [buffer and buffer.address for buffer in dictionary.buffers()], dictionary.offset, len(dictionary)
-        known = self._dictionary  # another thread may put another one there
+        known = self._dictionary  # read once: other threads may replace it
         if known is None or known[0] != place:
             known = self._dictionary = (place, self.convert(dictionary), dictionary)
         return known[1]
 
     def _fills(self, dtype: np.dtype[Any]) -> bool:
-        """Whether there is a value for a null."""
+        """Return whether nulls have a replacement."""
         return self.fill is not None or dtype.kind in "fMm"
 
     def _fixed_lists(self, array: Any) -> Converted:
         size, count = array.type.list_size, len(array)
         values, bad = self.convert(array.values.slice(array.offset * size, count * size))
-        assert isinstance(values, np.ndarray)  # lists of a fixed size hold no others
+        assert isinstance(values, np.ndarray)  # lists of a fixed size cannot contain variable-size lists
         rows = values.reshape(count, size, *values.shape[1:])
         bad = np.unique(bad // size) if len(bad) else bad
         if not array.null_count:
@@ -99,11 +99,11 @@ class Converter:
         return Converted(rows, np.setdiff1d(bad, missing))
 
     def _lists(self, array: Any) -> Converted:
-        """Lists of different lengths. A null among them is an empty list, if ``fill`` says that nulls are welcome."""
+        """Convert variable-size lists. A null list becomes an empty list if ``fill`` is given, else the row is bad."""
         missing = _null_rows(array) if array.null_count else _NO_ROWS
         if len(missing):
             splits = splits_of_lengths(array.value_lengths().fill_null(0).to_numpy(), np.int64)
-            inner = array.flatten()  # without what may lie behind a null
+            inner = array.flatten()  # without the hidden values of null lists
         else:
             offsets = array.offsets.to_numpy().astype(np.int64)
             splits = offsets - offsets[0]
@@ -149,7 +149,7 @@ def _numbers(array: Any) -> Converted:
 
 
 def _times(array: Any) -> Array:
-    """Times by way of the integers that they are stored as; pyarrow would make objects of some."""
+    """Convert times via the integers that they are stored as; pyarrow would convert some types to objects."""
     pa = library()
     dtype = component_of(array.type).dtype
     is_short = array.type.bit_width == 32
@@ -159,7 +159,7 @@ def _times(array: Any) -> Array:
 
 
 def _tensors(array: Any, storage: Converted) -> Converted:
-    """``fixed_shape_tensor`` has more dimensions than its storage."""
+    """Reshape the storage of an extension array: a ``fixed_shape_tensor`` has more dimensions than its storage."""
     values, bad = storage
     shape = component_of(array.type).shape
     if isinstance(values, np.ndarray) and values.ndim > 1:

@@ -1,6 +1,6 @@
-"""Which columns of a table are asked for, and how they make up an element: a dict of components, structs dicts in it.
+"""Layout of an element: the requested columns of a table as a dict of components, with nested dicts for structs.
 
-The order of the keys is that of ``columns``, or else that of the file.
+The keys are in the order of ``columns``, or of the file if ``columns`` is None.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Leaf:
     """A column that becomes one component.
 
     Attributes:
-        path: its name, behind those of the structs that it is in.
+        path: the names of the structs that contain the column, then its own name.
         kind: its Arrow type.
-        spec: of one value.
-        fill: what stands for a null, as an Arrow scalar, or None.
+        spec: the spec of one value.
+        fill: the value that replaces nulls, as an Arrow scalar, or None.
     """
 
-    is_component: ClassVar[bool] = True  # of the tree that a Layout is made from
+    is_component: ClassVar[bool] = True  # structure_of() treats it as a component
 
     def __init__(self, path: tuple[str, ...], kind: Any, spec: ComponentSpec) -> None:
         self.path = path
@@ -38,16 +38,16 @@ class Leaf:
 
     @property
     def name(self) -> str:
-        """As users write it: ``image.bytes``."""
+        """The dotted name that users write, such as ``image.bytes``."""
         return ".".join(self.path)
 
     @property
     def takes_nulls(self) -> bool:
-        """Whether no null is an error."""
+        """Whether the column may contain nulls."""
         return self.fill is not None or (holds_null(self.kind) and not _has_lists(self.spec))
 
     def taken_from(self, table: Any) -> Any:
-        """The column of a table, chunked; a null struct is a null in each of its fields."""
+        """Return this column of a table as a chunked array. A null struct is a null in each of its fields."""
         column = table.column(self.path[0])
         for name in self.path[1:]:
             pa = library()
@@ -58,7 +58,7 @@ class Leaf:
 
 
 def storage_of(array: Any) -> Any:
-    """The values of an Arrow array, without the extension type that may stand over them."""
+    """Return an Arrow array without its extension type, if it has one."""
     return array.storage if isinstance(array, library().ExtensionArray) else array
 
 
@@ -67,17 +67,17 @@ def _has_lists(spec: ComponentSpec) -> bool:
 
 
 class ArrowLayout:
-    """The columns that are asked for, in the order of an element's components.
+    """The requested columns of a table, in the order of an element's components.
 
     Args:
-        op: who asks, for messages.
-        schema: of the table.
-        columns: names, with dots for fields of structs; None for all.
-        where: the table, for messages.
+        op: the name of the operator for messages.
+        schema: the schema of the table.
+        columns: the names of the columns, with dots for fields of structs; None for all.
+        where: the name of the table for messages.
 
     Raises:
-        ValueError: if there is no such column.
-        SpecError: if a column's type has no component.
+        ValueError: a column does not exist.
+        SpecError: the type of a column is not supported.
     """
 
     def __init__(self, op: str, schema: Any, columns: Sequence[str] | None, where: str) -> None:
@@ -106,12 +106,12 @@ class ArrowLayout:
         fields, kind = list(schema), None
         for depth, part in enumerate(path):
             found = [field.type for field in fields if field.name == part]
-            inside = f", in {'.'.join(path[:depth])!r}," if depth else ""
+            inside = f" in {'.'.join(path[:depth])!r}" if depth else ""
             if not found:
                 there = [field.name for field in fields]
-                raise ValueError(f"{self.op}(): there is no column {name!r} in {self.where}; there are{inside} {there}")
+                raise ValueError(f"{self.op}(): {self.where} has no column {name!r}; the columns{inside} are {there}")
             if len(found) > 1:
-                raise ValueError(f"{self.op}(): {self.where} has{inside} several columns {part!r}; a dict can hold one")
+                raise ValueError(f"{self.op}(): {self.where} has several columns {part!r}{inside}; names must differ")
             kind = found[0]
             fields = list(plain_type(kind)) if library().types.is_struct(plain_type(kind)) else []
         return kind
@@ -124,15 +124,15 @@ class ArrowLayout:
             return Leaf(path, kind, component_of(kind))
         except UnsupportedTypeError as error:
             raise SpecError(
-                f"{self.op}(): column {'.'.join(path)!r} of {self.where} is {kind}: {error}. Leave it out with "
-                "columns=[...]"
+                f"{self.op}(): column {'.'.join(path)!r} of {self.where} has the type {kind}: {error}. Exclude it "
+                "with columns=[...]"
             ) from None
 
     def take_fills(self, fill_null: Mapping[str, Any]) -> None:
-        """Have values stand for the nulls of some columns.
+        """Set the values that replace nulls, by column.
 
         Raises:
-            ValueError: if there is no such column, or a value does not fit it.
+            ValueError: a column does not exist, or a value does not match its type.
         """
         by_name = {leaf.name: leaf for leaf in self.leaves}
         for name, value in fill_null.items():
@@ -146,40 +146,40 @@ class ArrowLayout:
             scalar = pa.scalar(value, kind)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             scalar = None
-        truncated = isinstance(value, float) and pa.types.is_integer(kind)  # which pyarrow would do
+        truncated = isinstance(value, float) and pa.types.is_integer(kind)  # pyarrow would truncate it silently
         if scalar is None or not scalar.is_valid or truncated:
             raise ValueError(f"{self.op}(): fill_null[{name!r}] must be a value of {kind}, got {value!r}")
         return scalar
 
     @property
     def projection(self) -> list[str]:
-        """The names of the columns that have to be read."""
+        """The names of the columns to read."""
         return [leaf.name for leaf in self.leaves]
 
     def difference(self, other: ArrowLayout) -> str | None:
-        """What in ``other`` is not as it is here, in words; None if elements are alike."""
+        """Return a description of how ``other`` differs from this layout; None if their elements are alike."""
         mine = {leaf.name: leaf.spec for leaf in self.leaves}
         theirs = {leaf.name: leaf.spec for leaf in other.leaves}
         for name, spec in mine.items():
             if name in theirs and theirs[name] != spec:
                 return f"column {name!r} is {theirs[name]!r}, but {spec!r} in {self.where}"
         if missing := [name for name in mine if name not in theirs]:
-            return f"there is no column {missing[0]!r}, which {self.where} has"
+            return f"column {missing[0]!r} of {self.where} is missing"
         if self.takes_all and (extra := [name for name in theirs if name not in mine]):
-            return f"there is a column {extra[0]!r}, which {self.where} has not; say with columns=[...] which to read"
+            return f"column {extra[0]!r} is not in {self.where}; select the columns to read with columns=[...]"
         return None
 
     def columns_of(self, table: Any) -> list[TableColumn]:
-        """The columns of a table, one for each leaf."""
+        """Return the columns of a table, one for each leaf."""
         return [TableColumn(leaf, leaf.taken_from(table)) for leaf in self.leaves]
 
 
 class TableColumn:
-    """A column of a table in memory, of which parts are asked for.
+    """Converter of slices of one column of a table in memory.
 
     Args:
-        leaf: which one.
-        chunked: its values.
+        leaf: the column.
+        chunked: its values, as a chunked array.
     """
 
     def __init__(self, leaf: Leaf, chunked: Any) -> None:
@@ -188,30 +188,30 @@ class TableColumn:
         self._converter = Converter(leaf.fill)
 
     def rows(self, start: int, stop: int) -> Converted:
-        """The values of some rows, and which rows are bad."""
+        """Return the values of some rows, and which rows are bad."""
         part = self._chunked.slice(start, stop - start)
         return self._converter.convert(part.chunk(0) if part.num_chunks == 1 else part.combine_chunks())
 
     @property
     def null_message(self) -> str:
-        """What is wrong with a bad row, and what to do."""
+        """The error message for a bad row."""
         return null_message(self.leaf)
 
 
 def null_message(leaf: Leaf) -> str:
-    """What is wrong with a row that holds a null, and what to do."""
+    """Return the error message for a row with a null that has no replacement."""
     return (
-        f"column {leaf.name!r} holds a null, for which {leaf.kind} has no value; say what stands for it with "
-        f"fill_null={{{leaf.name!r}: ...}}, or leave the column out with columns=[...]"
+        f"column {leaf.name!r} contains a null, which the dtype of {leaf.kind} cannot represent; replace nulls with "
+        f"fill_null={{{leaf.name!r}: ...}}, or exclude the column with columns=[...]"
     )
 
 
 def require_columns(op: str, columns: Any) -> tuple[str, ...] | None:
-    """``columns`` as names, or None for all.
+    """Check and return ``columns`` as a tuple of names, or None for all.
 
     Raises:
-        TypeError: if it is no list of names.
-        ValueError: if it is empty, or names a column twice.
+        TypeError: it is not a list of names.
+        ValueError: it is empty, or names a column twice.
     """
     if columns is None:
         return None
@@ -221,14 +221,14 @@ def require_columns(op: str, columns: Any) -> tuple[str, ...] | None:
         if not isinstance(name, str):
             raise TypeError(f"{op}(): columns must hold names, got {name!r} of type {type(name).__name__}")
     if not columns or len(set(columns)) < len(columns):
-        raise ValueError(f"{op}(): columns must name at least one column, and none twice, got {columns!r}")
+        raise ValueError(f"{op}(): columns must name at least one column, each only once, got {columns!r}")
     return tuple(columns)
 
 
 def require_fill_null(op: str, fill_null: Any) -> dict[str, Any]:
-    """``fill_null`` as a dict; TypeError if it is none."""
+    """Check and return ``fill_null`` as a dict; TypeError if it is not a mapping by column name."""
     if fill_null is None:
         return {}
     if not isinstance(fill_null, Mapping) or not all(isinstance(name, str) for name in fill_null):
-        raise TypeError(f"{op}(): fill_null must be a dict of values by column name, got {fill_null!r}")
+        raise TypeError(f"{op}(): fill_null must be a dict from column name to value, got {fill_null!r}")
     return dict(fill_null)

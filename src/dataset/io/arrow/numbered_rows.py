@@ -1,8 +1,8 @@
-"""Rows of a column by number, of a table that may be larger than memory: only what is asked for is read and converted.
+"""Random access to a column of a table that may be larger than memory. Only the requested rows are read and converted.
 
-A run of rows is a slice. Rows in any order are gathered: by NumPy where the column is an array as it lies in memory, by
-Arrow otherwise. A table from files is in many chunks, among which Arrow takes fifty times as long to find rows; so a
-column of moderate size is put together first. One that is larger stays where it is.
+Consecutive rows are a slice. Rows in any order are gathered: by NumPy if the column has the memory layout of an array,
+by Arrow otherwise. Tables from files have many chunks, in which Arrow takes fifty times as long to find rows. Therefore
+the chunks of a column of moderate size are combined first. Larger columns stay as they are.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ from dataset.io.arrow.layout import Leaf, storage_of
 __all__ = ["NumberedRows"]
 
 TOGETHER_BYTES_MAX = 64 << 20
-"""Of a column that is put together in memory."""
+"""Maximum size of a column whose chunks are combined in memory."""
 
 Numbers = npt.NDArray[np.int64]
 
 
 class NumberedRows:
-    """One column of a table.
+    """Random-access reader of one column of a table.
 
     Args:
-        leaf: which one, and what its values are to become. Where that is another type than they are stored as, such as
-            lists that are known to be of one length, it is cast, row by row as they are taken.
-        table: that it is in.
+        leaf: the column and the type of its values. If the values are stored as another type, such as lists that are
+            known to have the same length, the requested rows are cast.
+        table: the table with the column.
     """
 
     def __init__(self, leaf: Leaf, table: Any) -> None:
         self.leaf = leaf
         self._chunked = leaf.taken_from(table)
         self._converter = Converter(leaf.fill)
-        self._together: Any = None  # the column in one chunk, or as it is if that would be too large
-        self._array: npt.NDArray[Any] | None = None  # the same as NumPy has it, if that is no other memory
+        self._together: Any = None  # the column in one chunk, or as it is stored if too large
+        self._array: npt.NDArray[Any] | None = None  # a NumPy view of it, if that needs no copy
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the column takes as it is stored."""
+        """The size of the column in bytes, as it is stored."""
         return int(self._chunked.nbytes)
 
     @property
     def is_certain(self) -> bool:
-        """Whether each row has a value: there is no null that is an error, and nothing to be cast."""
+        """Whether every row can be returned: no null is an error, and no cast is needed."""
         same_type = self._chunked.type == self.leaf.kind
         return same_type and (self.leaf.takes_nulls or not any(map(holds_null, self._chunked.chunks)))
 
     def run(self, start: int, stop: int) -> Converted:
-        """The values of rows that follow each other, views of the table where that is possible."""
+        """Return the values of consecutive rows, as views of the table where possible."""
         return self._converted(self._chunked.slice(start, stop - start))
 
     def gather(self, numbers: Numbers) -> Converted:
-        """The values of rows in any order, in memory of their own."""
+        """Return a copy of the values of rows in any order."""
         if self._together is None:
             self._put_together()
         if self._array is not None:
             return Converted(self._array.take(numbers, axis=0), np.zeros(0, np.int64))
         values, bad = self._converted(self._together.take(library().array(numbers)))
         if isinstance(values, np.ndarray) and not values.flags.writeable:
-            values = values.copy()  # who gets rows that were gathered may write to them
+            values = values.copy()  # callers may write to gathered rows
         return Converted(values, bad)
 
     def _put_together(self) -> None:
@@ -72,7 +72,7 @@ class NumberedRows:
             whole = library().chunked_array([whole.combine_chunks()])
         if whole.num_chunks == 1 and _lies_as_an_array(self.leaf.kind) and not holds_null(whole.chunk(0)):
             self._array = self._converted(whole).values  # type: ignore[assignment]  # not ragged
-        self._together = whole  # last: another thread may be about to ask
+        self._together = whole  # set last: other threads read it without a lock
 
     def _converted(self, part: Any) -> Converted:
         array = part.chunk(0) if part.num_chunks == 1 else part.combine_chunks()
@@ -82,7 +82,7 @@ class NumberedRows:
 
 
 def _lies_as_an_array(kind: Any) -> bool:
-    """Whether values of this type, none of them null, are converted by looking at the same memory in another way."""
+    """Return whether values of this type, without nulls, are converted to NumPy without a copy."""
     types = library().types
     while types.is_fixed_size_list(kind):
         kind = kind.value_type
@@ -92,7 +92,7 @@ def _lies_as_an_array(kind: Any) -> bool:
 
 
 def holds_null(array: Any) -> bool:
-    """Whether there is a null in an Arrow array, or in what its values consist of. It may be behind an outer one."""
+    """Return whether an Arrow array or an array nested in it contains a null, even one hidden by an outer null."""
     types = library().types
     array = storage_of(array)
     kind = array.type

@@ -1,4 +1,4 @@
-"""Rows of an Arrow stream that come one at a time, each as a table of its own."""
+"""Conversion of single rows of an Arrow stream, which arrive as tables of one row."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["RowReader"]
 
 
 class RowReader:
-    """Makes elements of tables of one row.
+    """Converter of tables of one row to elements.
 
     Args:
-        op: who asks, for messages.
-        schema: of the tables, with the types that values are to become.
-        columns: names of those to take, with dots for fields of structs.
-        fill_null: what stands for a null, by column.
+        op: the name of the operator for messages.
+        schema: the schema of the tables, with the types of the values.
+        columns: the names of the columns to read, with dots for fields of structs.
+        fill_null: the value that replaces nulls, by column.
     """
 
     def __init__(self, op: str, schema: Any, columns: Sequence[str], fill_null: Mapping[str, Any]) -> None:
@@ -26,10 +26,10 @@ class RowReader:
         self._layout.take_fills(fill_null)
 
     def __call__(self, table: Any) -> Any:
-        """The row's element.
+        """Return the row as an element.
 
         Raises:
-            ValueError: if it holds a null for which its column has no value.
+            ValueError: the row contains a null in a column without a fill value.
         """
         components = []
         for leaf in self._layout.leaves:

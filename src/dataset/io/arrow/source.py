@@ -1,6 +1,6 @@
-"""from_arrow(data): the rows of Arrow tables. To the rest of the library they are slices of arrays.
+"""Node of ``from_arrow``: the rows of Arrow tables, as slices of NumPy arrays.
 
-So are those of data frames, of pandas and polars, which go through Arrow as far as they are not NumPy's already.
+Pandas and polars data frames become slices as well; their columns are converted by Arrow unless they are NumPy arrays.
 """
 
 from __future__ import annotations
@@ -16,45 +16,45 @@ from dataset.io.arrow.layout import ArrowLayout, TableColumn, require_columns, r
 from dataset.io.files.opening import InputFile, open_input, path_string
 from dataset.ops.tensor_slices import TensorSlices
 
-_FILE_MAGIC = b"ARROW1"  # what is in a file has it at both ends, a stream has not
+_FILE_MAGIC = b"ARROW1"  # the file format begins and ends with it, the stream format does not
 
 
 @dataclass(frozen=True, eq=False)
 class ArrowSlices(TensorSlices):
-    """The rows of a table, in dicts."""
+    """Node that slices an Arrow table into rows, as dicts."""
 
     op: ClassVar[str] = "from_arrow"
 
 
 @dataclass(frozen=True, eq=False)
 class PolarsSlices(ArrowSlices):
-    """The rows of a frame of polars."""
+    """Node that slices a polars data frame into rows."""
 
     op: ClassVar[str] = "from_polars"
 
 
 @dataclass(frozen=True, eq=False)
 class PandasSlices(ArrowSlices):
-    """The rows of a frame of pandas.
+    """Node that slices a pandas data frame into rows.
 
-    ``held`` is a shallow copy of the frame. As long as it lives, pandas copies a column before it writes to it, so that
-    nothing changes in the arrays here, which are views of the same memory.
+    ``held`` is a shallow copy of the frame. While it exists, pandas copies a column before writing to it. The arrays of
+    this node are views of the same memory and therefore never change.
     """
 
     op: ClassVar[str] = "from_pandas"
     held: Any = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "held": None}  # what is copied has its arrays, and the first one the frame
+        return {**super().__getstate__(), "held": None}  # a pickled copy has arrays of its own
 
 
 def arrow_plan(data: Any, columns: Any, fill_null: Any, name: str | None) -> ArrowSlices:
-    """The plan of ``Dataset.from_arrow``, which says what its arguments are."""
+    """Return the plan of ``Dataset.from_arrow``, which documents the arguments."""
     return ArrowSlices(arrow_columns(ArrowSlices.op, data, columns, fill_null), name=name)
 
 
 def arrow_columns(op: str, data: Any, columns: Any, fill_null: Any) -> dict[str, Any]:
-    """The columns of Arrow data, whole, as an element has them; ``op`` is who asks, for messages."""
+    """Return the columns of Arrow data in the structure of an element; ``op`` is the operator's name for messages."""
     asked = require_columns(op, columns)
     fills = require_fill_null(op, fill_null)
     table = _table_of(op, data)
@@ -73,7 +73,7 @@ def _whole(op: str, column: TableColumn, count: int) -> Any:
 
 
 def _table_of(op: str, data: Any) -> Any:
-    """Any form of Arrow data as a table in memory. A stream is read to its end."""
+    """Return Arrow data of any form as a table in memory. A stream is read to its end."""
     if isinstance(data, str | bytes | os.PathLike):
         return _table_in(path_string(data))
     pa = library()
@@ -92,7 +92,7 @@ def _table_of(op: str, data: Any) -> Any:
 
 
 def _table_in(path: str) -> Any:
-    """What an Arrow IPC file, which Feather files are, or a stored stream holds."""
+    """Return the table in an Arrow IPC file (such as a Feather file) or a stored IPC stream."""
     pa, ipc = library(), library("pyarrow.ipc")
     file = open_input(path)
     try:
@@ -104,7 +104,7 @@ def _table_in(path: str) -> Any:
         table = reader(pa.py_buffer(content)).read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
-        words = f"this is no Arrow file, or it is damaged: {error}"
+        words = f"the file is not an Arrow file, or it is damaged: {error}"
         raise DataLossError(words, path=path, offset=0, record=0) from error
     return table
 

@@ -1,7 +1,7 @@
-"""Rows of an Arrow table by number, which ``from_huggingface`` makes: what is not asked for is not read.
+"""Node of ``from_huggingface``: random access to the rows of an Arrow table. Only the requested rows are read.
 
-A table of from_arrow becomes arrays, whole, when the dataset is made. This one may be a file larger than memory, mapped
-into it, of which rows are converted when they are taken.
+``from_arrow`` converts a whole table to arrays when the dataset is created. This node converts rows when they are
+requested, so its table may be a memory-mapped file that is larger than memory.
 """
 
 from __future__ import annotations
@@ -25,22 +25,21 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.dropped import DroppedCount
 
-ROWS_AT_ONCE_MAX = 1024  # beside so many, what one step costs is little
+ROWS_AT_ONCE_MAX = 1024  # the fixed cost of a step is small compared to that of this many rows
 BYTES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class TableRows(RowSource):
-    """Element ``i`` is row ``order[i]`` of ``holder.table``, as a dict.
+    """Random-access node whose element ``i`` is row ``order[i]`` of ``holder.table``, as a dict.
 
     Attributes:
-        holder: has the table; a copy for another process is made of it as it copies itself, which may be by the name of
-            its file.
-        schema: the columns that there are, with the types that their values are to become.
-        columns: names of those to take, with dots for fields of structs.
-        fill_null: what stands for a null, by column.
-        order: numbers of rows, int64; None for those of the table as they are.
-        identity: a text that is another one for other rows.
+        holder: the object that owns the table. It defines how it is pickled, possibly as the name of its file.
+        schema: all columns, with the types of their values.
+        columns: the names of the columns to read, with dots for fields of structs.
+        fill_null: the value that replaces nulls, by column.
+        order: row indices, int64; None for all rows in the order of the table.
+        identity: a text that identifies the rows; it differs for other rows.
     """
 
     op: ClassVar[str] = "from_huggingface"
@@ -53,11 +52,11 @@ class TableRows(RowSource):
     identity: str
 
     def __post_init__(self) -> None:
-        _ = self.layout  # so that what is wrong with the columns shows at once
+        _ = self.layout  # so that invalid columns raise at once
 
     @lazy_property
     def layout(self) -> ArrowLayout:
-        """What the columns are."""
+        """The layout of an element."""
         layout = ArrowLayout(self.op, self.schema, self.columns, "the dataset")
         layout.take_fills(self.fill_null)
         return layout
@@ -75,13 +74,13 @@ class TableRows(RowSource):
 
     @lazy_property
     def is_certain(self) -> bool:
-        """Whether no row holds a null that is an error. What is counted here stands in the table, mostly."""
+        """Whether no row contains a null that is an error. Most null counts are stored in the table."""
         table = self.holder.table
         return all(NumberedRows(leaf, table).is_certain for leaf in self.layout.leaves)
 
     @lazy_property
     def rows_at_once(self) -> int:
-        """So many that a step costs little beside them, and no more than a little memory."""
+        """How many rows to read per step: enough to amortize its fixed cost, without using much memory."""
         table = self.holder.table
         nbytes = sum(NumberedRows(leaf, table).nbytes for leaf in self.layout.leaves)
         row_bytes = max(1, nbytes // max(1, table.num_rows))
@@ -99,7 +98,7 @@ class TableRows(RowSource):
     def content(self) -> Any:
         return [self.parameters(), self.identity]
 
-    def open_rows(self, skipped: DroppedCount) -> OpenRows:  # noqa: ARG002  # none are left out
+    def open_rows(self, skipped: DroppedCount) -> OpenRows:  # noqa: ARG002  # no row is skipped
         return OpenRows(self)
 
     @once
@@ -114,7 +113,7 @@ class TableRows(RowSource):
 
 
 class OpenRows:
-    """The rows of a table, for one iteration."""
+    """Row reader of a table for one iteration."""
 
     def __init__(self, node: TableRows) -> None:
         self.node = node
@@ -133,10 +132,10 @@ class OpenRows:
         return chunk.slice(0, good)
 
     def _first_bad(self, numbers: Array, bad: list[int], count: int) -> int:
-        """How many rows come before the first one that holds a null.
+        """Return the number of rows before the first bad row.
 
         Raises:
-            ValueError: if that is the first of all.
+            ValueError: the first row is bad.
         """
         good = min(bad, default=count)
         if good == 0:
@@ -146,13 +145,13 @@ class OpenRows:
             raise error
         return good
 
-    def passes_over(self, error: Exception) -> bool:  # noqa: ARG002  # they fail in their places
+    def passes_over(self, error: Exception) -> bool:  # noqa: ARG002  # bad rows raise in their places
         return False
 
     def close(self) -> None:
-        """The table is its holder's."""
+        """Do nothing: the holder owns the table."""
 
 
 def _as_column(values: Array | RaggedTensor) -> Column:
-    """Values as a column of a chunk: what is ragged as a list of its rows."""
+    """Return values as a column of a chunk: ragged values as a list of rows."""
     return values if isinstance(values, np.ndarray) else read_only(rows_of(values))

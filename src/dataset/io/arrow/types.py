@@ -1,19 +1,19 @@
-"""Which component a value of an Arrow type becomes.
+"""Mapping from Arrow types to components.
 
-    ints, floats (half too), bool           the same dtype
-    decimal                                 float64, the nearest
+    ints, floats (including half), bool     the same dtype
+    decimal                                 the nearest float64
     string, binary, of any width            bytes
-    dictionary                              what its values become
-    timestamp                               datetime64 of the same unit; with a time zone, in UTC
+    dictionary                              the component of its values
+    timestamp                               datetime64 of the same unit; in UTC if it has a time zone
     date32, date64                          datetime64[D], datetime64[ms]
     time                                    timedelta64 of the same unit, since midnight
     duration                                timedelta64 of the same unit
     fixed_size_list, fixed_shape_tensor     an array
-    list, large_list                        an array; of lists, a RaggedTensor
-    an extension type                       what its storage becomes
+    list, large_list                        an array; a RaggedTensor for lists of lists
+    an extension type                       the component of its storage
 
-A struct is no component: layout.py makes a dict of it. A null is NaN in floats and NaT in times. Other dtypes have no
-value that could stand for it.
+A struct is not a component: layout.py converts it to a dict. A null becomes NaN in floats and NaT in times. Other
+dtypes cannot represent a null.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["UnsupportedTypeError", "component_of", "holds_null", "is_text", "pla
 
 
 class UnsupportedTypeError(Exception):
-    """Internal: no component stands for values of this type. The text says why; callers say which column it is."""
+    """Internal error: values of this type have no component. The message says why; callers add the column."""
 
 
 def plain_type(kind: Any) -> Any:
-    """The type in which values are stored: that of an extension type's storage, of a dictionary's values."""
+    """Return the type of the stored values: the storage type of an extension type, the value type of a dictionary."""
     pa = library()
     while True:
         if isinstance(kind, pa.BaseExtensionType):
@@ -45,7 +45,7 @@ def plain_type(kind: Any) -> Any:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether values of a plain type are bytes or strings."""
+    """Return whether values of a plain type are bytes or strings."""
     types = library().types
     tests = (
         types.is_binary,
@@ -60,7 +60,7 @@ def is_text(kind: Any) -> bool:
 
 
 def value_type(kind: Any) -> Any:
-    """The plain type of the values in lists, however deeply nested."""
+    """Return the plain type of the innermost values of nested lists."""
     types = library().types
     kind = plain_type(kind)
     while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
@@ -69,15 +69,15 @@ def value_type(kind: Any) -> Any:
 
 
 def holds_null(kind: Any) -> bool:
-    """Whether the dtype has a value for a null: NaN or NaT."""
+    """Return whether the dtype can represent a null, as NaN or NaT."""
     return _scalar_dtype(value_type(kind)).kind in "fMm"
 
 
 def component_of(kind: Any) -> ComponentSpec:
-    """The spec of one value.
+    """Return the spec of one value.
 
     Raises:
-        UnsupportedTypeError: if there is no component for it.
+        UnsupportedTypeError: the type has no component.
     """
     types = library().types
     shape = _tensor_shape(kind)
@@ -85,7 +85,7 @@ def component_of(kind: Any) -> ComponentSpec:
     if types.is_fixed_size_list(kind):
         inner = component_of(kind.value_type)
         if not isinstance(inner, TensorSpec) or inner.shape is None:
-            raise UnsupportedTypeError("lists of a fixed size can hold numbers, text and other lists of a fixed size")
+            raise UnsupportedTypeError("lists of a fixed size may contain only numbers, text and lists of a fixed size")
         return TensorSpec(shape or (kind.list_size, *inner.shape), inner.dtype)
     if not (types.is_list(kind) or types.is_large_list(kind)):
         return TensorSpec((), _scalar_dtype(kind))
@@ -96,11 +96,11 @@ def component_of(kind: Any) -> ComponentSpec:
 
 
 def _tensor_shape(kind: Any) -> tuple[int, ...] | None:
-    """The shape of a ``fixed_shape_tensor``, whose storage is a flat list; None for anything else."""
+    """Return the shape of a ``fixed_shape_tensor``, whose storage is a flat list; None for other types."""
     if getattr(kind, "extension_name", "") != "arrow.fixed_shape_tensor":
         return None
     if kind.permutation is not None and list(kind.permutation) != list(range(len(kind.shape))):
-        raise UnsupportedTypeError("tensors whose axes are permuted are not read; write them in row-major order")
+        raise UnsupportedTypeError("tensors with permuted axes are not supported; store them in row-major order")
     return tuple(kind.shape)
 
 
@@ -125,9 +125,9 @@ def _scalar_dtype(kind: Any) -> np.dtype[Any]:
 def _no_component(kind: Any) -> str:
     types = library().types
     if types.is_null(kind):
-        return "there is no value in it that could tell its type"
+        return "it contains only nulls, so the type of its values is unknown"
     if types.is_map(kind):
-        return "a map is no array; write its keys and values as two lists"
+        return "maps are not supported; store the keys and the values as two lists"
     if types.is_struct(kind):
-        return "lists of structs are not read; write a struct of lists"
-    return "no NumPy dtype stands for it"
+        return "lists of structs are not supported; store a struct of lists"
+    return "it has no corresponding NumPy dtype"

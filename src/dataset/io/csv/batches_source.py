@@ -1,6 +1,6 @@
-"""from_csv: the plan that reads CSV files as batches of dicts, with names and types out of the files themselves.
+"""Plan of ``from_csv``: reads CSV files as batches of dicts, with column names and types inferred from the files.
 
-It is made of the ops that a user would chain: file names, reading, shuffle, repeat, batch, prefetch.
+It chains the operators that a user would chain: file names, reading, shuffle, repeat, batch, prefetch.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dataset.options import AUTOTUNE
 from dataset.plan.checks import require_bool, require_int, require_parallelism
 from dataset.plan.node import Node
 
-_STRUCTURAL = '"\r\n,0'  # what the bytes of a file must mean, whatever its encoding
+_STRUCTURAL = '"\r\n,0'  # every supported encoding must encode these characters as ASCII does
 
 
 class _NamedCsv(Csv):
-    """The same op under the name that the user called."""
+    """``Csv`` node that is named after the method that the user called."""
 
     op = "from_csv"
 
@@ -58,7 +58,10 @@ def from_csv_plan(
     ignore_errors: bool,
     encoding: str,
 ) -> Node:
-    """``Dataset.from_csv``; ``layout_arguments`` are field_delim, use_quote_delim and na_value."""
+    """Return the plan of ``Dataset.from_csv``.
+
+    ``layout_arguments`` are field_delim, use_quote_delim and na_value.
+    """
     for argument, given in (("shuffle", shuffle), ("sloppy", sloppy), ("ignore_errors", ignore_errors)):
         require_bool("from_csv", argument, given)
     try:
@@ -91,7 +94,7 @@ def from_csv_plan(
 
 
 class _Columns:
-    """What is known of the columns; each method finds out more."""
+    """Builder of the column layout: each method adds what one argument specifies or what the files contain."""
 
     def __init__(self, paths: Sequence[str], layout: CsvLayout, compression: str, header: bool) -> None:
         self.paths = paths
@@ -101,19 +104,19 @@ class _Columns:
         self.names: list[str] = []  # of all columns of the files
 
     def name(self, given: Any, encoding: str) -> None:
-        """Take the names that were given, or those in the headers."""
+        """Set the column names: those given, or those in the headers."""
         if given is not None:
             self.names = _strings("column_names", given)
         elif self.header:
             self.names = infer_names(self.paths, self.layout, self.compression, encoding)
         else:
-            raise ValueError("from_csv(): with header=False, column_names must say what the columns are called")
+            raise ValueError("from_csv(): header=False requires column_names")
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if twice:
-            raise ValueError(f"from_csv(): column names must differ, got {twice} more than once; give column_names")
+            raise ValueError(f"from_csv(): column names must be unique, got {twice} more than once; pass column_names")
 
     def select(self, given: Any) -> None:
-        """Find the columns that are to be read, by name or number."""
+        """Set the columns to read, given by name or index."""
         if given is None:
             self.layout = dataclasses.replace(self.layout, names=tuple(self.names))
             return
@@ -128,14 +131,16 @@ class _Columns:
     def _index_of(self, column: Any) -> int:
         if isinstance(column, int | np.integer) and not isinstance(column, bool):
             if not 0 <= column < len(self.names):
-                raise ValueError(f"from_csv(): there are {len(self.names)} columns, got index {column} to select")
+                raise ValueError(
+                    f"from_csv(): select_columns: index {column} is out of range for {len(self.names)} columns"
+                )
             return int(column)
         if column not in self.names:
-            raise ValueError(f"from_csv(): there is no column {column!r} to select, only {self.names}")
+            raise ValueError(f"from_csv(): select_columns: column {column!r} does not exist; columns: {self.names}")
         return self.names.index(column)
 
     def type(self, given: Any, rows_max: int | None, *, skip_errors: bool) -> None:
-        """Take the types that were given, or find them out."""
+        """Set the column types: those given, or those inferred from the files."""
         if given is None:
             columns = infer_columns(
                 self.paths,
@@ -151,13 +156,13 @@ class _Columns:
         assert self.layout.names is not None  # since select()
         if len(columns) != len(self.layout.names):
             raise ValueError(
-                f"from_csv(): column_defaults must have an entry for each column that is read, got {len(columns)} for "
-                f"{list(self.layout.names)}"
+                f"from_csv(): column_defaults must have one entry for each column that is read, got {len(columns)} "
+                f"for {list(self.layout.names)}"
             )
         self.layout = dataclasses.replace(self.layout, columns=columns)
 
     def label(self, name: str | None) -> str | None:
-        """Check the name of the label."""
+        """Check and return the name of the label column."""
         assert self.layout.names is not None  # since select()
         if name is not None and name not in self.layout.names:
             raise ValueError(
@@ -175,18 +180,18 @@ def _strings(argument: str, given: Any) -> list[str]:
 
 
 def _ascii_based(encoding: Any) -> str:
-    """Check that an encoding leaves ASCII as it is, since files are taken apart as bytes."""
+    """Check that an encoding extends ASCII, since files are split as bytes. Return its normalized name."""
     try:
         codec = codecs.lookup(encoding)
     except (LookupError, TypeError):
-        raise ValueError(f"from_csv(): there is no encoding {encoding!r}") from None
+        raise ValueError(f"from_csv(): unknown encoding {encoding!r}") from None
     if codec.encode(_STRUCTURAL)[0].removeprefix(codecs.BOM_UTF8) != _STRUCTURAL.encode():
         raise ValueError(f"from_csv(): files in {encoding!r} can't be read; convert them to UTF-8 first")
     return codec.name
 
 
 def _read(source: Csv, num_parallel_reads: int | None, *, sloppy: bool, ignore_errors: bool) -> Node:
-    """The rows of the files: one file after the other, or a row from each of several in turn."""
+    """Return a node that reads the files one after another, or interleaves rows of several files."""
     require_parallelism(source.op, num_parallel_reads, None)
 
     def tolerant(node: Node) -> Node:

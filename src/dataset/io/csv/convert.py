@@ -1,7 +1,7 @@
-"""Fields into columns: arrays of numbers, object arrays of ``bytes``, with what is missing or no number set apart.
+"""Conversion of fields to columns: arrays of numbers and object arrays of ``bytes``.
 
-A row that has a problem in any field is left out of all columns; the problem says which row it was. Rows come from
-cut.py, and what a text means as a number is numbers.py's.
+A row with a missing or invalid field is left out of all columns and reported as a ``CsvProblem``. The rows come from
+cut.py; numbers.py parses numbers.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ __all__ = ["FieldError", "convert_field", "convert_rows"]
 Array: TypeAlias = npt.NDArray[Any]
 
 _MISSING = (
-    "the field is empty, and the column has no default; give a default value in the place of the dtype "
-    "if fields may be empty"
+    "the field is empty, and the column has no default; if fields may be empty, pass a default value instead of the "
+    "dtype"
 )
 _SHOWN_MAX = 60  # bytes of a field in a message
 
 
 class FieldError(ValueError):
-    """Internal: a field is missing or no number; the words say which."""
+    """Internal error: a field is missing or not a number; the message says which."""
 
 
 def convert_field(text: bytes, column: CsvColumn, na_value: bytes) -> Any:
-    """One field as a scalar: what ``convert_rows`` makes of it.
+    """Return one field as a scalar, with the value that ``convert_rows`` gives it.
 
     Raises:
-        FieldError: it is missing, or no number.
+        FieldError: the field is missing or not a number.
     """
     if not text or text == na_value:
         if column.default is None:
@@ -52,10 +52,10 @@ def convert_field(text: bytes, column: CsvColumn, na_value: bytes) -> Any:
 
 
 def convert_rows(rows: CsvRows, layout: CsvLayout) -> tuple[list[Array], list[CsvProblem]]:
-    """The columns of the rows that are right, and what is wrong with the others, in their order."""
+    """Return the columns of the valid rows, and the problems of the other rows in row order."""
     problems = {problem.row: problem for problem in rows.problems}
     columns = []
-    failed: set[int] = set()  # numbers among the good rows
+    failed: set[int] = set()  # indices among the good rows
     for number, column in enumerate(layout.columns):
         values, wrong = _text_column(rows, number, layout) if column.dtype == TEXT else _numbers(rows, number, layout)
         columns.append(values)
@@ -80,12 +80,12 @@ def _text_column(rows: CsvRows, number: int, layout: CsvLayout) -> tuple[Array, 
 
 
 def _missing(rows: CsvRows, number: int, layout: CsvLayout) -> Array:
-    """The good rows in which a field is empty, or says so."""
+    """Return the indices of the good rows whose field is empty or equals ``na_value``."""
     starts, ends = rows.fields(number)
     missing = np.flatnonzero(starts == ends)
     if not layout.na_value:
         return missing
-    # In the buffer a quotation mark may stand twice; the text decides.
+    # Quotation marks may be doubled in the buffer, so only the unescaped text decides.
     likely = np.flatnonzero(ends - starts >= len(layout.na_value))
     likely = likely[ends[likely] - starts[likely] <= 2 * len(layout.na_value)]
     named = [text == layout.na_value for text in rows.texts_at(number, likely)]
@@ -113,7 +113,7 @@ def _numbers(rows: CsvRows, number: int, layout: CsvLayout) -> tuple[Array, dict
 
 
 def _read_odd(values: Array, odd: Array, rows: CsvRows, number: int, dtype: np.dtype[Any]) -> dict[int, str]:
-    """Read the numbers that are not of the usual form into their places; returns what is wrong with which."""
+    """Parse the numbers at the indices ``odd`` one by one into ``values``; return the errors by index."""
     if not len(odd):
         return {}
     texts = rows.texts_at(number, odd)
@@ -122,7 +122,7 @@ def _read_odd(values: Array, odd: Array, rows: CsvRows, number: int, dtype: np.d
         try:
             values[odd] = np.fromiter(map(float, texts), np.float64, len(texts))
         except ValueError:
-            pass  # one of them is no number, or one that Python writes in another way
+            pass  # one of them is not a number, or has a form that Python's float() does not accept
         else:
             return {}
     wrong: dict[int, str] = {}
@@ -137,8 +137,8 @@ def _read_odd(values: Array, odd: Array, rows: CsvRows, number: int, dtype: np.d
 def _no_number(text: bytes, dtype: np.dtype[Any]) -> str:
     shown = repr(text[:_SHOWN_MAX]) + ("..." if len(text) > _SHOWN_MAX else "")
     limits = f" from {np.iinfo(dtype).min} to {np.iinfo(dtype).max}" if dtype.kind == "i" else ""
-    kind = "integer" if dtype.kind == "i" else "number"
+    kind = "an integer" if dtype.kind == "i" else "a number"
     return (
-        f"{shown} is no {kind}{limits}, as the column's dtype {dtype.name} says; correct the file, or give the column "
-        "another dtype (bytes takes any text)"
+        f"{shown} is not {kind}{limits}, as the column's dtype {dtype.name} requires; correct the file, or pass "
+        "another dtype for the column (bytes accepts any text)"
     )

@@ -1,9 +1,9 @@
-"""Blocks of text cut into rows and fields, all at once.
+"""Vectorized tokenizer: splits blocks of text into rows and fields.
 
-How it is fast. Where delimiters, line ends and quotation marks stand in a block is found by comparing all its bytes.
-A delimiter or line end is inside of a quoted field if the number of quotation marks before it is odd. That is true as
-long as every mark stands where RFC 4180 allows one, which is looked at, too; a block in which one does not is read by
-``scan_row``, field by field. Either way the result is ``CsvRows``: positions of fields in a buffer, column by column.
+It finds the delimiters, line ends and quotation marks by comparing all bytes of a block at once. A delimiter or line
+end is inside a quoted field if an odd number of quotation marks precede it. This rule holds only if every quotation
+mark is where RFC 4180 allows one, which is checked. ``scan_row`` reads all other blocks field by field. Either way the
+result is ``CsvRows``: the positions of fields in a buffer, column by column.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ __all__ = ["PADDING", "CsvProblem", "CsvRows", "cut_rows", "joined_rows"]
 Array: TypeAlias = npt.NDArray[Any]
 
 PADDING = bytes(PAD)
-"""What a block must begin with."""
+"""The bytes that a block must begin with."""
 
 _QUOTE = ord('"')
 _LF, _CR = ord("\n"), ord("\r")
 _WORD = 8
-_SHORT_MAX = 64  # bytes of a field; longer ones cost less one by one
+_SHORT_MAX = 64  # bytes of a field; longer fields are cheaper to copy one by one
 
 
 @dataclass(frozen=True, slots=True)
 class CsvProblem:
-    """What is wrong with a row.
+    """Parse error of one row.
 
     Attributes:
-        row: its number in the block.
-        words: what is wrong with it.
-        column: the number of the column among those that are read, or None; ``field`` counts all.
+        row: its index in the block.
+        words: the description of the error.
+        column: the index of the column among those that are read, or None.
+        field: the index of the column among all columns, or None.
     """
 
     row: int
@@ -51,16 +52,16 @@ class CsvProblem:
 
 @dataclass
 class CsvRows:
-    """The rows of a block.
+    """The rows of a block, as positions of their fields.
 
     Attributes:
-        data: the block, or a buffer that their fields were put into.
-        starts: where in the block each row begins, the bad ones included; and where the next one would.
-        good: the numbers of the rows that have the fields that were asked for; None for all.
-        problems: what is wrong with the others.
-        fields: gives the starts and the ends of the fields of a column, in the good rows.
+        data: the block, or a buffer that holds its fields.
+        starts: where each row begins in the block, including bad rows, and where the next row would begin.
+        good: the indices of the rows that have the requested fields; None for all.
+        problems: the errors of the other rows.
+        fields: returns the starts and the ends of the fields of a column in the good rows.
         are_lines: whether every row is known to be one line.
-        doubled: whether there are doubled quotation marks, which stand for one.
+        doubled: whether fields may contain doubled quotation marks, each of which means one.
     """
 
     data: bytes
@@ -72,19 +73,19 @@ class CsvRows:
     doubled: bool = False
 
     def __len__(self) -> int:
-        """How many rows, the bad ones included."""
+        """Return the number of rows, including bad rows."""
         return len(self.starts) - 1
 
     def number_of(self, good_row: int) -> int:
-        """The number in the block of a good row."""
+        """Return the index in the block of a good row."""
         return good_row if self.good is None else int(self.good[good_row])
 
     def texts(self, column: int) -> list[bytes]:
-        """The fields of a column."""
+        """Return the fields of a column."""
         return self._cut_out(*self.fields(column))
 
     def texts_at(self, column: int, good_rows: Array) -> list[bytes]:
-        """Some of them."""
+        """Return the fields of a column in some of the good rows."""
         starts, ends = self.fields(column)
         return self._cut_out(starts[good_rows], ends[good_rows])
 
@@ -94,11 +95,11 @@ class CsvRows:
 
 
 def _pieces(data: bytes, starts: Array, ends: Array) -> list[bytes]:
-    """The bytes from each start to its end.
+    """Return the bytes from each start to its end.
 
-    As many bytes as the longest has are copied from each start on, all at once, and what is behind its end becomes
-    zeros, which NumPy leaves out of a text. It takes a third of the time of cutting them out one by one, which is done
-    with the others: those that are long, end in a zero of their own, or stand too close to the end of the data.
+    All fields are copied at once, at the length of the longest. The bytes after the end of a field become zeros, which
+    NumPy strips from ``S`` dtypes. This takes a third of the time of slicing the fields one by one. Fields that are
+    long, end in a zero byte or are too close to the end of the data are sliced.
     """
     lengths = ends - starts
     size = min(-(-int(lengths.max(initial=1)) // _WORD) * _WORD, _SHORT_MAX)
@@ -107,7 +108,7 @@ def _pieces(data: bytes, starts: Array, ends: Array) -> list[bytes]:
     others = np.flatnonzero(ends_in_zero | (lengths > size) | (starts + size > len(data)))
     if 4 * len(others) > len(starts):
         return _slices(data, starts, ends)
-    # A view of as many bytes in a row, wherever they begin.
+    # A view of ``size`` consecutive bytes from every position.
     everywhere = np.lib.stride_tricks.as_strided(
         np.frombuffer(data, f"V{size}", 1), (len(data) - size + 1,), (1,), writeable=False
     )
@@ -121,7 +122,7 @@ def _pieces(data: bytes, starts: Array, ends: Array) -> list[bytes]:
 
 @functools.cache
 def _kept(size: int) -> Array:
-    """For each length up to ``size``, so many bytes of ones, then zeros."""
+    """Return a mask for each length up to ``size``: that many bytes of ones, then zeros."""
     kept = np.tri(size + 1, size, -1, np.uint8) * np.uint8(255)
     return kept.view(f"V{size}")[:, 0]
 
@@ -131,10 +132,10 @@ def _slices(data: bytes, starts: Array, ends: Array) -> list[bytes]:
 
 
 def cut_rows(block: bytes, layout: CsvLayout) -> CsvRows:
-    """All rows that end within the block.
+    """Return all rows that end within the block.
 
     Args:
-        block: PADDING, then text that begins where a row does. It does not end between the two halves of a line end.
+        block: PADDING, then text that begins at the start of a row. It does not end within a CR LF pair.
         layout: how to read it.
     """
     data = np.frombuffer(block, np.uint8)
@@ -160,11 +161,11 @@ def cut_rows(block: bytes, layout: CsvLayout) -> CsvRows:
 
 
 def _are_well_placed(quotes: Array, data: Array, delimiter: bytes) -> bool:
-    """Whether quotation marks open fields where fields begin, and close them where they end."""
+    """Return whether all quotation marks open fields where fields begin and close them where they end."""
     opening, closing = quotes[0::2], quotes[1::2]
     before = data[opening - 1]
     opens = (before == ord(delimiter)) | (before == _LF) | (before == _CR) | (opening == PAD)
-    opens[1:] |= opening[1:] == closing[: len(opening) - 1] + 1  # the second of two
+    opens[1:] |= opening[1:] == closing[: len(opening) - 1] + 1  # the second of a doubled quotation mark
     if not opens.all():
         return False
     behind = data[np.minimum(closing + 1, len(data) - 1)]
@@ -175,7 +176,7 @@ def _are_well_placed(quotes: Array, data: Array, delimiter: bytes) -> bool:
 def _rows_between(
     block: bytes, data: Array, marks: Array, layout: CsvLayout, *, has_quotes: bool, has_returns: bool
 ) -> CsvRows:
-    """The rows whose fields end at ``marks``."""
+    """Return the rows whose fields end at ``marks``."""
     bytes_there = data[marks]
     row_ends = np.flatnonzero((bytes_there == _LF) | (bytes_there == _CR))
     marks = marks[: row_ends[-1] + 1] if len(row_ends) else marks[:0]
@@ -213,11 +214,11 @@ def _rows_between(
 
 
 def _wrong_length(row: int, count: int, layout: CsvLayout) -> CsvProblem:
-    return CsvProblem(row, f"the row has {count} field{'s' if count != 1 else ''}; {layout.wanted()} are wanted")
+    return CsvProblem(row, f"the row has {count} field{'s' if count != 1 else ''}, expected {layout.wanted()}")
 
 
 def _scanned_rows(block: bytes, layout: CsvLayout) -> CsvRows:
-    """``cut_rows``, one row after the other."""
+    """Do the work of ``cut_rows`` one row at a time."""
     scanned: list[ScannedRow] = []
     starts = [PAD]
     while starts[-1] < len(block):
@@ -242,7 +243,7 @@ def _problem_of(number: int, row: ScannedRow, layout: CsvLayout) -> CsvProblem |
 
 
 def joined_rows(rows: list[list[bytes]], count: int) -> CsvRows:
-    """Rows of ``count`` fields that have been taken apart already, put into one buffer."""
+    """Return rows that have been split into ``count`` fields each as ``CsvRows`` with one buffer."""
     texts = [text for row in rows for text in row]
     data = PADDING + b"\n".join(texts) + b"\n"
     lengths = np.fromiter(map(len, texts), np.intp, len(texts))

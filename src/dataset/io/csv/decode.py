@@ -1,4 +1,4 @@
-"""decode_csv: records that are at hand already, into columns. Files are reader.py's."""
+"""``decode_csv``: converts records in memory to columns. reader.py reads files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["decode_csv"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_FEW = 32  # records, which take less time one by one than as columns
+_FEW = 32  # up to this many records are faster to convert one by one than as columns
 _IMMUTABLE = (type, np.dtype, np.generic, str, bytes, int, float, type(None))
 
 
@@ -31,28 +31,28 @@ def decode_csv(
     select_cols: Any = None,
     name: str | None = None,
 ) -> list[Any]:
-    """Take CSV records apart, into one array for each column.
+    """Convert CSV records to one array per column.
 
-    A record is one row, without its line end; a quoted field may hold line ends. The function takes a whole chunk at
-    once, so ``map(functools.partial(io.decode_csv, record_defaults=...))`` calls it with many records.
+    A record is one row without its line end; a quoted field may contain line ends. The function accepts a whole chunk
+    of records, so ``map(functools.partial(io.decode_csv, record_defaults=...))`` calls it with many records at once.
 
     Args:
         records: a ``bytes`` or str, or an array or list of them, of any shape.
-        record_defaults: as of ``CsvDataset``: a dtype or a default value for each column.
-        field_delim: what separates fields; one byte.
-        use_quote_delim: whether quotation marks mean anything.
-        na_value: a text that counts as empty, beside the empty one.
-        select_cols: the indices of the columns to read, ascending; default, all.
+        record_defaults: a dtype or a default value for each column, as in ``CsvDataset``.
+        field_delim: the field delimiter; one byte.
+        use_quote_delim: whether quotation marks have a special meaning.
+        na_value: a text that counts as empty, in addition to the empty field.
+        select_cols: the indices of the columns to read, ascending. Default: all.
         name: a label, without effect.
 
     Returns:
         For each column an array of the shape of ``records``; for one record, scalars. Text is ``bytes``.
 
     Raises:
-        ParseError: a record has another number of fields, a misplaced quotation mark, a required field that is empty,
-            or a field that is no number. The first of them is named.
-        ValueError: an argument can't be.
-        TypeError: one is of the wrong type, or the records are no text.
+        ParseError: a record has the wrong number of fields, a misplaced quotation mark, an empty required field or a
+            field that is not a number. The message names the first one.
+        ValueError: an argument has an invalid value.
+        TypeError: an argument has the wrong type, or the records are not text.
 
     >>> decode_csv(["1,one", ",two"], [np.int64(7), bytes])
     [array([1, 7]), array([b'one', b'two'], dtype=object)]
@@ -68,12 +68,12 @@ def decode_csv(
     return [_array(values, column.dtype).reshape(shape) for values, column in zip(columns, layout.columns, strict=True)]
 
 
-# Read by the operators: this function may be called once with the column of a chunk instead of once per element.
+# Operators read this attribute: they may call this function once per chunk instead of once per element.
 decode_csv.__dataset_vectorized__ = True  # type: ignore[attr-defined]
 
 
 _recent: tuple[list[Any], CsvLayout] | None = None
-"""The arguments of the last call, and what they came to: a function in ``map`` passes the same again and again."""
+"""The arguments of the last call and their layout: a function in ``map`` passes the same arguments on every call."""
 
 
 def _layout(record_defaults: Any, dialect: tuple[Any, Any, Any], select_cols: Any) -> CsvLayout:
@@ -87,14 +87,14 @@ def _layout(record_defaults: Any, dialect: tuple[Any, Any, Any], select_cols: An
     layout = layout_of("decode_csv", record_defaults, *dialect, select_cols)
     if select_cols is not None and not layout.select:
         raise ValueError("decode_csv(): select_cols must name at least one column, got none")
-    # The same objects mean the same only as long as nobody can change them.
+    # Identity of the arguments implies equality only if they are immutable.
     if isinstance(record_defaults, list | tuple) and all(isinstance(value, _IMMUTABLE) for value in given):
         _recent = given, layout
     return layout
 
 
 def _texts(records: Any) -> tuple[list[bytes], tuple[int, ...]]:
-    """The records in a list, and the shape that they stood in."""
+    """Return the records as a flat list, and their shape."""
     if isinstance(records, bytes):
         return [records], ()
     array = np.asarray(records, object)
@@ -109,14 +109,14 @@ def _texts(records: Any) -> tuple[list[bytes], tuple[int, ...]]:
 
 
 def _array(values: Any, dtype: np.dtype[Any]) -> Array:
-    """A column as an array."""
+    """Return a column as an array."""
     if isinstance(values, np.ndarray):
         return values
     return np.fromiter(values, object if dtype == TEXT else dtype, len(values))
 
 
 def _few(texts: list[bytes], layout: CsvLayout) -> list[list[Any]]:
-    """The columns, field by field."""
+    """Return the columns, converted field by field."""
     columns: list[list[Any]] = [[] for _ in layout.columns]
     for index, text in enumerate(texts):
         fields = _fields(index, text, texts, layout)
@@ -129,7 +129,7 @@ def _few(texts: list[bytes], layout: CsvLayout) -> list[list[Any]]:
 
 
 def _many(texts: list[bytes], layout: CsvLayout) -> list[Array]:
-    """The columns, each at once."""
+    """Return the columns, each converted at once."""
     columns, problems = convert_rows(_rows_of(texts, layout), layout)
     if problems:
         problem = problems[0]
@@ -139,10 +139,10 @@ def _many(texts: list[bytes], layout: CsvLayout) -> list[Array]:
 
 
 def _rows_of(texts: list[bytes], layout: CsvLayout) -> CsvRows:
-    """The records as rows; all at once where each of them is one row in a file, too."""
+    """Return the records as rows; split at once if each record would be one row in a file as well."""
     if b"" not in texts:
         joined = b"\n".join(texts)
-        # A file's grammar differs where there are line ends; and where it finds fault, the record's is asked.
+        # The grammar of files differs from that of records if there are line ends. On errors, scan_record decides.
         if joined.count(b"\n") == len(texts) - 1 and b"\r" not in joined:
             rows = cut_rows(PADDING + joined + b"\n", layout)
             if len(rows) == len(texts) and not rows.problems:
@@ -151,13 +151,13 @@ def _rows_of(texts: list[bytes], layout: CsvLayout) -> CsvRows:
 
 
 def _fields(index: int, text: bytes, texts: list[bytes], layout: CsvLayout) -> list[bytes]:
-    """The fields of a record that are asked for."""
+    """Return the requested fields of a record."""
     try:
         fields = scan_record(text, layout)
     except RowError as error:
         raise _error(index, f", column {error.field}", error.words, texts) from None
     if not layout.fits(len(fields)):
-        words = f"the record has {len(fields)} field{'s' if len(fields) != 1 else ''}; {layout.wanted()} are wanted"
+        words = f"the record has {len(fields)} field{'s' if len(fields) != 1 else ''}, expected {layout.wanted()}"
         raise _error(index, "", words, texts)
     return [fields[column] for column in layout.indices]
 

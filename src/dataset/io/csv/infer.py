@@ -1,7 +1,7 @@
-"""What the first rows of CSV files say of their columns: the names in the header, and of which type they are.
+"""Schema inference: column names from the headers of CSV files, and column types from their first rows.
 
-A column is int64 if all that was seen of it are integers, else float64 if all are finite numbers, else text; empty
-fields say nothing. That is tf.data's rule, with 64 bits for all numbers.
+A column is int64 if all inspected fields are integers, else float64 if all are finite numbers, else text. Empty fields
+are ignored. This is tf.data's rule, with 64 bits for all numbers.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _ROWS_AT_ONCE = 1024
 
 
 def infer_names(paths: Sequence[str], layout: CsvLayout, compression: str, encoding: str) -> list[str]:
-    """The names in the first row, which must be the same in all files.
+    """Return the names in the first row, which must be the same in all files.
 
     Args:
         paths: the files.
-        layout: says what separates fields.
+        layout: specifies the delimiter and the quotes.
         compression: a name from ``compression_name``.
-        encoding: of the names.
+        encoding: the encoding of the names.
 
     Raises:
-        ValueError: a file has no header, another one, or one that can't be decoded.
+        ValueError: a file has no header, or its header differs or can't be decoded.
     """
     names = _names_in(paths[0], layout, compression, encoding)
     for path in paths[1:]:
@@ -57,8 +57,8 @@ def _names_in(path: str, layout: CsvLayout, compression: str, encoding: str) -> 
             names.append(name.decode(encoding))
         except UnicodeDecodeError as error:
             raise ParseError(
-                f"{redacted(path)}, line 1, column {number}: the name {name!r:.60} is no {encoding} ({error.reason}); "
-                "pass the file's encoding, or header=False with column_names"
+                f"{redacted(path)}, line 1, column {number}: the name {name!r:.60} is not valid {encoding} "
+                f"({error.reason}); pass the file's encoding, or header=False with column_names"
             ) from None
     return names
 
@@ -73,16 +73,16 @@ def infer_columns(
     rows_max: int | None,
     skip_errors: bool,
 ) -> tuple[CsvColumn, ...]:
-    """Find the types of columns out. None of them is required: empty fields are 0 or the empty text.
+    """Infer the types of the columns. All columns are optional: empty fields become 0 or the empty text.
 
     Args:
         paths: the files.
-        layout: as ``Csv`` has it, but for the columns: which are read, and how rows are taken apart.
+        layout: the layout of ``Csv``, whose ``columns`` are ignored.
         compression: a name from ``compression_name``.
-        count: how many columns there are in the files.
-        header: whether to pass over the first row of each file.
-        rows_max: how many rows to look at, of all files together; None for all.
-        skip_errors: whether rows that can't be read are passed over.
+        count: the number of columns in the files.
+        header: whether to skip the first row of each file.
+        rows_max: how many rows of all files together to inspect; None for all.
+        skip_errors: whether rows that can't be read are skipped.
 
     Raises:
         ParseError: a row can't be read.
@@ -101,7 +101,7 @@ def infer_columns(
 def _first_rows(
     paths: Sequence[str], layout: CsvLayout, compression: str, *, header: bool, rows_max: int | None, skip_errors: bool
 ) -> Iterator[list[Any]]:
-    """Columns of the first rows of all files together."""
+    """Yield the columns of the first ``rows_max`` rows of all files together, in blocks."""
     left = rows_max
     for path in paths:
         file = CsvFile(path, layout, compression, header=header)
@@ -122,7 +122,7 @@ def _first_rows(
 
 
 def _widened(dtype: np.dtype[Any] | None, texts: Any, na_value: bytes) -> np.dtype[Any] | None:
-    """The type of a column of which these fields have been seen, too."""
+    """Return ``dtype``, widened so that it holds these fields, too."""
     for text in texts.tolist():
         if dtype == TEXT:
             break

@@ -1,6 +1,6 @@
-"""What a CSV file is said to look like: its delimiter and quotes, which columns are read, and what is in them.
+"""Layout of a CSV file as given by arguments: delimiter, quotes, the columns to read and their types.
 
-Here are the checks of the arguments that ``CsvDataset`` and ``decode_csv`` share. Nothing here reads.
+This module checks the arguments that ``CsvDataset`` and ``decode_csv`` share. It does not read files.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Array: TypeAlias = npt.NDArray[Any]
 TEXT = np.dtype("S")
 NUMBERS = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64))
 
-# Bytes that end rows or open quotes can't be told from a delimiter.
+# These bytes can't be delimiters: they end rows or open quotes.
 LINE_ENDS = b"\r\n"
 QUOTE = b'"'
 
 
 @dataclass(frozen=True)
 class CsvColumn:
-    """What a column holds.
+    """The type and the default value of a column.
 
     Attributes:
         dtype: one of NUMBERS, or TEXT.
-        default: what an empty field stands for; None where a field must not be empty.
+        default: the value of an empty field; None if fields must not be empty.
     """
 
     dtype: np.dtype[Any]
@@ -42,16 +42,16 @@ class CsvColumn:
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """How rows are read.
+    """The layout of a CSV file.
 
     Attributes:
-        columns: those that are read, in the order of the file.
+        columns: the columns that are read, in the order of the file.
         delimiter: one byte.
-        quotes: whether a field may be put in double quotation marks.
-        na_value: a text that counts as empty, beside the empty one.
-        select: the indices of the columns that are read; None for all, but those in ``exclude``.
+        quotes: whether fields may be in double quotation marks.
+        na_value: a text that counts as empty, in addition to the empty field.
+        select: the indices of the columns that are read; None for all columns except those in ``exclude``.
         exclude: the indices of columns that are not read.
-        names: of the columns that are read, for messages.
+        names: the names of the columns that are read.
     """
 
     columns: tuple[CsvColumn, ...]
@@ -64,7 +64,7 @@ class CsvLayout:
 
     @property
     def indices(self) -> tuple[int, ...]:
-        """Where in a row the columns stand that are read."""
+        """The indices in a row of the columns that are read."""
         if self.select is not None:
             return self.select
         count = len(self.columns)
@@ -72,10 +72,10 @@ class CsvLayout:
         return tuple([i for i in range(count + len(left_out)) if i not in left_out][:count])
 
     def fits(self, counts: Any) -> Any:
-        """Whether a row of so many fields has what is asked for: all that are selected, or exactly those columns.
+        """Return whether rows with these numbers of fields have all selected columns, or exactly the expected columns.
 
         Args:
-            counts: an int, or an array of them.
+            counts: an int, or an array of ints.
         """
         if self.select is not None:
             return counts > self.select[-1]
@@ -83,14 +83,14 @@ class CsvLayout:
         return counts - excluded == len(self.columns)
 
     def wanted(self) -> str:
-        """How many fields a row must have, in words."""
+        """Return a description of the number of fields that a row must have."""
         if self.select is not None:
-            return f"more than {self.select[-1]}, since column {self.select[-1]} is selected"
-        besides = f" beside the {len(self.exclude)} excluded" if self.exclude else ""
+            return f"more than {self.select[-1]} because column {self.select[-1]} is selected"
+        besides = f" in addition to the {len(self.exclude)} excluded" if self.exclude else ""
         return f"{len(self.columns)}{besides}"
 
     def column_name(self, number: int) -> str:
-        """How messages call a column that is read, by its number among those."""
+        """Return the name for messages of a column, given its index among the columns that are read."""
         named = f" ({self.names[number]!r})" if self.names else ""
         return f"column {self.indices[number]}{named}"
 
@@ -104,20 +104,20 @@ def layout_of(
     select_cols: Any = None,
     exclude_cols: Any = None,
 ) -> CsvLayout:
-    """Check the arguments that say what a file looks like.
+    """Check the arguments that describe a file, and return its layout.
 
     Args:
-        op: whose arguments they are, for messages.
-        record_defaults: see ``CsvDataset``, as all others.
+        op: the name of the function for messages.
+        record_defaults: as in ``CsvDataset``, like all other arguments.
         field_delim: the delimiter.
-        use_quote_delim: whether there are quotes.
-        na_value: what else counts as empty.
-        select_cols: the indices to read.
-        exclude_cols: the indices not to read.
+        use_quote_delim: whether quotation marks have a special meaning.
+        na_value: a text that counts as empty, in addition to the empty field.
+        select_cols: the indices of the columns to read.
+        exclude_cols: the indices of the columns not to read.
 
     Raises:
-        TypeError: one is of the wrong type.
-        ValueError: one can't be.
+        TypeError: an argument has the wrong type.
+        ValueError: an argument has an invalid value.
     """
     quotes = require_bool(op, "use_quote_delim", use_quote_delim)
     columns = columns_of(op, record_defaults)
@@ -135,10 +135,10 @@ def layout_of(
 
 
 def columns_of(op: str, record_defaults: Any, argument: str = "record_defaults") -> tuple[CsvColumn, ...]:
-    """The columns that a list of dtypes and defaults describes."""
+    """Return the columns that a list of dtypes and default values describes."""
     if isinstance(record_defaults, str | bytes) or not isinstance(record_defaults, Iterable):
         raise TypeError(
-            f"{op}(): {argument} must be a list with a dtype or a default value for each column, got "
+            f"{op}(): {argument} must be a list of a dtype or a default value for each column, got "
             f"{record_defaults!r:.100}"
         )
     columns = tuple(_column(op, f"{argument}[{number}]", given) for number, given in enumerate(record_defaults))
@@ -166,12 +166,13 @@ def _supported(op: str, argument: str, given: Any, dtype: np.dtype[Any]) -> np.d
     if dtype.newbyteorder("=") in NUMBERS:
         return dtype.newbyteorder("=")
     raise TypeError(
-        f"{op}(): a column holds np.int32, np.int64, np.float32, np.float64 or bytes; {argument} is {given!r:.100}"
+        f"{op}(): {argument} must be np.int32, np.int64, np.float32, np.float64, bytes or a value of one of these, "
+        f"got {given!r:.100}"
     )
 
 
 def _indices(op: str, argument: str, given: Any) -> tuple[int, ...]:
-    """Strictly ascending indices; an empty list, as in tf.data, is like none."""
+    """Return strictly ascending indices. An empty list means the same as None, as in tf.data."""
     if given is None:
         return ()
     values = given.tolist() if isinstance(given, np.ndarray) else given

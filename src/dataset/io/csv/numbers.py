@@ -1,15 +1,16 @@
-"""The text of numbers into arrays, many at once.
+"""Vectorized number parser: converts the text of many numbers to an array.
 
-How it is fast. The characters of a number are taken into up to three 64-bit words, its last 8 characters, the 8 before
-them and so on, filled up in front with the character 0. A decimal point is shifted out; where it stood says how often
-to divide by ten. Then three multiplications per word turn 8 digits into their value, in all numbers of the column at
-once (Daniel Lemire, "Quickly parsing eight digits"). Dividing an integer up to 2**53 by a power of ten up to 10**22
-rounds once, so the result is the float nearest to the text (William Clinger, "How to read floating point numbers
-accurately"). Larger ones are divided with a remainder, which says what the rounding left over (T. J. Dekker, "A
-floating-point technique for extending the available precision").
+The characters of a number are loaded into up to three 64-bit words: the last 8 characters, the 8 before them and so on,
+padded in front with the character 0. A decimal point is shifted out; its position gives the power of ten to divide by.
+Then three multiplications per word convert 8 digits to their value, for all numbers of the column at once (Daniel
+Lemire, "Quickly parsing eight digits"). Dividing an integer up to 2**53 by a power of ten up to 10**22 rounds once, so
+the result is the float nearest to the text (William Clinger, "How to read floating point numbers accurately"). For
+larger integers the remainder of the division corrects the rounding error (T. J. Dekker, "A floating-point technique for
+extending the available precision").
 
-What is longer, has an exponent or is no number at all is odd here, and read one by one, by Python's own ``int`` and
-``float``. So what a text means is said in one place, ``parse_int`` and ``parse_float``; the words are only faster.
+Texts that are longer, have an exponent or are not numbers are marked as odd. ``parse_int`` and ``parse_float`` parse
+them one by one with Python's ``int`` and ``float``. These two functions define the result for every text; the
+vectorized path is only faster.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ Array: TypeAlias = npt.NDArray[Any]
 
 _WORD = 8
 _WORDS_MAX = 3
-_TOP_MAX = 999  # in the third word, so that the whole is less than 10**19, and fits into 64 bits
+_TOP_MAX = 999  # of the third word, so that the value is less than 10**19 and fits into 64 bits
 PAD = _WORD * _WORDS_MAX
-"""Bytes that must stand before the first field, so that its words lie within the buffer."""
+"""Number of bytes that must precede the first field, so that its words are within the buffer."""
 
-_BLANKS_MAX = 8  # that are taken off in front and behind, for all numbers at once
-_EXACT_MAX = 1 << 53  # integers up to here are floats
+_BLANKS_MAX = 8  # blanks stripped at each end of a field by the vectorized path
+_EXACT_MAX = 1 << 53  # all integers up to this are exact as float64
 
 _U = np.uint64
 _CHARACTER_0 = _U(0x3030303030303030)
@@ -41,12 +42,12 @@ _ONES = _U(0x0101010101010101)
 _TOPS = _U(0x8080808080808080)
 _NIBBLES = _U(0xF0F0F0F0F0F0F0F0)
 _SIXES = _U(0x0606060606060606)
-# The bytes of a word that are kept where ``count`` characters belong to the number: the last ones.
+# Masks that keep the last ``count`` characters of a word, those that belong to the number.
 _KEPT = np.array([(1 << 64) - (1 << 8 * (_WORD - count)) for count in range(_WORD)] + [(1 << 64) - 1], _U)
 _FILLED = _CHARACTER_0 & ~_KEPT
-_TENS = 10.0 ** np.arange(23)  # all that are exact
-_SPLITTER = 2.0**27 + 1  # halves the digits of a float64
-_DOUBT = 2.0**-45  # more than the relative error of a remainder
+_TENS = 10.0 ** np.arange(23)  # all powers of ten that are exact as float64
+_SPLITTER = 2.0**27 + 1  # Dekker's constant: splits the digits of a float64 into halves
+_DOUBT = 2.0**-45  # upper bound of the relative error of a remainder
 
 _INT = re.compile(rb"[+-]?[0-9]+")
 _HEXADECIMAL = re.compile(rb"[+-]?0x[0-9a-f.]+(p[+-]?[0-9]+)?")
@@ -55,15 +56,15 @@ _DIGITS_MAX = 19  # of an int64
 
 
 def parse_int(text: bytes, dtype: np.dtype[Any]) -> int:
-    """One integer; blanks around it are allowed.
+    """Return the integer in a text; blanks around it are allowed.
 
     Raises:
-        ValueError: it is none, or does not fit into ``dtype``.
+        ValueError: the text is not an integer, or the integer does not fit into ``dtype``.
     """
     stripped = text.strip()
     if _INT.fullmatch(stripped):
         digits = stripped.lstrip(b"+-").lstrip(b"0")
-        if len(digits) <= _DIGITS_MAX:  # int() is slow, and refuses, where there are thousands
+        if len(digits) <= _DIGITS_MAX:  # int() is slow for thousands of digits, and raises for more
             value = int(digits or b"0") * (-1 if stripped.startswith(b"-") else 1)
             limits = np.iinfo(dtype)
             if limits.min <= value <= limits.max:
@@ -72,10 +73,10 @@ def parse_int(text: bytes, dtype: np.dtype[Any]) -> int:
 
 
 def parse_float(text: bytes, dtype: np.dtype[Any]) -> np.floating[Any]:
-    """The float that is nearest to a text: as C's ``strtod`` reads it, blanks around it allowed.
+    """Return the float nearest to a text, as C's ``strtod`` does; blanks around it are allowed.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a number.
     """
     value = _parse_double(text)
     if dtype == np.float64:
@@ -102,14 +103,14 @@ def _parse_double(text: bytes) -> float:
 
 
 def _toward(text: bytes, value: float) -> float:
-    """A float64 that rounds to the same float32 as the text does.
+    """Return a float64 that rounds to the same float32 as the text does.
 
-    Rounding twice goes wrong where the float64 lies in the middle of two float32s and the text does not.
+    Rounding twice gives a wrong result if the float64 is exactly between two float32s and the text is not.
     """
     try:
         exact = decimal.Decimal(text.decode().strip())
     except (decimal.InvalidOperation, UnicodeDecodeError):
-        return value  # hexadecimal, or no finite number
+        return value  # hexadecimal, or not a finite number
     if not exact.is_finite() or not np.isfinite(value):
         return value
     between = decimal.Decimal(value)
@@ -119,7 +120,7 @@ def _toward(text: bytes, value: float) -> float:
 
 
 def read_ints(data: Array, starts: Array, ends: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """The integers in many fields, none of which is empty.
+    """Return the integers in many fields. No field may be empty.
 
     Args:
         data: uint8, with PAD bytes before the first field.
@@ -128,7 +129,7 @@ def read_ints(data: Array, starts: Array, ends: Array, dtype: np.dtype[Any]) -> 
         dtype: int32 or int64.
 
     Returns:
-        The values, and which of them are odd, so that ``parse_int`` has to be asked.
+        The values, and a mask of the odd ones, which ``parse_int`` must parse.
     """
     starts, ends = _without_blanks(data, starts, ends)
     negative, lengths = _signs(data, starts, ends)
@@ -143,7 +144,7 @@ def read_ints(data: Array, starts: Array, ends: Array, dtype: np.dtype[Any]) -> 
 
 
 def read_floats(data: Array, starts: Array, ends: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """The same for float32 or float64, and ``parse_float``."""
+    """Return the float32 or float64 numbers in many fields, and a mask of those that ``parse_float`` must parse."""
     starts, ends = _without_blanks(data, starts, ends)
     negative, lengths = _signs(data, starts, ends)
     words, decimals, has_point = _without_points(_words(data, ends, lengths))
@@ -164,7 +165,7 @@ def read_floats(data: Array, starts: Array, ends: Array, dtype: np.dtype[Any]) -
 
 
 def _divided(whole: Array, rounded: Array, tens: Array) -> tuple[Array, Array]:
-    """``whole / tens``, rounded once, and where that is not certain; ``rounded`` is ``whole`` as floats."""
+    """Return ``whole / tens``, rounded once, and a mask of uncertain results; ``rounded`` is ``whole`` as floats."""
     left = (whole - rounded.astype(np.uint64)).astype(np.int64).astype(np.float64)
     quotient = rounded / tens
     product = quotient * tens
@@ -177,14 +178,14 @@ def _divided(whole: Array, rounded: Array, tens: Array) -> tuple[Array, Array]:
 
 
 def _halves(values: Array) -> tuple[Array, Array]:
-    """Two floats of half as many digits, so that products of them are exact."""
+    """Split each float into two floats of half as many digits, whose products are exact."""
     large = values * _SPLITTER
     high = large - (large - values)
     return high, values - high
 
 
 def is_between(values: Array) -> Array:
-    """Which float64s may be rounded to another float32 than the number that they stand for: see ``_toward``."""
+    """Return which float64s may round to another float32 than the exact number does: see ``_toward``."""
     middle = (values.view(np.uint64) & _U(0x1FFFFFFF)) == _U(0x10000000)
     tiny = (np.abs(values) < np.finfo(np.float32).tiny) & (values != 0)
     between: Array = middle | tiny
@@ -192,7 +193,7 @@ def is_between(values: Array) -> Array:
 
 
 def _without_blanks(data: Array, starts: Array, ends: Array) -> tuple[Array, Array]:
-    """Move the ends of fields behind blanks and before them."""
+    """Strip blanks from both ends of the fields."""
     for _ in range(_BLANKS_MAX):
         blank = (data[starts] == 0x20) & (starts < ends)
         if not blank.any():
@@ -207,14 +208,14 @@ def _without_blanks(data: Array, starts: Array, ends: Array) -> tuple[Array, Arr
 
 
 def _signs(data: Array, starts: Array, ends: Array) -> tuple[Array, Array]:
-    """Which numbers have a minus, and how many characters each has without it. A plus makes it odd."""
+    """Return which numbers have a minus sign, and their lengths without it. A plus sign makes a number odd."""
     negative = (data[starts] == ord("-")) & (starts < ends)
     return negative, ends - starts - negative
 
 
 def _words(data: Array, ends: Array, lengths: Array) -> list[Array]:
-    """The last 8 characters of each number, the 8 before them if any number has as many, and so on."""
-    # A view of every 8 bytes in a row, wherever they begin.
+    """Return the last 8 characters of each number, the 8 before them if any number has that many, and so on."""
+    # A view of 8 consecutive bytes from every position.
     everywhere = np.lib.stride_tricks.as_strided(data[:_WORD].view("<u8"), (len(data) - _WORD + 1,), (1,))
     longest = int(lengths.max()) if len(lengths) else 0
     words = []
@@ -225,23 +226,23 @@ def _words(data: Array, ends: Array, lengths: Array) -> list[Array]:
 
 
 def _digits(words: list[Array]) -> tuple[Array, Array]:
-    """The integers whose digits the words hold, and where there is anything else."""
+    """Return the integers whose digits the words hold, and which words hold other characters."""
     whole, odd = _value(words[0]), _not_digits(words[0])
     for number, word in enumerate(words[1:], 1):
         value = _value(word)
         odd |= _not_digits(word)
         if number == _WORDS_MAX - 1:
             odd |= value > _U(_TOP_MAX)
-            value = np.minimum(value, _U(_TOP_MAX + 1))  # what is odd must not wrap around either
+            value = np.minimum(value, _U(_TOP_MAX + 1))  # odd values must not overflow, either
         whole += value * _U(10 ** (_WORD * number))
     return whole, odd
 
 
 def _without_points(words: list[Array]) -> tuple[list[Array], Array, Array]:
-    """Take the last decimal point out of each number.
+    """Remove the last decimal point from each number.
 
     Returns:
-        The words, how many characters stood behind the point, and whether there was one.
+        The words, the number of characters after the point, and whether there was a point.
     """
     shifted = []
     decimals = np.zeros(len(words[0]), np.intp)
@@ -251,7 +252,7 @@ def _without_points(words: list[Array]) -> tuple[list[Array], Array, Array]:
         without, behind, found = _without_point(word, before)
         if number:
             without = np.where(has_point, word << _U(8) | before, without)
-            found &= ~has_point  # a second point stays, and is no digit
+            found &= ~has_point  # a second point is kept; it is not a digit, so the number becomes odd
         decimals += (behind + _WORD * number) * found
         has_point |= found
         shifted.append(without)
@@ -259,17 +260,17 @@ def _without_points(words: list[Array]) -> tuple[list[Array], Array, Array]:
 
 
 def _without_point(words: Array, before: Any) -> tuple[Array, Array, Array]:
-    """Take the first decimal point out of a word of each number, and shift what stands before it towards it.
+    """Remove the first decimal point from a word of each number, and shift the characters before it into its place.
 
     Args:
         words: 8 characters each, the first in the lowest byte.
-        before: the character that comes in at the front; one, or one for each word.
+        before: the character that is shifted in at the front; one for all words, or one for each word.
 
     Returns:
-        The words, how many characters stood behind the point, if there was one, and whether there was.
+        The words, the number of characters after the point if there was one, and whether there was one.
     """
     differing = words ^ _POINTS
-    zero_bytes = (differing - _ONES) & ~differing & _TOPS  # the lowest bit of it is right, and no other is needed
+    zero_bytes = (differing - _ONES) & ~differing & _TOPS  # only the lowest set bit is reliable
     point = (zero_bytes & (~zero_bytes + _U(1))) >> _U(7)  # the lowest bit of the point's byte
     in_front = point - _U(1)
     behind = ~((point << _U(8)) - _U(1))
@@ -280,7 +281,7 @@ def _without_point(words: Array, before: Any) -> tuple[Array, Array, Array]:
 
 
 def _not_digits(words: Array) -> Array:
-    """Which words hold anything but 8 digits."""
+    """Return which words hold anything but 8 digits."""
     wrong = (words & _NIBBLES) ^ _CHARACTER_0
     wrong |= ((words + _SIXES) & _NIBBLES) ^ _CHARACTER_0
     odd: Array = wrong != 0
@@ -288,7 +289,7 @@ def _not_digits(words: Array) -> Array:
 
 
 def _value(words: Array) -> Array:
-    """The number that 8 digits are. The first character is in the lowest byte."""
+    """Return the value of 8 digits, the first of them in the lowest byte."""
     pairs = (words & _U(0x0F0F0F0F0F0F0F0F)) * _U(10 * 2**8 + 1) >> _U(8)
     fours = (pairs & _U(0x00FF00FF00FF00FF)) * _U(100 * 2**16 + 1) >> _U(16)
     return (fours & _U(0x0000FFFF0000FFFF)) * _U(10_000 * 2**32 + 1) >> _U(32)

@@ -1,11 +1,11 @@
-"""The sequential reader of one CSV file.
+"""Sequential reader of one CSV file.
 
-Here live the open file, the place in it, and what becomes of rows that can't be read: each raises a ``ParseError`` in
-its place. How rows are taken apart is cut.py's and scan.py's, what is in their fields convert.py's, decompression
-io/files/compression.py's. What a Dataset is, is not known here.
+This module owns the open file and the position in it. A row that can't be read raises a ``ParseError`` in its place.
+cut.py and scan.py split rows, convert.py converts fields, and io/files/compression.py decompresses. This module does
+not depend on datasets.
 
-How the reader is fast. It takes a block of the file at once and makes columns of all rows that end in it; they are then
-handed out as slices. The rest of the block, a row that has begun, is put before the next one.
+For speed, the reader reads a block of the file at a time and converts all rows that end in it to columns, which it
+returns as slices. The rest of the block, an incomplete row, is prepended to the next block.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from dataset.redaction import redacted
 __all__ = ["CsvFile", "read_header"]
 
 BLOCK_BYTES = 1 << 18
-ROW_BYTES_MAX = 1 << 26  # or a quotation mark that is never closed would take a whole file into memory
+ROW_BYTES_MAX = 1 << 26  # so that an unclosed quotation mark does not read a whole file into memory
 
 _PAD = len(PADDING)
 
 
 class CsvFile(StreamFile):
-    r"""Reads the rows of one CSV file from its beginning to its end, as columns.
+    r"""Sequential reader of one CSV file, which returns rows as columns.
 
-    The file is opened by the first read. A row that can't be read raises ``ParseError`` in its place, and the next read
-    goes on behind it. A byte order mark at the beginning of the file is passed over.
+    The first read opens the file. A row that can't be read raises ``ParseError`` in its place, and the next read
+    continues after it. A byte order mark at the beginning of the file is skipped.
 
     Args:
         path: the file.
-        layout: which columns there are.
+        layout: the layout of the file.
         compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
-        buffer_size: bytes to read at once, by default 256 KiB. Memory stays at a few times that, or a row's.
-        header: whether the first row is not to be given.
+        buffer_size: bytes to read at once, by default 256 KiB. Memory use is a few times this or the longest row.
+        header: whether the first row is a header, which is not returned.
 
     >>> import tempfile
     >>> from dataset.io.csv.layout import layout_of
@@ -66,25 +66,25 @@ class CsvFile(StreamFile):
         self.layout = layout
         self.header = header
         self._block_bytes = max(BLOCK_BYTES if buffer_size is None else buffer_size, 1)
-        self._failure: Exception | None  # to be raised behind the rows
-        self._at_end: bool  # whether all was read
-        self._ended: bool  # whether nothing is left to be given but the rows of the block
+        self._failure: Exception | None  # raised after the rows of the block
+        self._at_end: bool  # whether the whole file has been read
+        self._ended: bool  # whether the rows of the block are the last
         self._go_to(0, 0)
 
     def columns(self, n: int) -> list[Array] | None:
-        """The columns of the next rows.
+        """Return the columns of the next rows.
 
         Args:
-            n: how many rows at most.
+            n: the maximum number of rows.
 
         Returns:
-            One array for each column, of 1 to ``n`` values; ``None`` at the end, and ever after.
+            One array for each column, of 1 to ``n`` values; ``None`` at the end, and on every later call.
 
         Raises:
-            ParseError: the next row can't be read. Raised once; the next call goes on behind it.
-            DataLossError: here the compressed stream is cut short or corrupt. Raised once; then comes the end.
+            ParseError: the next row can't be read. Raised once; the next call continues after it.
+            DataLossError: the compressed stream is truncated or corrupt here. Raised once; the end follows.
             OSError: the file is missing, or can't be read.
-            ClosedError: after ``close``.
+            ClosedError: the file was closed.
         """
         self._check_open()
         while True:
@@ -101,25 +101,25 @@ class CsvFile(StreamFile):
             self._read(self._read_block)
 
     def tell(self) -> tuple[int, int]:
-        """Where the next row begins: its first byte in the uncompressed stream, and how many lines stand before it."""
+        """Return where the next row begins: its offset in the uncompressed stream and the number of lines before it."""
         if self._rows is None or self._row >= len(self._rows):
             return self._offset, self._line
         start = int(self._rows.starts[self._row])
         return self._base + start - _PAD, self._line_at(start)
 
     def seek(self, offset: int, line: int) -> None:
-        """Continue at a place that ``tell`` gave. A compressed file is read up to it, and what is read is dropped."""
+        """Continue at a position that ``tell`` returned. A compressed file is read and discarded up to there."""
         if offset < 0 or line < 0:
             raise ValueError(f"CsvFile.seek(): a position can't be negative, got {(offset, line)}")
         self._check_open()
         self._go_to(offset, line)
 
     def header_names(self) -> list[bytes]:
-        """The fields of the first row; the file is at its beginning, and is to have a header.
+        """Return the fields of the first row. The file must be at its beginning and have a header.
 
         Raises:
-            ParseError: it can't be read.
-            DataLossError: the file is damaged there.
+            ParseError: the header can't be read.
+            DataLossError: the file is damaged in the header.
             OSError: the file is missing, or can't be read.
         """
         self._check_open()
@@ -129,35 +129,35 @@ class CsvFile(StreamFile):
         return self._names
 
     def close(self) -> None:
-        """Give back the file and the memory, and keep the place. A second time does nothing."""
+        """Release the file and the memory, and keep the position. Closing twice is allowed."""
         self._go_to(*self.tell())
         self._closed = True
         self._release()
 
     def _go_to(self, offset: int, line: int) -> None:
-        """Forget everything but the place. The stream stays open; the next read moves it there."""
+        """Set the position and discard all other state. The stream stays open; the next read seeks."""
         self._forget_rows()
-        self._offset, self._line = offset, line  # of the first byte that is in no row of the block
-        self._rest = b""  # what was read behind that place
-        self._held = b""  # a carriage return, read behind that: a line feed may follow
-        self._added = 0  # bytes at the end that are not in the file: the line end of the last row
+        self._offset, self._line = offset, line  # of the first byte after the rows of the block
+        self._rest = b""  # bytes read after that offset
+        self._held = b""  # a carriage return read after those: a line feed may follow
+        self._added = 0  # bytes at the end that are not in the file: the added line end of the last row
         self._failure = None
         self._at_end = self._ended = False
-        self._damage = ""  # what is wrong with the stream there
+        self._damage = ""  # the error of the stream at its end
         self._moved = True
-        self._names: list[bytes] = []  # in the header, if it was read
+        self._names: list[bytes] = []  # the fields of the header, if it was read
 
     def _forget_rows(self) -> None:
-        self._rows: CsvRows | None = None  # of the block that was read last
-        self._block = b""  # itself, with its padding
+        self._rows: CsvRows | None = None  # of the last block
+        self._block = b""  # the last block, with its padding
         self._base, self._base_line = 0, 0  # where in the file it begins
-        self._columns: list[Array] = []  # of the rows that are right
-        self._problems: list[CsvProblem] = []  # of the others that have not been raised
-        self._row = 0  # the next, counted with the bad ones
-        self._given = self._count = 0  # how many right ones have been given, and there are
+        self._columns: list[Array] = []  # of its valid rows
+        self._problems: list[CsvProblem] = []  # of its other rows, except those already raised
+        self._row = 0  # the next row, including bad rows
+        self._given = self._count = 0  # the number of valid rows: already returned, and in total
 
     def _give(self, n: int) -> list[Array]:
-        """Rows up to the next that has a problem."""
+        """Return up to ``n`` rows, stopping before the next bad row."""
         stop = min(self._given + n, self._count)
         if self._problems:
             stop = min(stop, self._given + self._problems[0].row - self._row)
@@ -169,7 +169,7 @@ class CsvFile(StreamFile):
     # Reading
 
     def _read(self, step: Callable[[], None]) -> None:
-        """Run ``step``. Where it fails, what the stream has taken in is lost: the next one opens the file again."""
+        """Run ``step``. If it fails, drop the stream, whose position is unknown; the next step reopens the file."""
         try:
             step()
         except BaseException:
@@ -178,7 +178,7 @@ class CsvFile(StreamFile):
             raise
 
     def _read_block(self) -> None:
-        """Read on until a row is whole, and make columns of all that are."""
+        """Read until at least one row is complete, and convert all complete rows to columns."""
         self._forget_rows()
         if self._offset == 0:
             self._begin()
@@ -199,7 +199,7 @@ class CsvFile(StreamFile):
         self._pass_over(text, size, len(rows) if rows.are_lines else None)
 
     def _begin(self) -> None:
-        """Pass over the byte order mark and the header. What is wrong with the header is raised in its place."""
+        """Skip the byte order mark and the header. An error in the header is raised in its place."""
         text = self._with_more(self._rest)
         while not self._at_end and len(text) < len(codecs.BOM_UTF8):
             text = self._with_more(text)
@@ -220,9 +220,9 @@ class CsvFile(StreamFile):
         self._pass_over(text, row.end)
 
     def _pass_over(self, text: bytes, size: int, lines: int | None = None) -> None:
-        """Move on by ``size`` bytes of ``text``, which begins at the place where reading goes on.
+        """Advance by ``size`` bytes of ``text``, which begins at the current position.
 
-        ``lines``: how many of them end in there, if that is known.
+        ``lines`` is the number of lines that end in them, if known.
         """
         if lines is None:
             lines = _line_ends(text, size)
@@ -234,7 +234,7 @@ class CsvFile(StreamFile):
         self._line += lines
 
     def _with_more(self, text: bytes) -> bytes:
-        """``text`` with what follows in the file; at its end, with a line end behind the last row."""
+        """Return ``text`` with more of the file appended. At the end of the file, the last row gets a line end."""
         if self._at_end:
             return text
         try:
@@ -256,10 +256,10 @@ class CsvFile(StreamFile):
         return text
 
     def _opened(self) -> InputStream:
-        """The stream, at the place where reading goes on."""
+        """Return the stream at the current position, opening it if necessary."""
         if self._stream is None:
             self._stream = self._open()
-            self._moved = self._offset > 0  # a pipe can be read, if nobody asks it to move
+            self._moved = self._offset > 0  # a pipe can be read as long as it is not asked to seek
         if self._moved:
             self._stream.seek(self._offset)
             self._moved = False
@@ -268,20 +268,20 @@ class CsvFile(StreamFile):
     # Errors
 
     def _fail(self, text: bytes) -> None:
-        """Give up the file, where ``text`` is all that is left, or as much as may belong to one row."""
+        """Give up the file: ``text`` has no complete row, and is the rest of the file or longer than a row may be."""
         self._ended = True
         self._release()
         if self._damage:
             self._failure = self._lost(self._damage)
         elif not text and self._offset == 0 and self.header:
             self._failure = ParseError(
-                f"{redacted(self.path)}: the file is empty; with header=True its first row names columns"
+                f"{redacted(self.path)}: the file is empty; header=True requires a first row with column names"
             )
         elif self._at_end and text:
             self._failure = self._unclosed(text)
         elif text:
             self._failure = self._lost(
-                f"no row ends within {len(text) >> 20} MiB: is a quotation mark never closed? else pass a larger "
+                f"no row ends within {len(text) >> 20} MiB; check for an unclosed quotation mark, or pass a larger "
                 "buffer_size"
             )
         self._pass_over(text, len(text))
@@ -297,16 +297,16 @@ class CsvFile(StreamFile):
         return DataLossError(message, path=self.path, offset=self._offset, record=self._line)
 
     def _hinted(self, words: str, text: bytes) -> str:
-        """Say what else the file may be, when it is wrong from its first byte on."""
+        """Append a hint to the message if the file looks compressed."""
         guess = "" if self.compression_type else guess_compression(text)
         return f'{words}; the file starts like a {guess} stream: pass compression_type="{guess}"' if guess else words
 
     def _line_at(self, position: int) -> int:
-        """How many lines stand before a position in the block."""
+        """Return the number of lines before a position in the block."""
         return self._base_line + _line_ends(self._block, position)
 
     def _error_of(self, problem: CsvProblem) -> ParseError:
-        assert self._rows is not None  # the problem is one of its rows
+        assert self._rows is not None  # the problem belongs to one of these rows
         line = self._line_at(int(self._rows.starts[problem.row])) + 1
         words = self._hinted(problem.words, self._block[_PAD:]) if line == 1 else problem.words
         return self._error(line, self._column_of(problem.column, problem.field), words)
@@ -324,7 +324,7 @@ class CsvFile(StreamFile):
 
 
 def read_header(path: str, layout: CsvLayout, compression_type: str) -> list[bytes]:
-    """The fields in the first row of a file."""
+    """Return the fields in the first row of a file."""
     file = CsvFile(path, layout, compression_type, header=True)
     try:
         return file.header_names()
@@ -333,7 +333,7 @@ def read_header(path: str, layout: CsvLayout, compression_type: str) -> list[byt
 
 
 def _line_ends(text: bytes, stop: int) -> int:
-    """How many lines end before ``stop``. The padding of a block ends none."""
+    """Return the number of lines that end before ``stop``. The padding of a block contains no line ends."""
     count = text.count(b"\n", 0, stop)
     returns = text.count(b"\r", 0, stop)
     return count + returns - text.count(b"\r\n", 0, stop) if returns else count

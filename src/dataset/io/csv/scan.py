@@ -1,9 +1,10 @@
-"""Rows read one character class after the other: the exact meaning of every row, the broken ones too.
+"""Reference parser of CSV rows: reads one row at a time, including malformed rows.
 
-The grammar is tf.data's reading of RFC 4180. A row ends with a line feed, a carriage return, or both. A field that
-begins with a quotation mark ends with the next one, in between anything may stand, and two marks mean one. A quotation
-mark anywhere else is an error of that row, which still ends where it would. cut.py does the same for whole blocks, and
-comes here where a block has such errors. ``scan_record`` is the grammar of ``decode_csv``, where a record is one row.
+The grammar is tf.data's version of RFC 4180. A row ends with a line feed, a carriage return, or both. A field that
+begins with a quotation mark ends with the next one. It may contain anything, and two quotation marks in it mean one. A
+quotation mark anywhere else is an error of that row, but does not change where the row ends. cut.py does the same for
+whole blocks and uses this module if a block has such errors. ``scan_record`` implements the grammar of ``decode_csv``,
+where a record is one row.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from dataset.io.csv.layout import CsvLayout
 __all__ = ["NEVER_CLOSED", "RowError", "ScannedRow", "scan_record", "scan_row"]
 
 _STRAY_QUOTE = (
-    'a field that does not begin with a quotation mark has one inside; put the field in quotes and write "" for each, '
-    "or pass use_quote_delim=False"
+    "a field that does not begin with a quotation mark contains one; put the field in quotes and double the quotation "
+    "marks in it, or pass use_quote_delim=False"
 )
-_BEHIND_QUOTE = 'there is text behind the closing quotation mark; inside of a quoted field write "" for each'
+_BEHIND_QUOTE = "text follows the closing quotation mark; double quotation marks inside a quoted field"
 NEVER_CLOSED = "the quotation mark that opens here is never closed"
-_LINE_END = "there is a line end in a field that is not in quotes; give one row at a time"
+_LINE_END = "an unquoted field contains a line end; pass one row per record"
 
 
 class RowError(ValueError):
-    """Internal: a row can't be taken apart, and why."""
+    """Internal error: a row can't be split into fields."""
 
     def __init__(self, words: str, field: int) -> None:
         super().__init__(words)
@@ -33,13 +34,13 @@ class RowError(ValueError):
 
 @dataclass(slots=True)
 class ScannedRow:
-    """What was found from the beginning of a row on.
+    """Parse result of one row.
 
     Attributes:
-        fields: their text; of a field that is wrong, nobody can say it.
-        end: where the next row begins; -1 if the end of this one has not been seen.
-        words: what is wrong with it.
-        field: the number of the field that is wrong, or that the row stopped in.
+        fields: the text of the fields; that of an invalid field is unspecified.
+        end: where the next row begins; -1 if the end of this row has not been found.
+        words: the description of the error, if any.
+        field: the index of the invalid or incomplete field.
         place: where that field begins.
     """
 
@@ -50,13 +51,13 @@ class ScannedRow:
     place: int = 0
 
     def blame(self, words: str, place: int) -> None:
-        """Note what is wrong with the field that comes next. The first thing counts."""
+        """Record an error of the current field. Only the first error of a row is kept."""
         if not self.words:
             self.words, self.field, self.place = words, len(self.fields), place
 
 
 def scan_row(data: bytes, start: int, layout: CsvLayout) -> ScannedRow:
-    """Read the row that begins at ``start``. It has to end within ``data``, with a line end."""
+    """Read the row that begins at ``start``. It is complete only if its line end is within ``data``."""
     row, at = ScannedRow([]), start
     while row.end < 0:
         if layout.quotes and data.startswith(b'"', at):
@@ -73,7 +74,7 @@ def scan_row(data: bytes, start: int, layout: CsvLayout) -> ScannedRow:
 
 
 def _scan_plain(data: bytes, at: int, layout: CsvLayout, row: ScannedRow) -> int:
-    """Take in a field without quotes; returns where the byte behind it stands, or -1 if that can't be seen."""
+    """Read a field without quotes; return the position after it, or -1 if the field is incomplete."""
     after = _first_of(data, at, layout.delimiter)
     if after < 0:
         return -1
@@ -85,7 +86,7 @@ def _scan_plain(data: bytes, at: int, layout: CsvLayout, row: ScannedRow) -> int
 
 
 def _first_of(data: bytes, at: int, delimiter: bytes) -> int:
-    """The next delimiter or line end."""
+    """Return the position of the next delimiter or line end, or -1."""
     found = data.find(b"\n", at)
     for byte in (b"\r", delimiter):
         earlier = data.find(byte, at, found if found >= 0 else len(data))
@@ -94,7 +95,7 @@ def _first_of(data: bytes, at: int, delimiter: bytes) -> int:
 
 
 def _scan_quoted(data: bytes, at: int, delimiter: bytes, row: ScannedRow) -> int:
-    """Take in a field that begins with a quotation mark; returns as ``_scan_plain``."""
+    """Read a field that begins with a quotation mark; return the same as ``_scan_plain``."""
     quote = data.find(b'"', at + 1)
     while 0 <= quote < len(data) - 1:
         behind = data[quote + 1 : quote + 2]
@@ -108,12 +109,12 @@ def _scan_quoted(data: bytes, at: int, delimiter: bytes, row: ScannedRow) -> int
 
 
 def scan_record(record: bytes, layout: CsvLayout) -> list[bytes]:
-    """The fields of one record, as tf.io.decode_csv reads it: line ends in front of a field don't count.
+    """Return the fields of one record, as tf.io.decode_csv does: line ends before a field are ignored.
 
-    Nothing behind the last selected column is looked at.
+    The text after the last selected column is not checked.
 
     Raises:
-        RowError: quotes or line ends are where none may be.
+        RowError: a quotation mark or line end is misplaced.
     """
     fields: list[bytes] = []
     at, wanted = 0, None if layout.select is None else layout.select[-1] + 1

@@ -1,4 +1,4 @@
-"""CsvDataset's node: the rows of files, as tuples or dicts of scalars. Reading one file is csv/reader.py's."""
+"""Node of ``CsvDataset``: the rows of files as tuples or dicts of scalars. csv/reader.py reads a single file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dataset.plan.structure import structure_of
 
 @dataclass(frozen=True, eq=False)
 class Csv(FileSource):
-    """All rows of the files that ``source`` names, file after file.
+    """Node that reads all rows of the files that ``source`` names, one file after another.
 
     Attributes:
-        layout: which columns there are.
-        label_name: the column that stands beside the dict of all others, where ``named``.
-        named: whether an element is a dict by the layout's names, not a tuple.
+        layout: the layout of the files.
+        label_name: if ``named``, the column that is returned separately from the dict of the other columns.
+        named: whether an element is a dict keyed by column name instead of a tuple.
     """
 
     op: ClassVar[str] = "CsvDataset"
@@ -47,10 +47,10 @@ class Csv(FileSource):
         return _OrderedFile(file, structure_of(element).flatten(element))
 
     def _arranged(self, parts: list[Any]) -> Any:
-        """What there is for each column, in the structure of an element."""
+        """Arrange one value per column in the structure of an element."""
         if not self.named:
             return tuple(parts)
-        assert self.layout.names is not None  # or it could not be named
+        assert self.layout.names is not None  # named requires them
         by_name = dict(zip(self.layout.names, parts, strict=True))
         if self.label_name is None:
             return by_name
@@ -66,7 +66,7 @@ class Csv(FileSource):
 
 
 class _OrderedFile:
-    """A file with its columns in the order of an element's components: those of a dict are sorted by name."""
+    """CSV file whose columns are in the order of the element's components. Dict components are sorted by name."""
 
     def __init__(self, file: CsvFile, order: list[int]) -> None:
         self.file = file

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.errors import DataLossError
+from dataset.io import libraries
 from dataset.io.elements.decoding import DamagedRecordError, decode
 from dataset.io.elements.metadata import Metadata, run_path
-from dataset.io.libraries import castagnoli
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.nested import restored_by
 from dataset.plan.node import Node
@@ -152,7 +152,7 @@ class SavedShardOperator(Operator):
         self._before += self._length
         self._place, self._length = place, chunk.length
         self._crc = self._next_crc
-        self._next_crc = None if self._crc is None else castagnoli.crc32c(records[0], self._crc)
+        self._next_crc = None if self._crc is None else libraries.crc32c(records[0], self._crc)
         self._record = Remainder(chunk)
         self._given = min(self._skip, chunk.length)
         if self._given:

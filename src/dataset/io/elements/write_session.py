@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dataset.io import libraries
 from dataset.io.elements.locks import LockFile
 from dataset.io.elements.metadata import (
     FILE_NAME,
@@ -35,7 +36,6 @@ from dataset.io.elements.metadata import (
 )
 from dataset.io.files.atomic import sync_directory
 from dataset.io.files.compression import Compressor, new_compressor
-from dataset.io.libraries import castagnoli
 from dataset.io.tfrecord.frames import framed
 
 __all__ = ["RunGoneError", "RunWriter", "remove_dead_runs", "remove_leftovers"]
@@ -189,7 +189,7 @@ class RunWriter:
         for piece in framed(record):
             out.write(piece)
         shard.records += 1
-        shard.crc = castagnoli.crc32c(record, shard.crc)
+        shard.crc = libraries.crc32c(record, shard.crc)
         shard.elements += elements
 
     def _opened(self, shard: _ShardFile) -> _Open:

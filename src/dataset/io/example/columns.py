@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dataset.io import example, libraries
 from dataset.io.example.layout import length_field
 from dataset.io.example.locate import Lists
 from dataset.io.example.problem import Problem
 from dataset.io.example.varints import unpack_varints
 from dataset.io.example.wire import WALKERS_MIN
-from dataset.io.libraries import messages, protobuf
 from dataset.plan.spec import BYTES
 
 __all__ = [
@@ -128,10 +128,10 @@ def object_array(items: Sequence[Any]) -> Array:
 def _message(lists: Lists, row: int, kind: int) -> Any:
     """The list message of one record, read by protobuf: for all that is not one plain field."""
     try:
-        return getattr(messages, _LISTS[kind]).FromString(
+        return getattr(example.messages, _LISTS[kind]).FromString(
             lists.buffer.data[int(lists.start[row]) : int(lists.end[row])]
         )
-    except protobuf.DecodeError:
+    except libraries.protobuf.DecodeError:
         raise _damaged(row, kind) from None
 
 
@@ -209,7 +209,7 @@ def _read_ints(lists: Lists) -> _Read:
             return np.ones(len(few), np.int64), few, 1
     pieces = _pieces(lists)
     for row in _irregular(lists):
-        packed = messages.Int64List(value=_message(lists, row, 3).value).SerializeToString()
+        packed = example.messages.Int64List(value=_message(lists, row, 3).value).SerializeToString()
         pieces[row] = packed[-_payload_size(packed) :] if packed else b""
     return (*unpack_varints(pieces), -1)
 
@@ -274,8 +274,8 @@ def decode_one(kind: int, record: bytes, start: int, first: int, end: int) -> Ar
     if kind == 2 and not (end - first) & 3:
         return np.frombuffer(record, "<f4", (end - first) >> 2, first).astype(np.float32)
     try:
-        values: Sequence[Any] = getattr(messages, _LISTS[kind]).FromString(record[start:end]).value
-    except protobuf.DecodeError:
+        values: Sequence[Any] = getattr(example.messages, _LISTS[kind]).FromString(record[start:end]).value
+    except libraries.protobuf.DecodeError:
         raise _damaged(0, kind) from None
     return values
 

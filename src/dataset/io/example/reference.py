@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dataset.errors import ParseError
-from dataset.io.libraries import messages, protobuf
+from dataset.io import example, libraries
 
 __all__ = ["KINDS", "list_in", "read_features", "regular_lists"]
 
@@ -25,8 +25,8 @@ def read_features(record: bytes, keys: Sequence[str], row: int | None = None) ->
         ParseError: if ``record`` is no Example, or one of these features is no Feature.
     """
     try:
-        found = messages.Example.FromString(record).features.feature
-    except protobuf.DecodeError:
+        found = example.messages.Example.FromString(record).features.feature
+    except libraries.protobuf.DecodeError:
         return _read_from_shell(record, keys, row)
     return [found.get(key) for key in keys]
 
@@ -34,8 +34,8 @@ def read_features(record: bytes, keys: Sequence[str], row: int | None = None) ->
 def _read_from_shell(record: bytes, keys: Sequence[str], row: int | None) -> list[Any]:
     place = "" if row is None else f" of record {row}"
     try:
-        entries = messages.Shell.FromString(record).entries.entry
-    except protobuf.DecodeError:
+        entries = example.messages.Shell.FromString(record).entries.entry
+    except libraries.protobuf.DecodeError:
         what = "the bytes" if row is None else f"record {row}"
         raise ParseError(
             f"parse_example: {what} (length {len(record)}) can't be parsed as a tf.train.Example. Is this another "
@@ -46,8 +46,8 @@ def _read_from_shell(record: bytes, keys: Sequence[str], row: int | None) -> lis
     for key in keys:
         content = found.get(key.encode())
         try:
-            features.append(None if content is None else messages.Feature.FromString(content))
-        except protobuf.DecodeError:
+            features.append(None if content is None else example.messages.Feature.FromString(content))
+        except libraries.protobuf.DecodeError:
             raise ParseError(
                 f"parse_example: feature {key!r}{place} is damaged: its bytes can't be parsed as a tf.train.Feature"
             ) from None

@@ -1,1 +1,1 @@
-"""Files: opening, reading by blocks, compression, listing, and writing whole or not at all; remote ones in remote/."""
+"""Files: opening, block-wise reading, compression, listing and atomic writing; remote files are in remote/."""

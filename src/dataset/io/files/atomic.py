@@ -1,4 +1,4 @@
-"""Files that appear under their names when they are complete, and not before."""
+"""Atomic file writer: a file appears under its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -15,40 +15,42 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Protocol, Self
 
+from dataset.io.files import remote
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.paths import is_remote, local_form
 
 try:
     import fcntl
-except ImportError:  # Windows: nobody can tell there what is abandoned, so nothing is removed
+except ImportError:  # Windows has no file locks that show which files are abandoned, so none are removed
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["AtomicFile", "commit_together", "sync_directory"]
 
-# One write to the system per this many bytes: enough that its cost is lost beside that of framing the records.
+# Bytes per system call: large enough that its cost is negligible compared with that of framing the records.
 OUTPUT_BUFFER_BYTES = 1 << 18
 
 
 class AtomicFile:
-    """A new file that appears under its name when it is complete, and not before.
+    """Output file that appears under its name only when it is complete.
 
-    The bytes go to ``file``, which lies under a hidden temporary name in the same directory. ``commit`` writes them
-    through to the disk and renames; ``discard`` removes them. As a context manager it commits at the end of the block
-    and discards when an exception leaves it. An abandoned one is discarded when it is collected, or when the
-    interpreter exits. What was under the name before stays readable until the commit replaces it. Temporary files that
-    dead processes left in the directory are removed. For paths with a scheme remote/writing.py sees to the same, except
-    for what dead processes left.
+    The bytes are written to ``file``, which has a hidden temporary name in the same directory. ``commit`` flushes them
+    to the disk and renames the file; ``discard`` removes it. As a context manager it commits at the end of the block,
+    and discards if an exception leaves the block. An abandoned file is discarded when the object is garbage collected
+    or when the interpreter exits. An existing file of that name stays readable until the commit replaces it. Temporary
+    files that dead processes left in the directory are removed. For paths with a scheme remote/writing.py does the
+    same, but does not remove files of dead processes.
 
-    A file that replaces another keeps its permission bits and, where the system allows it, its owner and group; where
-    the group cannot be kept, the new group gets the rights of all other users. Access lists and other attributes are
-    not kept. A new file has the permissions that the umask gives. A forked child neither commits nor changes the file
+    A file that replaces another keeps its permission bits and, if the system allows it, its owner and group. If the
+    group cannot be kept, the new group gets the permissions of other users. Access control lists and other attributes
+    are not kept. The permissions of a new file follow the umask. A forked child neither commits nor changes the file
     of its parent.
 
     Args:
         path: the final name. A symbolic link is followed.
-        like: a local file that the new one is made from: nobody gets more rights on the new file than on this one.
-        remove_abandoned: whether to look for temporary files that dead processes left. A caller that writes many files
-            to one directory does so once.
+        like: a local file that the new file is derived from. The new file grants no permissions beyond those of this
+            file.
+        remove_abandoned: whether to look for temporary files of dead processes. A caller that writes many files to one
+            directory does this once.
 
     Raises:
         OSError: nothing can be written there; the message says why and what to do. ``FileNotFoundError``,
@@ -89,7 +91,7 @@ class AtomicFile:
         return not self._finalizer.alive
 
     def commit(self) -> None:
-        """Put the file under its name. When that fails the file is discarded. A second time does nothing.
+        """Give the file its final name; discard it if that fails. May be called more than once.
 
         Raises:
             OSError: the disk is full, for example.
@@ -98,13 +100,13 @@ class AtomicFile:
         commit_together([self])
 
     def discard(self) -> None:
-        """Remove what was written. After a commit, or a second time, it does nothing."""
+        """Remove the written file. Does nothing after a commit or a previous call."""
         self._finalizer()
 
     def _prepare(self) -> None:
         if os.getpid() != self._owner:
             raise RuntimeError(
-                f"{self.path}: only the process that opened this file can complete it, not a forked child"
+                f"{self.path}: only the process that opened this file can commit it, not a forked child"
             )
         self._target.prepare()
 
@@ -121,26 +123,26 @@ class AtomicFile:
 
 
 def commit_together(files: Sequence[AtomicFile]) -> None:
-    """Put files that belong together under their names.
+    """Commit files that form a set.
 
-    All are written through to the disk first, so that an error or a kill until then leaves what was there before. Then
-    they are renamed, one right after the other, and the directories are written through. No system renames several
-    files at once. So the first file is taken away before the others are replaced, and gets its name last: a process
-    that is killed between two renames leaves a set whose first file is missing, and never one that looks complete and
-    is made of old and new files.
+    First all files are flushed to the disk. If that fails, or the process is killed, the old files are unchanged. Then
+    the files are renamed one after the other, and the directories are flushed. No system renames several files
+    atomically. So the old first file is moved away before the others are replaced, and the new one is renamed last: if
+    the process is killed between two renames, the first file of the set is missing. A set that looks complete never
+    mixes old and new files.
 
     Args:
-        files: those that are closed are left out.
+        files: the files; closed ones are ignored.
 
     Raises:
-        OSError: the disk is full, for example; the files that have no name yet are discarded. If no file has a new name
-            then, the old ones are all there. Else a note on the error says which have theirs.
+        OSError: the disk is full, for example. The files that were not renamed are discarded. If no file was renamed,
+            all old files are still there; otherwise a note on the error says which files were renamed.
         RuntimeError: in a forked child.
     """
     waiting = [file for file in files if not file.closed]
     try:
         for file in waiting:
-            file._prepare()  # noqa: SLF001  # of this class, as below
+            file._prepare()  # noqa: SLF001  # same class, here and below
         if waiting:
             _publish(waiting)
     except BaseException:
@@ -166,7 +168,7 @@ def _publish(files: Sequence[AtomicFile]) -> None:
         targets[-1].end_withdrawal(restore=not named)
         if named:
             error.add_note(
-                f"{len(named)} of {len(files)} files are complete and have their names, up to {named[-1]}; the others "
+                f"{len(named)} of {len(files)} files are complete under their names, up to {named[-1]}; the others "
                 f"were removed, and {first.path} is missing, so that the set does not look complete"
             )
         raise
@@ -178,25 +180,23 @@ class _Target(Protocol):
     def file(self) -> IO[bytes]: ...
 
     @property
-    def folder(self) -> str | None: ...  # which has to be written through after a rename
+    def folder(self) -> str | None: ...  # the directory to flush after a rename
 
-    def prepare(self) -> None: ...  # write everything; after this only the name is missing
-    def withdraw(self) -> None: ...  # take the old file away
-    def end_withdrawal(self, *, restore: bool) -> None: ...  # put the old file back, or remove it
-    def publish(self) -> None: ...  # put the new file under its name
+    def prepare(self) -> None: ...  # write everything; after this only the rename is missing
+    def withdraw(self) -> None: ...  # move the old file away
+    def end_withdrawal(self, *, restore: bool) -> None: ...  # move the old file back, or remove it
+    def publish(self) -> None: ...  # give the new file its name
     def is_published(self) -> bool: ...
     def discard(self) -> None: ...
-    def abandon(self) -> None: ...  # in a forked child: let go of the file without writing to it
+    def abandon(self) -> None: ...  # in a forked child: close the file without writing to it
 
 
 def _remote_target(path: str) -> _Target:
-    from dataset.io.files.remote.writing import RemoteTarget  # noqa: PLC0415  # it takes more along than local files need
-
-    return RemoteTarget(path)
+    return remote.RemoteTarget(path)
 
 
 def _discard(target: _Target, owner: int) -> None:
-    """In a forked child nothing is removed or written: the file is its parent's."""
+    """Discard a target. In a forked child nothing is removed or written: the file belongs to the parent."""
     if os.getpid() == owner:
         target.discard()
     else:
@@ -207,11 +207,11 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getatt
 
 
 class _LocalTarget:
-    """A local file while it is written.
+    """Local file that is being written.
 
     Args:
         path: the final name.
-        called: what the user called it, for messages.
+        called: the name that the user gave, for messages.
         like: see AtomicFile.
     """
 
@@ -230,16 +230,16 @@ class _LocalTarget:
             raise _explained(error, called, self.folder) from error
 
     def _open(self) -> IO[bytes]:
-        # The dot and the ending keep patterns such as "train-*" from finding it.
+        # The dot and the suffix keep patterns such as "train-*" from matching it.
         self._temporary = self._final.with_name(_temporary_name(self._final.name))
         mode = 0o666 if self._like is None else self._like.st_mode & 0o666
         if self._final.exists():
-            mode &= 0o600  # until it has the rights of the file that it replaces, nobody else reads it
+            mode &= 0o600  # private until it gets the permissions of the file that it replaces
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
         return open(os.open(self._temporary, flags, mode), "wb", buffering=OUTPUT_BUFFER_BYTES)  # noqa: PTH123
 
     def _take_over(self, descriptor: int) -> None:
-        """Give the file the owner and the rights of the one that it replaces, or that it is made from."""
+        """Copy owner and permissions from the file that this one replaces or is derived from."""
         mine, replaced = os.fstat(descriptor), _status(self._final)
         model = replaced or self._like
         if model is None:
@@ -257,9 +257,9 @@ class _LocalTarget:
         self.file.flush()
         if hasattr(os, "fchown"):
             self._take_over(self.file.fileno())
-        os.fsync(self.file.fileno())  # or a power cut could leave the new name with the old, empty content
+        os.fsync(self.file.fileno())  # otherwise a power failure could leave the new name with empty content
         if fcntl is None:
-            self.file.close()  # Windows renames no open file
+            self.file.close()  # Windows does not rename open files
 
     def withdraw(self) -> None:
         self._withdrawn = self._final.with_name(_temporary_name(self._final.name))
@@ -273,20 +273,20 @@ class _LocalTarget:
                 withdrawn.replace(self._final) if restore else withdrawn.unlink()
 
     def publish(self) -> None:
-        self._temporary.replace(self._final)  # while it is held, or it could be taken for abandoned
+        self._temporary.replace(self._final)  # while the lock is held; otherwise the file could look abandoned
         self.file.close()
 
     def is_published(self) -> bool:
-        return not os.path.lexists(self._temporary)  # also after an interrupt right after the rename
+        return not os.path.lexists(self._temporary)  # correct even after an interrupt right after the rename
 
     def discard(self) -> None:
-        with contextlib.suppress(OSError):  # closing flushes, and a full disk is no reason to keep the file
+        with contextlib.suppress(OSError):  # closing flushes; a full disk must not prevent removing the file
             self.file.close()
         with contextlib.suppress(OSError):
             self._temporary.unlink()
 
     def abandon(self) -> None:
-        # Closing the buffer, or collecting it, would write its bytes a second time: the parent writes them, too.
+        # Closing or garbage collecting the buffer would write its bytes a second time: the parent writes them, too.
         getattr(self.file, "raw", self.file).close()
 
 
@@ -306,7 +306,7 @@ def _chown(descriptor: int, owner: int, group: int) -> bool:
 
 
 def sync_directory(folder: str | None) -> None:
-    """Have the system write the new name through, too. Where that is not possible it does so sooner or later."""
+    """Flush a directory to the disk, so that new names persist. If that is not possible, the system does so later."""
     if folder is None:
         return
     with contextlib.suppress(OSError):
@@ -317,16 +317,16 @@ def sync_directory(folder: str | None) -> None:
             os.close(descriptor)
 
 
-# A process that is killed leaves its temporary file behind. A writer holds a lock of the system's on its file, which
-# ends with the process; so a process that gets the lock knows that the writer is dead. The name is removed while the
-# lock is held, and a writer that has just made a file and not locked it yet sees by its missing name that it has to
-# make another one. A file of a user is not taken for one: a part of the name is a digest of the rest.
+# A killed process leaves its temporary file on the disk. A writer holds a system lock on its file until its process
+# ends, so a process that gets the lock knows that the writer is dead. It removes the name while it holds the lock. A
+# writer that has created a file but not locked it yet notices that the name is gone and creates another file. Files of
+# users are not removed by mistake: a part of the temporary name is a digest of the rest.
 
 _TEMPORARY = re.compile(r"\.(.{1,40})\.([0-9a-f]{16})([0-9a-f]{8})\.tmp", re.DOTALL)
 
 
 def _temporary_name(name: str) -> str:
-    """A name for a temporary file beside the file ``name``; a cut name cannot grow too long."""
+    """Return a name for a temporary file in the directory of ``name``. The name is truncated to stay within limits."""
     token = secrets.token_hex(8)
     return f".{name[:40]}.{token}{_proof(name[:40], token)}.tmp"
 
@@ -337,7 +337,7 @@ def _proof(name: str, token: str) -> str:
 
 
 def _is_temporary(name: str) -> bool:
-    """Whether this library made the name of a temporary file."""
+    """Return whether a name is a temporary name of this library."""
     if not name.endswith(".tmp"):
         return False
     found = _TEMPORARY.fullmatch(name)
@@ -345,12 +345,12 @@ def _is_temporary(name: str) -> bool:
 
 
 _looked_through: dict[str, int] = {}
-"""The directory that was looked through last, and how many files may be written to it until it is looked through again:
-a fraction of what is in it, or a process that writes n files to one directory would see n * n names."""
+"""The directory that was scanned last, and how many files may be written to it before the next scan. The number is a
+fraction of its entries. Otherwise writing n files to one directory would visit n * n names."""
 
 
 def _remove_abandoned(folder: str) -> None:
-    """Remove temporary files in a directory whose writers are dead."""
+    """Remove the temporary files of dead processes from a directory."""
     if fcntl is None:
         return
     left = _looked_through.get(folder, 0)
@@ -363,7 +363,7 @@ def _remove_abandoned(folder: str) -> None:
         _looked_through[folder] = len(entries) // 16
         for entry in entries:
             if _is_temporary(entry.name) and entry.is_file(follow_symlinks=False):
-                with contextlib.suppress(OSError):  # its writer lives, or another process removes it
+                with contextlib.suppress(OSError):  # the writer is alive, or another process removes the file
                     _remove_if_abandoned(entry.path)
 
 
@@ -378,14 +378,14 @@ def _remove_if_abandoned(path: str) -> None:
 
 
 def _hold(file: IO[bytes]) -> bool:
-    """Lock a temporary file; False if it was taken for abandoned just before."""
+    """Lock a temporary file; return False if another process has just removed it as abandoned."""
     if fcntl is None:
         return True
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks: there nobody gets one
+    except OSError:  # the file system has no locks, so no process can remove the file
         return True
     return os.fstat(file.fileno()).st_nlink > 0
 
@@ -394,16 +394,16 @@ def _check_replaceable(path: str, final: Path) -> None:
     try:
         mode = final.stat().st_mode
     except OSError:
-        return  # nothing is there, or creating the file will say better what is wrong
+        return  # the file does not exist, or creating it will give a better error
     if stat.S_ISDIR(mode):
         raise OSError(errno.EISDIR, "cannot write: this is a directory; give the name of a file", path)
     if not stat.S_ISREG(mode):
-        # Renaming over /dev/null would take it away from everybody.
+        # Renaming over /dev/null would remove it for all processes.
         raise OSError(errno.EINVAL, "cannot write: this is a device or a pipe; give the name of a regular file", path)
 
 
 def _explained(error: OSError, path: str, folder: str) -> OSError:
-    """The same error with words that a user can act on. OSError picks the same subclass from the number."""
+    """Return the error with an actionable message. OSError selects the same subclass by the error number."""
     if isinstance(error, FileNotFoundError):
         reason = f"the directory {folder!r} does not exist; create it first, for example with os.makedirs"
     elif isinstance(error, NotADirectoryError):

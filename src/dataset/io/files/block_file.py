@@ -1,10 +1,11 @@
-"""Files whose elements are cut out of blocks: the open file, the place in it, and what becomes of damage.
+"""Base class of block readers: the open file, the position in it, and error handling.
 
-How elements are found in a block is said by those who derive: lines.py and fixed_length_records.py. What a Dataset
-is, is not known here.
+Subclasses define how elements are found in a block: lines.py and fixed_length_records.py. This module knows nothing
+about datasets.
 
-A file is what it is when its end is reached: one that grows while it is read is read on, one that shrinks ends sooner,
-and one whose name vanishes is read to its end if it was open by then. Behind the end nothing comes any more.
+The end of a file is where it is when the reader reaches it. A file that grows while it is read is read to its new end,
+one that shrinks ends earlier, and one that is deleted is read to its end if it was already open. After the end no more
+elements follow.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
 
 
 class BlockFile(StreamFile):
-    """Reads the elements of one file, ``bytes`` each, from the first to the last. It is opened by the first read.
+    """Sequential reader of the elements of one file, each as ``bytes``. The first read opens the file.
 
     Args:
         path: the file.
         compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
-        buffer_size: bytes to read at once; None and 0 mean 256 KiB. Memory stays around twice this, or twice one
-            element if that is more.
+        buffer_size: bytes to read at once; None and 0 mean 256 KiB. Memory use is about twice this, or twice one
+            element if that is larger.
 
     Raises:
-        ValueError: the compression type is unknown, or the buffer size negative.
+        ValueError: the compression type is unknown, or the buffer size is negative.
     """
 
     def __init__(
@@ -49,48 +50,48 @@ class BlockFile(StreamFile):
         if size < 0:
             raise ValueError(f"{type(self).__name__}: buffer_size must be at least 0 bytes, got {size}")
         self._block_bytes = size or BLOCK_BYTES
-        self._ready: list[bytes]  # those before _next have been returned
+        self._ready: list[bytes]  # the elements before _next have been returned
         self._go_to(0, 0)
 
-    # What a format says.
+    # Hooks of a format.
 
     @abstractmethod
     def _start(self, stream: InputStream) -> None:
-        """Move a stream that has just been opened to ``_offset``."""
+        """Move a newly opened stream to ``_offset``."""
 
     @abstractmethod
     def _read_elements(self, stream: InputStream) -> list[bytes]:
-        """Read one block; the elements that it completes, if any, with ``_offset`` moved behind them.
+        """Read one block; return the elements that it completes, if any, and move ``_offset`` past them.
 
-        ``_end`` is called where the stream ends, ``DamagedStreamError`` raised where no element can be had.
+        Calls ``_end`` at the end of the stream, and raises ``DamagedStreamError`` if the next element can't be read.
         """
 
     @abstractmethod
     def _offset_of(self, index: int) -> int:
-        """Where ``_ready[index]`` begins in the uncompressed stream, or what is behind the last of them."""
+        """Return the offset of ``_ready[index]`` in the uncompressed stream, or the offset after the last of them."""
 
     @abstractmethod
     def _forget(self) -> None:
-        """Drop what was read and belongs to no element yet."""
+        """Drop the bytes that were read and do not belong to an element yet."""
 
     def _described(self, damage: str) -> str:
-        """The words of an error at the element that is next."""
+        """Return the message of an error at the next element."""
         return damage
 
-    # What is done with it.
+    # Public interface.
 
     def columns(self, n: int) -> list[list[bytes]] | None:
-        """The next elements, as the one column that they are.
+        """Return the next elements as a single column.
 
         Args:
-            n: how many at most. Fewer come when the block that was read last holds fewer.
+            n: the maximum number of elements. Fewer are returned if the current block holds fewer.
 
         Returns:
-            A list of 1 to ``n`` elements, in a list; ``None`` at the end, and ever after.
+            A list that contains a list of 1 to ``n`` elements; ``None`` at the end and on every later call.
 
         Raises:
-            DataLossError: here the file is cut short or corrupt. Raised once; the next call returns ``None``.
-            OSError: the file is missing or can't be read. The next call tries again at the same place.
+            DataLossError: the file is truncated or corrupt here. Raised once; the next call returns ``None``.
+            OSError: the file is missing or can't be read. The next call tries again at the same position.
             ClosedError: after ``close``.
         """
         if self._next == len(self._ready) and not self._refill():
@@ -100,11 +101,11 @@ class BlockFile(StreamFile):
         return [taken]
 
     def tell(self) -> tuple[int, int]:
-        """Where the next element stands: its first byte in the uncompressed stream, and its number from 0."""
+        """Return the byte offset of the next element in the uncompressed stream, and its number from 0."""
         return self._offset_of(self._next), self._first + self._next
 
     def seek(self, offset: int, number: int) -> None:
-        """Continue at a place that ``tell`` gave. A compressed file is read up to it, and what is read is dropped."""
+        """Continue at a position that ``tell`` returned. A compressed file is decompressed up to it."""
         if offset < 0 or number < 0:
             raise ValueError(f"{type(self).__name__}.seek(): a position can't be negative, got {(offset, number)}")
         self._check_open()
@@ -112,16 +113,16 @@ class BlockFile(StreamFile):
         self._go_to(offset, number)
 
     def close(self) -> None:
-        """Give back the file and the memory, and keep the place. A second time does nothing."""
+        """Release the file and the memory; the position is kept. May be called more than once."""
         self._release()
         self._go_to(*self.tell())
         self._closed = True
 
     def _go_to(self, offset: int, number: int) -> None:
-        """Forget everything but the place. The next read opens the file there."""
+        """Reset the state to a position. The next read opens the file there."""
         self._ready, self._next = [], 0
-        self._first = number  # of _ready[0]
-        self._offset = offset  # in the stream, behind the last element of _ready
+        self._first = number  # the number of _ready[0]
+        self._offset = offset  # in the stream, after the last element of _ready
         self._ended = False
         self._forget()
 
@@ -130,7 +131,7 @@ class BlockFile(StreamFile):
         self._release()
 
     def _refill(self) -> bool:
-        """Read on until there are elements, or raise what stands in their place. False at the end."""
+        """Read until there are elements, or raise the error in their place. Return False at the end."""
         self._check_open()
         self._first += len(self._ready)
         self._ready, self._next = [], 0
@@ -143,14 +144,14 @@ class BlockFile(StreamFile):
                 words = self._described(str(damage))
                 raise DataLossError(words, path=self.path, offset=self._offset, record=self._first) from None
             except BaseException:
-                # The handle may be stale, and what was read of it in vain: a later call opens the file again here.
+                # The handle may be stale and the bytes read from it lost: the next call opens the file again here.
                 self._release()
                 self._go_to(before, self._first)
                 raise
         return bool(self._ready)
 
     def _opened(self) -> InputStream:
-        """The stream, at the place where reading goes on."""
+        """Return the stream, at the position where reading continues."""
         if self._stream is None:
             stream = self._open()
             try:

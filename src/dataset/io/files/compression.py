@@ -1,10 +1,10 @@
-"""Compressed streams: which kinds there are, and how their bytes are read and written in bounded pieces.
+"""Compressed streams: the supported formats, and reading and writing them in bounded pieces.
 
-It sees bytes and an open file, never a path or a record, so that every codec of this room shares it. Damage is reported
-as ``DamagedStreamError``; the codec that reads the stream knows where that is and raises what the user sees.
+This module handles bytes and open files, never paths or records, so all codecs share it. Damage is reported as
+``DamagedStreamError``. The codec that reads the stream knows the position and raises the error that the user sees.
 
-Streams are inflated by zlib, or by isal where that is installed (the extra ``gzip``), which takes less than half the
-time. What comes out, and what is said of damage, is the same: see ``_Inflated``.
+Streams are inflated by zlib, or by isal if it is installed (the extra ``gzip``). isal takes less than half the time.
+The output and the error messages are the same: see ``_Inflated``.
 """
 
 from __future__ import annotations
@@ -25,62 +25,63 @@ if TYPE_CHECKING:
 __all__ = ["Compressor", "DamagedStreamError", "InputStream", "bomb_words", "compression_name", "guess_compression"]
 __all__ += ["new_compressor", "open_stream"]
 
-# The window sizes that make zlib read and write each format (see its manual: 15 is zlib's own, 16 more is gzip's).
+# The wbits values that select the format (see zlib's manual: 15 is zlib, 16 more is gzip).
 WINDOW_BITS = {"GZIP": 31, "ZLIB": 15}
 
-# Compressed bytes asked from the file at once.
+# Compressed bytes read from the file at once.
 INPUT_BYTES = 1 << 16
 
-# The least that is inflated at once; smaller reads are served from it.
+# Minimum number of bytes inflated at once; smaller reads are served from the rest.
 PIECE_BYTES = 1 << 16
 
-# Deflate can't do better: 258 bytes from 2 bits. So a file's size bounds what it inflates to.
+# The maximum ratio of deflate: 258 bytes from 2 bits. So the size of a file bounds its inflated size.
 DEFLATE_RATIO_MAX = 1032
 
-# A record or line is inflated whole. Beyond this size it must not be larger than this many times the compressed file:
-# data of this size compress less, and a file of a few megabytes could fill the memory.
+# A record or line is inflated as a whole. If it is larger than LARGE_BYTES, it must not exceed LARGE_RATIO_MAX times
+# the size of the compressed file: real data of this size compress less, and a file of a few megabytes could fill the
+# memory.
 LARGE_BYTES = 1 << 30
 LARGE_RATIO_MAX = 100
 
 
 class DamagedStreamError(Exception):
-    """A stream is cut short, corrupt or changed meanwhile, or a position lies beyond its end. Codecs catch it."""
+    """A stream is truncated, corrupt or was modified while read, or a position is past its end. Codecs catch this."""
 
 
 class InputStream(Protocol):
-    """The bytes of a file after decompression, read forward."""
+    """Forward stream of the decompressed bytes of a file."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes, and at least one of them except at the end."""
+        """Return 1 to ``size`` bytes; empty at the end."""
 
     def seek(self, offset: int, /) -> None:
-        """Go to a byte of the uncompressed stream."""
+        """Move to a byte offset of the uncompressed stream."""
 
     def remaining_max(self) -> int:
-        """At most this many bytes are still to come."""
+        """Return an upper bound for the number of remaining bytes."""
 
     def whole_max(self) -> int:
-        """The largest record or line to accept here; more would be out of proportion to the file."""
+        """Return the maximum size of a record or line; a larger one would be out of proportion to the file."""
 
     def close(self) -> None:
-        """Close the file below."""
+        """Close the underlying file."""
 
 
 class Compressor(Protocol):
-    """What writes a stream: bytes in, bytes for the file out."""
+    """Incremental compressor: takes bytes, returns bytes for the file."""
 
     def compress(self, data: bytes | bytearray | memoryview, /) -> bytes | bytearray | memoryview:
-        """Take ``data`` in; return what is ready for the file."""
+        """Compress ``data``; return the bytes that are ready for the file."""
 
     def flush(self, mode: int = zlib.Z_FINISH, /) -> bytes:
-        """Return what was held back; ``zlib.Z_FINISH`` ends the stream."""
+        """Return the buffered bytes; ``zlib.Z_FINISH`` ends the stream."""
 
 
 def compression_name(compression_type: str | None) -> str:
-    """Check the name of a compression type; ``None`` and the empty string both mean uncompressed.
+    """Check and return the name of a compression type; ``None`` and the empty string both mean uncompressed.
 
     Raises:
-        ValueError: there is no such type.
+        ValueError: the type does not exist.
 
     >>> compression_name("GZIP"), compression_name(None)
     ('GZIP', '')
@@ -97,7 +98,7 @@ def compression_name(compression_type: str | None) -> str:
 
 
 def guess_compression(head: bytes) -> str:
-    """The compression that a file's first bytes look like, or the empty string.
+    """Return the compression that the first bytes of a file look like, or the empty string.
 
     >>> guess_compression(zlib.compress(b"abc")), guess_compression(b"abc")
     ('ZLIB', '')
@@ -110,10 +111,10 @@ def guess_compression(head: bytes) -> str:
 
 
 def open_stream(file: InputFile, compression: str) -> InputStream:
-    """The uncompressed bytes of an open file.
+    """Return a stream of the uncompressed bytes of an open file.
 
     Args:
-        file: at its beginning; the stream closes it.
+        file: positioned at its beginning; the stream closes it.
         compression: a name from ``compression_name``.
 
     >>> import gzip, io
@@ -125,15 +126,15 @@ def open_stream(file: InputFile, compression: str) -> InputStream:
 
 
 def bomb_words(kind: str, most: int) -> str:
-    """What is wrong with a record or line of more than ``most`` bytes, and what to do."""
+    """Return the error message for a record or line of more than ``most`` bytes."""
     return (
-        f"a {kind} of more than {most:,} bytes, {LARGE_RATIO_MAX} times the compressed file, would fill the memory "
-        "from a small file; if it is real, decompress the file first"
+        f"a {kind} has more than {most:,} bytes, {LARGE_RATIO_MAX} times the size of the compressed file; a small file "
+        "could fill the memory this way; if the data is valid, decompress the file first"
     )
 
 
 def new_compressor(compression: str, level: int | None = None) -> Compressor:
-    """What turns bytes into a stream of this compression.
+    """Return a compressor.
 
     Args:
         compression: a name from ``compression_name``.
@@ -150,7 +151,7 @@ def new_compressor(compression: str, level: int | None = None) -> Compressor:
 
 @functools.cache
 def quick_library() -> Any:
-    """What isal has in the place of the zlib module; None where the extra ``gzip`` is not installed."""
+    """Return isal's replacement of the zlib module, or None if the extra ``gzip`` is not installed."""
     try:
         return importlib.import_module("isal.isal_zlib")
     except ImportError:
@@ -158,7 +159,7 @@ def quick_library() -> Any:
 
 
 def _has_usual_header(start: bytes, compression: str) -> bool:
-    """Whether isal may have a stream that starts so. It doesn't look at the reserved flags of gzip (RFC 1952)."""
+    """Return whether isal may read a stream with this start. It doesn't check the reserved flags of gzip (RFC 1952)."""
     return compression != "GZIP" or (len(start) > 3 and not start[3] & 0xE0)
 
 
@@ -171,7 +172,7 @@ class _Uncompressed:
 
 
 def _bytes_left(file: InputFile) -> int:
-    """How much of the file follows its position, as it stands now. A pipe doesn't know."""
+    """Return how many bytes of the file follow its position now; ``sys.maxsize`` for a pipe."""
     if not file.seekable():
         return sys.maxsize
     here = file.tell()
@@ -181,7 +182,7 @@ def _bytes_left(file: InputFile) -> int:
 
 
 def _read(file: InputFile, size: int) -> bytes:
-    """Up to ``size`` bytes of the file; none at the end, where it has not become shorter than what was read."""
+    """Return up to ``size`` bytes of the file, none at the end. Fail if the file is now shorter than what was read."""
     try:
         data = file.read(size)
     except FileChangedError as error:
@@ -189,12 +190,14 @@ def _read(file: InputFile, size: int) -> bytes:
     if data:
         return data
     if file.seekable() and (here := file.tell()) > (now := file.seek(0, os.SEEK_END)):
-        raise DamagedStreamError(f"the file was cut while it was read: {here} bytes were read, but it has {now} now")
+        raise DamagedStreamError(
+            f"the file was truncated while it was read: {here} bytes were read, but it has only {now} now"
+        )
     return b""
 
 
 class _Plain:
-    """A file as it is."""
+    """Stream of an uncompressed file."""
 
     def __init__(self, file: InputFile) -> None:
         self._file = file
@@ -206,7 +209,7 @@ class _Plain:
         self._file.seek(0)
         size = _bytes_left(self._file)
         if offset > size:
-            raise DamagedStreamError(f"the file has {size} bytes only, and was to be read from byte {offset} on")
+            raise DamagedStreamError(f"the file has only {size} bytes, but reading has to start at byte {offset}")
         self._file.seek(offset)
 
     def remaining_max(self) -> int:
@@ -220,14 +223,14 @@ class _Plain:
 
 
 class _Inflated:
-    """A gzip or zlib file, inflated piece by piece; several streams one after the other read as one.
+    """Stream of a gzip or zlib file, inflated in pieces; consecutive compressed streams are read as one.
 
-    zlib drops the output of the very call in which it finds damage. A reader must not lose the sound records before it,
-    so a copy of the state is kept from before each call, and a call that failed is repeated one input byte at a time.
-    The copy costs about one percent of the work it insures.
+    zlib discards the output of the call in which it finds damage. A reader must not lose the intact records before the
+    damage. So the state is copied before each call, and a call that failed is repeated one input byte at a time. The
+    copy takes about one percent of the time of inflating.
 
-    isal can't copy its state, and takes some headers that zlib refuses. So it has the sound streams only: wherever it
-    finds anything wrong, zlib goes over the file again from its beginning, up to there and on, and says what it says.
+    isal can't copy its state, and it accepts some headers that zlib rejects. So isal handles intact streams only. If
+    it finds an error, zlib inflates the file again from the beginning, continues from there and reports the error.
     """
 
     def __init__(self, file: InputFile, compression: str) -> None:
@@ -237,15 +240,15 @@ class _Inflated:
         self._begin()
 
     def _begin(self) -> None:
-        self._input = b""  # compressed, not yet taken by zlib
-        self._ready = b""  # inflated; what lies before _at has been read
+        self._input = b""  # compressed, not yet consumed by zlib
+        self._ready = b""  # inflated; the bytes before _at have been read
         self._at = 0
         self._position = 0
         self._streams_read = 0
-        self._between = True  # before the first stream, or after the end of one
+        self._between = True  # before the first stream, or between two streams
         self._failure: DamagedStreamError | None = None
-        self._is_quick = False  # whether it is isal that inflates
-        self._inflater: Any = None  # of the stream that was begun
+        self._is_quick = False  # whether isal inflates the current stream
+        self._inflater: Any = None  # of the current stream
 
     def read(self, size: int) -> bytes:
         if self._at == len(self._ready):
@@ -257,18 +260,20 @@ class _Inflated:
         return piece
 
     def seek(self, offset: int) -> None:
-        """Deflate has no way to start in the middle: read up to the place, from the beginning if it lies behind."""
+        """Read up to the offset, from the beginning if it was passed: deflate streams have no random access."""
         if offset < self._position:
             self._file.seek(0)
             self._begin()
         while self._position < offset:
             if not self.read(min(PIECE_BYTES, offset - self._position)):
                 reached = self._position
-                raise DamagedStreamError(f"the file has {reached} bytes only, and was to be read from byte {offset} on")
+                raise DamagedStreamError(
+                    f"the file has only {reached} bytes, but reading has to start at byte {offset}"
+                )
 
     def remaining_max(self) -> int:
         compressed = len(self._input) + _bytes_left(self._file)
-        held = len(self._ready) - self._at + PIECE_BYTES  # and zlib itself may hold up to a window of 32 KiB
+        held = len(self._ready) - self._at + PIECE_BYTES  # zlib itself may hold a window of up to 32 KiB
         return held + compressed * DEFLATE_RATIO_MAX
 
     def whole_max(self) -> int:
@@ -279,7 +284,7 @@ class _Inflated:
         self._file.close()
 
     def _inflate(self, limit: int) -> bytes:
-        """The next 1 to ``limit`` bytes, or none at the end."""
+        """Return the next 1 to ``limit`` bytes, or none at the end."""
         while self._failure is None:
             if not self._input:
                 self._input = _read(self._file, INPUT_BYTES)
@@ -293,13 +298,13 @@ class _Inflated:
                 return self._inflate_again(limit)
             if at_end and not self._between:
                 self._failure = DamagedStreamError(
-                    f"the {self._compression} stream is cut short: the file ends before the stream does; "
-                    "its copy or its writer may not have finished"
+                    f"the {self._compression} stream is truncated: the file ends before the stream does; "
+                    "copying or writing the file may not have finished"
                 )
         raise self._failure
 
     def _next_stream(self) -> bool:
-        """Whether another stream begins here. Zeros that pad a gzip file to a block of a tape or a disk don't count."""
+        """Begin the next stream; return whether there is one. Skips zeros that pad the file to a disk or tape block."""
         while self._streams_read and (stripped := self._input.lstrip(b"\0")) != self._input:
             self._input = stripped or _read(self._file, INPUT_BYTES)
         if not self._input:
@@ -311,7 +316,7 @@ class _Inflated:
         return True
 
     def _inflate_again(self, limit: int) -> bytes:
-        """What isal could not give, by zlib: from the beginning of the file, since only that can be gone to."""
+        """Return the bytes that isal could not inflate, by inflating the file with zlib from the beginning."""
         reached = self._position
         self._quick = None
         self._file.seek(0)
@@ -322,7 +327,7 @@ class _Inflated:
         return rest or self._inflate(limit)
 
     def _quick_step(self, limit: int) -> bytes | None:
-        """The same as ``_step`` by isal; None where anything is wrong, or nothing happens."""
+        """Do the same as ``_step`` with isal; return None on an error or if there is no progress."""
         waiting = len(self._input)
         try:
             piece: bytes = self._inflater.decompress(self._input, limit)
@@ -332,7 +337,7 @@ class _Inflated:
         return piece if piece or self._between or len(self._input) < waiting else None
 
     def _step(self, limit: int) -> bytes:
-        """Give zlib the waiting input and take at most ``limit`` bytes from it."""
+        """Pass the waiting input to zlib and return at most ``limit`` bytes of its output."""
         before = self._inflater.copy()
         try:
             piece: bytes = self._inflater.decompress(self._input, limit)
@@ -341,13 +346,13 @@ class _Inflated:
             pieces = []
             with contextlib.suppress(zlib.error):
                 for byte in self._input:
-                    pieces.append(before.decompress(bytes((byte,))))  # noqa: PERF401  # what came before must stay
+                    pieces.append(before.decompress(bytes((byte,))))  # noqa: PERF401  # keeps the pieces before an error
             return b"".join(pieces)
         self._go_on()
         return piece
 
     def _go_on(self) -> None:
-        """Keep the input that was not taken."""
+        """Keep the input that was not consumed."""
         self._input = self._inflater.unconsumed_tail
         if self._inflater.eof:
             self._input = self._inflater.unused_data
@@ -358,10 +363,10 @@ class _Inflated:
         kind = self._compression
         words = f"the {kind} stream is corrupt ({error})"
         if self._streams_read:
-            words += f" after {self._streams_read} whole stream(s) of it"
+            words += f" after {self._streams_read} complete stream(s)"
         elif not self._position and guess_compression(self._input) != kind:
             other = guess_compression(self._input) or None
             words += (
-                f"; it starts with {self._input[:4]!r}: is this a {kind} file? else pass compression_type={other!r}"
+                f"; it starts with {self._input[:4]!r}; if this is not a {kind} file, pass compression_type={other!r}"
             )
         return DamagedStreamError(words)

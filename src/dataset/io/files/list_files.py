@@ -1,7 +1,7 @@
-"""list_files(pattern): the names of the files that match, found when it is called.
+"""Source node of list_files(pattern): the names of the matching files, listed when the function is called.
 
-To the rest of the library the names are slices of an array, so what holds for those (shuffling indices, a known
-cardinality) holds for files.
+The names are slices of an array, so everything that holds for array slices (shuffled indices, a known cardinality)
+holds for files, too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dataset.io.files import remote
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.paths import is_remote
 from dataset.ops.tensor_slices import TensorSlices
@@ -23,7 +24,7 @@ from dataset.redaction import redacted
 
 @dataclass(frozen=True, eq=False)
 class ListFiles(TensorSlices):
-    """File names, in the order given."""
+    """Source of file names, in the given order."""
 
     op: ClassVar[str] = "list_files"
 
@@ -33,19 +34,19 @@ class ListFiles(TensorSlices):
 
 
 def matching_files(file_pattern: Any) -> list[str]:
-    """The names that match one pattern or any of several, sorted; one that matches twice is named twice.
+    """Return the names that match one or more patterns, sorted. A name that matches n patterns is listed n times.
 
     Directories and hidden files match as well, as in tf.data.
 
     Args:
-        file_pattern: a path with ``*``, ``?``, ``[...]`` and ``[^...]``, or a list of such paths; a backslash takes the
-            meaning from the character behind it, except on Windows. Patterns with a scheme are listed by fsspec, where
-        ``**`` stands for any number of folders, and over HTTP ``?`` for itself.
+        file_pattern: a path with ``*``, ``?``, ``[...]`` and ``[^...]``, or a list of such paths. A backslash escapes
+            the next character, except on Windows. Patterns with a scheme are listed by fsspec, where ``**`` matches
+            any number of directories; over HTTP, ``?`` is an ordinary character.
 
     Raises:
-        FileNotFoundError: if nothing matches.
-        OSError: if a storage can't be reached, or refuses.
-        TypeError: if a pattern is no path.
+        FileNotFoundError: nothing matches.
+        OSError: a storage can't be reached, or denies access.
+        TypeError: a pattern is not a path.
     """
     patterns = _patterns(file_pattern)
     found = sorted(name for pattern in patterns for name in _matching(pattern))
@@ -57,14 +58,12 @@ def matching_files(file_pattern: Any) -> list[str]:
 
 def _matching(pattern: str) -> list[str]:
     if is_remote(pattern):
-        from dataset.io.files.remote.listing import matching_remote_files  # noqa: PLC0415  # more than local names need
-
-        return matching_remote_files(_as_glob(pattern))
-    return glob.glob(_as_glob(pattern), include_hidden=True)  # noqa: PTH207  # names stay as the user wrote them
+        return remote.matching_remote_files(_as_glob(pattern))
+    return glob.glob(_as_glob(pattern), include_hidden=True)  # noqa: PTH207  # keeps names as the user wrote them
 
 
 def _as_glob(pattern: str) -> str:
-    """The pattern as Python's glob writes it: ``[!...]`` for ``[^...]``, ``[*]`` for a star behind a backslash."""
+    """Return the pattern in the syntax of Python's glob: ``[!...]`` for ``[^...]``, and ``[*]`` for an escaped star."""
     if os.sep != "\\":
         pattern = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], pattern)
     return pattern.replace("[^", "[!")

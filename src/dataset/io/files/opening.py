@@ -1,8 +1,8 @@
-"""Opening files to read, and the names of paths.
+"""Opening files for reading, and path strings.
 
-Nothing here knows what is in a file, and no codec opens one by itself. Reading starts in ``open_input``, writing in
-``AtomicFile`` (atomic.py). Both decide by the path: one with a scheme, such as ``s3://``, is opened by remote/, the
-others are local files.
+This module knows no file formats, and codecs do not open files themselves. Reading starts in ``open_input``, writing
+in ``AtomicFile`` (atomic.py). Both decide by the path: a path with a scheme, such as ``s3://``, is opened by remote/;
+all others are local files.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from dataset.io.files import remote
 from dataset.io.files.remote.paths import is_remote, local_form
 from dataset.name_guard import check_name
 
@@ -25,40 +26,40 @@ __all__ = [
     "read_whole",
 ]
 
-_WHOLE_BYTES = 1 << 20  # read at once, where all is read
+_WHOLE_BYTES = 1 << 20  # bytes per read when a whole file is read
 
 
 class InputFile(Protocol):
-    """What a codec may ask of a file that is read: an unbuffered binary file's methods."""
+    """Interface of an open input file: the methods of an unbuffered binary file that codecs use."""
 
     def read(self, size: int, /) -> bytes | None:
-        """Up to ``size`` bytes, and at least one of them except at the end."""
+        """Return 1 to ``size`` bytes; empty at the end."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Move, and return the new position in bytes."""
+        """Move to a position and return it in bytes."""
 
     def tell(self) -> int:
-        """The position in bytes."""
+        """Return the position in bytes."""
 
     def seekable(self) -> bool:
-        """False for a pipe, where the size is unknown too. It may be so on a web server, where ``seek`` works."""
+        """Return False if the size is unknown: for a pipe, and for some web servers, where ``seek`` works anyway."""
 
     def close(self) -> None:
-        """Give the descriptor back; a second time does nothing."""
+        """Close the descriptor. May be called more than once."""
 
 
 def path_string(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
-    """A path as a plain string, whichever way it was given.
+    """Return a path as a plain string.
 
     Args:
         path: a string, UTF-8 bytes, or an object with ``__fspath__``.
 
     Returns:
-        The path, not made absolute and not looked up.
+        The path. It is not made absolute, and the file need not exist.
 
     Raises:
-        TypeError: it is none of these.
-        ValueError: it is empty or has a null character, which no file's name can have.
+        TypeError: the path has another type.
+        ValueError: the path is empty or contains a null character.
 
     >>> import pathlib
     >>> path_string(pathlib.PurePosixPath("data") / "a.tfrecord"), path_string(b"a.txt")
@@ -74,12 +75,12 @@ def path_string(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> st
 
 
 class FileStamp(NamedTuple):
-    """Tells a file from what it was before somebody wrote to it, or replaced it.
+    """Version stamp of a file; it changes when the file is modified or replaced.
 
     Attributes:
         size: in bytes.
-        version: when a local file was changed last, in nanoseconds since 1970; of a remote one, a number that is made
-            of its ETag or its time.
+        version: the modification time of a local file in nanoseconds since 1970. For a remote file, a number derived
+            from its ETag or its modification time.
     """
 
     size: int
@@ -87,62 +88,60 @@ class FileStamp(NamedTuple):
 
 
 def file_stamp(path: str) -> FileStamp:
-    """The stamp of a file as it is now.
+    """Return the current stamp of a file.
 
     Raises:
-        OSError: if there is no such file, for example.
+        OSError: the file does not exist, for example.
         ImportError, ValueError: as ``open_input``.
     """
     if is_remote(path):
         local = local_form(path)
         if local is None:
-            from dataset.io.files.remote.stamp import remote_stamp  # noqa: PLC0415  # it takes asyncio along
-
-            return FileStamp(*remote_stamp(path))
+            return FileStamp(*remote.remote_stamp(path))
         path = local
-    found = os.stat(path)  # noqa: PTH116  # a Path would be built for nothing
+    found = os.stat(path)  # noqa: PTH116  # there is no need to build a Path
     return FileStamp(found.st_size, found.st_mtime_ns)
 
 
 def local_folder(op: str, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
-    """The path of a directory that must be on this machine, as a string.
+    """Return the path of a directory that must be local, as a string.
 
     Args:
-        op: who asks, for the message.
-        path: in any form that ``path_string`` takes.
+        op: the name of the caller, for the message.
+        path: in any form that ``path_string`` accepts.
 
     Raises:
-        ValueError: it has a scheme; or as ``path_string``.
+        ValueError: the path has a scheme; or as ``path_string``.
         TypeError: as ``path_string``.
 
     >>> local_folder("save", "s3://bucket/saved")
     Traceback (most recent call last):
     ...
-    ValueError: save(): the path must be a local directory, without a scheme, got 's3://bucket/saved'; give a local
-    one, and copy it there or back with the storage's own tools, or with fsspec's put() and get()
+    ValueError: save(): the path must be a local directory, without a scheme, got 's3://bucket/saved'; use a local
+    directory, and copy it to or from the storage with its own tools or with fsspec's put() and get()
     """
     name = path_string(path)
     if is_remote(name):
         raise ValueError(
-            f"{op}(): the path must be a local directory, without a scheme, got {name!r:.200}; give a local one, and "
-            "copy it there or back with the storage's own tools, or with fsspec's put() and get()"
+            f"{op}(): the path must be a local directory, without a scheme, got {name!r:.200}; use a local directory, "
+            "and copy it to or from the storage with its own tools or with fsspec's put() and get()"
         )
     return name
 
 
 def open_input(path: str) -> InputFile:
-    """Open a file to be read as bytes, without a buffer: codecs read big blocks and keep their own.
+    """Open a file for reading bytes, without a buffer: codecs read large blocks and keep their own buffer.
 
-    A path with a scheme goes through fsspec, and is read ahead as remote/reading.py says; ``file://`` is a local file.
+    A path with a scheme is opened by fsspec, with read-ahead (see remote/reading.py). ``file://`` is a local file.
 
     Args:
-        path: as ``path_string`` gives it.
+        path: as returned by ``path_string``.
 
     Raises:
-        OSError: as the builtin ``open`` does, with the path in it; ``BrokenConnectionError`` where a server can't be
+        OSError: as raised by the builtin ``open``, with the path in it; ``BrokenConnectionError`` if a server can't be
             reached.
-        ImportError: what fsspec needs for the scheme is not installed.
-        ValueError: there is no such scheme.
+        ImportError: a package that fsspec needs for the scheme is not installed.
+        ValueError: the scheme is unknown.
 
     >>> open_input("/nowhere/a.tfrecord")
     Traceback (most recent call last):
@@ -152,19 +151,17 @@ def open_input(path: str) -> InputFile:
     if is_remote(path):
         local = local_form(path)
         if local is None:
-            from dataset.io.files.remote.reading import open_remote  # noqa: PLC0415  # it takes asyncio along
-
-            return open_remote(path)
+            return remote.open_remote(path)
         path = local
-    return open(path, "rb", buffering=0)  # noqa: PTH123  # a Path would be built for nothing
+    return open(path, "rb", buffering=0)  # noqa: PTH123  # there is no need to build a Path
 
 
 def read_whole(read: Callable[[int], bytes | None], size: int) -> bytes:
-    """``size`` bytes, out of as many reads as that takes; fewer at the end.
+    """Return ``size`` bytes, with as many reads as necessary; fewer at the end.
 
     Args:
-        read: gives the next bytes, up to as many as it is asked for, and none at the end.
-        size: how many are wanted.
+        read: returns the next bytes, at most the requested number, and none at the end.
+        size: the number of bytes.
     """
     block = read(size) or b""
     while len(block) < size and (more := read(size - len(block))):
@@ -173,10 +170,10 @@ def read_whole(read: Callable[[int], bytes | None], size: int) -> bytes:
 
 
 def read_file(path: str) -> bytes:
-    """All that is in a file, taken in as it comes, whatever size the file is said to have.
+    """Return the contents of a file. Reads to the end and does not rely on the reported size.
 
     Args:
-        path: as ``path_string`` gives it.
+        path: as returned by ``path_string``.
 
     Raises:
         OSError, ImportError, ValueError: as ``open_input``.

@@ -1,7 +1,6 @@
-"""The life of a file that is read through a stream: opened by the first read, given back, closed for good.
+"""Base class of file readers: opens the file on the first read, releases it, and closes it permanently.
 
-What is in the file, and where one is in it, is said by those who derive: tfrecord/reader.py, csv/reader.py and
-block_file.py.
+Subclasses define the format and the position in the file: tfrecord/reader.py, csv/reader.py and block_file.py.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ __all__ = ["StreamFile"]
 
 
 class StreamFile(Closing):
-    """One file, and the stream of its uncompressed bytes while that is open.
+    """Reader of one file; holds the stream of its uncompressed bytes while the file is open.
 
     Args:
         path: the file.
@@ -32,7 +31,7 @@ class StreamFile(Closing):
         ValueError: the compression type is unknown.
     """
 
-    _stream: InputStream | None = None  # here too, for a __del__ after a constructor that raised
+    _stream: InputStream | None = None  # a class attribute, so that __del__ works if the constructor raised
 
     def __init__(
         self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes], compression_type: str | None = None
@@ -43,17 +42,17 @@ class StreamFile(Closing):
 
     @abstractmethod
     def close(self) -> None:
-        """Give back the file and the memory, and keep the place. A second time does nothing."""
+        """Release the file and the memory; the position is kept. May be called more than once."""
 
     def __del__(self) -> None:
-        self._release()  # an iterator that is abandoned half way is no mistake, so no ResourceWarning
+        self._release()  # abandoning an iterator half way is not a mistake, so there is no ResourceWarning
 
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError(f"{type(self).__name__}: {redacted(self.path)} was closed")
 
     def _open(self) -> InputStream:
-        """A stream at the beginning of the file."""
+        """Return a stream positioned at the beginning of the file."""
         return open_stream(open_input(self.path), self.compression_type)
 
     def _release(self) -> None:

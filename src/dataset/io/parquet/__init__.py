@@ -1,8 +1,10 @@
-"""Parquet, one file at a time; sources of many are ../parquet_dataset.py.
+"""Parquet reader.
 
 Where to read next:
 
-container.py   an open file: its footer, its row groups as Arrow tables, and what becomes of damage
+source.py      the node of ``from_parquet``, which reads many files
+reader.py      the rows of one file, with a position that can be saved and restored
 rows.py        one row group as NumPy columns
-reader.py      the rows of a file, with a place that can be gone back to
+container.py   an open file: its footer, its row groups as Arrow tables, and the handling of damage
+footer.py      sizes and counts of column chunks
 """

@@ -1,8 +1,7 @@
-"""An open Parquet file: what its footer says, and its row groups as Arrow tables.
+"""An open Parquet file: its footer, and its row groups as Arrow tables.
 
-pyarrow is handed an opened file, uses no threads of its own, and verifies the checksums of pages where they have any.
-Whatever it finds wrong becomes a DataLossError with the path and the rows; what the system says about the file stays
-what it is.
+pyarrow receives an opened file, uses no threads of its own, and verifies the checksums of pages that have one. All
+errors of pyarrow become a DataLossError with the path and the rows; errors of the operating system are not changed.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from dataset.redaction import redacted
 __all__ = ["ParquetContainer", "row_counts"]
 
 _TEXT = frozenset({"STRING", "NONE", "JSON", "BSON", "ENUM"})
-_TEXT_BYTES_MIN = 4  # of each value that stands in a page itself: its length
-_TAIL_BYTES = 1 << 16  # read at first: enough for the footers of most files
+_TEXT_BYTES_MIN = 4  # of each value that is not in a dictionary: its length prefix
+_TAIL_BYTES = 1 << 16  # read first: enough for the footers of most files
 _TRAILER_BYTES = 8  # after the footer: its length and the magic bytes
 
 
 class ParquetContainer:
-    """Opens a file and reads its footer.
+    """An open Parquet file, whose footer has been read.
 
     Args:
         path: the file.
 
     Attributes:
-        starts: the number of the first row of each row group, and at the end that of all rows.
-        schema: of the columns, as Arrow has it.
+        starts: the index of the first row of each row group, then the total number of rows.
+        schema: the Arrow schema of the columns.
 
     Raises:
-        DataLossError: it is no Parquet file, or damaged.
-        OSError: it is missing or can't be read.
+        DataLossError: the file is not a Parquet file, or is damaged.
+        OSError: the file is missing or can't be read.
     """
 
     def __init__(self, path: str) -> None:
@@ -54,7 +53,7 @@ class ParquetContainer:
     def _open(self) -> None:
         if not self._source.seekable():
             raise OSError(
-                errno.ESPIPE, "a Parquet file is read from its end, which a pipe does not have", redacted(self.path)
+                errno.ESPIPE, "a Parquet file must be seekable because its footer is at its end", redacted(self.path)
             )
         parquet = library("pyarrow.parquet")
         try:
@@ -63,21 +62,21 @@ class ParquetContainer:
             self._footer = Footer(tail[-_length_of_footer(tail) - _TRAILER_BYTES : -_TRAILER_BYTES])
             counts = [self._metadata.row_group(group).num_rows for group in range(self._metadata.num_row_groups)]
             if min(counts, default=0) < 0:
-                raise ValueError(f"a row group of {min(counts)} rows")  # noqa: TRY301  # it is explained as the others
+                raise ValueError(f"a row group of {min(counts)} rows")  # noqa: TRY301  # handled below like all errors
             self.starts: list[int] = list(itertools.accumulate(counts, initial=0))
             self._reader = parquet.ParquetFile(
                 self._source,
                 metadata=self._metadata,
                 read_dictionary=self._repetitive_texts(),
                 page_checksum_verification=True,
-                pre_buffer=False,  # which would use threads
+                pre_buffer=False,  # it would use threads
             )
             self.schema = self._reader.schema_arrow
         except Exception as error:
-            raise self._explained(error, "this is no Parquet file, or its footer is damaged", 0, 0) from error
+            raise self._explained(error, "not a Parquet file, or its footer is damaged", 0, 0) from error
 
     def _tail(self) -> bytes:
-        """The end of the file, with the whole footer in it if the file has one."""
+        """Return the end of the file, including the whole footer if the file has one."""
         size = self._source.seek(0, os.SEEK_END)
         tail = self._last_bytes(min(size, _TAIL_BYTES))
         length = min(_length_of_footer(tail) + _TRAILER_BYTES, size)
@@ -88,7 +87,7 @@ class ParquetContainer:
         return self._source.read(count)
 
     def _repetitive_texts(self) -> list[str]:
-        """The columns of text whose values mostly stand in dictionaries; read as such they are made once."""
+        """Return the text columns that mostly use dictionaries; reading them as such creates each value once."""
         schema = self._metadata.schema
         texts = [index for index in range(self._metadata.num_columns) if _is_text(schema.column(index))]
         chunks = self._footer.chunks(0) if texts and len(self.starts) > 1 else []
@@ -101,7 +100,7 @@ class ParquetContainer:
         ]
 
     def has_no_null(self, group: int, names: Sequence[str]) -> bool:
-        """Whether the footer tells that no value of these columns is missing in a row group."""
+        """Return whether the footer guarantees that these columns have no nulls in a row group."""
         schema = self._metadata.schema
         chunks = self._footer.chunks(group)
         return len(chunks) == self._metadata.num_columns and all(
@@ -111,12 +110,12 @@ class ParquetContainer:
         )
 
     def read(self, group: int, names: Sequence[str]) -> Any:
-        """The columns of these names, and what is in them, of a row group, as a table.
+        """Return these columns of a row group, including all fields of structs, as a table.
 
         Raises:
-            DataLossError: it is damaged.
-            OSError: it can't be read.
-            NotImplementedError: it is written in a way that pyarrow can't read.
+            DataLossError: the row group is damaged.
+            OSError: the file can't be read.
+            NotImplementedError: pyarrow does not support the encoding.
         """
         first, behind = self.starts[group], self.starts[group + 1]
         try:
@@ -125,7 +124,7 @@ class ParquetContainer:
             words = f"row group {group}, rows {first} to {behind - 1}, can't be read"
             raise self._explained(error, words, self._offset(group), first) from error
         if table.num_rows != behind - first:
-            words = f"row group {group} has {table.num_rows} rows, where the footer says {behind - first}"
+            words = f"row group {group} has {table.num_rows} rows, but {behind - first} according to the footer"
             raise DataLossError(words, path=self.path, offset=self._offset(group), record=first)
         return table
 
@@ -133,9 +132,9 @@ class ParquetContainer:
         return min((chunk.offset for chunk in self._footer.chunks(group)), default=0)
 
     def _explained(self, error: Exception, words: str, offset: int, row: int) -> Exception:
-        """The exception to raise in the place of one that came out of pyarrow."""
+        """Return the exception to raise instead of one that pyarrow raised."""
         failure = self._source.take_failure()
-        if failure is not None:  # the file's own, which came through pyarrow
+        if failure is not None:  # an error of the file itself, which pyarrow passed on
             return failure
         if isinstance(error, OSError) and error.errno is not None:
             return error
@@ -145,13 +144,13 @@ class ParquetContainer:
         return DataLossError(f"{words}: {error}", path=self.path, offset=offset, record=row)
 
     def close(self) -> None:
-        """Give the file back; a second time does nothing."""
+        """Close the file. Closing twice is allowed."""
         self._reader = None
         self._source.close()
 
 
 def row_counts(path: str) -> tuple[int, ...]:
-    """How many rows each row group of a file has, by its footer."""
+    """Return the number of rows of each row group of a file, according to its footer."""
     container = ParquetContainer(path)
     container.close()
     return tuple(behind - first for first, behind in itertools.pairwise(container.starts))
@@ -166,7 +165,7 @@ def _length_of_footer(tail: bytes) -> int:
 
 
 class _WholeReads:
-    """A file as pyarrow wants it: a read gives all that was asked for, except at the end of the file."""
+    """File adapter for pyarrow: a read returns all requested bytes, except at the end of the file."""
 
     def __init__(self, file: InputFile) -> None:
         self._file = file
@@ -195,7 +194,7 @@ class _WholeReads:
         return b"".join(pieces)
 
     def take_failure(self) -> Exception | None:
-        """What the file raised, if it did."""
+        """Return the exception that the file raised, if any, and clear it."""
         failure, self._failure = self._failure, None
         return failure
 
@@ -215,7 +214,7 @@ class _WholeReads:
         return False
 
     def flush(self) -> None:
-        """There is nothing to write."""
+        """Do nothing: the file is read-only."""
 
     def close(self) -> None:
         if not self.closed:

@@ -2,7 +2,7 @@
 
 pyarrow decodes a footer as well, but not safely: its ``RowGroupMetaData.column()`` and the statistics of a column let
 C++ exceptions escape where a footer is damaged, and the process aborts. What the library needs of a column chunk is
-decoded here instead. A footer that cannot be decoded here says nothing about its chunks.
+decoded here instead. If a footer cannot be decoded here, nothing is known about its chunks.
 
 Opening a file waits for this, so it is written for speed: fields that are not needed are skipped, and nothing is
 decoded before it is requested. A declared count or length never allocates: the bytes end before.
@@ -26,13 +26,13 @@ _ROW_GROUPS = 4  # the field of FileMetaData
 
 
 class ColumnChunk(NamedTuple):
-    """What the footer says of one column in one row group.
+    """Metadata of one column in one row group.
 
     Attributes:
-        values: how many there are, nulls included.
-        nbytes: of its pages before compression.
-        offset: of its first page in the file.
-        nulls: how many values are missing; None if the writer did not say.
+        values: the number of values, including nulls.
+        nbytes: the size of its pages before compression.
+        offset: the offset of its first page in the file.
+        nulls: the number of nulls; None if the writer did not store it.
     """
 
     values: int
@@ -53,7 +53,7 @@ class Footer:
         self._more = _row_groups(content)
 
     def chunks(self, group: int) -> list[ColumnChunk]:
-        """The chunks of a row group in the order of the columns; none if the footer does not tell."""
+        """Return the chunks of a row group in the order of the columns; an empty list if they are unknown."""
         while len(self._groups) <= group:
             try:
                 self._groups.append(next(self._more))
@@ -82,7 +82,7 @@ def _column_chunk(metadata: dict[int, Any]) -> ColumnChunk:
 
 
 def _struct(data: bytes, at: int, wanted: dict[int, Any]) -> tuple[dict[int, Any], int]:
-    """The fields of a struct that are wanted, and where it ends."""
+    """Return the fields of a struct that are in ``wanted``, and where the struct ends."""
     found: dict[int, Any] = {}
     field = 0
     while head := data[at]:
@@ -101,14 +101,14 @@ def _struct(data: bytes, at: int, wanted: dict[int, Any]) -> tuple[dict[int, Any
         elif type(spec) is list and kind == _LIST:
             found[field], at = _structs(data, at, spec[0])
         else:
-            raise ValueError(f"field {field} has the type {kind}")
+            raise ValueError(f"field {field} has the unexpected type {kind}")
     return found, at + 1
 
 
 def _structs(data: bytes, at: int, wanted: dict[int, Any]) -> tuple[list[dict[int, Any]], int]:
     count, kind, at = _list_header(data, at)
     if kind != _STRUCT:
-        raise ValueError(f"a list of the type {kind}")
+        raise ValueError(f"expected a list of structs, got items of type {kind}")
     found = []
     for _ in range(count):
         item, at = _struct(data, at, wanted)
@@ -117,7 +117,7 @@ def _structs(data: bytes, at: int, wanted: dict[int, Any]) -> tuple[list[dict[in
 
 
 def _skip(data: bytes, at: int, kind: int) -> int:
-    """Where a value ends."""
+    """Return where a value ends."""
     if kind in _INTEGERS:
         while data[at] > 0x7F:
             at += 1
@@ -138,11 +138,11 @@ def _skip(data: bytes, at: int, kind: int) -> int:
         return at + 8
     if 0 < kind <= _BYTE:
         return at + 1
-    raise ValueError(f"{kind} is not a type in a footer")
+    raise ValueError(f"unknown type {kind} in the footer")
 
 
 def _list_header(data: bytes, at: int) -> tuple[int, int, int]:
-    """The number and type of the items of a list, and where they begin."""
+    """Return the number and the type of the items of a list, and where they begin."""
     head = data[at]
     if head < 0xF0:
         return head >> 4, head & 15, at + 1

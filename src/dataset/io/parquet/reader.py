@@ -1,7 +1,7 @@
-"""The rows of one Parquet file, with a place that can be gone back to.
+"""Reader of one Parquet file, whose position can be saved and restored.
 
-One row group is read at a time, when its first row is asked for, and of it only the columns that are asked for. A
-damaged one is given up, and the rows behind it are not.
+It reads one row group at a time, when its first row is requested, and only the requested columns. A damaged row group
+is skipped; reading continues after it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["ParquetFile", "Request"]
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of each of several files.
+    """The arguments that apply to each of several files.
 
     Args:
-        op: who asks, for messages.
-        columns: names, with dots for fields of structs; None for all.
-        fill_null: by name, what stands for a null.
+        op: the name of the operator for messages.
+        columns: the names of the columns, with dots for fields of structs; None for all.
+        fill_null: the value that replaces nulls, by column.
     """
 
     op: str
@@ -34,11 +34,11 @@ class Request:
     fill_null: Mapping[str, object]
 
     def layout_of(self, container: ParquetContainer, first: ArrowLayout | None) -> ArrowLayout:
-        """The columns of a file.
+        """Return the layout of a file.
 
         Raises:
-            SpecError: if they are not those of the ``first`` file.
-            ValueError: if there is no such column, or a value does not fit one.
+            SpecError: the columns differ from those of the ``first`` file.
+            ValueError: a column does not exist, or a fill value does not match its type.
         """
         layout = ArrowLayout(self.op, container.schema, self.columns, redacted(container.path))
         if first is not None and (difference := first.difference(layout)):
@@ -50,13 +50,13 @@ class Request:
 
 
 class ParquetFile:
-    """Reads the rows of one file. It is opened by the first question about what is in it.
+    """Reader of the rows of one file. The file is opened when its content is first needed.
 
     Args:
         path: the file.
         request: what to read.
-        first: the columns of the first file, which this one must have, too.
-        chosen: of the number of row groups makes the numbers of those to read, ascending; default, all.
+        first: the layout of the first file, which this file must match.
+        chosen: maps the number of row groups to the indices of those to read, ascending. Default: all.
 
     Attributes:
         given_up: whether the file as a whole can't be read.
@@ -77,19 +77,20 @@ class ParquetFile:
         self._container: ParquetContainer | None = None
         self._layout: ArrowLayout
         self._chosen_groups: Sequence[int]
-        self._place = (0, 0)  # where to go to when it is opened
-        self._at = 0  # in the chosen groups
-        self._row = 0  # in the row group
-        self._group: RowGroup | None = None  # which was read
+        self._place = (0, 0)  # the position to seek to when the file is opened
+        self._at = 0  # index in the chosen row groups
+        self._row = 0  # index in the row group
+        self._group: RowGroup | None = None  # the row group in memory
 
     def columns(self, n: int) -> list[Column] | None:
-        """The next 1 to ``n`` rows, a column for each component; None at the end, and ever after.
+        """Return the next 1 to ``n`` rows, one column per component; None at the end, and on every later call.
 
         Raises:
-            DataLossError: the file is damaged and ``given_up``; or a row group is, and the next call goes on behind it.
+            DataLossError: the file is damaged and ``given_up``; or a row group is, and the next call continues after
+                it.
             OSError: the file is missing or can't be read.
-            SpecError: its columns are not those of the first file; it is given up.
-            ValueError: there is a null in this row, for which its column has no value. The next call goes on behind it.
+            SpecError: the columns differ from those of the first file, and the file is given up.
+            ValueError: the next row contains a null without a replacement. The next call continues after it.
         """
         container = self._opened()
         while self._at < len(self._chosen_groups):
@@ -108,14 +109,14 @@ class ParquetFile:
             raise ValueError(f"{redacted(self.path)}, row {row}: {error}") from None
         except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
             number, row = self.tell()
-            self._next_group()  # or the same would fail for ever
-            words = f"the values of row group {number} are not what their type says: {error}"
+            self._next_group()  # otherwise every later call would fail in the same way
+            words = f"the values of row group {number} do not match their type: {error}"
             raise DataLossError(words, path=self.path, offset=0, record=row) from error
         self._advance(len(columns[0]), group.count)
         return columns
 
     def _advance(self, n: int, count: int) -> None:
-        """Go forward over rows of a row group of ``count``."""
+        """Advance by ``n`` rows in a row group of ``count`` rows."""
         self._row += n
         if self._row == count:
             self._next_group()
@@ -136,22 +137,22 @@ class ParquetFile:
 
     @property
     def rows(self) -> int:
-        """How many rows there are in the row groups to read."""
+        """The number of rows in the row groups to read."""
         container = self._opened()
         return sum(_length(container, group) for group in self._chosen_groups)
 
     @property
     def exhausted(self) -> bool:
-        """Whether it is known that nothing is left."""
+        """Whether the file is open and no rows are left."""
         return self._container is not None and self._at == len(self._chosen_groups)
 
     @property
     def in_memory(self) -> int:
-        """How many rows are left of the row group that was read."""
+        """The number of rows left in the row group in memory."""
         return 0 if self._group is None else self._group.count - self._row
 
     def pass_over(self, n: int) -> int:
-        """Go forward over up to ``n`` rows that are not in memory, and are known not to fail; returns how many."""
+        """Skip up to ``n`` rows that are not in memory and are known not to contain bad rows; return how many."""
         container = self._opened()
         passed = 0
         strict = [leaf.name for leaf in self._layout.leaves if not leaf.takes_nulls]
@@ -165,7 +166,7 @@ class ParquetFile:
         return passed
 
     def skip(self, n: int) -> None:
-        """Go forward over ``n`` rows, whatever they are; there are more. Nothing is read for it."""
+        """Skip ``n`` rows without reading them, even bad rows. More than ``n`` rows must be left."""
         container = self._opened()
         while n >= (left := _length(container, self._chosen_groups[self._at]) - self._row):
             n -= left
@@ -173,7 +174,7 @@ class ParquetFile:
         self._row += n
 
     def tell(self) -> tuple[int, int]:
-        """The row group of the next row, and the number of that row in the file."""
+        """Return the row group of the next row, and the index of that row in the file."""
         if self._container is None:
             return self._place
         starts = self._container.starts
@@ -183,12 +184,12 @@ class ParquetFile:
         return group, starts[group] + self._row
 
     def seek(self, group: int, row: int) -> None:
-        """Continue at a place that ``tell`` gave, once the file is open."""
+        """Continue at a position that ``tell`` returned."""
         self.close()
         self._place = (group, row)
 
     def close(self) -> None:
-        """Give back the file and the memory, and keep the place. A second time does nothing."""
+        """Release the file and the memory, and keep the position. Closing twice is allowed."""
         if self._container is not None:
             self._place = self.tell()
             self._container.close()
@@ -219,7 +220,7 @@ class ParquetFile:
         here = self._at < len(self._chosen_groups) and self._chosen_groups[self._at] == group
         if self._row and not (here and 0 <= self._row <= _length(container, group)):
             self.given_up = True
-            words = f"there is no row {row} in row group {group}; the file has been changed since the state was saved"
+            words = f"row {row} is not in row group {group}; the file has been changed since the state was saved"
             raise DataLossError(words, path=self.path, offset=0, record=row)
 
 

@@ -1,6 +1,6 @@
-"""The rows of one row group as NumPy columns, made a block of rows at a time.
+"""The rows of one row group as NumPy columns, converted in blocks.
 
-Numbers cost nothing, as they are views; but a row group of text would be a million objects at once.
+Numbers are views and cost nothing, but a whole row group of text would be a million objects at once.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from dataset.plan.values import RaggedTensor, frozen_view
 
 __all__ = ["NullError", "RowGroup"]
 
-BLOCK_ROWS_MAX = 8192  # enough that the fixed cost of a conversion is small beside its rows
-BLOCK_BYTES = 1 << 20  # there are fewer rows in a block where they are large
+BLOCK_ROWS_MAX = 8192  # enough to amortize the fixed cost of a conversion
+BLOCK_BYTES = 1 << 20  # a block has fewer rows if they are large
 
 Column = npt.NDArray[Any] | list[Any]
 
 
 class NullError(Exception):
-    """Internal: a row can't be given. The text says why; callers add which row it is."""
+    """Internal error: a row contains a null without a replacement. Callers add the row to the message."""
 
 
 class RowGroup:
-    """Some columns of a row group, in memory.
+    """Some columns of a row group in memory, converted block by block.
 
     Args:
-        columns: as an element has them.
-        count: how many rows there are.
-        nbytes: of all of them.
+        columns: the columns in the order of an element's components.
+        count: the number of rows.
+        nbytes: the total size of the columns.
     """
 
     def __init__(self, columns: Sequence[TableColumn], count: int, nbytes: int) -> None:
@@ -41,15 +41,15 @@ class RowGroup:
         self._columns = columns
         row_bytes = max(1, nbytes // max(1, count))
         self._block_rows = max(1, min(BLOCK_ROWS_MAX, BLOCK_BYTES // row_bytes))
-        self._start = self._stop = 0  # of the block that was made last
+        self._start = self._stop = 0  # of the current block
         self._block: list[Column] = []
-        self._bad: list[tuple[int, TableColumn]] = []  # rows that hold a null, from first to last
+        self._bad: list[tuple[int, TableColumn]] = []  # the bad rows of the block, ascending
 
     def rows(self, start: int, n: int) -> list[Column]:
-        """The next 1 to ``n`` rows from ``start`` on, up to one that has a null.
+        """Return 1 to ``n`` rows from ``start`` on, stopping before a bad row.
 
         Raises:
-            NullError: it is the first of them.
+            NullError: the first row is bad.
         """
         stop = min(start + n, self.count)
         if not self._start <= start <= stop <= self._stop:
@@ -62,7 +62,7 @@ class RowGroup:
         return [column[start - self._start : stop - self._start] for column in self._block]
 
     def _make(self, start: int, n: int) -> None:
-        """A block from ``start`` on, in which as many as are asked for now fit without a rest."""
+        """Convert a block from ``start`` on, whose number of rows is a multiple of ``n``."""
         stop = min(start + n * -(-self._block_rows // n), self.count)
         made = [column.rows(start, stop) for column in self._columns]
         self._start, self._stop = start, stop
@@ -72,7 +72,7 @@ class RowGroup:
 
 
 def _as_column(values: npt.NDArray[Any] | RaggedTensor) -> Column:
-    """Values as a column of a chunk: what is ragged as a list of its rows."""
+    """Return values as a column of a chunk: ragged values as a list of rows."""
     if isinstance(values, np.ndarray):
         return values
     if isinstance(values.values, RaggedTensor):

@@ -1,4 +1,4 @@
-"""from_parquet(filenames): the rows of Parquet files. Reading one file is parquet/reader.py's."""
+"""Node of ``from_parquet``: the rows of Parquet files. parquet/reader.py reads a single file."""
 
 from __future__ import annotations
 
@@ -29,35 +29,36 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 
 OP = "from_parquet"
-BLOCK_LENGTH = 1024  # rows from a file before the next has its turn: enough that columns stay in one piece
+BLOCK_LENGTH = 1024  # rows per file in an interleave: enough to keep chunks large
 
 
 class RowGroups:
-    """How many rows each row group of some files has. A file is asked when its turn comes, and once.
+    """The number of rows of each row group of some files. Each footer is read once, when it is first needed.
 
-    Row groups are numbered through all files, in the order in which those are listed, and shards go by the numbers.
+    Row groups are numbered across all files, in the order in which the files are listed. Shards use these numbers.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
         self._counts: dict[str, tuple[int, ...]] = {}
-        # Several threads may count at once, and come to the same numbers.
+        # Several threads may count concurrently; they get the same numbers.
         self._before: dict[str, int] = {}
-        self._numbered = (0, 0)  # files, and row groups in them
+        self._numbered = (0, 0)  # how many files have been counted, and the row groups in them
 
     def of(self, path: str) -> tuple[int, ...]:
-        """The rows of each row group of a file; OSError if that can't be told."""
+        """Return the number of rows of each row group of a file; OSError if the file can't be read."""
         if path not in self._counts:
             self._counts[path] = row_counts(path)
         return self._counts[path]
 
     def before(self, path: str) -> int:
-        """How many row groups there are in the files listed before this one. One that can't be read counts as none."""
+        """Return the number of row groups in the files listed before this one. An unreadable file counts as empty."""
         while path not in self._before:
             at, total = self._numbered
             if at == len(self._paths):
                 raise StateError(
-                    f"{redacted(path)} is none of the files that this dataset reads; the state is of another one"
+                    f"{redacted(path)} is not one of the files that this dataset reads; the state belongs to another "
+                    "dataset"
                 )
             self._before.setdefault(self._paths[at], total)
             self._numbered = (at + 1, total + self._count(self._paths[at]))
@@ -66,13 +67,13 @@ class RowGroups:
     def _count(self, path: str) -> int:
         try:
             return len(self.of(path))
-        except OSError:  # raised at its place by who reads it
+        except OSError:  # raised later, when the file is read
             return 0
 
 
 @dataclass(frozen=True, eq=False)
 class Parquet(FileSource):
-    """The rows of the files that ``source`` names, file after file; of every shard, other row groups."""
+    """Node that reads the rows of the files that ``source`` names, one file after another, or one shard of them."""
 
     op: ClassVar[str] = OP
     seeks: ClassVar[bool] = True
@@ -80,11 +81,11 @@ class Parquet(FileSource):
     fill_null: Mapping[str, Any] = field(default_factory=dict)
     shard: tuple[int, int] | None = None
     paths: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
-    """What ``source`` names, in whatever order."""
+    """The files that ``source`` names, in any order."""
     layout: ArrowLayout = field(kw_only=True, repr=False)
-    """Of the first of all files."""
+    """The layout of the first file."""
     row_groups: RowGroups = field(kw_only=True, repr=False)
-    """Of all files."""
+    """The row groups of all files."""
 
     def over(self, path: bytes) -> Self:
         return dataclasses.replace(super().over(path), paths=(path_string(path),))
@@ -97,7 +98,7 @@ class Parquet(FileSource):
         return self.layout.spec
 
     def cardinality(self) -> int:
-        """By the footers of all files; unknown if one can't be read."""
+        """Return the number of rows according to the footers of all files; unknown if a footer can't be read."""
         try:
             return sum(self._rows_of(path) for path in self.paths)
         except OSError:
@@ -108,7 +109,7 @@ class Parquet(FileSource):
         return sum(counts[group] for group in self._chosen(path, len(counts)))
 
     def _chosen(self, path: str, count: int) -> range:
-        """The row groups of a file with ``count`` of them that are read."""
+        """Return which of the ``count`` row groups of a file are read."""
         if self.shard is None:
             return range(count)
         num_shards, index = self.shard
@@ -120,7 +121,7 @@ class Parquet(FileSource):
 
     @property
     def read_on_max(self) -> int:
-        """The offsets are numbers of row groups, and all of a group is read for any row of it."""
+        """1: offsets are row group numbers, and reading any row reads its whole row group."""
         return 1
 
     def described(self) -> str:
@@ -131,7 +132,7 @@ class Parquet(FileSource):
 
 
 class ParquetOperator(FilesOperator):
-    """Passes over row groups without reading them, and goes on behind one that is damaged."""
+    """Operator of ``Parquet``: skips row groups without reading them, and continues after damaged ones."""
 
     file: ParquetFile | None
 
@@ -163,7 +164,7 @@ class ParquetOperator(FilesOperator):
         return self.file.given_up or (super()._gives_up(error) and not isinstance(error, DataLossError))
 
 
-# What users give.
+# Arguments and plans
 
 
 def parquet_plan(
@@ -174,7 +175,7 @@ def parquet_plan(
     num_parallel_reads: int | None,
     name: str | None,
 ) -> Node:
-    """The plan of ``Dataset.from_parquet``, which says what its arguments are. The first file's footer is read now."""
+    """Return the plan of ``Dataset.from_parquet``, which documents the arguments. Reads the first file's footer."""
     asked = require_columns(OP, columns)
     fills = require_fill_null(OP, fill_null)
     part = require_shard(OP, shard)
@@ -185,7 +186,7 @@ def parquet_plan(
     if paths is None:
         return _later(names, asked, fills, part, num_parallel_reads, name)
     if not paths:
-        raise ValueError(f"{OP}(): at least one file is needed, whose columns tell what an element is")
+        raise ValueError(f"{OP}(): at least one file is required, because its columns define the element_spec")
     layout = _layout(paths[0], Request(OP, asked, fills))
     row_groups = RowGroups(paths)
     source = Parquet(names, asked, fills, part, paths=paths, layout=layout, row_groups=row_groups, name=name)
@@ -201,25 +202,25 @@ def _layout(path: str, request: Request) -> ArrowLayout:
 
 
 def _listed(filenames: Any) -> Any:
-    """``filenames``, with the files that match in the place of a pattern."""
+    """Return ``filenames`` with patterns replaced by the matching files."""
     if is_dataset(filenames):
         return filenames
     if isinstance(filenames, str | bytes | os.PathLike):
         return _matching(filenames)
     if not isinstance(filenames, Iterable):
-        return filenames  # refused by who is asked next
+        return filenames  # file_names() raises for it
     return [name for one in filenames for name in (_matching(one) if isinstance(one, str | bytes) else [one])]
 
 
 def _matching(name: Any) -> list[str]:
     path = path_string(name)
-    wildcards = "*[" if "://" in path else "*[?"  # behind a question mark, an address has its parameters
+    wildcards = "*[" if "://" in path else "*[?"  # in a URL, a question mark begins the query string
     is_pattern = any(wildcard in path for wildcard in wildcards) and not os.path.lexists(path)
     return matching_files(path) if is_pattern else [path]
 
 
 def _known_paths(names: Node) -> tuple[str, ...] | None:
-    """What a plan of file names gives, in whatever order; None if only running it can tell."""
+    """Return the file names that a plan yields, in any order; None if they are known only by running it."""
     while isinstance(names, Shuffle):
         names = names.source
     if not isinstance(names, TensorSlices) or names.structure is not LEAF:
@@ -230,7 +231,7 @@ def _known_paths(names: Node) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, eq=False)
 class ParallelParquet(Interleave):
-    """Several files of ``files`` side by side. Unlike of what a function makes, it is known what comes out."""
+    """Interleave of several files. Its element_spec is known in advance, unlike that of a user's function."""
 
     op: ClassVar[str] = OP
     spec_is_static: ClassVar[bool] = True
@@ -271,10 +272,10 @@ def _later(
     num_parallel_reads: int | None,
     name: str | None,
 ) -> Node:
-    """The plan where only running another dataset tells the file names: each file is a dataset of its own."""
+    """Return the plan for file names known only by running another dataset: each file becomes a dataset."""
     if shard is not None:
         raise ValueError(
-            f"{OP}(): shard= numbers the row groups of all files, so their names must be known beforehand: give "
+            f"{OP}(): shard= numbers the row groups of all files, so the file names must be known in advance; pass "
             "a path, a list, a pattern or Dataset.list_files()"
         )
 
@@ -288,11 +289,11 @@ def _later(
 
 
 def require_shard(op: str, shard: Any) -> tuple[int, int] | None:
-    """``shard`` as (num_shards, index), or None.
+    """Check and return ``shard`` as (num_shards, index), or None.
 
     Raises:
-        TypeError: if it is no pair of ints.
-        ValueError: if there is no such shard.
+        TypeError: it is not a pair of ints.
+        ValueError: the index is out of range.
     """
     if shard is None:
         return None
@@ -301,5 +302,5 @@ def require_shard(op: str, shard: Any) -> tuple[int, int] | None:
     num_shards = require_int(op, "num_shards", shard[0], minimum=1)
     index = require_int(op, "index", shard[1], minimum=0)
     if index >= num_shards:
-        raise ValueError(f"{op}(): the index of a shard must be below num_shards, {num_shards}, got {index}")
+        raise ValueError(f"{op}(): the index of a shard must be less than num_shards={num_shards}, got {index}")
     return num_shards, index

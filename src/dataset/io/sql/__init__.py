@@ -1,4 +1,4 @@
-"""SQL queries: opening a database and running one (query.py), and rows made columns of declared dtypes (values.py).
+"""SQL reader: query.py opens a database and runs a query, values.py converts rows to columns of declared dtypes.
 
-Nothing here knows what a Dataset is; source.py does.
+Only source.py depends on datasets.
 """

@@ -1,7 +1,7 @@
-"""One run of an SQL query: the connection, its cursor, and the rows that they give.
+"""One execution of an SQL query: the connection, the cursor, and the rows.
 
-The interface is Python's DB-API 2.0 (PEP 249). SQLite is opened here, read-only; any other database by a function of
-the user's.
+The interface is Python's DB-API 2.0 (PEP 249). This module opens SQLite databases, read-only. A function of the user
+opens all other databases.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ SKIPPED_AT_ONCE = 1024
 
 
 def open_sqlite(name: str) -> Any:
-    """A connection that can't write, and that any thread may use, if only one at a time.
+    """Return a read-only connection that any thread may use, but only one thread at a time.
 
     Args:
         name: a file, ``":memory:"``, or a URI that begins with ``file:``.
 
     Raises:
-        FileNotFoundError: there is no such file. It is not made.
-        sqlite3.Error: SQLite can't open it.
+        FileNotFoundError: the file does not exist. It is not created.
+        sqlite3.Error: SQLite can't open the file.
     """
-    import sqlite3  # noqa: PLC0415  # there are Pythons without it
+    import sqlite3  # noqa: PLC0415  # some Python builds do not include it
 
     if name == ":memory:":
         uri = "file::memory:"
@@ -48,25 +48,25 @@ def open_sqlite(name: str) -> Any:
         if name != uri and not Path(name).exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from None
         raise type(error)(f"{error}: {name!r}") from None
-    connection.text_factory = bytes  # as it is in the file, whatever its encoding
-    connection.execute("PRAGMA query_only = ON")  # a URI may say something else than mode=ro
+    connection.text_factory = bytes  # the bytes in the file, whatever their encoding
+    connection.execute("PRAGMA query_only = ON")  # a URI may have another mode than ro
     return connection
 
 
 class RunningQuery:
-    """A query that has been run; the rows are fetched from the first to the last.
+    """A query that has been executed, whose rows are fetched in order.
 
     Args:
-        driver: ``"sqlite"``, or a function that is called with ``source``, or with nothing where that is None.
-        source: what to open.
-        query: an SQL statement that gives rows.
+        driver: ``"sqlite"``, or a function that is called with ``source``, or without arguments if that is None.
+        source: the database to open.
+        query: an SQL statement that returns rows.
 
     Raises:
-        Exception: what the driver raises where it can't open the source, or run the query.
-        ValueError: the statement gives no rows.
+        Exception: the driver can't open the source or execute the query.
+        ValueError: the statement does not return rows.
 
     Attributes:
-        names: of the columns.
+        names: the names of the columns.
     """
 
     def __init__(self, driver: Driver, source: Any, query: str) -> None:
@@ -85,11 +85,11 @@ class RunningQuery:
             raise
 
     def fetch_into(self, rows: list[Any], n: int) -> None:
-        """Add the next 1 to ``n`` rows to the list; none at the end. What came before an exception is in the list.
+        """Append the next 1 to ``n`` rows to the list; none at the end. Rows before an exception are appended.
 
         Raises:
-            Exception: what the driver raises.
-            TypeError: a row is no sequence of values.
+            Exception: the driver raised it.
+            TypeError: a row is not a sequence of values.
         """
         if self._reads_ahead:
             rows.extend(islice(self._cursor, n))  # fetchmany would lose the rows before one that fails
@@ -98,10 +98,10 @@ class RunningQuery:
         if rows and isinstance(rows[0], Mapping):
             kind = type(rows[0]).__name__
             del rows[:]
-            raise TypeError(f"rows must be sequences of values, got {kind}: open the connection without a row factory")
+            raise TypeError(f"rows must be sequences of values, got {kind}; open the connection without a row factory")
 
     def skip(self, count: int) -> int:
-        """Pass over up to ``count`` rows; how many there were."""
+        """Skip up to ``count`` rows; return how many were skipped."""
         skipped = 0
         while skipped < count:
             step = min(count - skipped, SKIPPED_AT_ONCE)
@@ -115,16 +115,16 @@ class RunningQuery:
         return skipped
 
     def close(self) -> None:
-        """Give cursor and connection back. A second time does nothing."""
+        """Close the cursor and the connection. Closing twice is allowed."""
         cursor, connection, self._cursor, self._connection = self._cursor, self._connection, None, None
         for part in (cursor, connection):
             if part is not None:
-                with contextlib.suppress(Exception):  # one that was lost can't be closed; no row depends on it
+                with contextlib.suppress(Exception):  # closing a lost connection fails; no row depends on it
                     part.close()
 
 
 def _names(description: Any) -> list[str]:
-    """Of the columns that a cursor describes."""
+    """Return the names of the columns in a cursor's description."""
     if description is None:
-        raise ValueError("the statement gives no rows; it must be a SELECT or its like")
+        raise ValueError("the statement does not return rows; it must be a SELECT or a similar statement")
     return [str(column[0]) for column in description]

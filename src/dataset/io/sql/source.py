@@ -1,4 +1,4 @@
-"""SqlDataset's node and operator: the rows that a query gives. Databases and values are sql/'s."""
+"""Node and operator of ``SqlDataset``: the rows of a query."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.resources.interrupts import call
 
-BLOCK_ROWS = 1024  # fetched at once where nobody can see it
+BLOCK_ROWS = 1024  # fetched at once if reading ahead has no observable effect
 _SHOWN_MAX = 60  # characters of a query, in plans and errors
 
 
 @dataclass(frozen=True, eq=False)
 class SqlQuery(Node):
-    """The rows of ``query``, in the order in which the database gives them.
+    """Node that reads the rows of ``query``, in the order in which the database returns them.
 
     Attributes:
-        output_types: dtypes, nested as elements are, then the spec that they mean; None to go by the first row.
+        output_types: dtypes in the structure of an element, replaced by the element_spec; None to infer it from the
+            first row.
     """
 
     op: ClassVar[str] = "SqlDataset"
     reads_files: ClassVar[bool] = True
     driver: Driver
-    source: Any = field(repr=False)  # what opens a database of the user's may hold a password
+    source: Any = field(repr=False)  # it may contain a password
     query: str
     output_types: Any = None
 
@@ -53,11 +54,11 @@ class SqlQuery(Node):
             self._set("output_types", _spec_of_types(self.output_types))
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the driver
+    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the driver
         return callable(self.driver)
 
     @property
-    def spec_is_static(self) -> bool:  # type: ignore[override]  # here it depends on the types
+    def spec_is_static(self) -> bool:  # type: ignore[override]  # depends on output_types
         return self.output_types is not None
 
     def parameters(self) -> dict[str, Any]:
@@ -86,16 +87,16 @@ def _checked_source(driver: Any, source: Any) -> Any:
         raise TypeError(f'SqlDataset(): driver_name must be "sqlite" or a function, got {driver!r}')
     if driver not in ("sqlite", b"sqlite"):
         raise ValueError(
-            f'SqlDataset(): driver_name must be "sqlite", got {driver!r}; for any other database give a function that '
+            f'SqlDataset(): driver_name must be "sqlite", got {driver!r}; for any other database pass a function that '
             "opens a DB-API connection"
         )
     try:
         name = path_string(source)
     except (TypeError, ValueError) as error:
         raise type(error)(f"SqlDataset(): data_source_name: {error}") from None
-    if is_remote(name) and not name.startswith("file:"):  # which SQLite knows, too
+    if is_remote(name) and not name.startswith("file:"):  # SQLite accepts file: URIs
         raise ValueError(
-            f"SqlDataset(): SQLite reads files of this machine only, got {name!r:.200}; copy it here first"
+            f"SqlDataset(): SQLite reads local files only, got {name!r:.200}; copy the file to this machine first"
         )
     return name
 
@@ -114,12 +115,12 @@ def _spec_of_types(types: Any) -> Any:
 
 
 class SqlOperator(Operator):
-    """Runs the query at the first pull, and closes the connection behind the last row.
+    """Operator of ``SqlQuery``: executes the query at the first pull, and closes the connection after the last row.
 
-    A connection of the user's is asked for as many rows as are wanted, SQLite for blocks. An exception of the database
-    is the end, since no cursor goes on behind one; a value that is refused takes its row's place.
+    It reads SQLite in blocks, but only as many rows as requested from a user's connection. An exception of the database
+    ends the iteration, because no cursor continues after one. A row with an invalid value raises in its place.
 
-    A saved state is the number of rows that were given; to go there the query is run again and that many passed over.
+    The saved state is the number of rows produced. To resume, the query is executed again and these rows are skipped.
     """
 
     def __init__(self, node: SqlQuery) -> None:
@@ -148,17 +149,17 @@ class SqlOperator(Operator):
             self._given += before - len(self._ready)
 
     def _fetch(self, n: int) -> None:
-        """Make the next rows ready, and what stands behind them: an exception, or the end."""
+        """Fetch the next rows, and the exception or the end that follows them."""
         rows: list[Any] = []
         try:
             self._take(rows, n)
         except Exception as error:  # noqa: BLE001  # raised at its place
             self._convert(rows)
             error.add_note(f"in {self.node.located()}, row {self._fetched}")
-            # What may wait behind rows has no traceback, for the reason that _convert gives.
+            # An exception queued after rows has no traceback: see _convert().
             self._ready.put(error.with_traceback(None) if rows else error)
             self._end()
-        except BaseException:  # an interrupt, which may lose rows in the driver: the query is run again
+        except BaseException:  # an interrupt may lose rows in the driver, so the query is executed again
             self._convert(rows)
             running, self._running = self._running, None
             if running is not None:
@@ -170,7 +171,7 @@ class SqlOperator(Operator):
                 self._end()
 
     def _take(self, rows: list[Any], n: int) -> None:
-        """Add the next 1 to ``n`` rows to the list, or more where nobody can see it; none at the end."""
+        """Append the next 1 to ``n`` rows to the list, or more if this is not observable; none at the end."""
         if self._running is None:
             self._start()
         assert self._running is not None
@@ -193,11 +194,12 @@ class SqlOperator(Operator):
         got, declared = len(self._names), len(self._dtypes)
         if declared and got != declared:
             raise SpecError(
-                f"the query gives {got} columns, {self._names}, but output_types has {declared}; they must be as many"
+                f"the query returns {got} columns, {self._names}, but output_types has {declared}; the numbers must be "
+                "equal"
             )
 
     def _pass_over(self, running: RunningQuery, count: int) -> None:
-        """Go to the row behind ``count`` others, where another iteration stood."""
+        """Skip ``count`` rows, to resume the iteration after them."""
         skipped = 0
         if count and not self._dtypes:
             first: list[Any] = []
@@ -207,7 +209,7 @@ class SqlOperator(Operator):
             skipped = len(first)
         skipped += call(running.skip, count - skipped)
         if skipped < count:
-            raise StateError(f"the query gives {skipped} rows now, and was to go on behind row {count}")
+            raise StateError(f"the query now returns only {skipped} rows, cannot resume after row {count}")
         self._fetched = count
 
     def _infer(self, row: Sequence[Any]) -> None:
@@ -215,16 +217,16 @@ class SqlOperator(Operator):
         if None in dtypes:
             column = dtypes.index(None)
             raise SpecError(
-                f"{self._place(0, column)}: the first row has {row[column]!r:.100}, which does not tell what dtype the "
-                "column is to have; say so with output_types"
+                f"{self._place(0, column)}: cannot infer the dtype of the column from {row[column]!r:.100}; pass "
+                "output_types"
             )
         self._dtypes = [dtype for dtype in dtypes if dtype is not None]
         self._structure = tuple_of(*[LEAF] * len(dtypes))
 
     def _convert(self, rows: list[Any]) -> None:
-        """Make rows ready, those with a value that is refused as exceptions.
+        """Convert rows and queue them; queue an exception for each row with an invalid value.
 
-        These are not raised here: a traceback would hold the frames that called, and with them the iterator.
+        The exceptions are not raised here: their tracebacks would keep the calling frames and the iterator alive.
         """
         if not rows or not self._dtypes:
             return
@@ -243,14 +245,14 @@ class SqlOperator(Operator):
 
     def _columns(self, rows: list[Any]) -> list[Any]:
         if set(map(len, rows)) != {len(self._dtypes)}:
-            raise ValueRefusedError(f"row {self._fetched} has {len(rows[0])} values, not {len(self._dtypes)}")
+            raise ValueRefusedError(f"row {self._fetched} has {len(rows[0])} values, expected {len(self._dtypes)}")
         columns = []
         for number, (values, dtype) in enumerate(zip(zip(*rows, strict=True), self._dtypes, strict=True)):
             try:
                 columns.append(column_of(values, dtype))
             except ValueRefusedError as refused:
                 place = self._place(self._fetched, number)
-                way_out = "CAST it in the query, or declare another dtype in output_types"
+                way_out = "CAST it in the query, or pass another dtype in output_types"
                 raise ValueRefusedError(f"{place}: {refused}; {way_out}") from None
         return columns
 

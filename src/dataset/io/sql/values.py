@@ -1,11 +1,11 @@
-"""Values of an SQL database, as columns of declared dtypes.
+"""Conversion of the values of an SQL database to columns of declared dtypes.
 
-A column whose values are all of the kind that its dtype wants is converted in a call or two. Any other goes value by
-value, by rules that keep what a value says or refuse it:
+A column whose values all match its dtype is converted at once. Other columns are converted value by value, with rules
+that preserve the meaning of a value or reject it:
 
-- NULL is 0, 0.0, False or empty text, as SQLite and tf.data have it.
-- A number becomes text as SQLite writes it, and text a number if it is one.
-- A float becomes an integer if it is whole, and an integer must fit its dtype.
+- NULL becomes 0, 0.0, False or empty text, as in SQLite and tf.data.
+- A number becomes text in SQLite's format. Text becomes a number if it is one.
+- A float becomes an integer if it is whole. An integer must fit its dtype.
 - A number is True unless it is 0.
 """
 
@@ -27,26 +27,26 @@ Dtype = np.dtype[Any]
 
 
 class ValueRefusedError(Exception):
-    """A value can't become what was declared. The message says why, and shows it."""
+    """A value can't be converted to the declared dtype. The message shows the value and the reason."""
 
 
 def sql_dtype(dtype: npt.DTypeLike) -> Dtype:
-    """The dtype of a column: of bools, integers, floats or text.
+    """Check and return the dtype of a column: bool, integer, float or text.
 
     Raises:
-        TypeError: it is none of these.
+        TypeError: it is another dtype.
 
     >>> sql_dtype(np.int32), sql_dtype(str)
     (dtype('int32'), dtype('S'))
     """
     found = as_dtype(dtype)
     if found != BYTES and found.kind not in "biuf":
-        raise TypeError(f"{found!r} is not a dtype of bools, integers, floats or text")
+        raise TypeError(f"expected a dtype of bools, integers, floats or text, got {found!r}")
     return found
 
 
 def inferred_dtype(value: Any) -> Dtype | None:
-    """The dtype that a column seems to have by one of its values; None where that says nothing, as NULL.
+    """Return the dtype of a column inferred from one of its values; None if it can't be inferred, as from NULL.
 
     >>> inferred_dtype(3), inferred_dtype(b"text"), inferred_dtype(None)
     (dtype('int64'), dtype('S'), None)
@@ -67,10 +67,10 @@ _INFERRED: tuple[tuple[Any, Dtype], ...] = (
 
 
 def column_of(values: Sequence[Any], dtype: Dtype) -> Any:
-    """One column: an array, or a list of ``bytes`` where the dtype is text.
+    """Return one column: an array, or a list of ``bytes`` if the dtype is text.
 
     Raises:
-        ValueRefusedError: some value can't become that.
+        ValueRefusedError: a value can't be converted to the dtype.
 
     >>> column_of([1, 2.0, None, b"3"], np.dtype(np.int8))
     array([1, 2, 0, 3], dtype=int8)
@@ -81,8 +81,8 @@ def column_of(values: Sequence[Any], dtype: Dtype) -> Any:
     if not set(map(type, values)) <= kinds:
         try:
             values = [convert(value) for value in values]
-        except (ArithmeticError, ValueError) as error:  # a Decimal that is no number at all, or too large a float
-            raise ValueRefusedError(f"a value can't become {dtype.name}: {error}") from None
+        except (ArithmeticError, ValueError) as error:  # such as a NaN or too large Decimal
+            raise ValueRefusedError(f"a value can't be converted to {dtype.name}: {error}") from None
     return finish(values, dtype)
 
 
@@ -106,7 +106,7 @@ def _as_text(value: Any) -> bytes:
 
 
 def _float_text(value: float) -> bytes:
-    """As SQLite writes it: 15 digits, and always a point."""
+    """Return a float in SQLite's format: 15 digits, always with a point."""
     if not math.isfinite(value):
         return {math.inf: b"Inf", -math.inf: b"-Inf"}.get(value, b"")
     digits, exponent, power = f"{value:.15g}".partition("e")
@@ -116,7 +116,7 @@ def _float_text(value: float) -> bytes:
 def _as_int(value: Any) -> int:
     number = _number(value, int, "an integer")
     if not isinstance(number, int) and (not math.isfinite(number) or number != int(number)):
-        raise _refused(value, "an integer, since it is not whole")
+        raise _refused(value, "an integer because it is not whole")
     return int(number)
 
 
@@ -125,7 +125,7 @@ def _as_float(value: Any) -> float:
 
 
 def _number(value: Any, parse: Callable[[Any], Any], wanted: str) -> Any:
-    """``value``, or what the text says, as a number of some kind."""
+    """Return ``value``, or the number in its text. ``parse`` is tried before ``float``."""
     match value:
         case None:
             return 0
@@ -137,7 +137,7 @@ def _number(value: Any, parse: Callable[[Any], Any], wanted: str) -> Any:
             text = value if isinstance(value, str) else value.decode("ascii", "replace")
             for read in (parse, float):  # "3.0" is an integer, too
                 try:
-                    if "_" not in text:  # which Python reads, and SQL doesn't
+                    if "_" not in text:  # Python accepts it in numbers, SQL does not
                         return read(text)
                 except ValueError:
                     continue
@@ -145,10 +145,10 @@ def _number(value: Any, parse: Callable[[Any], Any], wanted: str) -> Any:
 
 
 def _refused(value: Any, wanted: str) -> ValueRefusedError:
-    return ValueRefusedError(f"{value!r:.100} of type {type(value).__name__} can't become {wanted}")
+    return ValueRefusedError(f"{value!r:.100} of type {type(value).__name__} can't be converted to {wanted}")
 
 
-def _texts(values: Sequence[Any], dtype: Dtype) -> Any:  # noqa: ARG001  # they have no other
+def _texts(values: Sequence[Any], dtype: Dtype) -> Any:  # noqa: ARG001  # the signature of all converters
     return list(values)
 
 
@@ -156,7 +156,7 @@ def _integers(values: Sequence[Any], dtype: Dtype) -> Any:
     info = np.iinfo(dtype)
     low, high = min(values), max(values)
     if low < info.min or high > info.max:
-        raise _refused(low if low < info.min else high, f"{dtype.name}, which ends at {info.min} and {info.max}")
+        raise _refused(low if low < info.min else high, f"{dtype.name}, which ranges from {info.min} to {info.max}")
     return np.array(values, dtype)
 
 
@@ -164,14 +164,14 @@ def _floats(values: Sequence[Any], dtype: Dtype) -> Any:
     try:
         exact = np.array(values, np.float64)
     except OverflowError:
-        raise _refused(max(values, key=abs), "a float, since it is too large") from None
+        raise _refused(max(values, key=abs), "a float because it is too large") from None
     if dtype.itemsize >= exact.itemsize:
         return exact.astype(dtype, copy=False)
     with np.errstate(over="ignore"):
         rounded = exact.astype(dtype)
     lost = np.isinf(rounded) & np.isfinite(exact)
     if lost.any():
-        raise _refused(values[int(lost.argmax())], f"{dtype.name}, since it is too large")
+        raise _refused(values[int(lost.argmax())], f"{dtype.name} because it is too large")
     return rounded
 
 
@@ -179,7 +179,7 @@ def _bools(values: Sequence[Any], dtype: Dtype) -> Any:
     return np.array(list(map(bool, values)), dtype)
 
 
-# By a dtype's kind: how a value becomes what the column is made of, the types that are that already, how it is made.
+# By dtype kind: the converter of a value, the types that need no conversion, and the constructor of the column.
 _BY_KIND: dict[str, tuple[Callable[[Any], Any], set[type], Callable[[Sequence[Any], Dtype], Any]]] = {
     "S": (_as_text, {bytes}, _texts),
     "i": (_as_int, {int}, _integers),

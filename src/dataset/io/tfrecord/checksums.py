@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.libraries import castagnoli
+from dataset.io import libraries
 from dataset.io.tfrecord.frames import (
     FOOTER_BYTES,
     HEADER_BYTES,
@@ -73,7 +73,7 @@ class BlockChecksums:
         places = np.concatenate((edges[:-1] + LENGTH_BYTES, edges[1:] - FOOTER_BYTES))
         self._view[: len(block)] = block
         self._words[places] = _resetting(self._words[places])
-        return bool(castagnoli.crc32c(self._view[: starts[-1]]) == 0)
+        return bool(libraries.crc32c(self._view[: starts[-1]]) == 0)
 
 
 def first_wrong_length(block: bytes, starts: list[int]) -> int | None:
@@ -87,7 +87,7 @@ def first_wrong_length(block: bytes, starts: list[int]) -> int | None:
     headers = np.frombuffer(block, np.uint8)[places[:, None] + np.arange(HEADER_BYTES)]
     crcs = headers[:, LENGTH_BYTES:].view("<u4")
     crcs[...] = _resetting(crcs)
-    if castagnoli.crc32c(headers) == 0:
+    if libraries.crc32c(headers) == 0:
         return None
     return next(index for index, start in enumerate(starts) if length_damage(block, start))
 

@@ -12,7 +12,7 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.libraries import castagnoli
+from dataset.io import libraries
 from dataset.io.tfrecord.frames import HEADER_BYTES, LENGTH_BYTES, MASK_DELTA
 
 __all__ = ["find_headers"]
@@ -43,7 +43,7 @@ def find_headers(block: bytes, length_max: int) -> list[int]:
 def _checksums(lengths: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
     """The masked CRC-32C of each length's eight bytes."""
     words = np.ascontiguousarray(lengths, "<u8").view("<u2").reshape(-1, 4)
-    crcs = np.full(len(words), castagnoli.crc32c(bytes(LENGTH_BYTES)), np.uint32)
+    crcs = np.full(len(words), libraries.crc32c(bytes(LENGTH_BYTES)), np.uint32)
     for column, table in enumerate(_tables()):
         crcs ^= table[words[:, column]]
     return np.asarray((crcs >> np.uint32(15) | crcs << np.uint32(17)) + np.uint32(MASK_DELTA))
@@ -56,13 +56,13 @@ def _tables() -> list[npt.NDArray[np.uint32]]:
     A CRC is linear: two changes of the data change it by the xor of what each does alone. So 16 bits make a table, and
     four tables all lengths.
     """
-    zero = castagnoli.crc32c(bytes(LENGTH_BYTES))
+    zero = libraries.crc32c(bytes(LENGTH_BYTES))
     tables = []
     for column in range(4):
         table = np.zeros(1, np.uint32)
         for bit in range(16):
             number = 1 << (16 * column + bit)
-            effect = np.uint32(castagnoli.crc32c(number.to_bytes(LENGTH_BYTES, "little")) ^ zero)
+            effect = np.uint32(libraries.crc32c(number.to_bytes(LENGTH_BYTES, "little")) ^ zero)
             table = np.concatenate((table, table ^ effect))
         tables.append(table)
     return tables

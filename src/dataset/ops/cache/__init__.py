@@ -1,1 +1,1 @@
-"""cache in memory and in files, and what both share with snapshot."""
+"""Caching operators: cache in memory and in files, and the code they share with snapshot."""

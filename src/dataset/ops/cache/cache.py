@@ -1,4 +1,4 @@
-"""cache(): the elements of the first full pass, kept in memory for the passes after it. In files: io/elements/."""
+"""Node and in-memory store of cache(): the first full pass is kept for later passes. For files, see io/elements/."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dataset.runtime.state.elements import Elements, ElementsOperator
 
 
 class MemoryCache:
-    """What one cache() holds; shared by all iterations of the Dataset, as in tf.data."""
+    """In-memory store of one cache(); shared by all iterators of the Dataset, as in tf.data."""
 
     in_order: ClassVar[bool] = True
 
@@ -37,7 +37,7 @@ class MemoryCache:
         return MemoryFilling(self, start, count)
 
     def keep(self, chunks: list[Chunk], start: State, failures: int) -> None:
-        """Keep the elements of a full pass. The first pass to end wins. Takes the chunks out of their list."""
+        """Keep the elements of a full pass. The first pass to finish wins. Empties the list of chunks."""
         elements = _joined(chunks).read_only() if chunks else Chunk(LEAF, 0, [[]])
         with self._lock:
             if self._finished is None:
@@ -50,28 +50,28 @@ class MemoryCache:
         return "MemoryCache()"
 
 
-_BLOCK_BYTES = 1 << 20  # stays in the processor's cache
+_BLOCK_BYTES = 1 << 20  # fits in the CPU cache
 _BLOCK_ELEMENTS = 4096
-_BLOCK_ELEMENTS_MIN = 8  # of one alone it does not show whether others share its memory
+_BLOCK_ELEMENTS_MIN = 8  # a single array does not show whether others share its memory
 
 
 class MemoryFilling:
-    """Collects elements.
+    """Writer that collects elements in memory.
 
-    Arrays that came one by one are moved into a large one as they come, a block of them at a time: then a batch of a
-    later pass is a part of it, and costs nothing. Where it is known how many elements there will be, they go to their
-    place at once; else the blocks are joined at the end.
+    Arrays that arrive one by one are copied into a large array, one block at a time. A batch of a later pass is then a
+    slice of it and costs nothing. If the number of elements is known, blocks are copied to their final position
+    immediately; else they are joined at the end.
     """
 
     def __init__(self, memory: MemoryCache, start: State, count: int) -> None:
         self._memory = memory
         self._start = start
-        self._count = count  # of elements, where it is known
+        self._count = count  # number of elements, if known
         self._whole: _Whole | None = None
-        self._chunks: list[Chunk] = []  # where they do not go into that
-        self._waiting: list[Chunk] = []  # for enough to make a block of
+        self._chunks: list[Chunk] = []  # blocks that do not fit into _whole
+        self._waiting: list[Chunk] = []  # until they form a block
         self._waiting_bytes = self._waiting_elements = 0
-        self._are_lists = False  # whether there are arrays one by one in them
+        self._are_lists = False  # whether _waiting has columns that are lists of arrays
 
     def add(self, chunk: Chunk) -> None:
         columns = chunk.columns()
@@ -106,7 +106,7 @@ class MemoryFilling:
             self._chunks.append(self._whole.chunk())
             self._whole = None
 
-    def finish(self, failures: int) -> None:  # they are left out, as in tf.data
+    def finish(self, failures: int) -> None:  # failed elements are dropped, as in tf.data
         self._end_block()
         self._leave_whole()
         self._memory.keep(self._chunks, self._start, failures)
@@ -117,7 +117,7 @@ class MemoryFilling:
 
 
 class _Whole:
-    """Columns with room for a number of elements. Memory that nothing was written to is none yet."""
+    """Preallocated columns with room for all elements. The OS only assigns memory pages that are written to."""
 
     def __init__(self, like: Chunk, columns: list[Column]) -> None:
         self._structure = like.structure
@@ -126,17 +126,17 @@ class _Whole:
 
     @classmethod
     def fitting(cls, chunk: Chunk, count: int) -> _Whole | None:
-        """One for so many elements like these; None where that is not known, or they have no arrays."""
+        """Return columns for ``count`` elements like these; None if the count is unknown or there are no arrays."""
         columns = chunk.columns()
         if not is_known(count) or not any(isinstance(column, np.ndarray) for column in columns):
             return None
         try:
             return cls(chunk, [_room(column, count) for column in columns])
-        except (MemoryError, ValueError):  # by far too many
+        except (MemoryError, ValueError):  # the estimate is far too large
             return None
 
     def add(self, chunk: Chunk) -> bool:
-        """Take elements; False if they do not fit in."""
+        """Add elements; return False if they do not fit."""
         columns = chunk.columns()
         start, stop = self._length, self._length + chunk.length
         if chunk.structure != self._structure or not all(map(_fits, self._columns, columns, itertools.repeat(stop))):
@@ -168,7 +168,7 @@ def _fits(mine: Column, column: Column, stop: int) -> bool:
 
 
 def _stacked(chunk: Chunk) -> Chunk:
-    """The same elements, arrays of one shape in one array where that takes no more memory."""
+    """Return the same elements, with arrays of one shape stacked if that takes no more memory."""
     columns = [_one_array(column) if type(column) is list else column for column in chunk.columns()]
     return Chunk(chunk.structure, chunk.length, columns)
 
@@ -185,7 +185,7 @@ def _one_array(values: list[Any]) -> Column:
 
 
 def _hold_no_memory_in_common(arrays: list[Array]) -> bool:
-    """Whether each has all of its memory to itself, so that a copy takes no more when it is gone."""
+    """Return whether no array shares memory, so that copying and then freeing them takes no additional memory."""
     owners = set()
     for array in arrays:
         owner = array
@@ -198,7 +198,7 @@ def _hold_no_memory_in_common(arrays: list[Array]) -> bool:
 
 
 def _joined(chunks: list[Chunk]) -> Chunk:
-    """The chunks one after another. Each is let go of as soon as its elements are moved."""
+    """Concatenate the chunks. Each part is released as soon as its elements are copied."""
     if len(chunks) == 1:
         return chunks.pop()
     structure, length = chunks[0].structure, sum(chunk.length for chunk in chunks)
@@ -225,7 +225,7 @@ def _joined_column(parts: list[Column], length: int) -> Column:
 
 @dataclass(frozen=True, eq=False)
 class Cache(UnaryNode):
-    """The elements of ``source``, which is run through once."""
+    """Node that caches the elements of ``source``, which runs once."""
 
     op: ClassVar[str] = "cache"
     seeks: ClassVar[bool] = True
@@ -236,17 +236,17 @@ class Cache(UnaryNode):
         return True
 
     def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
-        """Each process keeps its own; but no stand-in, since what fails is not kept."""
+        """Let each process cache its own share. Padding is not supported, since failed elements are not cached."""
         return None if deal.remainder == "pad" else deal
 
-    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:  # noqa: ARG002  # whatever it is
+    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:  # noqa: ARG002  # any share
         return self.with_inputs(inputs).emptied()
 
     def over_part(self, inputs: Sequence[Node]) -> Self:
         return self.with_inputs(inputs).emptied()
 
     def emptied(self) -> Self:
-        """The op with nothing in its store; what is there may be the elements of another input."""
+        """Return the node with an empty store; the current store may hold elements of a different input."""
         return replace(self, store=MemoryCache())
 
     def lower(self, build: ExecutionContext) -> Operator:

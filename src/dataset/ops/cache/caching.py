@@ -1,6 +1,7 @@
-"""Keeping the elements of one full pass for the passes after it: what cache() and snapshot() share.
+"""Caching operator: store the elements of one full pass for later passes. Shared by cache() and snapshot().
 
-Where they are kept is a ``CacheStore``: memory (cache.py) or files (io/elements/). ``CacheOperator`` fills or reads it.
+A ``CacheStore`` holds the elements in memory (cache.py) or in files (io/elements/). ``CacheOperator`` fills or reads
+it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from dataset.runtime.functions.calls import placed
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # on a disk, for what a store writes first
-_STEP = 1024  # elements at a time, where a finished pass is run again
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # a store may fail with these when it starts to write
+_STEP = 1024  # elements per pull while a finished pass is recomputed
 
 
 class RefusedElementError(Exception):
-    """Internal: a store cannot keep element ``index`` of a chunk, for the reason in ``error``; it has those before."""
+    """Internal error: a store cannot keep element ``index`` of a chunk because of ``error``; it kept those before."""
 
     def __init__(self, index: int, error: Exception) -> None:
         super().__init__(index, error)
@@ -35,14 +36,14 @@ class RefusedElementError(Exception):
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """What a store keeps.
+    """Finished cache: the contents of a store.
 
     Attributes:
-        start: where the pass started that found the elements: its input's saved state, and its random numbers.
-        plan: gives them.
-        state_at: the state of that plan's operator in front of an element; None where it has another order.
-        failures: how many elements of the pass failed; they are left out.
-        identity: tells it from what keeps the same elements in other records, where the plan's states mean others.
+        start: where the pass that filled the store began: the saved state of its input, and its random numbers.
+        plan: the plan that reads the elements.
+        state_at: returns the state of that plan's operator before an element; None if the plan has a different order.
+        failures: how many elements of the pass failed; they are not stored.
+        identity: distinguishes stores that hold the same elements in different records; states of their plans differ.
     """
 
     start: State
@@ -53,53 +54,53 @@ class CacheEntry:
 
 
 class CacheWriter(Protocol):
-    """A pass on its way into a store."""
+    """Writer of one pass into a store."""
 
     def add(self, chunk: Chunk) -> None:
-        """Take elements, whose arrays nobody will change.
+        """Add elements. Their arrays must not be modified afterwards.
 
         Raises:
-            RefusedElementError: if one of them cannot be kept.
-            OSError: if the pass can no longer be kept.
+            RefusedElementError: if one of them cannot be stored.
+            OSError: if the pass can no longer be stored.
         """
 
     def finish(self, failures: int) -> None:
-        """The pass is over; so many of its elements had failed, and are not here."""
+        """Finish the pass. ``failures`` of its elements failed and were not added."""
 
     def discard(self) -> None:
-        """The pass was left. After ``finish``, or a second time, it does nothing."""
+        """Abandon the pass. Does nothing after ``finish`` or if called again."""
 
 
 class CacheStore(Protocol):
-    """Keeps one pass."""
+    """Store for the elements of one pass."""
 
     in_order: ClassVar[bool]
-    """Whether the elements are kept in the order of the pass, so that it can be gone on with by reading them."""
+    """Whether the elements are stored in the order of the pass, so that reading them can continue it."""
 
     def finished(self) -> CacheEntry | None:
-        """What is kept, once a pass was finished."""
+        """Return the contents; None until a pass has finished."""
 
     def begin(self, start: State, count: int) -> CacheWriter | None:
-        """A pass of ``count`` elements starts, where ``start`` says; None where another has been finished meanwhile."""
+        """Begin a pass of ``count`` elements at ``start``; None if another pass has finished in the meantime."""
 
 
 def lower_keeping(build: ExecutionContext, node: UnaryNode, store: CacheStore) -> Operator:
-    """The operator of a node that keeps its input's elements in ``store``."""
+    """Return the operator of a node that caches its input's elements in ``store``."""
     if build.epochs.probing and store.finished() is None:
-        return build(node.source)  # a look at one element leaves nothing behind
+        return build(node.source)  # probing one element must not fill the store
     build.replays = True
     return CacheOperator(build, node, store)
 
 
 class CacheOperator(Operator):
-    """Fills a store, or reads it.
+    """Caching operator: fills a store or reads it.
 
-    Which of the two is decided at the first pull, whether or not a state was asked for before. What is handed out while
-    filling is read-only, because it is kept.
-    A saved state holds where the filling pass started and how far it is: a process without the elements runs that pass
-    again up to there, so that the epochs after it see the very same ones. It does so at the first pull, because the
-    iterator that the state was saved by may still hold the store; or the next pass does, where all elements had been
-    asked for before the state was saved. A saved reader is ``{}`` where its place is only known by number.
+    The first pull decides which of the two, even if a state was saved before. Elements are returned read-only while
+    filling, because the store keeps them.
+    A saved state holds where the filling pass began and how far it has advanced. A process without the elements repeats
+    that pass up to this position, so that later epochs see the same elements. It does so at the first pull, because the
+    iterator that saved the state may still hold the store. If all elements had been pulled before the state was saved,
+    the next pass does so. A saved reader is ``{}`` if its position is only known by number.
     """
 
     def __init__(self, build: ExecutionContext, node: UnaryNode, store: CacheStore) -> None:
@@ -110,17 +111,17 @@ class CacheOperator(Operator):
         self.reader: Operator | None = None
         self._start: State | None = None
         self._filling: CacheWriter | None = None
-        self._is_resumed = False  # whether a state was loaded that was saved before the first element was asked for
-        self._begun = False  # whether the store was asked to be filled; it may have said no
-        self._taken = 0  # elements of the input
-        self._kept = 0  # those that the store has
+        self._is_resumed = False  # whether the loaded state was saved before the first pull
+        self._begun = False  # whether filling the store was attempted; the store may have declined
+        self._taken = 0  # elements pulled from the input
+        self._kept = 0  # elements added to the store
         self._failures = 0  # exceptions of the input
         self._ended = False
-        self._identity: str | None = None  # of what is read
-        self._given = 0  # elements of it
-        self._behind = 0  # elements of it that are to be passed over first; they were given before the state was saved
-        self._pending = Pending()  # elements behind one that the store refused, and the exception
-        self._target: State | None = None  # what load_state_dict was given, until the pass has come there
+        self._identity: str | None = None  # of the store that is being read
+        self._given = 0  # elements returned from the store
+        self._behind = 0  # elements to skip in the store first; they were returned before the state was saved
+        self._pending = Pending()  # an exception of the store, and the elements after the refused one
+        self._target: State | None = None  # the loaded state, until the pass has reached it
 
     def pull(self, n: int) -> Chunk | None:
         self._decide()
@@ -153,12 +154,12 @@ class CacheOperator(Operator):
         return self._given
 
     def go_back(self, place: int) -> None:
-        assert self.reader is not None  # or it would not lend
+        assert self.reader is not None  # otherwise it would not lend
         self.reader.go_back(self.reader.pulled() - (self._given - place))
         self._given = place
 
     def seek(self, count: int) -> None:
-        """An element of a pass that is not kept yet is made for this once, and not kept."""
+        """Seek in the store if it is finished, else in the input. Elements pulled after that are not cached."""
         finished = self.store.finished()
         if finished is not None and finished.state_at is not None:
             self._read(finished, finished.state_at(count), count)
@@ -178,11 +179,11 @@ class CacheOperator(Operator):
         start = self.build.passes_to_repeat.get(self.node)
         is_others = finished is not None and self.node not in self.build.filled
         if self._is_resumed and is_others and not (finished and self._is_kept(finished) and self.store.in_order):
-            return  # what reads from this may have been ahead of the saved place, in the order of its own pass
+            return  # the consumer may have read ahead of the saved position, in the order of its own pass
         if finished is not None:
             self._leave_source()
             self._read(finished)
-        elif start is not None:  # one that nobody has asked for anything since, because it had ended
+        elif start is not None:  # the pass had ended before it was saved; nothing has been pulled since
             self._leave_source()
             self._run_again({"start": start, "reader": {}, "given": 0, "pending": self._pending.save()}, keep=True)
         elif self.source is None:
@@ -190,7 +191,7 @@ class CacheOperator(Operator):
             self._start = {"source": self.source.state_dict(), "draws": self.build.beginning(self.node.source)}
 
     def _note_that_none_comes(self, error: Exception) -> None:
-        error.add_note(f"{self.node.described()} can neither be read nor filled: {CANNOT_CONTINUE}")
+        error.add_note(f"{self.node.described()} cannot be read or filled: {CANNOT_CONTINUE}")
 
     def _leave_source(self) -> None:
         if self.source is not None:
@@ -217,7 +218,7 @@ class CacheOperator(Operator):
         try:
             self._begin()
         except Exception as error:
-            self._begun = isinstance(error, OSError) and error.errno in _NO_ROOM  # then elements come, and are not kept
+            self._begun = isinstance(error, OSError) and error.errno in _NO_ROOM  # elements then pass uncached
             if not self._begun:
                 self._note_that_none_comes(error)
             raise
@@ -237,7 +238,7 @@ class CacheOperator(Operator):
             self._begun = True
 
     def _take(self, n: int) -> Chunk | None:
-        """The next elements of the input; at its end the store is told."""
+        """Pull the next elements of the input. At its end, finish the store."""
         assert self.source is not None
         try:
             chunk = self.source.pull(n)
@@ -259,7 +260,7 @@ class CacheOperator(Operator):
         return chunk.read_only()
 
     def _keep(self, chunk: Chunk) -> list[Outcome]:
-        """Put elements into the store. What comes out: they, with exceptions in the places of those it cannot keep."""
+        """Add elements to the store. Return them, with exceptions in place of the elements it cannot store."""
         outcomes: list[Outcome] = []
         end = self._taken
         while self._filling is not None:
@@ -274,7 +275,7 @@ class CacheOperator(Operator):
                 if index + 1 == chunk.length:
                     return outcomes
                 chunk = chunk.slice(index + 1, chunk.length)
-            except OSError as failure:  # a full disk, for example: the elements come out all the same
+            except OSError as failure:  # such as a full disk: the elements are still returned
                 self._filling.discard()
                 self._filling = None
                 outcomes.append(failure)
@@ -311,13 +312,13 @@ class CacheOperator(Operator):
             return
         if finished is not None and not is_kept and (state["reader"] is not None or _is_untouched(state)):
             raise StateError(
-                f"{self.node.located()}: another pass was kept since the state was saved, so its elements are gone; "
-                "load the state before another iterator fills this"
+                f"{self.node.located()}: another pass was cached since the state was saved, so its elements are lost; "
+                "load the state before another iterator fills this cache"
             )
         self._run_again(state, keep=finished is None)
 
     def _run_again(self, state: State, *, keep: bool) -> None:
-        """Have the pass run again up to the place, at the first pull; ``keep`` says whether the store takes it."""
+        """Schedule repeating the pass up to ``state`` at the first pull; ``keep`` says whether to fill the store."""
         self._start = state["start"]
         if keep and _is_at_the_end(state):
             self.build.passes_to_repeat[self.node] = state["start"]
@@ -326,27 +327,27 @@ class CacheOperator(Operator):
         self._target = state
 
     def _is_kept(self, finished: CacheEntry) -> bool:
-        """Whether the pass that began with ``_start`` is what the store keeps."""
+        """Return whether the store holds the pass that began at ``_start``."""
         return digest(finished.start) == digest(self._start)
 
     def _opened_at(self, place: State) -> Operator:
-        """The input at a place in the pass that began with ``_start``."""
+        """Return the input at a position in the pass that began at ``_start``."""
         assert self._start is not None
         source = self.build.from_beginning(self.node.source, self._start["draws"])
         source.load_state_dict(place)
         return source
 
     def _go_to(self, finished: CacheEntry, state: State) -> None:
-        """Go to a place in a pass that was finished since, or had been."""
+        """Go to a position in a pass that has finished."""
         if state["reader"] is None and finished.failures > int(state["failures"]):
-            self._run_again(state, keep=False)  # some that failed behind the place were not kept, and have to come out
+            self._run_again(state, keep=False)  # later elements failed and are not stored, but must be raised
             return
         self._pending.load(state["pending"], lambda: self.node.element_spec)
         if state["reader"] is not None:
             self._go_on_reading(finished, state)
         elif finished.state_at is not None:
             self._read(finished, finished.state_at(int(state["kept"])), int(state["kept"]))
-        else:  # it is read in another order: the rest of that pass comes from the input
+        else:  # the store has a different order: the rest of this pass comes from the input
             self._start = state["start"]
             self.source = self._opened_at(state["source"])
             self._begun = True
@@ -357,7 +358,7 @@ class CacheOperator(Operator):
         self._failures, self._ended = int(state["failures"]), bool(state["ended"])
 
     def _catch_up(self, target: State) -> None:
-        """Run the pass again, up to where the state was saved, or to its end if it had been finished then."""
+        """Repeat the pass up to where the state was saved, or to its end if it had finished."""
         self._begin()
         to_the_end = _is_at_the_end(target)
         while not self._ended and (to_the_end or self._is_before(target)):
@@ -367,7 +368,7 @@ class CacheOperator(Operator):
             except Exception as error:
                 if concerns_iteration(error):
                     raise
-                continue  # raised before the state was saved, and counted
+                continue  # already raised and counted before the state was saved
             if chunk is not None:
                 self._keep(chunk)
         if to_the_end:
@@ -385,7 +386,7 @@ class CacheOperator(Operator):
         self._target = None
 
     def _begin_anew(self) -> None:
-        """Start a pass of its own: the one before was not kept, nor had it been before the state was saved."""
+        """Begin a new pass: the previous one was not cached, now or when the state was saved."""
         self._leave_source()
         self._begun = self._ended = False
         self._taken = self._kept = self._failures = 0
@@ -405,10 +406,10 @@ class CacheOperator(Operator):
 
 
 def _is_untouched(state: State) -> bool:
-    """Whether nothing of the pass had been asked for yet."""
+    """Return whether nothing had been pulled yet."""
     return state["reader"] is None and not (state["taken"] or state["failures"] or state["ended"])
 
 
 def _is_at_the_end(state: State) -> bool:
-    """Whether all of the pass had been asked for."""
+    """Return whether the whole pass had been pulled."""
     return state["reader"] is not None or bool(state["ended"])

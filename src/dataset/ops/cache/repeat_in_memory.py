@@ -1,6 +1,6 @@
-"""cycle: a short dataset again and again, without opening it anew. Only the optimizer makes it, of repeat.py.
+"""Node and operator of cycle: repeat a short dataset without reopening it. Only the optimizer creates it, from repeat.
 
-Each pass of ``repeat`` opens the operators below, which takes longer than ten numbers take to make.
+Each pass of ``repeat`` opens the upstream operators, which takes longer than computing ten numbers.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 
 PASS_MAX = 4096
-"""Elements of a pass, at most, that are held: beside making so many, opening the input costs little."""
+"""The maximum number of elements of a pass to hold: for longer passes, the cost of opening the input is negligible."""
 
-_AHEAD = 4096  # elements that are handed on at once, at least, where passes are joined
+_AHEAD = 4096  # minimum elements per chunk that may span passes
 
 
 @dataclass(frozen=True, eq=False)
 class RepeatInMemory(Repeat):
-    """``repeat`` of a source that gives at most PASS_MAX elements, all of them at once if so asked."""
+    """Node that repeats a source of at most PASS_MAX elements, which the source returns in one pull if requested."""
 
     op: ClassVar[str] = "cycle"
 
@@ -37,26 +37,26 @@ class RepeatInMemory(Repeat):
 
 
 class CycleOperator(UnaryOperator):
-    """Holds the elements of one pass, once the first is asked for.
+    """Operator that holds the elements of one pass, starting with the first pull.
 
-    What may be written to is handed out as a copy, which may as well reach into the next pass. Read-only arrays are
-    handed out themselves, up to the end of a pass: a copy could be written to.
+    Writable arrays are returned as copies, which may span the end of a pass. Read-only arrays are returned without a
+    copy, up to the end of a pass: a copy would be writable.
     """
 
     def __init__(self, source: Operator, length: int, count: int) -> None:
         super().__init__(source)
-        self.length = length  # of a pass
-        self.place = 0  # in the pass
-        self.left = count  # elements still to be given, in all passes
+        self.length = length  # elements of a pass
+        self.place = 0  # position in the pass
+        self.left = count  # remaining elements in all passes
         self._pass: Chunk | None = None
         self._copies = False
-        self._places = np.zeros(0, np.int64)  # from the first in the pass on, for a chunk that reaches into others
+        self._places = np.zeros(0, np.int64)  # element indices for a chunk that spans several passes
 
     def pull(self, n: int) -> Chunk | None:
         elements = self._pass
         if elements is None:
             elements = self._read()
-        if n > self.left:  # noqa: PLR1730  # min() is a tenth of what a pull costs
+        if n > self.left:  # noqa: PLR1730  # min() would be a tenth of the cost of a pull
             n = self.left
         if not n:
             return None
@@ -72,7 +72,7 @@ class CycleOperator(UnaryOperator):
 
     def _read(self) -> Chunk:
         elements = self._pass = self.source.pull(self.length)
-        assert elements is not None  # the optimizer leaves empty inputs alone
+        assert elements is not None  # the optimizer does not rewrite empty inputs
         self._copies = not any(map(_is_read_only, elements.columns()))
         if self._copies:
             self._places = np.arange(self.length + _AHEAD) % self.length

@@ -1,1 +1,1 @@
-"""Elements grouped by a key: group_by_window and bucket_by_sequence_length."""
+"""Grouping operators: group elements by a key with group_by_window and bucket_by_sequence_length."""

@@ -1,4 +1,4 @@
-"""bucket_by_sequence_length(...): batches of elements of like length, so that little is filled up."""
+"""Node and operator of bucket_by_sequence_length(...): batch elements of similar length to reduce padding."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ from dataset.runtime.contract import Operator
 
 @dataclass(frozen=True, eq=False)
 class BucketBySequenceLength(UnaryNode):
-    """Windows of elements whose lengths lie between two boundaries, each window a batch.
+    """Node that batches elements whose lengths are between the same two boundaries.
 
-    Bucket ``i`` has the lengths below ``bucket_boundaries[i]`` that are in no bucket before; the last one has the rest.
+    Bucket ``i`` holds lengths from ``bucket_boundaries[i - 1]`` to below ``bucket_boundaries[i]``. The first bucket has
+    no lower bound, the last no upper bound.
     """
 
     op: ClassVar[str] = "bucket_by_sequence_length"
@@ -51,12 +52,12 @@ class BucketBySequenceLength(UnaryNode):
             self._set(argument, require_bool(self.op, argument, getattr(self, argument)))
         boundaries = _require_ints(self.op, "bucket_boundaries", self.bucket_boundaries)
         if any(later <= earlier for earlier, later in itertools.pairwise(boundaries)):
-            raise ValueError(f"{self.op}(): bucket_boundaries must ascend, got {list(boundaries)}")
+            raise ValueError(f"{self.op}(): bucket_boundaries must be strictly ascending, got {list(boundaries)}")
         sizes = _require_ints(self.op, "bucket_batch_sizes", self.bucket_batch_sizes, minimum=1)
         if len(sizes) != len(boundaries) + 1:
             raise ValueError(
-                f"{self.op}(): there must be one batch size more than boundaries, for what is as long as the last "
-                f"boundary or longer; got {len(sizes)} bucket_batch_sizes and {len(boundaries)} bucket_boundaries"
+                f"{self.op}(): bucket_batch_sizes must have one more entry than bucket_boundaries, for lengths from the "
+                f"last boundary on; got {len(sizes)} bucket_batch_sizes and {len(boundaries)} bucket_boundaries"
             )
         self._set("bucket_boundaries", boundaries)
         self._set("bucket_batch_sizes", sizes)
@@ -68,8 +69,8 @@ class BucketBySequenceLength(UnaryNode):
         if not spec_is_static(self.source):
             if self.pad_to_bucket_boundary and self.padded_shapes is None:
                 raise ValueError(
-                    f"{self.op}(): which dimensions pad_to_bucket_boundary is about cannot be told behind a function: "
-                    "give padded_shapes, with None in those dimensions"
+                    f"{self.op}(): pad_to_bucket_boundary needs padded_shapes here, because a function determines the "
+                    "shapes of the elements; pass padded_shapes with None in the dimensions to pad"
                 )
             return
         structure, specs = flatten_spec(self.source.element_spec)
@@ -99,7 +100,7 @@ class BucketBySequenceLength(UnaryNode):
 
     @lazy_property
     def _bucket_of(self) -> Callable[[int], int]:
-        """Gives the number of the bucket for a length."""
+        """The function that returns the bucket index for a length."""
         find = partial(bisect.bisect_right, self.bucket_boundaries)
         return self._checked(find) if self.pad_to_bucket_boundary and not self.no_padding else find
 
@@ -109,7 +110,7 @@ class BucketBySequenceLength(UnaryNode):
             if bucket == len(self.bucket_boundaries):
                 raise ValueError(
                     f"{self.described()}: with pad_to_bucket_boundary every length must be below the last boundary, "
-                    f"got {length}; add a boundary, or filter such elements out"
+                    f"got {length}; add a boundary or filter out such elements"
                 )
             return bucket
 
@@ -117,12 +118,12 @@ class BucketBySequenceLength(UnaryNode):
 
     @lazy_property
     def _boundaries(self) -> Integers:
-        """As an array; what is beyond its numbers is beyond all lengths, too."""
+        """The boundaries as an array, clipped to the range of int64, which no length exceeds."""
         largest = np.iinfo(np.int64).max
         return np.array([max(-largest, min(boundary, largest)) for boundary in self.bucket_boundaries], np.int64)
 
     def _buckets_of(self, lengths: Integers) -> Integers:
-        """The numbers of the buckets, up to a length that has none."""
+        """Return the bucket indices, up to the first length without a bucket."""
         buckets = self._boundaries.searchsorted(lengths, side="right")
         if self.pad_to_bucket_boundary and not self.no_padding:
             too_long = buckets == len(self.bucket_boundaries)
@@ -131,12 +132,12 @@ class BucketBySequenceLength(UnaryNode):
         return buckets
 
     def batch_of(self, bucket: int) -> Batch:
-        """The op that makes a batch of a full bucket."""
+        """Return the batch node for a full bucket."""
         length = self.bucket_boundaries[bucket] - 1 if self.pad_to_bucket_boundary and not self.no_padding else None
         return self._batch_node(self.source, self.bucket_batch_sizes[bucket], self.drop_remainder, length)
 
     def _batch_node(self, window: Node, size: int, drop_remainder: bool = False, length: int | None = None) -> Batch:
-        """What makes a batch of a full window, filled up to ``length`` if that is given."""
+        """Return the batch node for a full window, padded to ``length`` if given."""
         if self.no_padding:
             return Batch(window, size, drop_remainder, origin=self.origin)
         return _PaddedBucket(
@@ -145,7 +146,7 @@ class BucketBySequenceLength(UnaryNode):
 
     @lazy_property
     def _shapes(self) -> Any:
-        """The shapes to fill up to: by default those of the elements, so far as they are known before."""
+        """The shapes to pad to: by default the static shapes of the elements."""
         if self.padded_shapes is not None or not spec_is_static(self.source):
             return self.padded_shapes
         structure, specs = flatten_spec(self.source.element_spec)
@@ -154,7 +155,7 @@ class BucketBySequenceLength(UnaryNode):
 
 @dataclass(frozen=True, eq=False)
 class _PaddedBucket(PaddedBatch):
-    """A padded batch whose unknown dimensions are filled up to ``length``."""
+    """Padded batch node whose unknown dimensions are padded to ``length``."""
 
     op: ClassVar[str] = "bucket_by_sequence_length"
     length: int | None = None
@@ -167,7 +168,7 @@ class _PaddedBucket(PaddedBatch):
 
 
 class BucketsOperator(GroupsOperator):
-    """Makes a batch of each full bucket."""
+    """Operator that makes a batch of each full bucket."""
 
     node: BucketBySequenceLength
 
@@ -178,7 +179,7 @@ class BucketsOperator(GroupsOperator):
     def size_of(self, bucket: int) -> int:
         return self.node.bucket_batch_sizes[bucket]
 
-    def pull(self, n: int) -> Chunk | None:  # noqa: ARG002  # a batch is made when it is asked for
+    def pull(self, n: int) -> Chunk | None:  # noqa: ARG002  # one batch per pull
         while (found := self.next_group()) is not None:
             bucket, elements = found
             if elements.length == self.size_of(bucket) or not self.node.drop_remainder:
@@ -193,7 +194,7 @@ class BucketsOperator(GroupsOperator):
 
 
 def _require_ints(op: str, argument: str, values: Any, *, minimum: int | None = None) -> tuple[int, ...]:
-    """``values`` as a tuple of ints."""
+    """Return ``values`` as a tuple of ints; raise an error if they are not."""
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str | bytes):
         raise TypeError(f"{op}(): {argument} must be a list of ints, got {values!r} of type {type(values).__name__}")
     return tuple(require_int(op, f"{argument}[{i}]", value, minimum=minimum) for i, value in enumerate(values))

@@ -1,6 +1,6 @@
-"""group_by_window(key_func, reduce_func): datasets of elements with one key. By place instead: window.py.
+"""Node and operators of group_by_window(key_func, reduce_func): windows of elements with equal keys.
 
-``GroupsOperator`` is what bucket_by_sequence_length.py is made of, too.
+See window.py for windows by position. bucket_by_sequence_length.py also uses ``GroupsOperator``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 @dataclass(frozen=True, eq=False)
 class GroupByWindow(UnaryNode):
-    """The elements of ``reduce_func(key, window)`` for windows of elements with one key, as they get full."""
+    """Node that passes each full window of elements with one key to ``reduce_func(key, window)``."""
 
     op: ClassVar[str] = "group_by_window"
     calls_user_code: ClassVar[bool] = True
@@ -50,15 +50,15 @@ class GroupByWindow(UnaryNode):
     window_size_func: Callable[[Any], Any] | None = None
     counter: EpochCounter = field(default_factory=function_counter, kw_only=True, repr=False)
     key: int = field(default_factory=function_seed, kw_only=True, repr=False)
-    """What the random numbers depend on that are drawn in the datasets, where those have no seeds."""
+    """The seed for random operators without seeds in the returned datasets."""
 
     def __post_init__(self) -> None:
         require_callable(self.op, "key_func", self.key_func)
         require_callable(self.op, "reduce_func", self.reduce_func)
         if (self.window_size is None) == (self.window_size_func is None):
             raise ValueError(
-                f"{self.op}(): give window_size or window_size_func, and not both; got {self.window_size!r} and "
-                f"{self.window_size_func!r}"
+                f"{self.op}(): pass either window_size or window_size_func; got window_size={self.window_size!r} and "
+                f"window_size_func={self.window_size_func!r}"
             )
         if self.window_size_func is not None:
             require_callable(self.op, "window_size_func", self.window_size_func)
@@ -78,7 +78,7 @@ class GroupByWindow(UnaryNode):
         return WindowsOperator(build, KeyOperator(build(self.source), self, self.key_func, "key_func"), self)
 
     def size_of(self, key: int) -> int:
-        """How many elements of a key make a window."""
+        """Return the window size for a key."""
         if self.window_size_func is None:
             assert self.window_size is not None
             return self.window_size
@@ -88,14 +88,14 @@ class GroupByWindow(UnaryNode):
         return size
 
 
-_AHEAD = 128  # elements at least that are read at once where nobody can notice it
-_SORTED_MAX = 4096  # elements that are sorted at once, where a state need not hold them: the fixed cost is small then
-_SORTED_BYTES = 512 * 1024  # the same, unless one element is larger
+_AHEAD = 128  # minimum elements read at once if reading ahead is unobservable
+_SORTED_MAX = 4096  # elements sorted at once if a state need not hold them; amortizes the fixed cost
+_SORTED_BYTES = 512 * 1024  # the same in bytes; a single element may be larger
 _AT_ONCE_MAX = 1024
 
 
 def _reads_unseen(node: Node) -> bool:
-    """Whether nobody can notice that elements are read before their turn, and they can be saved by value."""
+    """Return whether reading ahead is unobservable and the elements can be saved by value."""
     if holds_user_code(node) or not spec_is_static(node):
         return False
     specs = flatten_spec(node.element_spec)[1]
@@ -103,9 +103,9 @@ def _reads_unseen(node: Node) -> bool:
 
 
 class _Group:
-    """The elements of one key that wait, and how many more there must be.
+    """Group: the waiting elements of one key, and how many more it needs.
 
-    They are in ``parts`` where many are sorted at once, else in ``rows``: to add one to a list costs least.
+    The elements are in ``parts`` if many are sorted at once, else in ``rows``: appending to a list is cheapest.
     """
 
     __slots__ = ("missing", "parts", "rows", "size")
@@ -117,24 +117,24 @@ class _Group:
         self.parts: list[Chunk] = []
 
     def add(self, part: Chunk) -> None:
-        """Add some, of which there are no more than missing."""
+        """Add at most ``missing`` elements."""
         self.parts.append(part)
         self.missing -= part.length
 
 
 class GroupsOperator(UnaryOperator):
-    """Sorts the elements into groups, and makes something of a full one before it goes on.
+    """Base operator that sorts elements into groups and processes a full group before it continues.
 
-    It takes no more elements than the next that comes out takes. Of an input that calls user code those are taken that
-    are needed whatever their keys are: as many as some group misses. Of any other a few more are taken at once, which
-    wait; the key function is not called for them before. Where that only looks up a length, nobody can notice when it
-    is called: then many are taken at once, and sorted by their keys.
+    It consumes no more elements than the next result needs. From an input that calls user code, it pulls only as many
+    elements as are needed whatever their keys are: the fewest that any group is missing. From any other input, it pulls
+    a few more at once and buffers them without calling the key function. If the key function only looks up a length,
+    calling it early is unobservable: then many elements are pulled at once and sorted by their keys.
 
     Args:
-        build: opens the input.
-        source: it, with the keys.
-        node: the op.
-        smallest: no group gets full with less elements.
+        build: the execution context.
+        source: the input with keys.
+        node: the node of the op.
+        smallest: a lower bound of the group sizes.
         knows_sizes: whether ``size_of`` calls no user code.
     """
 
@@ -146,28 +146,28 @@ class GroupsOperator(UnaryOperator):
         super().__init__(source)
         self.node = node
         self.smallest = smallest = min(smallest, _AT_ONCE_MAX)
-        """No more than any group's size, nor than is to be read at once."""
-        self.sizes: dict[int, int] = {}  # of all keys that were seen: a key is asked for its size once
+        """A lower bound of the group sizes, at most ``_AT_ONCE_MAX``."""
+        self.sizes: dict[int, int] = {}  # by key; the size of a key is computed once
         self.groups: dict[int, _Group] = {}
         self.ended = False
-        self._structure = LEAF  # of the elements, once there is one
-        self._stacked: list[bool] = []  # which components came as rows of an array, with the last elements
-        self._counts = [0] * (smallest + 1)  # how many groups miss how many elements, up to smallest
-        self._least = smallest  # so many are missed by every group, or more
+        self._structure = LEAF  # of the elements, after the first
+        self._stacked: list[bool] = []  # which components of the last elements were rows of an array
+        self._counts = [0] * (smallest + 1)  # number of groups by missing elements, capped at smallest
+        self._least = smallest  # every group misses at least this many
         self._at_once = max(smallest, _AHEAD) if build.background and _reads_unseen(node.source) else 0
         if self._at_once and knows_sizes:
             lengths = LengthFunction.of(source.function, structure_of(node.source.element_spec))
             if lengths is not None:
                 source.run_unseen(lengths, build)
-                self._at_once = 1  # and twice as many each time, until it is known how large they are
+                self._at_once = 1  # doubled each time, until the element size is known
         self._sorted: SortedChunk | None = None
 
     @abstractmethod
     def size_of(self, key: int) -> int:
-        """How many elements make a group full. May be user code."""
+        """Return the size of a full group. May call user code."""
 
     def next_group(self) -> tuple[int, Chunk] | None:
-        """The key and the elements of a group that is full; at the end, of that with the least key."""
+        """Return key and elements of a full group; at the end, of the group with the smallest key."""
         while not self.ended:
             found = self._next_sorted() if self.source.is_unseen else self._next_one_by_one()
             if found is not None:
@@ -176,7 +176,7 @@ class GroupsOperator(UnaryOperator):
         return None if key is None else (key, self._elements_of(self.groups.pop(key)))
 
     def _next_one_by_one(self) -> tuple[int, Chunk] | None:
-        """Sort a few elements in; the group that the last of them fills, if it does."""
+        """Sort in a few elements. Return the group that the last of them fills, if any."""
         certain = self._safe_count()
         keyed = self.source.pull_until_full(self._at_once or certain, certain, self._room)
         if keyed is None:
@@ -186,13 +186,13 @@ class GroupsOperator(UnaryOperator):
             full = self._sort_in(keyed)
         except Exception:
             raise
-        except BaseException:  # an interrupt, before any of them was sorted in
+        except BaseException:  # an interrupt, before any element was sorted in
             self.source.unread(keyed)
             raise
         return None if full is None else (full, self._remove(full))
 
     def _next_sorted(self) -> tuple[int, Chunk] | None:
-        """The next group that is full by what has been sorted; where none is, sort what comes next."""
+        """Return the next full group of the sorted elements; if there is none, sort the next elements."""
         if self._sorted is not None:
             found = self._sorted.next_full()
             if found is not None:
@@ -202,7 +202,7 @@ class GroupsOperator(UnaryOperator):
             for key, part in self._sorted.waiting():
                 (self.groups.get(key) or self._open_group(key)).add(part)
             self._sorted = None
-        # What a state left there can't be put back behind what comes next.
+        # Elements buffered by a loaded state cannot be put back after later elements, so they are pulled one by one.
         keyed = self.source.pull(1 if self.source.ready else self._at_once)
         if keyed is None:
             self.ended = True
@@ -217,7 +217,7 @@ class GroupsOperator(UnaryOperator):
         return self._size(key) if group is None else group.missing
 
     def _safe_count(self) -> int:
-        """How many elements can come before any group is full, the one that fills it included."""
+        """Return how many elements can arrive until the first group may be full, including the one that fills it."""
         counts, least = self._counts, self._least
         while least < self.smallest and not counts[least]:
             least += 1
@@ -229,13 +229,13 @@ class GroupsOperator(UnaryOperator):
         return self.sizes.get(key, self.smallest) if group is None else group.missing
 
     def _sort_in(self, keyed: Chunk) -> int | None:
-        """Add elements to their groups; the key of the one that gets full by the last of them."""
+        """Add elements to their groups. Return the key of the group that the last element fills, if any."""
         self._structure = keyed.structure.children[1]
         keys, *columns = keyed.columns()
         if isinstance(keys, np.ndarray):
             keys = keys.tolist()
         groups = self.groups
-        if keys[-1] not in groups:  # of those before it the size is known, or they would have been the last
+        if keys[-1] not in groups:  # sizes of earlier keys are known
             try:
                 self._size(keys[-1])
             except Exception:
@@ -248,7 +248,7 @@ class GroupsOperator(UnaryOperator):
         return None if groups[keys[-1]].missing else keys[-1]
 
     def _count_missing(self, keys: set[int]) -> None:
-        """After elements with these keys have come."""
+        """Update the counts after elements with these keys have arrived."""
         smallest, counts = self.smallest, self._counts
         for key in keys:
             group = self.groups[key]
@@ -260,7 +260,7 @@ class GroupsOperator(UnaryOperator):
                 self._least = min(self._least, missing)
 
     def _rows(self, columns: Sequence[Column], length: int) -> Iterable[Any]:
-        """The elements, each a tuple of its components or, where there is one, that. None is a view of all."""
+        """Return the elements as tuples of components, or as single components. None of them is a view of a column."""
         self._stacked = [isinstance(column, np.ndarray) and column.ndim > 1 for column in columns]
         if length > 1 and any(self._stacked):
             pairs = zip(columns, self._stacked, strict=True)
@@ -274,7 +274,7 @@ class GroupsOperator(UnaryOperator):
         if size is None:
             try:
                 size = self.sizes[key] = call(self.size_of, key)
-            except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again, with its place
+            except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again with the position
                 raise_placed(error, self.node, self.source.position - 1)
         return size
 
@@ -327,7 +327,7 @@ class GroupsOperator(UnaryOperator):
 
 
 def _stacked_again(values: Column) -> Column:
-    """Arrays as one, where they are all alike."""
+    """Stack the values if they are arrays of one shape and dtype."""
     if set(map(type, values)) == {np.ndarray}:
         with contextlib.suppress(ColumnMismatchError):
             stacked: Column = stack_column(values)
@@ -336,7 +336,7 @@ def _stacked_again(values: Column) -> Column:
 
 
 class WindowsOperator(GroupsOperator):
-    """Reads the dataset that is made of a full group before it goes on."""
+    """Operator that reads the dataset returned for a full window before it continues."""
 
     node: GroupByWindow
 
@@ -364,10 +364,10 @@ class WindowsOperator(GroupsOperator):
             self.inner = self.windows.open(argument)
 
     def _window(self, key: int, elements: Chunk) -> Chunk:
-        """What the function is called with for a group. Should it fail, the elements are dropped."""
+        """Return the arguments of the function for a group. If the function fails, the elements are dropped."""
         source = self.node.source
         spec = partial(getattr, source, "element_spec")
-        if any(self._stacked):  # as an array they are one thing to look at
+        if any(self._stacked):  # a stacked array is one object
             pairs = zip(elements.columns(), self._stacked, strict=True)
             columns = [_stacked_again(column) if stacked else column for column, stacked in pairs]
             elements = Chunk(elements.structure, elements.length, columns)

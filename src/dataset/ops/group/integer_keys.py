@@ -1,4 +1,4 @@
-"""The whole numbers that a user's function gives for elements: keys of groups, lengths, sizes."""
+"""Key operator: calls a user function that returns an integer for each element, such as a group key or a length."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from dataset.runtime.state.elements import ElementsOperator
 
 Integers = npt.NDArray[np.int64]
 
-_MANY = 16  # elements at least, for which it is worth to call the function for all at once
+_MANY = 16  # minimum elements for which calling the function for all at once pays off
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 
 
 class KeyOperator(ElementwiseOperator):
-    """Puts before each element the whole number that a function gives for it.
+    """Operator that prepends to each element the integer that a function returns for it.
 
-    Inputs for which the function was not to be called yet wait here.
+    Inputs for which the function must not be called yet are buffered here.
 
     Args:
-        source: gives the elements.
-        node: the operation that asks for the keys.
-        function: takes an element as ``map`` passes it.
-        argument: what the user knows the function as, for messages.
-        key_of: makes the key of what the function returned; it may raise.
-        keys_of: the same for an array; where one has no key, it gives those of the numbers before.
+        source: the input.
+        node: the node that needs the keys.
+        function: the user's function; it receives an element as in ``map``.
+        argument: the parameter name of the function, for messages.
+        key_of: converts the result of the function to a key; may raise.
+        keys_of: the same for an array; if a number has no key, it returns the keys of the numbers before.
     """
 
     one_to_one: ClassVar[bool] = True
@@ -59,28 +59,29 @@ class KeyOperator(ElementwiseOperator):
         self.keys_of = keys_of
         self._certain = 1
         self._room: Callable[[int], int] = _one
-        self._stopped = False  # by a key for which there was no more room
-        self._found: list[int] = []  # keys for the last results, as far as they are known already
+        self._stopped = False  # because the group of a key is full
+        self._found: list[int] = []  # keys of the last results that are already known
         self._lengths: LengthFunction | None = None
         self._build: ExecutionContext | None = None
-        self._before: tuple[State, int] | None = None  # of the input, and how many elements it gave then
+        self._before: tuple[State, int] | None = None  # state of the input, and how many elements it returned after it
         self._keyed_structure: Structure | None = None
 
     def pull_until_full(self, n: int, certain: int, room: Callable[[int], int]) -> Chunk | None:
-        """As ``pull(n)``, but what comes ends with the first element that fills up the room for its key.
+        """Return the same as ``pull(n)``, but end with the first element that uses up the room of its key.
 
         Args:
-            n: how many elements may be taken from the input.
-            certain: for how many of them a function may be called that takes whole columns.
-            room: says for how many elements of a key there is room, at least 1. It is asked for each key that comes.
+            n: how many elements may be pulled from the input.
+            certain: for how many of them a vectorized function may be called.
+            room: returns how many elements of a key still have room, at least 1. It is called for each key.
         """
         self._certain, self._room = certain, room
         return self.pull(min(n, certain) if self._vectorized or certain >= _MANY else n)
 
     def run_unseen(self, lengths: LengthFunction, build: ExecutionContext) -> None:
-        """From now on take it that nobody can notice when, or for how many elements, the function is called.
+        """Declare that it is unobservable when, or for how many elements, the function is called.
 
-        It is ``lengths``, and no user code is below. ``build`` says whether the input's state may be asked for.
+        The function is ``lengths``, and the upstream operators call no user code. ``build`` says whether the input can
+        save its state.
         """
         self.is_unseen = True
         self._lengths = lengths
@@ -99,7 +100,7 @@ class KeyOperator(ElementwiseOperator):
 
     @property
     def tells_places(self) -> bool:
-        """Whether a state need not hold what was read ahead of the input."""
+        """Whether a state need not hold the elements that were read ahead."""
         return self._before is not None
 
     def _call_best(self, inputs: Chunk) -> Chunk | None:
@@ -112,15 +113,15 @@ class KeyOperator(ElementwiseOperator):
             if done:
                 self.position += done
                 return self._with_keys(inputs, keys)
-        return super()._call_best(inputs)  # of one that has no key this says why
+        return super()._call_best(inputs)  # raises the error of an element without a key
 
     def unread(self, keyed: Chunk) -> None:
-        """Have elements come again that came last; the function is called for them once more."""
+        """Put back the last elements; the function will be called for them again."""
         self.put_back(Chunk(keyed.structure.children[1], keyed.length, keyed.columns()[1:]), 0)
         self.position -= keyed.length
 
     def state_before(self, elements: Chunk) -> State:
-        """The state in front of the last elements that came, which are these."""
+        """Return the state before the last elements, which are ``elements``."""
         todo, position = self._todo, self.position
         self.put_back(elements, 0)
         self.position -= elements.length
@@ -136,7 +137,7 @@ class KeyOperator(ElementwiseOperator):
         return {"op": self.node.op, "source": exact, "position": self.position}
 
     def _source_before_todo(self) -> State | None:
-        """A state of the input from which it gives what waits here once more, so that it need not be saved."""
+        """Return a state of the input before the buffered elements, so that they need not be saved; None if unknown."""
         todo = self._todo.rest()
         if todo is None or self._before is None or self.ready:
             return None
@@ -152,16 +153,16 @@ class KeyOperator(ElementwiseOperator):
             super()._collect(results, inputs)
             return
         function, key_of, keep = self.function, self.key_of or _itself, self._found.append
-        left: dict[int, int] = {}  # room for each key
+        left: dict[int, int] = {}  # key -> remaining room
         columns = self.arguments(inputs)
         for number in map(function, *columns):
             if type(number) not in _INTEGERS or type(number) is np.uint64:
                 results.append(own(number, [column[len(results)] for column in columns]))
-                break  # what its key is, if it can be one, is found out first
+                break  # this result needs conversion to a key first
             results.append(number)
             try:
                 key = key_of(int(number))
-            except Exception:  # noqa: BLE001  # it is raised again, at its place
+            except Exception:  # noqa: BLE001  # raised again at its position
                 break
             keep(key)
             room = left.get(key) or self._room(key)
@@ -169,7 +170,7 @@ class KeyOperator(ElementwiseOperator):
                 break
             left[key] = room - 1
         else:
-            return  # all are done, unless the function has raised StopIteration
+            return  # all elements are done, unless the function raised StopIteration
         self._stopped = True
 
     def _conclude(self, inputs: Chunk, results: list[Any], error: BaseException | None) -> Chunk | None:
@@ -186,10 +187,10 @@ class KeyOperator(ElementwiseOperator):
         try:
             return super()._conclude(inputs, results, error)
         finally:
-            del error  # see runtime/contract.py on exceptions that are kept
+            del error  # see runtime/contract.py on stored exceptions
 
     def _keys(self, results: list[Any]) -> list[int] | None:
-        """The keys for results of the usual types; None where one can be no key."""
+        """Return the keys of results of the usual types; None if any result cannot be a key."""
         if len(self._found) == len(results) and min(results) >= _LEAST and max(results) <= _GREATEST:
             return self._found
         if not _INTEGERS.issuperset(map(type, results)):
@@ -197,7 +198,7 @@ class KeyOperator(ElementwiseOperator):
         try:
             numbers: list[int] = np.array(results, np.int64).tolist()
             return numbers if self.key_of is None else list(map(self.key_of, numbers))
-        except Exception:  # noqa: BLE001  # it is raised again, at its place
+        except Exception:  # noqa: BLE001  # raised again at its position
             return None
 
     def finish(self, inputs: Chunk, results: list[Any]) -> Chunk:
@@ -209,7 +210,7 @@ class KeyOperator(ElementwiseOperator):
         numbers = np.asarray(result)
         if numbers.dtype.kind not in "iu" or numbers.shape != (inputs.length,):
             raise SpecError(
-                f"{self.node.described()}: a vectorized {self.argument} must return {inputs.length} ints, one for each "
+                f"{self.node.described()}: a vectorized {self.argument} must return {inputs.length} ints, one per "
                 f"element, got dtype {numbers.dtype} and shape {numbers.shape}"
             )
         return self._keyed(inputs, numbers.astype(np.int64))
@@ -230,15 +231,15 @@ def _itself(number: int) -> int:
     return number
 
 
-def _one(key: int) -> int:  # noqa: ARG001  # nothing is known
+def _one(key: int) -> int:  # noqa: ARG001  # the default for unknown room
     return 1
 
 
 def as_integer(node: UnaryNode, argument: str, value: Any) -> int:
-    """What the function ``argument`` of an operation returned, as an int.
+    """Return the result of the user function ``argument`` as an int.
 
     Raises:
-        SpecError: if it is no whole number, or a bool.
+        SpecError: if it is not an integer, or is a bool.
     """
     number = np.asarray(value)
     if number.dtype.kind not in "iu" or number.ndim:

@@ -1,8 +1,9 @@
-"""Functions that give nothing but a length: ``len``, and those whose bytecode only looks one up.
+"""Length functions: ``len``, and functions whose bytecode only looks up a length.
 
-Such are ``lambda tokens, label: len(tokens)``, ``lambda row: len(row["tokens"])``, ``lambda tokens: tokens.shape[0]``.
-Nobody can notice when one is called, or how often, and of many elements at once it is known without a call. Bytecode is
-read in order, and whatever is not listed here ends the reading: a function that does anything else is the user's.
+Examples: ``lambda tokens, label: len(tokens)``, ``lambda row: len(row["tokens"])``, ``lambda tokens: tokens.shape[0]``.
+When and how often such a function is called is unobservable, and the lengths of many elements are known without calling
+it. The bytecode is read in order. Any instruction that is not listed here ends the analysis: the function then counts
+as user code.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ _GENERATOR_OR_VARIADIC = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
 _SILENT = frozenset({"RESUME", "CACHE", "PRECALL", "NOP", "PUSH_NULL"})
 _LOADS_ARGUMENT = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW"})
 _LOADS_CONSTANT = frozenset({"LOAD_CONST", "LOAD_SMALL_INT"})
-_LEN, _PART, _SHAPE, _KEY, _LENGTH = range(5)  # what stands on the stack in the place of values
+_LEN, _PART, _SHAPE, _KEY, _LENGTH = range(5)  # kinds of values on the simulated stack
 
 
 class LengthFunction:
-    """A function that gives the length of a component of each element, or of the element.
+    """Function that returns the length of a component of each element, or of the element itself.
 
     Args:
-        function: the user's.
-        index: which component; None for the element itself, where that has several.
+        function: the user's function.
+        index: the component; None for the element itself, if it has several components.
     """
 
     def __init__(self, function: Callable[..., Any], index: int | None) -> None:
@@ -45,7 +46,7 @@ class LengthFunction:
 
     @classmethod
     def of(cls, function: Callable[..., Any], structure: Structure) -> LengthFunction | None:
-        """What a function is for elements of a structure; None if it may do anything else."""
+        """Analyze a function for elements of a structure; return None if it may do anything else."""
         if function is len:
             index = 0 if structure is LEAF else None
             return cls(function, index) if structure is LEAF or is_dict(structure) else None
@@ -56,11 +57,11 @@ class LengthFunction:
         return None if index is None else cls(function, index)
 
     def holds(self) -> bool:
-        """Whether it still is one: what its names mean, and its code, can be changed while it runs."""
+        """Return whether it is still a length function: its globals and its code can be modified at run time."""
         return self.function is len or (self.function.__code__ is self._code and _finds_len(self.function))
 
     def lengths(self, inputs: Chunk) -> npt.NDArray[np.int64]:
-        """What it gives for elements; nothing where it fails for one of them."""
+        """Return the lengths of the elements; an empty array if the function fails for any of them."""
         column: Column | None = None if self._index is None else inputs.columns()[self._index]
         if is_packed(column) and not column.sparse:
             return column.lengths
@@ -68,12 +69,12 @@ class LengthFunction:
             return np.full(inputs.length, column.shape[1])
         try:
             return np.fromiter(map(self.function, *arguments(inputs)), np.int64, inputs.length)
-        except Exception:  # noqa: BLE001  # it is raised again, at its place
+        except Exception:  # noqa: BLE001  # raised again at its position
             return np.zeros(0, np.int64)
 
 
 def _component(structure: Structure, keys: Path) -> int | None:
-    """Which component stands at these keys, looked up in tuples and dicts; None for anything else."""
+    """Return the component at these keys, looked up in tuples and dicts; None for anything else."""
     first = 0
     for key in keys:
         found = structure.child_keys() if is_tuple(structure) or is_dict(structure) else ()
@@ -86,7 +87,7 @@ def _component(structure: Structure, keys: Path) -> int | None:
 
 
 def _read(function: Callable[..., Any]) -> tuple[Path | None, int]:
-    """Where the part stands whose length a function gives, and how many arguments it takes; None if it may do else."""
+    """Return the path whose length a function returns, or None if it may do anything else, and its parameter count."""
     if type(function) is not FunctionType or function.__defaults__ or not _finds_len(function):
         return None, 0
     code = function.__code__
@@ -116,7 +117,7 @@ def _loaded(instruction: dis.Instruction, parameters: tuple[str, ...]) -> tuple[
 
 
 def _made(instruction: dis.Instruction, stack: list[tuple[int, Any]]) -> tuple[int, Any] | None:
-    """What an instruction makes of the values on top of the stack, which it takes away."""
+    """Return what an instruction computes from the topmost stack values, and pop them."""
     kinds = [kind for kind, _ in stack[-2:]]
     if instruction.opname == "LOAD_ATTR" and instruction.argval == "shape" and kinds[-1:] == [_PART]:
         return _SHAPE, stack.pop()[1]
@@ -138,7 +139,7 @@ def _looks_up(instruction: dis.Instruction) -> bool:
 
 
 def _finds_len(function: Any) -> bool:
-    """Whether the name ``len`` means the built-in function there."""
+    """Return whether the name ``len`` refers to the built-in function there."""
     names, builtin = function.__globals__, function.__builtins__
     if type(names) is not dict or type(builtin) is not dict:
         return False

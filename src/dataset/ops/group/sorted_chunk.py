@@ -1,7 +1,7 @@
-"""Elements that were read ahead, sorted by their keys at once, where nobody can notice that.
+"""Sorted chunk: elements that were read ahead and sorted by key, if reading ahead is unobservable.
 
-What has come so far, one element after the other, still counts: groups get full in the order in which their last
-elements come, and between two of them the elements behind can be told from those before.
+The arrival order still matters: groups become full in the order in which their last elements arrive. After each full
+group, the elements before and after its last element can be told apart.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _SHORT = np.iinfo(np.int16)
 
 
 class SortedChunk:
-    """Elements, and which groups they fill.
+    """Chunk of elements sorted by key, with the groups that they fill.
 
     Args:
-        keyed: elements with their keys before them, an array of ints.
-        missing: how many more a group has room for, given its key; at least 1.
-        size: how many elements are in a full one.
+        keyed: the elements, preceded by a column of their keys, an array of ints.
+        missing: returns how many more elements the group of a key has room for; at least 1.
+        size: returns how many elements a full group of a key has.
 
     Attributes:
-        elements: in the order in which they come.
-        passed: how many of them have come: the last one made a group full, or it is the last of all.
+        elements: the elements in arrival order.
+        passed: how many of them have arrived: the last one filled a group, or all have arrived.
     """
 
     def __init__(self, keyed: Chunk, missing: Callable[[int], int], size: Callable[[int], int]) -> None:
@@ -40,8 +40,8 @@ class SortedChunk:
         keys = keys[self._places]
         self._columns = [_taken(column, self._places) for column in columns]
         bounds = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), keyed.length]
-        self._runs: dict[int, tuple[int, int]] = {}  # among the sorted, those that are in no full group yet
-        self._full: list[tuple[int, int, int]] = []  # place of the last element, key, end among the sorted; backwards
+        self._runs: dict[int, tuple[int, int]] = {}  # key -> range of sorted elements not in a full group
+        self._full: list[tuple[int, int, int]] = []  # place of the last element, key, end among the sorted; reversed
         for key, start, stop in zip(keys[bounds[:-1]].tolist(), bounds, bounds[1:], strict=False):
             self._runs[key] = start, stop
             ends = range(start + missing(key), stop + 1, size(key))
@@ -51,7 +51,7 @@ class SortedChunk:
         self._full.sort(reverse=True)
 
     def next_full(self) -> tuple[int, Chunk] | None:
-        """The key of the group that gets full next, and what it missed; None where no more does."""
+        """Return the key of the next group to become full, and the elements that fill it; None if there is none."""
         if not self._full:
             self.passed = self.elements.length
             return None
@@ -62,31 +62,31 @@ class SortedChunk:
         return key, self._taken(start, end)
 
     def waiting(self) -> Iterator[tuple[int, Chunk]]:
-        """The elements that have come and that no group that was full took, by key."""
+        """Yield by key the elements that have arrived and are not in a full group."""
         for key, (start, stop) in self._runs.items():
             count = int(self._places[start:stop].searchsorted(self.passed))
             if count:
                 yield key, self._taken(start, start + count)
 
     def rest(self) -> Chunk | None:
-        """The elements that have not come yet."""
+        """Return the elements that have not arrived yet."""
         length = self.elements.length
         return self.elements.slice(self.passed, length) if self.passed < length else None
 
     def _taken(self, start: int, stop: int) -> Chunk:
-        """Some of the sorted, in memory of their own: what waits does not hold what came with it."""
+        """Copy a range of the sorted elements, so that waiting elements do not keep the whole chunk in memory."""
         columns = [column[start:stop].copy() for column in self._columns]
         return Chunk(self.elements.structure, stop - start, columns)
 
 
 def _taken(column: Column, places: npt.NDArray[np.intp]) -> Column:
     if is_packed(column):
-        return column.taken(places)  # type: ignore[return-value]  # it stands for a list
+        return column.taken(places)  # type: ignore[return-value]  # it acts as a list
     return take_column(column, places)
 
 
 def _sorted_places(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """The places of the keys in ascending order, those of equal ones as they come."""
+    """Return the places of the keys in ascending order; equal keys keep their order."""
     if _SHORT.min <= keys.min() and keys.max() <= _SHORT.max:
         return keys.astype(np.int16).argsort(kind="stable")  # in a third of the time
     return keys.argsort(kind="stable")

@@ -1,1 +1,1 @@
-"""flat_map and interleave: datasets that a function returns, one after the other or side by side."""
+"""Interleaving operators: read the datasets that a function returns, sequentially or interleaved."""

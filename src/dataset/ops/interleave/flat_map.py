@@ -1,4 +1,4 @@
-"""flat_map(map_func): a dataset for each element, one after the other. Side by side is interleave.py."""
+"""Node and operator of flat_map(map_func): the datasets of all elements, one after another. See also interleave.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dataset.runtime.random.streams import EpochCounter, function_counter, funct
 
 @dataclass(frozen=True, eq=False)
 class FlatMap(UnaryNode):
-    """The elements of ``function(element)``, a dataset, for each element in turn."""
+    """Node that yields all elements of the dataset ``function(element)`` for each element."""
 
     op: ClassVar[str] = "flat_map"
     calls_user_code: ClassVar[bool] = True
@@ -29,10 +29,10 @@ class FlatMap(UnaryNode):
     reads_files: ClassVar[bool] = True
     function: Callable[..., Any]
     in_agreement: bool = field(default=False, kw_only=True, repr=False)
-    """Whether other processes run it, too, and all must give the same elements in the same order."""
+    """Whether other processes also run it, and all must yield the same elements in the same order."""
     counter: EpochCounter = field(default_factory=function_counter, kw_only=True, repr=False)
     key: int = field(default_factory=function_seed, kw_only=True, repr=False)
-    """What the random numbers depend on that are drawn in the datasets, where those have no seeds."""
+    """The seed for random operators without seeds in the returned datasets."""
 
     def __post_init__(self) -> None:
         require_callable(self.op, "map_func", self.function)
@@ -54,12 +54,12 @@ class FlatMap(UnaryNode):
         return FlatMapOperator(build(self.source), self.datasets(build))
 
     def datasets(self, build: ExecutionContext) -> Subdatasets:
-        """What opens the datasets that the function returns."""
+        """Return the factory that opens the datasets that the function returns."""
         return Subdatasets(build, self, self.function, in_agreement=self.in_agreement)
 
 
 class FlatMapOperator(UnaryOperator):
-    """Holds the open inner dataset."""
+    """Operator that holds the open inner dataset."""
 
     def __init__(self, source: Operator, datasets: Subdatasets) -> None:
         super().__init__(source)

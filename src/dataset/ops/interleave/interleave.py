@@ -1,7 +1,6 @@
-"""interleave(map_func, cycle_length, block_length): datasets side by side, a block from each in turn.
+"""Node and operator of interleave(map_func, cycle_length, block_length): a block from each open dataset in turn.
 
-Here are the node, and the operator that reads when it is asked. The one that reads in the background is in
-parallel_interleave.py.
+The operator here reads on demand. The operator that reads in the background is in parallel_interleave.py.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.parallel.pool import parallel_detail
 
 DEFAULT_CYCLE_LENGTH = 4
-"""Where the user gives none. tf.data takes the number of cores; a fixed number gives one order on every machine."""
+"""The default. tf.data uses the number of cores; a fixed number gives the same order on every machine."""
 
 READ_AHEAD_ELEMENTS = 128  # of each open dataset
-_FIRST_BYTES = 64 * 1024  # in the first reading, if elements are as large as those of the datasets before
-READ_AHEAD_TOGETHER = 4096  # or of all, where there are few: half as many pulls cost half as much
-READ_AHEAD_BYTES = 256 * 1024  # for each open dataset, unless one element is larger
+_FIRST_BYTES = 64 * 1024  # of the first read, given the element size of earlier datasets
+READ_AHEAD_TOGETHER = 4096  # or of all, if there are few: half as many pulls cost half as much
+READ_AHEAD_BYTES = 256 * 1024  # for each open dataset; a single element may be larger
 
-_JOINED_ELEMENTS = 64  # of each dataset, put in order at once, however few are asked for; as above where they are few
-_JOINED_BYTES = 16 * 1024  # the same in bytes: of larger elements, more than are asked for are not worth the copy
+_JOINED_ELEMENTS = 64  # of each dataset, reordered at once whatever the request; READ_AHEAD_TOGETHER for few datasets
+_JOINED_BYTES = 16 * 1024  # the same in bytes: copying more than requested does not pay off for larger elements
 
 
 @dataclass(frozen=True, eq=False)
 class Interleave(FlatMap):
-    """``block_length`` elements from each of ``cycle_length`` open datasets in turn; a finished one is replaced."""
+    """Node that reads ``block_length`` elements from each of ``cycle_length`` open datasets in turn."""
 
     op: ClassVar[str] = "interleave"
     cycle_length: int = DEFAULT_CYCLE_LENGTH
@@ -57,7 +56,7 @@ class Interleave(FlatMap):
     def lower(self, build: ExecutionContext) -> Operator:
         source, datasets = build(self.source), self.datasets(build)
         cycle_length, block_length = self.cycle_length, self.block_length
-        # Reading is mostly waiting; beside the datasets of the cycle, as many again are opened ahead.
+        # Reading is mostly waiting. In addition to the datasets of the cycle, the same number is opened ahead.
         calls = build.parallel_calls(self.num_parallel_calls, autotuned=cycle_length, maximum=2 * cycle_length)
         if calls is None:
             return InterleaveOperator(source, datasets, RoundRobin(cycle_length, block_length))
@@ -75,19 +74,19 @@ class Interleave(FlatMap):
 
 
 class _Slot:
-    """An open dataset in the cycle, and how far to read from it ahead of its turn."""
+    """Open dataset in the cycle, with its read-ahead size."""
 
     def __init__(self, inner: Subdataset, cycle_length: int, likely_bytes: int) -> None:
         self.inner = inner
         self._first = _FIRST_BYTES // likely_bytes if likely_bytes else 0
         self._ahead_max = max(READ_AHEAD_ELEMENTS, READ_AHEAD_TOGETHER // cycle_length)
         self._ahead = READ_AHEAD_ELEMENTS
-        # Only where no user code runs can reading ahead not be seen.
+        # Reading ahead is only unobservable if no user code runs.
         self.reads_ahead = not holds_user_code(inner.plan)
         self.element_bytes = 0
 
     def ahead_count(self, needed: int) -> int:
-        """How many elements to ask for when ``needed`` are wanted."""
+        """Return how many elements to pull when ``needed`` are needed."""
         if not self.reads_ahead:
             return needed
         if not self.element_bytes:
@@ -98,10 +97,10 @@ class _Slot:
 
 
 class InterleaveOperator(UnaryOperator):
-    """Reads from one dataset at a time, in the consumer's thread.
+    """Operator that reads from one dataset at a time, in the consumer's thread.
 
-    Where all places have elements waiting, whole rounds are put in order by one take over all of them, and handed out
-    in pieces.
+    If elements of all places are waiting, one take over all of them reorders whole rounds, which are then returned in
+    pieces.
     """
 
     def __init__(self, source: Operator, datasets: Subdatasets, cycle: RoundRobin[_Slot]) -> None:
@@ -110,9 +109,9 @@ class InterleaveOperator(UnaryOperator):
         self.inputs = Inputs(source, datasets)
         self.cycle = cycle
         self._rounds: Rounds | None = None
-        self._element_bytes = 0  # the largest that was seen, on average over a reading
-        self._blocked: int | None = None  # the place that there were no whole rounds for, until its turn has come
-        self._pending = Pending()  # an exception behind elements that came first
+        self._element_bytes = 0  # the largest average size per read so far
+        self._blocked: int | None = None  # the place without a whole round, until its turn
+        self._pending = Pending()  # elements before an exception, and the exception
 
     def pull(self, n: int) -> Chunk | None:
         if self._pending:
@@ -134,11 +133,11 @@ class InterleaveOperator(UnaryOperator):
         self._rounds = None
         for place in rounds.places:
             slot = self.cycle.places[place]
-            assert slot is not None  # nobody leaves while rounds are given
+            assert slot is not None  # no dataset leaves while rounds are returned
             slot.inner.given += rounds.length_of_each
 
     def _next(self, n: int) -> Chunk | None:
-        """Up to ``n`` elements from the dataset whose turn it is, or the next that has any."""
+        """Return up to ``n`` elements of the current dataset, or of the next one that has any."""
         cycle = self.cycle
         while cycle.filled or not self.inputs.ended:
             if cycle.turn == self._blocked:
@@ -175,7 +174,7 @@ class InterleaveOperator(UnaryOperator):
         return self.datasets.take(slot.inner, n)
 
     def _read_ahead(self, slot: _Slot, needed: int) -> None:
-        """See to it that the slot has elements, unless it has ended or an exception is next."""
+        """Ensure that the slot has elements, unless it has ended or an exception is next."""
         inner = slot.inner
         if inner.ahead or inner.ended:
             return
@@ -193,7 +192,7 @@ class InterleaveOperator(UnaryOperator):
         inner.ahead.put(chunk)
 
     def _take_rounds(self, n: int) -> Rounds | None:
-        """As many blocks of each dataset as make whole rounds; None where not one round is waiting."""
+        """Take as many blocks of each dataset as form whole rounds; None if no whole round is waiting."""
         cycle = self.cycle
         block = cycle.block_length
         if cycle.given or not cycle.filled or self._blocked is not None or not self.datasets.has_given:
@@ -218,9 +217,9 @@ class InterleaveOperator(UnaryOperator):
         return Rounds(list(ready), waiting, block)
 
     def _blocks_ahead(self, slot: _Slot) -> int:
-        """How many blocks are waiting, which are read if need be where nobody can notice."""
+        """Return how many blocks are waiting. Read ahead if needed and unobservable."""
         if not slot.reads_ahead or slot.inner.given < slot.inner.trail.given:
-            return 0  # of those in user code, and of what a state held by value, no more is taken than is asked for
+            return 0  # with user code, or elements restored by value, no more is taken than requested
         self._read_ahead(slot, self.cycle.block_length)
         return self.datasets.waiting(slot.inner) // self.cycle.block_length
 
@@ -235,14 +234,14 @@ class InterleaveOperator(UnaryOperator):
         }
 
     def _hold_rounds(self, rounds: Rounds) -> None:
-        """Keep what is left of them by value."""
+        """Keep the remaining elements by value."""
         rest = rounds.rest()
-        assert rest is not None  # else they have ended
+        assert rest is not None  # otherwise the rounds would have ended
         self._pending.put(rest)
         self._end_rounds(rounds)
 
     def _save(self, slot: _Slot, taken: int) -> Any:
-        """By place where something was read ahead, and can be read again; the dataset's own place is beyond it."""
+        """Save a slot by place if it was read ahead and can be read again: the dataset itself is further ahead."""
         if slot.reads_ahead and self.datasets.repeats and (slot.inner.ahead or self._rounds is not None):
             return self.datasets.save_by_place(slot.inner, taken)
         return self.datasets.save(slot.inner)

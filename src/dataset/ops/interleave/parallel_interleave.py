@@ -1,4 +1,4 @@
-"""Parallel interleave: the order in which the elements come out that reader_pool.py reads in the background."""
+"""Parallel interleave operator: orders the elements that reader_pool.py reads in the background."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from dataset.runtime.metrics.background import BackgroundOperator, Tunable
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.state.saved_chunks import save_chunk
 
-JOINED_ELEMENTS = 1024  # of small ones, put in order at once, however few are asked for
-JOINED_OF_EACH = 32  # so many of each of many datasets: beside them, the fixed cost of each is small
+JOINED_ELEMENTS = 1024  # small elements that are reordered at once, whatever the request
+JOINED_OF_EACH = 32  # of each of many datasets; amortizes the fixed cost per dataset
 JOINED_BYTES_OF_EACH = 4 * 1024
 JOINED_BYTES = 256 * 1024
 
 
 class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
-    """Goes round the cycle, and takes what was read.
+    """Operator that goes around the cycle and takes the elements that were read.
 
-    In order, it waits for the dataset whose turn it is, and what comes out is what InterleaveOperator gives. Else it
-    passes over those that have nothing ready, and waits only where none has.
+    In order, it waits for the dataset that has the turn, and the results equal those of InterleaveOperator. Otherwise
+    it skips datasets without ready elements, and waits only if none has any.
 
-    Beside the cycle, as many inputs are opened as could be needed soon: ``min(cycle_length, calls)``.
+    In addition to the cycle, ``min(cycle_length, calls)`` inputs are opened ahead, as many as could be needed soon.
 
     Args:
-        source: gives the elements that datasets are made from.
-        datasets: makes them.
-        cycle: the places, all empty.
-        build: lends the workers.
-        calls: from how many datasets to read at once.
-        in_order: whether the order must not depend on who is quick.
+        source: the input, whose elements the datasets are created from.
+        datasets: the factory of the datasets.
+        cycle: the cycle, with all places empty.
+        build: provides the worker threads.
+        calls: how many datasets to read concurrently.
+        in_order: whether the order must not depend on timing.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         self.readers.places = len(cycle.places)
         self._build = build
         self._rounds: Rounds | None = None
-        self._pending = Pending()  # an exception behind elements that came first
+        self._pending = Pending()  # elements before an exception, and the exception
 
     def pull(self, n: int) -> Chunk | None:
-        if self.coordinator.forked:  # asked before the lock, which a thread of the parent may have held
+        if self.coordinator.forked:  # before the lock, which a thread of the parent may have held
             self.coordinator.check_usable()
         self.readers.start()
         if self._pending:
@@ -75,7 +75,7 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         return chunk
 
     def _next(self, n: int) -> Chunk | None:
-        """1 to ``n`` elements, when they are there; None at the end."""
+        """Wait for 1 to ``n`` elements; None at the end."""
         while self._rounds is None:
             with self.readers.lock:
                 self._rounds = self._take_rounds(n)
@@ -96,7 +96,7 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
             self._rounds = None
             for place in rounds.places:
                 reader = self.cycle.places[place]
-                assert reader is not None  # nobody leaves while rounds are given
+                assert reader is not None  # no dataset leaves while rounds are returned
                 reader.count_given(rounds.length_of_each)
         return chunk
 
@@ -105,7 +105,7 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         return not self.cycle.filled and self.readers.no_more_inputs
 
     def _take(self, n: int) -> Chunk | None:
-        """Up to ``n`` elements of one dataset. None where there is something to wait for, which is expected then."""
+        """Take up to ``n`` elements of one dataset. If it must wait, return None after calling ``expect``."""
         return self._take_in_order(n) if self.in_order else self._take_ready(n)
 
     def _take_in_order(self, n: int) -> Chunk | None:
@@ -162,7 +162,7 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         self.readers.free_place()
 
     def _fill(self, place: int) -> bool:
-        """Put the next input there, if it is open; raises the exception in its place."""
+        """Put the next input at ``place`` if it is open; raise the exception that replaced it."""
         reader = self.readers.next_opened()
         if reader is None:
             return False
@@ -176,9 +176,9 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
                     return
 
     def _take_rounds(self, n: int) -> Rounds | None:
-        """As many blocks of each dataset as make whole rounds; None where not one round is waiting.
+        """Take as many blocks of each dataset as form whole rounds; None if no whole round is waiting.
 
-        Small elements are worth more than ``n`` of them, and large ones that are many are not worth the copy.
+        Taking more than ``n`` pays off for small elements; copying many large elements does not.
         """
         cycle, readers = self.cycle, self.readers
         block = cycle.block_length
@@ -207,14 +207,14 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
 
     @property
     def _is_full(self) -> bool:
-        """Whether the places that are empty, if there are any, stay empty."""
+        """Whether no empty place can be filled any more."""
         return self.cycle.filled == len(self.cycle.places) or self.readers.no_more_inputs
 
     def state_dict(self) -> State:
-        """Waits for no work in progress, and holds nothing that was read ahead, as long as the inputs repeat.
+        """Save the state. Does not wait for running reads or hold elements read ahead, if the inputs can repeat.
 
-        Else it waits for what is not repeated: the reads from the source, or all; and saves what is held by value.
-        Reading goes on afterwards.
+        Otherwise, it waits for the reads that cannot be repeated, those from the source or all, and saves buffered elements
+        by value. Reading continues afterwards.
         """
         if self.coordinator.forked:
             self.coordinator.check_usable()
@@ -250,11 +250,11 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
 
     @property
     def capacity(self) -> int:
-        """What may be read ahead of all datasets together, at the most."""
+        """The maximum number of elements read ahead from all datasets together."""
         return len(self.cycle.places) * AHEAD_ELEMENTS_MAX
 
     def buffered(self) -> tuple[int, int]:
-        """How many elements are held, and about how many bytes."""
+        """Return the number of buffered elements and their approximate size in bytes."""
         with self.readers.lock:
             held = self._readers()
             count, nbytes = sum(reader.held for reader in held), sum(reader.nbytes for reader in held)
@@ -266,11 +266,11 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         return [item for item in everybody if isinstance(item, ReaderSlot)]
 
     def close(self) -> None:
-        """Waits for the reads in progress, which may be in user code."""
+        """Close everything. Waits for running reads, which may be in user code."""
         if self.coordinator.forked:
             return
         self.readers.close()
-        with contextlib.ExitStack() as stack:  # the others are closed whatever one of them does
+        with contextlib.ExitStack() as stack:  # closes all, even if one fails
             stack.callback(super().close)
             stack.callback(self.inputs.close)
             for reader in self._readers():

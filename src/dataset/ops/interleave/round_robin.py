@@ -1,7 +1,7 @@
-"""The cycle of an interleave: its places, whose turn it is, and whole rounds put in order at once.
+"""Round-robin cycle of an interleave: its places, the current turn, and whole rounds that are reordered at once.
 
-Both operators of interleave go round it, as tf.data does: a block from each dataset in turn, and a finished dataset
-leaves its place empty until the next turn.
+Both operators of interleave use it. As in tf.data, each dataset yields a block in turn, and the place of a finished
+dataset stays empty until its next turn.
 """
 
 from __future__ import annotations
@@ -19,66 +19,66 @@ P = TypeVar("P")
 
 
 class RoundRobin(Generic[P]):
-    """Places for open datasets, one of which has its turn."""
+    """Cycle of places for open datasets; one place has the turn."""
 
     def __init__(self, length: int, block_length: int) -> None:
         self.places: list[P | None] = [None] * length
         self.block_length = block_length
-        self.turn = 0  # whose
-        self.given = 0  # elements of its block
-        self.filled = 0  # places that are not empty
+        self.turn = 0  # the current place
+        self.given = 0  # elements returned of its block
+        self.filled = 0  # number of occupied places
 
     @property
     def current(self) -> P | None:
-        """Who is at the place whose turn it is."""
+        """The occupant of the current place."""
         return self.places[self.turn]
 
     @property
     def left(self) -> int:
-        """Elements left of the block."""
+        """Remaining elements of the current block."""
         return self.block_length - self.given
 
     def in_turn(self) -> Iterator[P | None]:
-        """All places, from the one whose turn it is on."""
+        """Yield the occupants of all places, starting with the current one."""
         yield from self.places[self.turn :]
         yield from self.places[: self.turn]
 
     def places_in_turn(self) -> list[int]:
-        """Their numbers, in the same order."""
+        """Return the indices of all places, starting with the current one."""
         return [*range(self.turn, len(self.places)), *range(self.turn)]
 
     def empty_places(self) -> list[int]:
-        """The empty places, in the order of their turns, which is also the order in which they became empty."""
+        """Return the empty places in turn order, which is also the order in which they became empty."""
         return [place for place in self.places_in_turn() if self.places[place] is None]
 
     def fill(self, place: int, occupant: P) -> None:
-        """Put somebody at an empty place."""
+        """Put an occupant at an empty place."""
         self.places[place] = occupant
         self.filled += 1
 
     def empty(self) -> None:
-        """Leave the place whose turn it is empty, and pass on."""
+        """Empty the current place and move to the next one."""
         self.places[self.turn] = None
         self.filled -= 1
         self.pass_on()
 
     def pass_on(self) -> None:
-        """It is the next one's turn."""
+        """Move to the next place."""
         self.turn = (self.turn + 1) % len(self.places)
         self.given = 0
 
     def advance(self, count: int) -> None:
-        """``count`` elements of the block were given."""
+        """Count ``count`` more elements of the block as returned."""
         self.given += count
         if self.given == self.block_length:
             self.pass_on()
 
     def state_dict(self, save: Callable[[P, int], Any], rounds: Rounds | None = None) -> State:
-        """The cycle as plain data.
+        """Return the cycle as plain data.
 
         Args:
-            save: gives the state of who is at a place, of which so many elements of ``rounds`` have been given.
-            rounds: that are being given.
+            save: returns the state of an occupant, given how many of its elements in ``rounds`` were returned.
+            rounds: the rounds that are being returned, if any.
         """
         turn, given, taken = (self.turn, self.given, {}) if rounds is None else rounds.standing()
         slots = [
@@ -88,14 +88,14 @@ class RoundRobin(Generic[P]):
         return {"turn": turn, "given": given, "slots": slots}
 
     def load_state_dict(self, state: State, load: Callable[[Any], P]) -> None:
-        """The inverse of ``state_dict``."""
+        """Restore what ``state_dict`` saved."""
         self.turn, self.given = int(state["turn"]), int(state["given"])
         self.places = [None if saved is None else load(saved) for saved in state["slots"]]
         self.filled = len(self.places) - self.places.count(None)
 
 
 def join_rounds(waiting: list[Chunk], block_length: int) -> Chunk:
-    """Whole rounds in order, of chunks that have as many blocks each: the first of each, then the second, and so on."""
+    """Join chunks with equally many blocks in round-robin order: all first blocks, then all second blocks, and so on."""
     if len(waiting) == 1:
         return waiting[0]
     rounds = waiting[0].length // block_length
@@ -103,17 +103,17 @@ def join_rounds(waiting: list[Chunk], block_length: int) -> Chunk:
 
 
 def _round_order(cycle: int, rounds: int, block: int) -> npt.NDArray[np.intp]:
-    """Where the elements of whole rounds stand when the datasets' elements are joined end to end."""
+    """Return the indices of whole rounds in the concatenated elements of all datasets."""
     return np.arange(cycle * rounds * block).reshape(cycle, rounds, block).transpose(1, 0, 2).ravel()
 
 
 class Rounds:
-    """Whole rounds in order, handed out in pieces. Wherever it stops, it knows how much of each place was given.
+    """Buffer of whole rounds, returned in pieces. It knows at any time how many elements of each place were returned.
 
     Args:
-        places: that take part, in the order of their turns.
-        waiting: of each of them as many blocks.
-        block_length: elements in a block.
+        places: the participating places, in turn order.
+        waiting: the elements of each place, equally many blocks each.
+        block_length: the number of elements in a block.
     """
 
     def __init__(self, places: list[int], waiting: list[Chunk], block_length: int) -> None:
@@ -124,7 +124,7 @@ class Rounds:
         self._given = 0
 
     def give(self, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements; None where nothing is left."""
+        """Return the next 1 to ``n`` elements; None if none is left."""
         chunk = self._elements.give(n)
         if chunk is not None:
             self._given += chunk.length
@@ -132,15 +132,15 @@ class Rounds:
 
     @property
     def all_given(self) -> bool:
-        """Whether nothing is left."""
+        """Whether all elements were returned."""
         return not self._elements
 
     def rest(self) -> Chunk | None:
-        """All that is left, still to be given."""
+        """Return all remaining elements without consuming them."""
         return self._elements.rest()
 
     def standing(self) -> tuple[int, int, dict[int, int]]:
-        """Whose turn it is, how many elements of its block were given, and how many of each place in all rounds."""
+        """Return the current place, the elements returned of its block, and the elements returned per place."""
         block = self._block_length
         rounds, rest = divmod(self._given, len(self.places) * block)
         index, given = divmod(rest, block)

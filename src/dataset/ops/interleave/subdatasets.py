@@ -1,10 +1,10 @@
-"""Datasets inside datasets: calling a user's function that returns one, and reading from it.
+"""Subdatasets: datasets that a user function returns for the elements of another dataset.
 
-flat_map, interleave and group_by_window share this. An inner dataset is remembered by the element it was made from, so
-that a saved state can make it again.
+flat_map, interleave and group_by_window share this module. An inner dataset is identified by the element it was created
+from, so that a saved state can recreate it.
 
-What was read from it and has not been given is not saved where its trail tells the place of what was given
-(runtime/state/replay_log.py). Else it is saved by value, while nobody reads.
+If its replay log knows the position of the returned elements (runtime/state/replay_log.py), elements that were read
+ahead are not saved. Otherwise, they are saved by value, while no thread is reading.
 """
 
 from __future__ import annotations
@@ -49,46 +49,46 @@ from dataset.runtime.state.saved_chunks import (
 
 
 class ReadAhead:
-    """What was read from an inner dataset before its turn came: elements, and exceptions in the places of elements.
+    """Read-ahead buffer of an inner dataset: elements, and exceptions in place of elements.
 
-    Unlike Pending it keeps no count, so that one thread may put while another one takes, without a lock.
+    Unlike Pending, it keeps no count, so one thread may put while another takes, without a lock.
 
     Attributes:
-        bytes_given: of all that has left, as far as it was said when it was put here. A chunk that is handed out in
-            pieces has left with the last of them.
+        bytes_given: the bytes of all items that have left, as declared to ``put``. A chunk that is returned in pieces
+            leaves with its last piece.
     """
 
     __slots__ = ("_given", "_items", "bytes_given")
 
     def __init__(self) -> None:
-        self._items: deque[tuple[Outcome, int]] = deque()  # with their counted bytes
-        self._given = 0  # elements of the first chunk
+        self._items: deque[tuple[Outcome, int]] = deque()  # items with their declared bytes
+        self._given = 0  # elements returned of the first chunk
         self.bytes_given = 0
 
     def __bool__(self) -> bool:
         return bool(self._items)
 
     def put(self, item: Outcome, nbytes: int = 0) -> None:
-        """Add an item behind all others; ``nbytes`` of it count."""
+        """Append an item that counts as ``nbytes`` bytes."""
         self._items.append((item, nbytes))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop everything."""
         self._items.clear()
         self._given = 0
 
     def next_chunk(self) -> Chunk | None:
-        """The chunk that the next element is in; None where an exception is next, or nothing."""
+        """Return the chunk of the next element; None if an exception is next or the buffer is empty."""
         first = self._items[0][0] if self._items else None
         return first if isinstance(first, Chunk) else None
 
     def waiting(self) -> int:
-        """How many elements can be had in one piece."""
+        """Return how many elements can be taken in one chunk."""
         first = self.next_chunk()
         return 0 if first is None else first.length - self._given
 
     def give(self, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements; raises the exception where one is next; None where nothing is left."""
+        """Return the next 1 to ``n`` elements; raise the exception if one is next; None if the buffer is empty."""
         first = self.next_chunk()
         if first is None:
             self._fail_if_next()
@@ -105,14 +105,14 @@ class ReadAhead:
             return
         error, nbytes = self._items.popleft()
         self.bytes_given += nbytes
-        assert isinstance(error, BaseException)  # asked before
+        assert isinstance(error, BaseException)  # checked by the caller
         try:
             raise error
         finally:
-            del error  # see runtime/contract.py on exceptions that are kept
+            del error  # see runtime/contract.py on stored exceptions
 
     def save(self, count: int | None = None) -> list[Any]:
-        """The first ``count`` elements as plain data; default, all, while nobody puts or takes."""
+        """Return the first ``count`` elements as plain data; by default all, while no thread puts or takes."""
         found: list[Outcome] = []
         missing = len(self) if count is None else count
         for item, _ in islice(self._items, len(self._items)) if missing else ():
@@ -125,36 +125,36 @@ class ReadAhead:
         return save_pending(found)
 
     def load(self, data: Any, spec: SpecGetter) -> None:
-        """Put what was saved behind what is here; ``spec`` as for load_chunk."""
+        """Append saved items; ``spec`` as for load_chunk."""
         for item in load_pending(data, spec):
             self.put(item, nbytes_of(item))
 
     @property
     def counted_bytes(self) -> int:
-        """Of what is held, while nobody else puts or takes."""
+        """The declared bytes of all items, while no other thread puts or takes."""
         return sum(nbytes for _, nbytes in self._items)
 
     def __len__(self) -> int:
-        """How many elements there are, each exception counting as one."""
+        """Return the number of elements; each exception counts as one."""
         return sum(item.length if isinstance(item, Chunk) else 1 for item, _ in self._items) - self._given
 
 
 class Subdataset:
-    """One inner dataset, open, the element that it was made from, and what was read from it ahead.
+    """Open inner dataset, with the element it was created from and its read-ahead buffer.
 
     Attributes:
-        order: of the call that returned it among all calls of the function, counted from 0.
-        given: elements that were given, as its trail counts them. Those that a saved state held by value come before
-            the first that the trail counts.
-        before: how many more had been given before those.
-        ended: whether nothing is left to be read; what was read ahead may be.
-        place: of the argument among the elements of the operator's input, as its trail counts them, where the input is
-            to give it again to a saved state; None where the state holds it by value.
+        order: the index of the function call that returned it, from 0.
+        given: the number of returned elements, as its replay log counts them. Elements that a saved state held by value
+            precede the first one that the log counts.
+        before: how many elements were returned before those.
+        ended: whether nothing is left to read; the read-ahead buffer may still hold elements.
+        place: the position of the argument in the operator's input, as the input's replay log counts, if a saved state
+            lets the input repeat it; None if the state holds the argument by value.
     """
 
     def __init__(self, argument: Chunk, order: int, plan: Node, operator: Operator) -> None:
         self.place: int | None = None
-        self.is_over = False  # it has given all, and left its operator
+        self.is_over = False  # all elements were returned, and the operator is closed
         self.argument = argument
         self.order = order
         self.plan = plan
@@ -167,10 +167,10 @@ class Subdataset:
         self.closed = False
 
     def give(self, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements of those read ahead; raises the exception where one is next."""
+        """Return the next 1 to ``n`` elements that were read ahead; raise the exception if one is next."""
         try:
             chunk = self.ahead.give(n)
-        except Exception:  # an interrupt has not the place of an element
+        except Exception:  # an interrupt does not count as an element
             self.given += 1
             raise
         if chunk is not None:
@@ -178,13 +178,13 @@ class Subdataset:
         return chunk
 
     def close(self) -> None:
-        """Let go of its files, threads and inputs, once."""
+        """Close its files, threads and inputs, once."""
         if not self.closed:
             self.closed = True
             self.operator.close()
 
     def leave(self) -> None:
-        """All that it had was given."""
+        """Close it after all its elements were returned."""
         self.is_over = True
         self.close()
 
@@ -193,24 +193,24 @@ _NOTHING = Elements(Chunk(LEAF, 0, [[]]))
 
 
 def _ended() -> Subdataset:
-    """Stands for a dataset of which nothing is left, which need not be made again."""
+    """Return a placeholder for a dataset that has ended and need not be recreated."""
     inner = Subdataset(_NOTHING.chunk, 0, _NOTHING, ElementsOperator(_NOTHING.chunk))
     inner.ended = True
     return inner
 
 
 def _require_agreement(plan: Node) -> None:
-    """Raise ValueError if processes that make this dataset, each for itself, may get other elements or orders."""
+    """Raise ValueError if processes that each create this dataset may get different elements or orders."""
     for part in walk(plan):
         if getattr(part, "deterministic", None) is False:
-            lack = "deterministic=False, so each would have its own order: leave that out"
+            lack = "deterministic=False, so each would have its own order: remove it"
         elif getattr(part, "seed", 0) is None and hasattr(part, "counter") and seed_sequence().seed is None:
-            lack = "no seed, so each would draw other numbers: give it one"
+            lack = "no seed, so each would draw different random numbers: set a seed"
         else:
             continue
         raise ValueError(
-            f"shard_by_process() deals out the elements of this dataset, so all processes must make the same; but "
-            f'{part.located()} has {lack}, or deal out files, with by="files"'
+            f"shard_by_process() splits the elements of this dataset, so all processes must create the same elements; "
+            f'but {part.located()} has {lack}, or split by files with by="files"'
         )
 
 

@@ -1,1 +1,1 @@
-"""Datasets that are mixed: chosen from by a dataset of numbers, or at random."""
+"""Mixing operators: interleave several datasets by a dataset of choices or at random."""

@@ -1,6 +1,6 @@
-"""Pulling more of an input than was asked for, where each pull is dear and nobody can notice.
+"""Bulk reading operator: pulls more than requested if a pull is expensive and reading ahead is unobservable.
 
-A pull of an op that mixes a thousand datasets is a pull from each of them, however few elements are wanted.
+One pull of an op that mixes a thousand datasets pulls from each of them, regardless of the requested count.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from dataset.runtime.state.saved_chunks import SpecGetter
 
 
 class BulkOperator(UnaryOperator):
-    """Asks for twice as many elements each time, up to a limit, and holds what is left over.
+    """Operator that doubles the number of elements it pulls, up to a limit, and buffers the surplus.
 
-    So never more is read ahead than has been given. Where fewer come than were asked for, it begins with few again:
-    there an input of the source has ended, which may have to do its work anew.
+    It never reads ahead more elements than it has returned. If the source returns fewer elements than requested, the
+    count restarts small: an input of the source has ended, and the source may have to redo its work.
 
-    A state is a place behind what has been given, by the marks of a trail. Only where the source cannot repeat
-    itself nothing is read ahead.
+    A state is the position after the returned elements, found by the marks of a replay log. If the source cannot repeat
+    its elements, nothing is read ahead.
 
     Args:
         source: the input, which calls no user code.
-        build: says whether the source repeats itself.
-        spec: of the elements.
-        elements_max: to hold at the most.
-        bytes_max: the same in bytes, unless one element is larger.
+        build: says whether the source can repeat its elements.
+        spec: the spec of the elements.
+        elements_max: the maximum number of buffered elements.
+        bytes_max: the maximum number of buffered bytes; a single element may be larger.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class BulkOperator(UnaryOperator):
         self._elements_max = elements_max
         self._bytes_max = bytes_max
         self._trail = ReplayLog(source)
-        self._given = 0  # elements, as the trail counts them
+        self._given = 0  # elements, as the replay log counts them
         self._held = Pending()
         self._step = 1
 
@@ -76,7 +76,7 @@ class BulkOperator(UnaryOperator):
             return 1
         in_bytes = self._bytes_max * chunk.length // max(1, chunk.nbytes)
         step = min(2 * count, self._elements_max, in_bytes)
-        return step - step % n  # whole batches, so that none has to be put together of two parts
+        return step - step % n  # whole batches, so that none is assembled from two chunks
 
     def state_dict(self) -> State:
         trail = self._trail

@@ -1,4 +1,4 @@
-"""choose_from_datasets(datasets, choice_dataset): elements of several datasets in the order of given choices."""
+"""Node of choose_from_datasets(datasets, choice_dataset): pull from several datasets in a given order."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.parallel.buffered_input import BufferedInput
 
-_ELEMENTS_OF_EACH = 64  # at once, where nobody can notice: beside so many, the fixed cost of a pull is small
+_ELEMENTS_OF_EACH = 64  # read ahead if unobservable; at this count, the fixed cost of a pull is small
 _BYTES_OF_EACH = 16 * 1024
-_ELEMENTS_MIN, _BYTES_MIN = 1024, 256 * 1024  # of a few datasets together
+_ELEMENTS_MIN, _BYTES_MIN = 1024, 256 * 1024  # for all datasets together, if there are few
 
 _CHOICE = TensorSpec((), np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Mix(Node):
-    """What the ops that mix datasets share; a subclass says who chooses."""
+    """Base node of the ops that mix datasets; a subclass provides the selector."""
 
     sources: tuple[Node, ...]
     stop_on_empty_dataset: bool
@@ -38,7 +38,7 @@ class Mix(Node):
     def __post_init__(self) -> None:
         stop = require_bool(self.op, "stop_on_empty_dataset", self.stop_on_empty_dataset)
         self._set("stop_on_empty_dataset", stop)
-        # Where only running a user's function tells a spec, a mismatch shows when the elements come.
+        # If a spec is only known by running a user function, a mismatch is detected at iteration time.
         static = [source.element_spec for source in self.sources if spec_is_static(source)]
         if static:
             common_spec(self.op, static)
@@ -48,7 +48,7 @@ class Mix(Node):
 
     def cardinality(self) -> int:
         endless = any(source.cardinality() == INFINITE_CARDINALITY for source in self.sources)
-        return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY  # as tf.data has it, the choices apart
+        return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY  # as in tf.data, ignoring the choices
 
     def described(self) -> str:
         return f"{self.op}({len(self.sources)} datasets)"
@@ -68,7 +68,7 @@ class Mix(Node):
 
 @dataclass(frozen=True, eq=False)
 class ChooseFromDatasets(Mix):
-    """Element ``i`` is the next of ``sources[choice i]``."""
+    """Node whose element ``i`` is the next element of ``sources[choices[i]]``."""
 
     op: ClassVar[str] = "choose_from_datasets"
     choices: Node
@@ -85,7 +85,7 @@ class ChooseFromDatasets(Mix):
 
 
 class ChoiceSelector(ReadSelector):
-    """The elements are the choices."""
+    """Selector whose choices are the elements of a dataset."""
 
     def convert(self, inputs: Chunk) -> Choices:
         (column,) = inputs.columns() if inputs.structure is LEAF else (None,)

@@ -1,11 +1,11 @@
-"""Datasets mixed into one: choices say from which input the next element comes.
+"""Mixing operator: choices determine from which input the next element is pulled.
 
-choose_from_datasets and sample_from_datasets share the operator; they differ in who makes the choices
+choose_from_datasets and sample_from_datasets share the operator; they differ in the selector that makes the choices
 (ops/mix/selector.py).
 
-Elements move in runs: a run of choices is cut where an input may end or fail, each input gives all its elements of the
-run at once, and they are put in order. How long a run may be says who could notice: an input whose plan holds
-user code is read only for choices that are certain to be reached.
+Elements move in runs: a run of choices is cut where an input may end or fail. Each input returns all its elements of
+the run at once, and the elements are then put in order. An input whose plan calls user code is only read for choices
+that are certain to be reached, because the user could observe reading ahead.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.parallel.buffered_input import BufferedInput
 
-_AHEAD = 256  # choices drawn at once, at least, where nobody can notice
+_AHEAD = 256  # minimum choices drawn at once if drawing ahead is unobservable
 _NARROW = 1 << 16
 _NOTHING: Choices = np.empty(0, np.int64)
 
 
 class MixOperator(Operator):
-    """Gives elements of the inputs in the order of the choices."""
+    """Operator that returns elements of the inputs in the order of the choices."""
 
     def __init__(self, node: Node, feeds: Sequence[BufferedInput], selector: Selector, *, stop_on_empty: bool) -> None:
         self.node = node
         self.feeds = feeds
         self.selector = selector
         self.stop_on_empty = stop_on_empty
-        self.position = 0  # elements given or failed
+        self.position = 0  # elements returned or failed
         self.ended = False
-        self._choices = _NOTHING  # drawn and still to come
-        self._gone = np.zeros(len(feeds), np.bool_)  # inputs whose end was met
-        self._places: _Places | None = None  # of the run that was gathered last
+        self._choices = _NOTHING  # drawn but not used yet
+        self._gone = np.zeros(len(feeds), np.bool_)  # inputs that have ended
+        self._places: _Places | None = None  # of the last gathered run
 
     def pull(self, n: int) -> Chunk | None:
         while not self.ended:
@@ -68,7 +68,7 @@ class MixOperator(Operator):
         return True
 
     def _certain(self, n: int) -> int:
-        """How many choices are needed in any case: before that many, the inputs cannot end."""
+        """Return how many choices are certain to be needed: the inputs cannot end before that many."""
         left = [
             feed.left for feed, gone in zip(self.feeds, self._gone, strict=True) if not gone and not feed.is_endless
         ]
@@ -86,8 +86,8 @@ class MixOperator(Operator):
         return choices[~(usual & self._gone[np.where(usual, choices, 0)])]
 
     def _gather(self, run: Choices) -> Choices:
-        """The first of these choices for which all elements are at hand; none where the first has no element."""
-        if len(run) == 1:  # the usual case of those who iterate
+        """Return the leading choices whose elements are available; empty if the first choice has no element."""
+        if len(run) == 1:  # the usual case of element-wise iteration
             index = int(run[0])
             if not 0 <= index < len(self.feeds):
                 return _NOTHING
@@ -98,7 +98,7 @@ class MixOperator(Operator):
         if not len(run):
             return run
         places = self._places = _Places(run, len(self.feeds))
-        stop = max(1, self._first_known_end(places))  # the first choice is reached in any case
+        stop = max(1, self._first_known_end(places))  # the first choice is always reached
         for index in places.present:
             if not self.feeds[index].seen_early:
                 stop = self._gather_from(index, places, stop)
@@ -107,12 +107,12 @@ class MixOperator(Operator):
             return run[:stop]
         uncertain = [index for index in seen if self.feeds[index].left is None]
         stop = self._gather_uncertain(uncertain, run, places, stop)
-        for index in seen:  # by now they cut the run only where they fail
+        for index in seen:  # only failures can still cut the run
             stop = self._gather_from(index, places, stop)
         return run[:stop]
 
     def _first_known_end(self, places: _Places) -> int:
-        """The place of the first choice of which it is known that it meets the end of its input, or the end."""
+        """Return the place of the first choice known to meet the end of its input; if none, the end of the run."""
         stop = places.length
         for index in places.present:
             left = self.feeds[index].left
@@ -121,7 +121,7 @@ class MixOperator(Operator):
         return stop
 
     def _gather_from(self, index: int, places: _Places, stop: int) -> int:
-        """Gather all of one input before ``stop``, and say where the run is to stop for it."""
+        """Gather all elements of one input before ``stop``, and return where the run must stop for it."""
         feed, wanted = self.feeds[index], places.count(index, stop)
         if feed.length < wanted:
             feed.gather(wanted)
@@ -130,7 +130,7 @@ class MixOperator(Operator):
         return stop
 
     def _gather_uncertain(self, uncertain: Sequence[int], run: Choices, places: _Places, stop: int) -> int:
-        """Inputs whose end shows only when they are read; several of them in the order of the choices."""
+        """Gather inputs whose end is only found by reading; several of them in the order of the choices."""
         if len(uncertain) < 2:
             return self._gather_from(uncertain[0], places, stop) if uncertain else stop
         wanted = dict.fromkeys(uncertain, 0)
@@ -145,7 +145,7 @@ class MixOperator(Operator):
         return stop
 
     def _pass_by(self) -> None:
-        """Use up a choice that gives no element: no such input, an exception, or the end of an input."""
+        """Consume a choice without an element: an invalid input, an exception, or the end of an input."""
         index = int(self._choices[0])
         self._choices = self._choices[1:]
         if not 0 <= index < len(self.feeds):
@@ -160,7 +160,7 @@ class MixOperator(Operator):
             try:
                 raise error
             finally:
-                del error  # see runtime/contract.py on exceptions that are kept
+                del error  # see runtime/contract.py on stored exceptions
         if self.feeds[index].ended:
             self._leave_out(index)
 
@@ -187,7 +187,7 @@ class MixOperator(Operator):
         for part in parts:
             if part.structure is not structure and part.structure != structure:
                 raise SpecError(
-                    f"{self.node.located()}: all datasets must have one structure, got {structure!r} and "
+                    f"{self.node.located()}: all datasets must have the same structure, got {structure!r} and "
                     f"{part.structure!r}"
                 )
         return Chunk.concatenate(parts).take(places.inverse())
@@ -217,7 +217,7 @@ class MixOperator(Operator):
             feed.load(saved)
 
     def _check_loaded(self) -> None:
-        """Refuse a state in which only inputs that have ended can be chosen: no element would ever come."""
+        """Reject a state that can only choose inputs that have ended: pulling would never return."""
         fits = self._gone.shape == (len(self.feeds),) and self._gone.dtype == bool
         fits = fits and self._choices.ndim == 1 and self._choices.dtype == np.int64
         if fits and not self.ended:
@@ -233,12 +233,12 @@ class MixOperator(Operator):
 
 
 class _Places:
-    """Where each input stands in a run of choices, by one sort of them, however many inputs there are.
+    """Index of the places of each input in a run of choices, computed with one sort for any number of inputs.
 
     Attributes:
-        length: of the run.
-        counts: how often each input is in it.
-        present: those that are, in ascending order.
+        length: the length of the run.
+        counts: how often each input is chosen.
+        present: the inputs that are chosen, in ascending order.
     """
 
     def __init__(self, run: Choices, width: int) -> None:
@@ -247,20 +247,20 @@ class _Places:
         self.counts: list[int] = counts.tolist()
         self.present: list[int] = np.flatnonzero(counts).tolist()
         self._ends: list[int] = np.cumsum(counts).tolist()
-        narrow = run.astype(np.uint16) if width <= _NARROW else run  # NumPy sorts two bytes by radix
+        narrow = run.astype(np.uint16) if width <= _NARROW else run  # NumPy uses radix sort for 2-byte integers
         self._order = np.argsort(narrow, kind="stable")
 
     def of(self, index: int) -> npt.NDArray[np.intp]:
-        """The places of one input, in ascending order."""
+        """Return the places of one input, in ascending order."""
         end = self._ends[index]
         return self._order[end - self.counts[index] : end]
 
     def count(self, index: int, stop: int) -> int:
-        """How many of them are before ``stop``."""
+        """Return how many places of one input are before ``stop``."""
         return self.counts[index] if stop == self.length else int(np.searchsorted(self.of(index), stop))
 
     def inverse(self) -> npt.NDArray[np.intp]:
-        """For each place of the run, where its element stands when those of all inputs are joined end to end."""
+        """Return, for each place of the run, the index of its element in the concatenated elements of all inputs."""
         found = np.empty_like(self._order)
         found[self._order] = np.arange(self.length)
         return found

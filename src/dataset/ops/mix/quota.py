@@ -1,9 +1,9 @@
-"""Shares without chance: which input is next, so that at every moment each has had its share to within one element.
+"""Quota selector: deterministic choices. At any time, each input's count is within one element of its exact share.
 
-The quota method (M. L. Balinski and H. P. Young, The Quota Method of Apportionment, American Mathematical Monthly 82,
-1975). Among the inputs whose count may grow without exceeding the upper quota, ceil(n * w_i), the next is the one with
-the largest w_i / (count_i + 1). That keeps every count at or above the lower quota, too. All in integers, so that no
-rounding breaks it.
+This is the quota method (M. L. Balinski and H. P. Young, The Quota Method of Apportionment, American Mathematical
+Monthly 82, 1975). Among the inputs whose count may grow without exceeding the upper quota, ceil(n * w_i), the next is
+the one with the largest w_i / (count_i + 1). That also keeps every count at or above the lower quota. All arithmetic
+uses integers, so rounding errors cannot break it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from dataset.ops.mix.selector import Choices, Selector
 from dataset.runtime.contract import State
 
-_TABLE_MAX = 1024  # choices that are made once and then repeated; more are made one by one
+_TABLE_MAX = 1024  # up to this period, choices are precomputed and repeated
 
 
 class QuotaSelector(Selector):
-    """Counts; after as many choices as the integer weights add up to, every count is exact and all begins again."""
+    """Selector by counts. Its period is the sum of the integer weights: after a period, every count is exact."""
 
     def __init__(self, weights: Sequence[float]) -> None:
-        # Read as they are written: 0.7 is 7/10, not the binary number next to it, so that 0.7 and 0.3 repeat after ten.
+        # Weights are decimal: 0.7 is 7/10, not the nearest binary number, so that 0.7 and 0.3 have a period of ten.
         self._exact = [Fraction(repr(weight)) for weight in weights]
         self._live = list(range(len(weights)))
         self._begin()
@@ -45,7 +45,7 @@ class QuotaSelector(Selector):
         return self._table[places]
 
     def _make(self, n: int) -> list[int]:
-        """The next choices, one by one."""
+        """Compute the next choices, one by one."""
         weights, counts, total = self.weights, self.counts, self.total
         inputs = range(len(weights))
         choices = []
@@ -53,7 +53,7 @@ class QuotaSelector(Selector):
             step = self.made + 1
             best = -1
             for i in inputs:
-                # count < step * w, so that count + 1 stays within the upper quota; then the larger w / (count + 1)
+                # If count < step * w, count + 1 is within the upper quota. Of these, the largest w / (count + 1) wins.
                 if counts[i] * total < step * weights[i] and (
                     best < 0 or weights[i] * (counts[best] + 1) > weights[best] * (counts[i] + 1)
                 ):
@@ -66,7 +66,7 @@ class QuotaSelector(Selector):
                 counts[:] = [0] * len(counts)
         return choices
 
-    def leave_out(self, index: int, unused: int) -> bool:  # noqa: ARG002  # the counts begin again
+    def leave_out(self, index: int, unused: int) -> bool:  # noqa: ARG002  # counting restarts
         self._live.remove(index)
         self._begin()
         return True
@@ -76,7 +76,7 @@ class QuotaSelector(Selector):
 
     def state_before(self, unused: int) -> State | None:
         if not len(self._table):
-            return None  # the counts tell nothing of how they came to be
+            return None  # earlier counts cannot be derived from the current ones
         return {**self.state_dict(), "made": (self.made - unused) % self.total}
 
     def state_dict(self) -> State:
@@ -90,7 +90,7 @@ class QuotaSelector(Selector):
 
 
 def _whole(weights: Sequence[Fraction]) -> list[int]:
-    """The smallest integers with the same proportions."""
+    """Return the smallest integers with the same proportions."""
     denominator = math.lcm(*(weight.denominator for weight in weights))
     whole = [int(weight * denominator) for weight in weights]
     common = math.gcd(*whole)

@@ -1,4 +1,4 @@
-"""sample_from_datasets(datasets, weights): elements of several datasets, mixed at random or in exact shares."""
+"""Node of sample_from_datasets(datasets, weights): mix several datasets at random or in exact proportions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dataset.runtime.random.streams import EpochCounter, RandomPass, resolve_see
 
 @dataclass(frozen=True, eq=False)
 class SampleFromDatasets(Mix):
-    """Each element is the next of a source chosen with these weights: one for each source, or a dataset of such."""
+    """Node that chooses the source of each element by weight: one weight per source, or a dataset of weight vectors."""
 
     op: ClassVar[str] = "sample_from_datasets"
     weights: tuple[float, ...] | Node
@@ -64,7 +64,7 @@ class SampleFromDatasets(Mix):
 
 
 class RandomSelector(Selector):
-    """Choice ``i`` is made from the ``i``-th random number; the inputs that have ended are left out."""
+    """Selector that makes choice ``i`` from random number ``i``; inputs that have ended are not chosen."""
 
     def __init__(self, random: RandomPass, weights: Sequence[float]) -> None:
         self.random = random
@@ -94,7 +94,7 @@ class RandomSelector(Selector):
 
 
 class VaryingSelector(ReadSelector):
-    """Each choice has weights of its own, the elements of a dataset."""
+    """Selector that reads the weights of each choice from a dataset."""
 
     def __init__(self, node: SampleFromDatasets, random: RandomPass, weights: Node, build: ExecutionContext) -> None:
         super().__init__(node, weights, build(weights, len(node.sources)))
@@ -112,7 +112,7 @@ class VaryingSelector(ReadSelector):
         return np.asarray((_bounds(weights) <= drawn).sum(axis=1), np.int64)
 
     def _weights(self, inputs: Chunk) -> npt.NDArray[np.float64] | None:
-        """A row of weights for each element; None if one has none that are right."""
+        """Return a row of weights for each element; None if any element is invalid."""
         if inputs.structure is not LEAF:
             return None
         (column,) = inputs.columns()
@@ -135,7 +135,7 @@ class VaryingSelector(ReadSelector):
 
 
 def _bounds(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Where in [0, 1] the share of each input ends; those of weight 0 have none."""
+    """Return the upper bound of each input's interval in [0, 1]; inputs of weight 0 have an empty interval."""
     upper = np.cumsum(weights / weights.max(axis=-1, keepdims=True), axis=-1)
     bounds: npt.NDArray[np.float64] = upper / upper[..., -1:]
     return bounds
@@ -144,13 +144,13 @@ def _bounds(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def sample_plan(
     datasets: Any, weights: Any, seed: Any, stop: Any, rerandomize: Any, *, exact: Any, name: str | None
 ) -> Node:
-    """The plan of ``Dataset.sample_from_datasets``: sources of weight 0 are left out, as tf.data does."""
+    """Return the plan of ``Dataset.sample_from_datasets``: sources of weight 0 are dropped, as in tf.data."""
     op = SampleFromDatasets.op
     sources = require_plans(op, "datasets", datasets)
     rerandomize = rerandomize is not None and require_bool(op, "rerandomize_each_iteration", rerandomize)
     exact = require_bool(op, "exact", exact)
     if exact and seed is not None:
-        raise ValueError(f"{op}(): exact=True leaves nothing to chance; leave out seed, got {seed!r}")
+        raise ValueError(f"{op}(): exact=True is deterministic and takes no seed, got seed={seed!r}")
     if is_dataset(weights):
         if exact:
             raise ValueError(f"{op}(): exact=True needs constant weights, a list of numbers, got a dataset")
@@ -169,15 +169,15 @@ def sample_plan(
 
 
 def _constant(op: str, weights: Any, count: int) -> tuple[float, ...]:
-    """The weights that a user gave, as floats."""
+    """Return the user's weights as floats."""
     if not isinstance(weights, list | tuple | np.ndarray):
         raise TypeError(f"{op}(): weights must be a list of numbers or a Dataset, got {weights!r}")
     if len(weights) != count:
-        raise ValueError(f"{op}(): weights must be as many as the datasets, {count}, got {len(weights)}: {weights!r}")
+        raise ValueError(f"{op}(): weights must have one number per dataset ({count}), got {len(weights)}: {weights!r}")
     for weight in weights:
         if isinstance(weight, bool | np.bool_) or not isinstance(weight, int | float | np.integer | np.floating):
             raise TypeError(f"{op}(): weights must be numbers, got {weight!r} of type {type(weight).__name__}")
         if not np.isfinite(weight) or weight < 0:
             raise ValueError(f"{op}(): weights must be finite and at least 0, got {weights!r}")
-    # Through its text, a float32 keeps the number of digits that it has.
+    # Converted through its text so that a float32 keeps its short decimal form.
     return tuple(float(str(weight)) for weight in weights)

@@ -1,4 +1,4 @@
-"""Who says from which input the next element comes, where datasets are mixed (ops/mix/mixing.py)."""
+"""Selectors: they choose the input of the next element for the mixing operator (ops/mix/mixing.py)."""
 
 from __future__ import annotations
 
@@ -19,55 +19,55 @@ Choices: TypeAlias = npt.NDArray[np.int64]
 
 
 class Selector(ABC):
-    """Makes the choices: numbers of inputs."""
+    """Source of choices, which are indices of inputs."""
 
     seen_early: bool = False
-    """Whether a user could notice that choices are drawn ahead."""
+    """Whether a user could observe that choices are drawn ahead."""
 
     @abstractmethod
     def draw(self, n: int) -> Choices | None:
-        """The next 1 to ``n`` choices; None at the end. An exception has the place of a choice, and of its element."""
+        """Return the next 1 to ``n`` choices; None at the end. An exception replaces one choice and its element."""
 
-    def leave_out(self, index: int, unused: int) -> bool:  # noqa: ARG002  # for those who can
-        """An input has ended. Whether the last ``unused`` choices are void, and made anew among the others."""
+    def leave_out(self, index: int, unused: int) -> bool:  # noqa: ARG002  # for subclasses
+        """Drop an input that has ended. Return whether the last ``unused`` choices are void and will be redrawn."""
         return False
 
     def live(self) -> list[int] | None:
-        """Which inputs it may choose; None where the elements that it reads decide that."""
+        """Return the inputs that it may choose; None if the elements it reads decide that."""
         return None
 
     @abstractmethod
     def state_dict(self) -> State:
-        """Where it stands, as plain data."""
+        """Return the position as plain data."""
 
-    def state_before(self, unused: int) -> State | None:  # noqa: ARG002  # for those who can
-        """Where it stood before the last ``unused`` choices; None where they have to be saved by value."""
+    def state_before(self, unused: int) -> State | None:  # noqa: ARG002  # for subclasses
+        """Return the state before the last ``unused`` choices; None if they must be saved by value."""
         return None
 
     @abstractmethod
     def load_state_dict(self, state: State) -> None:
-        """Go there."""
+        """Restore a saved position."""
 
     def close(self) -> None:  # noqa: B027  # most hold nothing
-        """Let go of what it reads from."""
+        """Close the input, if any."""
 
 
 class ReadSelector(Selector):
-    """Makes choices out of the elements of a dataset; what cannot be one fails in its place."""
+    """Selector that reads its choices from a dataset; an invalid choice raises an error in place of its element."""
 
     def __init__(self, node: Node, plan: Node, source: Operator) -> None:
         self.node = node
         self.seen_early = holds_user_code(plan)
         self._reader = _SelectedInput(source, self)
-        self._later = Pending()  # an exception behind choices that came first
+        self._later = Pending()  # choices before an exception, and the exception
 
     @abstractmethod
     def convert(self, inputs: Chunk) -> Choices:
-        """The choices; SpecError if an element is no choice, before anything has changed."""
+        """Return the choices. Raise SpecError, without changing any state, if an element is not a valid choice."""
 
     @property
     def position(self) -> int:
-        """The number of the element that is converted."""
+        """The position of the element being converted."""
         return self._reader.position
 
     def draw(self, n: int) -> Choices | None:
@@ -90,7 +90,7 @@ class ReadSelector(Selector):
 
 
 class _SelectedInput(ChunkTransformOperator):
-    """Turns elements into choices."""
+    """Operator that converts elements into choices."""
 
     def __init__(self, source: Operator, selector: ReadSelector) -> None:
         super().__init__(source, selector.node)

@@ -39,7 +39,7 @@ class Agreement:
         self._settled: dict[Node, Node] = {}
 
     def on(self, node: Node, like: Node) -> Node:
-        """An op; ``like`` is what it was in the plan."""
+        """Return an op; ``like`` is what it was in the plan."""
         if not _has(node, "counter"):
             return node
         changes: dict[str, Any] = {"counter": node.counter.restarted()}  # type: ignore[attr-defined]  # just asked
@@ -50,7 +50,7 @@ class Agreement:
         return dataclasses.replace(node, **changes)
 
     def on_all(self, plan: Node) -> Node:
-        """A plan that every process runs, in the same order in each."""
+        """Return a plan that every process runs, in the same order in each."""
         for node in inputs_first(plan, without=self._settled):
             moved = over(node, [self._settled[source] for source in node.inputs])
             self._settled[node] = _watched(in_order(self.on(moved, node)))
@@ -58,7 +58,7 @@ class Agreement:
 
 
 def over(node: Node, inputs: Sequence[Node]) -> Node:
-    """The node over other inputs, whose elements are not those that it may have kept; itself over its own."""
+    """Return the node over other inputs, whose elements are not those that it may have kept; itself over its own."""
     if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
         return node
     moved = node.with_inputs(inputs)
@@ -66,7 +66,7 @@ def over(node: Node, inputs: Sequence[Node]) -> Node:
 
 
 def in_order(node: Node) -> Node:
-    """The op, keeping the order of its elements where it has been allowed not to."""
+    """Return the op, keeping the order of its elements where it has been allowed not to."""
     return dataclasses.replace(node, deterministic=True) if _has(node, "deterministic") else node  # type: ignore[call-arg]
 
 

@@ -38,12 +38,12 @@ class Counts:
     parts: tuple[Node, ...]
 
     def known(self) -> list[int] | None:
-        """The numbers, if the plans tell them."""
+        """Return the numbers, if the plans tell them."""
         found = [part.cardinality() for part in self.parts]
         return None if UNKNOWN_CARDINALITY in found else found
 
     def __call__(self) -> list[int]:
-        """The numbers, counted where the plans don't tell.
+        """Return the numbers, counted where the plans don't tell.
 
         Raises:
             ValueError: if the datasets that a function returns cannot be counted.
@@ -58,7 +58,7 @@ class Counts:
 
 
 def count(plan: Node) -> int:
-    """How many elements come out, without those that fail; or INFINITE_CARDINALITY.
+    """Return how many elements come out, without those that fail; or INFINITE_CARDINALITY.
 
     Raises:
         CannotCountError: if that takes running more than the plan's reading part.
@@ -83,7 +83,7 @@ class _Counted(UnaryNode):
 
 
 def _count(plan: Node, records: Callable[[Node], int]) -> int:
-    """The cardinality of a plan, with that of the lowest op that does not know its own put in by ``records``."""
+    """Return the cardinality of a plan, with that of the lowest op that does not know its own put in by ``records``."""
     above: list[Node] = []
     node = plan
     while node.cardinality() == UNKNOWN_CARDINALITY and len(node.inputs) == 1:
@@ -105,7 +105,7 @@ def _count(plan: Node, records: Callable[[Node], int]) -> int:
 
 
 def _records(node: Node) -> int:
-    """How many elements an op gives that reads files."""
+    """Return how many elements an op gives that reads files."""
     names = _names(node)
     if isinstance(node, FileSource):
         return sum(_records_in(node, name) for name in names)
@@ -122,7 +122,7 @@ def _some_records(node: Node) -> int:
 
 
 def _names(node: Node) -> Sequence[Any]:
-    """What the input of an op that reads files gives."""
+    """Return what the input of an op that reads files gives."""
     if isinstance(node, FileSource):
         return known_names("shard_by_process", node.source)
     if not isinstance(node, FlatMap):
@@ -135,7 +135,7 @@ def _names(node: Node) -> Sequence[Any]:
 
 
 def _opened(node: Node, name: Any) -> Node:
-    """The plan of the dataset that the function of a flat_map or interleave returns for an element."""
+    """Return the plan of the dataset that the function of a flat_map or interleave returns for an element."""
     assert isinstance(node, FlatMap)
     plan: Node = node.function(*name if isinstance(name, tuple) else (name,)).plan
     return plan
@@ -153,7 +153,7 @@ def _records_in(source: FileSource, path: str) -> int:
 
 
 def _passed_over(plan: Node) -> int:
-    """How many elements come, each of which is left unmade where its op knows how to."""
+    """Return how many elements come, each of which is left unmade where its op knows how to."""
     found = 0
     coordinator, operator = open_plan(plan, probing=True)
     try:

@@ -17,7 +17,7 @@ from dataset.plan.node import Node
 
 
 def deal_elements(plan: Node, deal: BlockCyclicShard, agreement: Agreement, name: str | None) -> Node:
-    """The plan that gives the elements of ``plan`` that are this process's."""
+    """Return the plan that gives the elements of ``plan`` that are this process's."""
     dealing = _Dealing(agreement, name)
     share = dealing.share(plan, deal)
     return PadMissing(share, name=name) if dealing.lacks_elements else share
@@ -32,7 +32,7 @@ class _Dealing:
         self.lacks_elements = False  # so that there have to be zeros for some
 
     def share(self, node: Node, deal: BlockCyclicShard) -> Node:
-        """What ``deal`` gives of the elements of a node, dealt out as far below it as its ops allow."""
+        """Return what ``deal`` gives of the elements of a node, dealt out as far below it as its ops allow."""
         below = node.deal_below(deal) if node.inputs else None
         if below is None:
             return self._dealt(self.agreement.on_all(node), deal)

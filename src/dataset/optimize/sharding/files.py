@@ -45,7 +45,7 @@ class FileList:
         return any(node.opens_elements for node in self.above)
 
     def part(self, world_size: int, rank: int, agreement: Agreement | None = None) -> Node:
-        """The plan over the files of one process. Without an agreement it is only there to be counted."""
+        """Return the plan over the files of one process. Without an agreement it is only there to be counted."""
         found: Node = self.names.dealt_to(rank, world_size)
         for node in self.above:
             found = node.over_part([found])
@@ -55,7 +55,7 @@ class FileList:
 
 
 def file_list(plan: Node) -> FileList | str:
-    """The list of files that a plan reads, or why there is none that can be split."""
+    """Return the list of files that a plan reads, or why there is none that can be split."""
     above: list[Node] = []
     node = plan
     while node.inputs:

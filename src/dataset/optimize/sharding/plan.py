@@ -18,7 +18,7 @@ _WAYS = ("auto", "files", "elements")
 
 
 def shard_plan(plan: Node, rank: Any, world_size: Any, *, remainder: Any, by: Any, seed: Any, name: str | None) -> Node:
-    """The share of process ``rank`` of ``world_size``. The arguments are those of the method."""
+    """Return the share of process ``rank`` of ``world_size``. The arguments are those of the method."""
     deal = _deal(rank, world_size, remainder)
     _require_one_of("by", by, _WAYS)
     seed = require_int(_OP, "seed", seed)
@@ -34,7 +34,7 @@ def shard_plan(plan: Node, rank: Any, world_size: Any, *, remainder: Any, by: An
 
 
 def _against_files(files: FileList | str, deal: BlockCyclicShard, *, least_effort: bool) -> str:
-    """What speaks against dealing out files; nothing where the text is empty."""
+    """Return what speaks against dealing out files; nothing where the text is empty."""
     if isinstance(files, str):
         return files
     if len(files) < deal.world_size:

@@ -9,7 +9,7 @@ from dataset.plan.summary import summaries
 
 
 def dot(plan: Node, rules_of: Mapping[Node, tuple[str, ...]] | None = None) -> str:
-    """The graph, with data flowing up to the last operation, and the rules that made a node in its label."""
+    """Return the graph, with data flowing up to the last operation, and the rules that made a node in its label."""
     known = summaries(plan)
     names = {node: f"n{number}" for number, node in enumerate(known)}
     lines = [

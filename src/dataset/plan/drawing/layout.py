@@ -98,7 +98,7 @@ class _LayoutRows(Generic[N]):
         return found
 
     def _below(self) -> dict[_Place[N], list[_Place[N]]]:
-        """What hangs below each place, from left to right; upper places first."""
+        """Return what hangs below each place, from left to right; upper places first."""
         highest: dict[N, N] = {}
         for node in sorted(self.inputs, key=self.row_of.__getitem__):
             for source in self.inputs[node]:
@@ -124,7 +124,7 @@ class _LayoutRows(Generic[N]):
         return found
 
     def _centres(self) -> dict[_Place[N], float]:
-        """The middle of each place: above the middle of what hangs below it, as far as its strip allows."""
+        """Return the middle of each place: above the middle of what hangs below it, as far as its strip allows."""
         lefts: dict[_Place[N], float] = {(self.result, 0): 0.0}
         for place, children in self.below.items():
             left = lefts[place] + (self.strips[place] - _side_by_side(self.strips[child] for child in children)) / 2
@@ -139,7 +139,7 @@ class _LayoutRows(Generic[N]):
         return found
 
     def _tops_and_bottoms(self) -> tuple[list[float], list[float]]:
-        """Where each row begins and ends."""
+        """Return where each row begins and ends."""
         heights = [0.0] * (max(self.row_of.values()) + 1)
         aside = [0.0] * len(heights)  # how far lines go to the side on their way into the row
         for node, row in self.row_of.items():
@@ -158,7 +158,7 @@ class _LayoutRows(Generic[N]):
         return Box(self.centres[node, row] - width / 2, self.tops[row], width, height)
 
     def arrows(self) -> Iterable[DiagramLine]:
-        """A line into each box from each of its inputs, at equal distances along the lower edge."""
+        """Yield a line into each box from each of its inputs, at equal distances along the lower edge."""
         for node, sources in self.inputs.items():
             box, row = self.boxes[node], self.row_of[node]
             for number, source in enumerate(sources, 1):
@@ -167,7 +167,7 @@ class _LayoutRows(Generic[N]):
                 yield DiagramLine(start, (x, self.bottoms[row]), (x, box.y + box.height), is_arrow=True)
 
     def threads(self) -> Iterable[DiagramLine]:
-        """A line into each place of a thread, from the one below it."""
+        """Yield a line into each place of a thread, from the one below it."""
         for (node, row), x in self.centres.items():
             if row < self.row_of[node]:
                 start = (self.centres[node, row + 1], self.tops[row + 1])

@@ -18,7 +18,7 @@ _TEXT = "overflow-x:auto;margin:2px 0 8px 16px;line-height:1.35;font-size:12px;b
 
 
 def page(name: str | None, written: Node, rewritten: Rewritten) -> str:
-    """The piece of HTML. ``name`` is that of the dataset."""
+    """Return the piece of HTML. ``name`` is that of the dataset."""
     lists = [
         _folded(f"{_rules(len(rewritten.fired))} fired", rule_lines(rewritten.fired)),
         _folded(f"{_rules(len(rewritten.missed))} nearly fired", rule_lines(rewritten.missed)),

@@ -67,7 +67,7 @@ _DARK = """
 
 
 def svg(plan: Node, rules_of: Mapping[Node, tuple[str, ...]] | None = None) -> str:
-    """The picture of a plan, with the rules that made a node written into its box."""
+    """Return the picture of a plan, with the rules that made a node written into its box."""
     rules_of = rules_of or {}
     known = summaries(plan)
     texts = {node: list(_texts(summary, rules_of.get(node, ()))) for node, summary in known.items()}
@@ -89,7 +89,7 @@ def _opening(layout: DiagramLayout[Node]) -> list[str]:
 
 
 def _texts(summary: Summary, rules: Iterable[str]) -> Iterator[_Text]:
-    """The lines in a box; those that would say nothing are left out."""
+    """Yield the lines in a box; those that would say nothing are left out."""
     yield _TITLE, summary.title
     if summary.detail:
         yield _SPECIAL, summary.detail
@@ -132,7 +132,7 @@ def _line(line: DiagramLine) -> str:
 
 
 def _cut(text: str, size: float) -> str:
-    """The text, or as much as fits into a box."""
+    """Return the text, or as much as fits into a box."""
     room = int(_WIDTH_MAX / (size * _EM))
     if _columns(text) <= room:
         return text

@@ -1,7 +1,7 @@
-"""One pass over all elements of a plan, taken by the chunk: for what consumes a dataset itself, such as writing it.
+"""Chunk scan: one pass over all elements of a plan in chunks, for internal consumers such as writers.
 
-It runs as ``iter(dataset)`` does, observed and tuned; what is missing is what only users need: single elements,
-statistics, threads that share an iterator.
+It is observed and tuned like ``iter(dataset)``. It lacks what only users need: single elements, statistics, and
+iterators shared by threads.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ class ChunkScan:
 
     Args:
         plan: what to run, optimized.
-        options: of the whole pipeline.
-        open_observer: makes what tunes it.
+        options: the options of the whole pipeline.
+        open_observer: creates the observer that tunes the pass.
     """
 
     @guarded
     def __init__(self, plan: Node, options: Options, open_observer: OpenObserver) -> None:
-        Finalizer.alive.add(self)  # until it is left
+        Finalizer.alive.add(self)  # until __exit__
         install()
         self._observation = PipelineProfile(plan)
         self._observation.observe(open_observer(self._observation, options))
         self._coordinator, self._root = open_plan(plan, options, observation=self._observation)
-        self._left = 0  # elements before it is time to look at the clock
+        self._left = 0  # elements until the next look at the clock
 
     @guarded
     def pull(self, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements; None at the end. What fails is raised."""
+        """Return the next 1 to ``n`` elements, or None at the end. Raises the exception of a failed element."""
         if self._left <= 0:
             self._left = self._observation.look(self._left)
         chunk: Chunk | None = None
@@ -53,11 +53,11 @@ class ChunkScan:
         return chunk
 
     def state_dict(self) -> State:
-        """The place after the elements that were pulled, as plain data."""
+        """Return the position after the elements that were pulled, as plain data."""
         return self._root.state_dict()
 
     def load_state_dict(self, state: State) -> None:
-        """Continue at a place that ``state_dict`` gave, before anything is pulled."""
+        """Continue at a position returned by ``state_dict``; only before the first pull."""
         self._root.load_state_dict(state)
 
     def __enter__(self) -> Self:

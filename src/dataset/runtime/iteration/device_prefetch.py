@@ -1,11 +1,11 @@
-"""What a framework's devices are fed by: the last operator converts the elements, a few before they are asked for.
+"""Device prefetch: the last operator of a framework iterator, which converts elements ahead of the consumer.
 
-It has no thread. Whoever asks for an element waits for the conversion of one further ahead to be begun, so this suits
-conversions that go on by themselves, such as a copy to a device. To make the elements themselves in the background is
-what ``prefetch`` is for.
+It uses no thread. A request for an element also starts the conversion of a later element, so this suits conversions
+that run asynchronously, such as a copy to a device. To compute the elements themselves in the background, use
+``prefetch``.
 
-The state belongs to the element that was handed out last. It is a place of the input, as that of ``prefetch`` is;
-elements stand in it by value only where the input cannot repeat its order.
+The state corresponds to the element handed out last. As with ``prefetch``, it is a position of the input. It contains
+elements by value only if the input cannot repeat its order.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from dataset.runtime.state.replay_log import ReplayLog
 from dataset.runtime.state.saved_chunks import save_pending
 
 Convert = Callable[[Any], tuple[Any, Any]]
-"""Takes an element, returns what to hand out for it, and the element to keep until then, for a saved state.
+"""Takes an element; returns what to hand out, and the element to keep until then for a saved state.
 
-It is called in the thread that asks for an element; user code it must not be.
+Called in the consumer's thread; it must not be user code.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DevicePrefetch:
-    """How elements leave: to be given to a DatasetIterator.
+    """Settings of device prefetch, passed to a DatasetIterator.
 
     Attributes:
-        convert: makes of an element what is handed out.
-        ahead: how many more elements may be asked for than were handed out.
+        convert: converts an element to what is handed out.
+        ahead: how many elements to convert ahead of the one handed out.
     """
 
     convert: Convert
     ahead: int
 
     def __call__(self, build: ExecutionContext, plan: Node) -> Operator:
-        """The operator that reads from the plan's last."""
+        """Open the operator that reads from the plan's last operator."""
         return DevicePrefetchOperator(build(plan), build, plan, self)
 
 
@@ -54,9 +54,9 @@ class _Item(NamedTuple):
 
     Attributes:
         converted: what to hand out.
-        element: as it is in a saved state.
-        number: how many elements had been read of the input with it; None if it is out of a saved state.
-        error: in the place of the element.
+        element: the element for a saved state.
+        number: how many input elements had been read, including this one; None if it comes from a saved state.
+        error: the exception in the place of the element.
     """
 
     converted: Any
@@ -66,14 +66,14 @@ class _Item(NamedTuple):
 
     @property
     def outcome(self) -> Outcome:
-        """For a saved state."""
+        """The item as an outcome for a saved state."""
         return self.error or Chunk(structure_of(self.element), 1, rows=[self.element])
 
 
 class DevicePrefetchOperator(UnaryOperator):
-    """Holds up to ``ahead`` converted elements, and exceptions in the places of elements.
+    """Operator that holds up to ``ahead`` converted elements, and exceptions in the places of elements.
 
-    An exception of the conversion takes the place of its element, too.
+    An exception raised by the conversion also takes the place of its element.
     """
 
     def __init__(self, source: Operator, build: ExecutionContext, node: Node, how: DevicePrefetch) -> None:
@@ -82,13 +82,13 @@ class DevicePrefetchOperator(UnaryOperator):
         self._node = node
         self._how = how
         self._feed = _Feed(source, build if how.ahead else None)
-        self._saved_left = 0  # elements out of a saved state that have not been given
+        self._saved_left = 0  # elements from a saved state that were not handed out yet
         self._items: deque[_Item] = deque()
         self._source = _items(self._feed, how.convert)
         self._ended = False
-        self._is_direct = not how.ahead  # nothing is ever held
+        self._is_direct = not how.ahead  # nothing is held
 
-    def pull(self, n: int) -> Chunk | None:  # noqa: ARG002  # it is asked for one
+    def pull(self, n: int) -> Chunk | None:  # noqa: ARG002  # n is always 1
         if self._is_direct:
             try:
                 return Chunk(LEAF, 1, rows=[self._how.convert(self._element())[0]])
@@ -111,7 +111,7 @@ class DevicePrefetchOperator(UnaryOperator):
             del item  # see runtime/contract.py on exceptions that are kept
 
     def _element(self) -> Any:
-        """The next one, which nobody else refers to then."""
+        """Return the next element without keeping a reference to it."""
         chunk = self.source.pull(1)
         if chunk is None:
             raise StopIteration
@@ -122,7 +122,7 @@ class DevicePrefetchOperator(UnaryOperator):
             self._items.append(next(self._source))
         except StopIteration:
             self._ended = True
-        except BaseException:  # an interrupt, or ClosedError: they stand for no element, and end the generator
+        except BaseException:  # an interrupt, or ClosedError: they take no element's place, and they end the generator
             self._source = _items(self._feed, self._how.convert)
             raise
 
@@ -138,7 +138,7 @@ class DevicePrefetchOperator(UnaryOperator):
         return self._state(place, save_pending([item.outcome for item in self._items]) + self._feed.saved.save())
 
     def _state(self, place: State, held: list[Any]) -> State:
-        """``held`` are the elements before those at the place."""
+        """Return the state; ``held`` contains the elements before those at the place."""
         return {"op": "outgoing", **place, "held": held}
 
     def load_state_dict(self, state: State) -> None:
@@ -154,11 +154,11 @@ class DevicePrefetchOperator(UnaryOperator):
 
 
 class _Feed(Iterator[Any]):
-    """The elements to be converted: those of a saved state, then those of the input, on which it leaves a trail.
+    """Input of the conversion: the elements of a saved state, then those of the input, recorded in a replay log.
 
     Args:
         source: the input.
-        build: says whether marks are of use; None if they never are.
+        build: knows whether the replay log is usable; None if it never is.
     """
 
     def __init__(self, source: Operator, build: ExecutionContext | None) -> None:
@@ -167,9 +167,9 @@ class _Feed(Iterator[Any]):
         self.trail = ReplayLog(source)
         self.saved = Pending()
         self.given = 0
-        """Elements that were handed out, counted as the trail counts."""
+        """Elements that were handed out, counted like those of the replay log."""
         self.number: int | None = None
-        """Of the element that was taken last, as items have it."""
+        """The number of the last element taken, as in ``_Item.number``."""
 
     def __next__(self) -> Any:
         self.number = None
@@ -191,14 +191,14 @@ class _Feed(Iterator[Any]):
 
 
 def _items(feed: _Feed, convert: Convert) -> Iterator[_Item]:
-    """The converted elements, and exceptions in the places of elements.
+    """Yield converted elements, and exceptions in the places of elements.
 
-    A generator on purpose. An exception that waits for its turn refers to the frames that it came through, and they to
-    those who called them, up to the user's loop, which holds the iterator: it could not be dropped. A generator that
-    waits has no caller.
+    This must be a generator. A stored exception refers to the frames that it passed, and through them to their callers,
+    up to the user's loop, which holds the iterator. The iterator could then not be dropped. A suspended generator has
+    no caller.
     """
     while True:
-        found: list[_Item] = []  # emptied before it waits: its frame must not hold such an exception
+        found: list[_Item] = []  # emptied before the yield: the frame must not hold an exception
         try:
             found.append(_Item(*convert(next(feed)), number=feed.number))
         except StopIteration:

@@ -1,4 +1,4 @@
-"""The iterator over a dataset: opens a plan's operators, hands out elements, saves and restores its place."""
+"""The dataset iterator: opens a plan's operators, hands out elements, saves and restores its position."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ _Iterator = TypeVar("_Iterator", bound="DatasetIterator[Any]")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_FAR = 64  # elements, which are worth to go there
+_FAR = 64  # elements that are worth a jump
 
 
 def _entry(method: Callable[Concatenate[_Iterator, P], R]) -> Callable[Concatenate[_Iterator, P], R]:
-    """As ``guarded``, for a method of a DatasetIterator, which notes an exception that may have broken it."""
+    """Wrap a DatasetIterator method as ``guarded`` does, and note exceptions that may have broken the iterator."""
 
     @functools.wraps(method)
     def entry(self: _Iterator, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -75,14 +75,13 @@ def _entry(method: Callable[Concatenate[_Iterator, P], R]) -> Callable[Concatena
 
 
 class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
-    """One pass over a dataset, as ``iter(dataset)`` gives it.
+    """One pass over a dataset, as returned by ``iter(dataset)``.
 
-    Each element goes to exactly one caller of ``next``, also when several threads share the iterator. An exception
-    raised by ``next`` stands for the element at that place; the next call goes on behind it. Only a failure of the
-    library itself, such as a MemoryError outside of any function, ends the iteration: it is raised with a note that
-    says so, and every later call raises ClosedError. Background threads and files are let go at the end of the data, by
-    ``close()``, at the end of a ``with`` block, or when the iterator is
-    dropped.
+    Each element goes to exactly one caller of ``next``, even when several threads share the iterator. An exception
+    raised by ``next`` takes the place of one element; the next call continues after it. Only a failure of the library
+    itself, such as a MemoryError outside of any user function, ends the iteration: the exception has a note that says
+    so, and every later call raises ClosedError. Background threads and files are released at the end of the data, by
+    ``close()``, at the end of a ``with`` block, or when the iterator is dropped.
 
     >>> from dataset import Dataset
     >>> with iter(Dataset.range(10).prefetch(2)) as iterator:
@@ -100,7 +99,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._lock = threading.RLock()  # guards the operators: one pull at a time
         self._closed = False
         self._exhausted = False
-        self._interruption: BaseException | None = None  # that came up in the middle of a step
+        self._interruption: BaseException | None = None  # an exception raised in the middle of a step
         install()
         self._take_over(self._open(EpochLedger()))
         try:
@@ -119,22 +118,22 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         return _Opened(coordinator, root, observation, observer, epochs)
 
     def _take_over(self, opened: _Opened, elements: int = 0) -> None:
-        self._is_fresh = True  # until it is asked for an element, or goes to a saved place
-        self._before = elements  # handed out up to the place that was gone to
+        self._is_fresh = True  # until the first element is requested or a state is loaded
+        self._before = elements  # elements handed out before the position that was loaded
         self._skipped = 0
-        self._left = 0  # pulls before it is time to look at the clock, or at the end
-        self._lent: Iterator[Any] = _NOTHING  # elements that were pulled and are not handed out
-        self._unread: Outcome | None = None  # of a root that does not lend: what ``_lent`` gives, while that has any
+        self._left = 0  # pulls until the next check of the clock or the end
+        self._lent: Iterator[Any] = _NOTHING  # elements that were pulled but not handed out yet
+        self._unread: Outcome | None = None  # if the root does not lend: the content of ``_lent``
         self._own(opened)
 
     def _own(self, opened: _Opened) -> None:
-        """Hold what is open, and see to it that it is closed when the iterator is dropped."""
+        """Take ownership of the opened plan, and make sure that it is closed when the iterator is dropped."""
         self._coordinator, self._root = opened.coordinator, opened.root
         self._observation, self._observer = opened.observation, opened.observer
         self._epochs = opened.epochs
         self._finish = opened.close
         install()
-        # Bound to what must end, not to self, which would then never be dropped.
+        # Bound to what must be closed, not to self: otherwise self would never be dropped.
         self._finalizer = Finalizer(self, functools.partial(self._coordinator.shut_down, self._finish, wait=False))
 
     def __iter__(self) -> Self:
@@ -162,7 +161,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                         chunk = self._pull_one()
                         if chunk is None:
                             self._end(1)
-                            raise StopIteration  # noqa: TRY301  # it passes the same way as others
+                            raise StopIteration  # noqa: TRY301  # handled below like every other exception
                         element = chunk.only()
         except BaseException as error:
             self._leave_with(error, sys._getframe(1))  # noqa: SLF001  # the documented way to the caller
@@ -182,17 +181,17 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             raise
 
     def _interrupted_before(self, element: Any, lent: Iterator[Any], chunk: Chunk | None, caller: FrameType) -> Any:
-        """Handle the signals that were held as if they had come before the element that was about to be handed out."""
+        """Handle the held signals as if they had arrived before the element that was about to be handed out."""
         with self._lock:
             unread = self._unread if chunk is None else chunk
             if lent is not self._lent or (unread is not None and self._not_handed_out()):
-                return element  # another thread has taken more meanwhile: the signals are handled after its next call
+                return element  # another thread has taken more elements; its next call handles the signals
             self._unread, self._lent = unread, iter([element, *self._lent])
         deliver(caller)
         return next(self)
 
     def _leave_with(self, error: BaseException, caller: FrameType) -> None:
-        """Note an exception that ``next`` raises, and handle the signals that were held as if they had come before."""
+        """Note an exception that ``next`` raises, and handle the held signals as if they had arrived before it."""
         self._note(error)
         if isinstance(error, StopIteration):
             uninstall()
@@ -203,21 +202,21 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 if not self._not_handed_out():
                     self._lent, self._unread = _Failure(error), error
         deliver(caller)
-        if self._unread is error:  # it is raised now
+        if self._unread is error:  # it is being raised now
             self._lent, self._unread = _NOTHING, None
 
     def _note(self, error: BaseException) -> None:
-        """Note an exception that leaves the iterator, for what it may have broken."""
+        """Note an exception that leaves the iterator and may have broken it."""
         if isinstance(error, Exception) or self._interruption is not None or not was_stray(error):
             return
         self._interruption = error.with_traceback(None)
         self._lent, self._unread, self._left = _NOTHING, None, 0
 
     def _lend(self) -> None:
-        """Pull elements for the next calls, too, where nobody notices; raises StopIteration at the end.
+        """Pull elements for future calls speculatively, if unobservable; raise StopIteration at the end.
 
-        Most of what an element costs is the way through the operators. Each is handed out to one caller: the lock is
-        held. Whatever else is done with the iterator begins with ``_give_back``.
+        Most of the cost of an element is the call chain through the operators. Each element still goes to one caller,
+        because the lock is held. Every other method of the iterator first calls ``_give_back``.
         """
         root = self._root
         before, left = root.pulled(), self._left
@@ -233,7 +232,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 return
         except BaseException as error:
             self._require_no_fault(error)
-            if not isinstance(error, Exception):  # KeyboardInterrupt and its like: nothing is lost
+            if not isinstance(error, Exception):  # KeyboardInterrupt etc.: no element is lost
                 self._lent, self._left = _NOTHING, left
                 root.go_back(before)
             raise
@@ -241,7 +240,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         raise StopIteration
 
     def _give_back(self) -> None:
-        """Have the operators stand behind what was handed out."""
+        """Move the operators back to the position after the last element handed out."""
         count = self._not_handed_out()
         if count and self._unread is None:
             self._root.go_back(self._root.pulled() - count)
@@ -252,10 +251,10 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         return length_hint(self._lent)
 
     def _require_no_fault(self, error: BaseException | None = None) -> None:
-        """Raise what the library itself has failed with, if it has: nothing more comes after that, and no end.
+        """Raise the failure of the library itself, if there is one; no element and no end of data follows it.
 
         Args:
-            error: what an operator has just raised. It may be such a fault.
+            error: the exception that an operator has just raised; it may be such a failure.
         """
         coordinator = self._coordinator
         if not coordinator.failed and isinstance(error, MemoryError) and concerns_iteration(error):
@@ -272,15 +271,15 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             del error  # see runtime/contract.py on exceptions that are kept
 
     def _end(self, in_vain: int) -> None:
-        """There are no more elements; so many were asked for that are not there."""
+        """End the iteration; ``in_vain`` of the requested elements do not exist."""
         self._require_no_fault()
         self._exhausted = True
         self._stop_counting(in_vain)
         self._let_go(wait=False)
-        self._coordinator.join(PATIENCE_SECONDS)  # one may be blocked in user code that nobody needed
+        self._coordinator.join(PATIENCE_SECONDS)  # a thread may be blocked in user code whose result is not needed
 
     def _look(self) -> None:
-        """What need not be asked before each element."""
+        """Do the checks that are not needed before each element."""
         self._is_fresh = False
         self._check_usable()
         if self._exhausted:
@@ -293,8 +292,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._coordinator.check_usable()
         if self._interruption is not None:
             raise ClosedError(
-                f"this iterator was interrupted in the middle of a step, by {self._interruption!r:.200}, and may have "
-                "lost elements: continue with a new iterator, from the last state that was saved before"
+                f"this iterator was interrupted in the middle of a step by {self._interruption!r:.200} and may have "
+                "lost elements: create a new iterator and load the last state saved before the interrupt"
             ) from self._interruption
 
     def _stop_counting(self, in_vain: int) -> None:
@@ -303,26 +302,26 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     @_entry
     def skip(self, count: int) -> int:
-        """Go forward over elements that are not wanted, without making them where the plan allows it.
+        """Skip elements, without computing them where the plan allows it.
 
-        It does where the place behind them is a matter of arithmetic: over arrays, ranges and files with an index,
-        however they are shuffled, batched, zipped or dealt out, and whatever functions ``map`` calls for each element.
-        These are not called for what is jumped over, so nothing of it fails; an element that would have is not left out
-        of a batch or a count. Elsewhere elements are made and thrown away; one that fails there counts as one, as it
-        does for ``next``, and is not raised.
+        Elements are not computed if arithmetic gives the position after them: over arrays, ranges and indexed files,
+        however they are shuffled, batched, zipped or sharded, and whatever functions ``map`` calls for each element.
+        These functions are not called for skipped elements, so they cannot fail; an element that would have failed
+        still counts for batches and counts. In all other cases elements are computed and discarded. One that fails
+        counts as one element, as it does for ``next``, and its exception is not raised.
 
-        The iterator then stands where as many calls of ``next`` would have brought it. What it has made ahead, and
-        jumps over, is thrown away. ``stats()`` counts only what ``next`` gives.
+        Afterwards, the iterator is positioned as after that many calls of ``next``. Elements that were computed ahead
+        and skipped are discarded. ``stats()`` counts only what ``next`` returns.
 
         Args:
             count: how many elements, at least 0.
 
         Returns:
-            How many there were: less than ``count`` where the end came before.
+            How many elements were skipped: fewer than ``count`` if the data ended before.
 
         Raises:
-            TypeError: if ``count`` is no int.
-            ValueError: if it is negative.
+            TypeError: if ``count`` is not an int.
+            ValueError: if ``count`` is negative.
             ClosedError: after ``close()``.
 
         >>> from dataset import Dataset
@@ -338,25 +337,25 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._give_back()
             begun = self._skipped
             if count and self._not_handed_out():
-                self._lent, self._unread = _NOTHING, None  # which counts as handed out
+                self._lent, self._unread = _NOTHING, None  # the pending element counts as skipped
                 begun -= 1
             while (left := count - (self._skipped - begun)) and not self._exhausted:
                 check()
                 jumped = self._jump(left)
                 if left > jumped and not self._exhausted:
-                    # Behind the end of a pass, say, there may be a place to jump from again.
+                    # Another jump may be possible from a later position, such as after the end of a pass.
                     self._pass_over(1 if jumped >= _FAR else left)
             return self._skipped - begun
 
     def _jump(self, count: int) -> int:
-        """Go forward over elements without making them: how many, at most ``count``; 0 where that cannot be done."""
+        """Skip up to ``count`` elements without computing them; return how many, 0 if this is not possible."""
         if isinstance(self._root, BackgroundOperator) and count <= self._root.buffered()[0]:
-            return 0  # they have been made, or are being made
+            return 0  # they are computed already, or being computed
         if self._is_fresh and self._plan.random_access and self._plan.cardinality() != UNKNOWN_CARDINALITY:
             return self._seek(count)
         try:
             place = self._root.state_dict()
-        except StateError:  # it holds what is no plain data
+        except StateError:  # an operator holds something that is not plain data
             return 0
         with trusting():
             passed = _largest(count, lambda many: self._root.state_after(place, many) is not None)
@@ -379,7 +378,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         return count
 
     def _go_to(self, place: State) -> Callable[[], None]:
-        """Go to a place that is known to be right, within the same iteration; gives what ends what was open before."""
+        """Go to a place known to be valid within the same iteration; return a function that closes what was open."""
         if self._is_fresh:
             self._is_fresh = False
             self._root.load_state_dict(place)
@@ -398,7 +397,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         return functools.partial(former.shut_down, close, wait=True) if finalizer.detach() else _do_nothing
 
     def _pass_over(self, count: int) -> None:
-        """Go forward over elements that are made, at most ``count``."""
+        """Compute and discard up to ``count`` elements."""
         self._is_fresh = False
         try:
             passed = self._root.pass_over(count)
@@ -413,10 +412,10 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     @_entry
     def stats(self) -> PipelineStatistics:
-        """What each operator has done so far, how long it took, and which one holds up the others.
+        """Return what each operator has done so far, how long it took, and which one is the bottleneck.
 
-        May be called at any time, also after the end. Measuring takes about a hundredth of the time: where elements
-        come quickly only some are timed, and the figures stand for all.
+        May be called at any time, also after the end. Measuring takes about 1% of the time. If elements are produced
+        quickly, only some of them are timed, and the figures are extrapolated.
 
         Returns:
             An object that prints as a table; ``to_dict()`` gives the same as plain data.
@@ -443,7 +442,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     @_entry
     def tuning_log(self) -> TuningLog:
-        """What the autotuner has decided so far, when and why: a list of ``Decision`` that prints as lines of text.
+        """Return the autotuner's decisions so far, as a list of ``Decision`` that prints as lines of text.
 
         >>> from dataset import Dataset
         >>> iter(Dataset.range(10)).tuning_log()
@@ -454,14 +453,14 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     @_entry
     def state_dict(self) -> State:
-        """The place behind the last element that was handed out, as plain data.
+        """Return the position after the last element handed out, as plain data.
 
         Returns:
-            Numbers, strings, bytes, arrays, lists and dicts; the content is the library's business.
+            A dict of numbers, strings, bytes, arrays, lists and dicts. Its content is private to the library.
 
         Raises:
             ClosedError: after ``close()``, and after a failure of the library itself.
-            StateError: if an operator holds elements that are no plain data, such as objects of user classes.
+            StateError: if an operator holds elements that are not plain data, such as objects of user classes.
 
         >>> from dataset import Dataset
         >>> dataset = Dataset.range(100).shuffle(10, seed=1).batch(4)
@@ -487,32 +486,33 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def _before_unread(self, place: State | None, unread: Outcome) -> State:
         if self._reader is not None:
             raise StateError(
-                "the iterator was interrupted while it handed out an element, which is no plain data: take that with "
-                "next() before the state is saved, or continue from an earlier state"
+                "the iterator was interrupted while it handed out an element that is not plain data: take this element "
+                "with next() before saving the state, or continue from an earlier state"
             )
         return {"op": _INTERRUPTED, "source": place, "held": save_pending([unread])}
 
     @_entry
     def load_state_dict(self, state: State, *, moved: Moved | Mapping[str, str] | None = None) -> None:
-        """Go to the place that ``state`` describes, from wherever the iterator stands.
+        """Go to the position that ``state`` describes, from any position.
 
-        Iterators that are opened afterwards over the same Dataset count on from there: the one after a state of the
-        fifth epoch shuffles as the sixth.
+        Iterators opened later over the same Dataset count on from the state: after a state of the fifth epoch, the next
+        iterator shuffles as the sixth.
 
-        A state names files only for comparison: the pipeline's own input gives the names of the files that are opened.
+        A state contains file names only for comparison. The files that are opened are those of the pipeline's own
+        inputs.
 
         Args:
-            state: what ``state_dict`` gave, for the same pipeline, in this process or another; or what
-                ``checkpoint.to_json`` made of it.
-            moved: for files that have other names now than when the state was saved: a dict of old beginnings of names
-                to new ones, such as ``{"/old/disk/": "s3://bucket/"}``, or a function that takes an old name, without
-                the secrets that a URL may hold, and returns the new one.
+            state: a result of ``state_dict`` for the same pipeline, from this or another process, or its conversion by
+                ``checkpoint.to_json``.
+            moved: the new names of files that were renamed after the state was saved: a dict from old name prefixes to
+                new ones, such as ``{"/old/disk/": "s3://bucket/"}``, or a function that takes an old name (without any
+                secrets of a URL) and returns the new one.
 
         Raises:
             ClosedError: after ``close()``.
-            StateError: if the state is of another pipeline or version, names other files, or is damaged; the iterator
-                stays where it was.
-            TypeError: if ``moved`` is neither a dict of text nor a function.
+            StateError: if the state is from another pipeline or version, names other files, or is damaged. The position
+                of the iterator is then unchanged.
+            TypeError: if ``moved`` is neither a dict of strings nor a function.
         """
         self._check_usable()
         state = self._envelope.open(state)
@@ -537,7 +537,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 fresh.coordinator.shut_down(fresh.close, wait=True)
                 if isinstance(error, StateError) or not isinstance(error, Exception):
                     raise
-                raise StateError(f"the pipeline cannot go to the saved place: {error!r:.500}") from error
+                raise StateError(f"the pipeline cannot restore the saved position: {error!r:.500}") from error
             former, finish, finalizer = self._coordinator, self._finish, self._finalizer
             self._take_over(fresh, state["elements"])
             self._envelope.go_on(state, self._epochs, begun=begun)
@@ -559,7 +559,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
     @_entry
     def close(self) -> None:
-        """Stop background threads, wait for them, let go of files. May be called twice."""
+        """Stop background threads, wait for them, and release files. May be called twice."""
         self._closed = True
         lent, self._lent = self._lent, _NOTHING
         self._stop_counting(length_hint(lent))
@@ -573,7 +573,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
 
 def _largest(most: int, holds: Callable[[int], bool]) -> int:
-    """The largest number up to ``most`` of which something holds that holds of all smaller ones; 0 if of none."""
+    """Return the largest number up to ``most`` for which ``holds`` is true, assuming it is monotonic; 0 if none."""
     if holds(most):
         return most
     if not holds(1):
@@ -591,7 +591,7 @@ _INTERRUPTED = "interrupted"
 
 
 class _Failure(Iterator[Any]):
-    """Raises an exception that was not handed out, once."""
+    """Raises, once, an exception that was not handed out yet."""
 
     def __init__(self, error: BaseException) -> None:
         self._errors = [error]
@@ -608,17 +608,17 @@ class _Failure(Iterator[Any]):
 def _require_no_element(unread: Outcome | None) -> None:
     if unread is not None:
         raise StateError(
-            "the state holds an element that was being handed out when an interrupt came, which another number of "
-            "processes cannot take: continue from an earlier state"
+            "the state holds an element that was being handed out when an interrupt arrived, and such a state "
+            "cannot be loaded with another number of processes: continue from an earlier state"
         )
 
 
 def _do_nothing() -> None:
-    """Nothing was open."""
+    """Do nothing: no plan was open."""
 
 
 def _can_be_lent(structure: Structure) -> bool:
-    """Whether elements can be put together before they are wanted: it calls no constructor of the user's."""
+    """Return whether building elements speculatively calls no user constructor."""
     return structure.is_immutable or (is_dict(structure) and all(child.is_immutable for child in structure.children))
 
 
@@ -633,16 +633,16 @@ class _Opened:
     epochs: EpochLedger
 
     def close(self) -> None:
-        """What the coordinator calls when all is over."""
+        """Close the operators and the profile; called by the coordinator after the threads have ended."""
         self.root.close()
         self.observation.close()
 
 
 def probed_spec(node: Node) -> Any:
-    """The spec of what comes out where only running user code tells: what the first element says, but for its sizes.
+    """Return the element spec of a node whose output is only known by running user code: that of its first element.
 
-    The kinds, dtypes and ranks of components are those of the first element. A size that one element has says nothing
-    about the next one, so every dimension is None.
+    The kinds, dtypes and ranks of components are those of the first element. Its sizes say nothing about those of later
+    elements, so every dimension is None.
 
     Raises:
         SpecError: if there is no element.
@@ -650,8 +650,8 @@ def probed_spec(node: Node) -> Any:
     found = probe(node, spec_of)
     if not found:
         raise SpecError(
-            f"{node.located()}: what comes out can only be told by making an element, and there is none; "
-            "from_generator can declare it with output_signature"
+            f"{node.located()}: the element spec can only be determined by computing an element, and there is none; "
+            "pass output_signature to from_generator to declare it"
         )
     return map_spec(without_sizes, found[0])
 
@@ -661,10 +661,10 @@ _PROBE_FAILURES_MAX = 100
 
 @guarded
 def probe(plan: Node, look: Callable[[Any], Any] = lambda element: element) -> list[Any]:
-    """What ``look`` says of the first element of a plan, in a list, or an empty list. Uses up no shuffle order.
+    """Return ``look(element)`` for the first element of a plan in a list, or an empty list. Uses up no shuffle order.
 
-    An element that fails says nothing, nor does one of which ``look`` cannot tell anything, such as the spec of an
-    empty dataset in it: so the next is tried. The exception comes out where all fail, or many.
+    If the element or ``look`` fails, for example on the spec of an inner dataset without elements, the next element is
+    tried. If all fail, or too many, the last exception is raised.
     """
     coordinator, operator = open_plan(plan, probing=True)
     failure: Exception | None = None

@@ -1,4 +1,4 @@
-"""Elements by their numbers, without making those before them: ``dataset[i]``."""
+"""Random access to elements by index, without computing earlier elements: ``dataset[i]``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dataset.runtime.context import open_plan
 
 
 def element_at(plan: Node, index: Any) -> Any:
-    """Element ``index`` of a plan with random access; from the end where it is negative.
+    """Return element ``index`` of a plan with random access; negative indices count from the end.
 
     Raises:
-        TypeError: if ``index`` is no int, or the plan has no random access; it names the op.
-        IndexError: if there is no such element.
+        TypeError: if ``index`` is not an int, or the plan has no random access; the message names the op.
+        IndexError: if ``index`` is out of range.
     """
     position = _position(plan, index)
     if plan.gives_elements:
@@ -28,19 +28,19 @@ def element_at(plan: Node, index: Any) -> Any:
     finally:
         coordinator.shut_down(root.close, wait=True)
     if chunk is None:
-        raise IndexError(f"there is no element {index}")
+        raise IndexError(f"element {index} does not exist")
     return chunk.only()
 
 
 def first_elements(plan: Node, count: int) -> Chunk:
-    """The first ``count`` elements of a plan that has so many, together. Uses up no random order."""
+    """Return the first ``count`` elements of a plan as one chunk. Uses up no random order."""
     coordinator, root = open_plan(plan, probing=True)
     parts: list[Chunk] = []
     try:
         while count:
             chunk = root.pull(count)
             if chunk is None:
-                raise IndexError(f"{plan.located()} has {count} elements less than it says")
+                raise IndexError(f"{plan.located()} has {count} elements fewer than its cardinality")
             parts.append(chunk)
             count -= chunk.length
     finally:

@@ -1,8 +1,8 @@
-"""What works in the background says what it does, and has a knob that may be turned while it works.
+"""Background operators: the counters that they update, and the knob that may be changed while they run.
 
 A *stage* is an operator with work of its own in the background: a prefetch, a parallel map, a parallel interleave. It
-counts what it does, under its own lock, and reads its knob without one. The autotuner, and ``iterator.stats()``, read
-the counts without a lock: they only grow, and a count that is a moment old does no harm.
+updates its counters under its own lock and reads its knob without one. The autotuner and ``iterator.stats()`` read the
+counters without a lock: they only grow, and a slightly outdated value does no harm.
 """
 
 from __future__ import annotations
@@ -13,28 +13,29 @@ from typing import Any, ClassVar
 
 
 class Counters:
-    """What a stage has done since it was opened.
+    """Counters of a stage since it was opened.
 
     Attributes:
-        inputs: elements that were read from below.
-        elements: that were made; an exception counts as one.
-        nbytes: of these, as far as they tell.
-        tasks: runs of elements that were made in one go.
-        work_seconds: what the tasks took, all workers together, the reading of their inputs left out.
-        cpu_seconds: how long the processor was busy for them. What is missing to ``work_seconds`` was waiting: for
-            files, for other threads that hold the interpreter's lock, for a core.
-        squares: the sum over the elements of the squared ``work_seconds`` of each, where those of one task count as
-            equal: for the variance.
-        input_seconds: what reading the inputs took, which one worker at a time does.
-        taken: elements that were handed to the consumer, which is the op above.
+        inputs: elements read from below.
+        elements: elements computed; an exception counts as one.
+        nbytes: their size, as far as known.
+        tasks: runs of elements that were computed together.
+        work_seconds: the duration of the tasks over all workers, without reading their inputs.
+        cpu_seconds: their CPU time. The difference from ``work_seconds`` was spent waiting: for files, for other
+            threads that hold the interpreter lock, or for a core.
+        squares: the sum over the elements of the squared ``work_seconds`` of each, for the variance. Elements of one
+            task count as equally long.
+        input_seconds: the time for reading the inputs, which one worker at a time does.
+        taken: elements handed to the consumer, which is the op above.
         wait_seconds: how long the consumer waited for them.
-        waits: how often it did.
-        waited_until: when it last did, on the clock of ``time.perf_counter``, and ``taken_before``, how many elements
-            it had taken by then. From one such moment to another the rate is exact, however many come at once.
-        waiting_since: when the wait began that goes on now, on the same clock; 0 while there is none.
-        rest_seconds: how long a thread of the stage waited for room. Only of stages that have a thread of their own.
-        least_ready: the fewest finished elements that a consumer found; whoever reads it may set it back.
-        refusals: how often no more was begun for want of memory.
+        waits: how often it waited.
+        waited_until: the end of its last wait on the clock of ``time.perf_counter``. The rate between two such moments
+            is exact, even if elements arrive in bursts.
+        taken_before: how many elements it had taken by then.
+        waiting_since: the start of the current wait on the same clock; 0 if there is none.
+        rest_seconds: how long a thread of the stage waited for room. Only for stages with a thread of their own.
+        least_ready: the smallest number of finished elements that a consumer found; its reader may reset it.
+        refusals: how often no task was begun for lack of memory.
     """
 
     __slots__ = (
@@ -66,7 +67,7 @@ class Counters:
         self.least_ready = NOTHING_SEEN
 
     def add_task(self, count: int, nbytes: int, seconds: float, cpu_seconds: float, input_seconds: float) -> None:
-        """Count a task that is done."""
+        """Count a finished task."""
         self.elements += count
         self.nbytes += nbytes
         self.tasks += 1
@@ -76,7 +77,7 @@ class Counters:
         self.input_seconds += input_seconds
 
     def add_wait(self, since: float, until: float) -> None:
-        """The consumer has waited, on the clock of ``time.perf_counter``, and can go on now."""
+        """Count a finished wait of the consumer, on the clock of ``time.perf_counter``."""
         self.waited_until, self.waiting_since = until, 0.0
         self.taken_before = self.taken
         self.waits += 1
@@ -84,21 +85,21 @@ class Counters:
         self.least_ready = 0
 
     def reset_least_ready(self) -> None:
-        """From now on, the fewest anew."""
+        """Restart the minimum ``least_ready``."""
         self.least_ready = NOTHING_SEEN
 
 
 NOTHING_SEEN = 1 << 62
-"""``least_ready`` while nobody has looked."""
+"""The value of ``least_ready`` before the first observation."""
 
 
 class Tunable:
-    """A number that a stage reads each time it needs it, and that the autotuner may set meanwhile.
+    """Tunable: a number that a stage reads each time it needs it, and that the autotuner may change meanwhile.
 
     Attributes:
-        name: of the argument: ``num_parallel_calls`` or ``buffer_size``.
-        value: what holds now.
-        minimum, maximum: what it may be set to; both are ``value`` where the user has given a number.
+        name: the name of the argument: ``num_parallel_calls`` or ``buffer_size``.
+        value: the current value.
+        minimum, maximum: the bounds of the value; both equal ``value`` if the user has given a number.
     """
 
     __slots__ = ("maximum", "minimum", "name", "value")
@@ -111,7 +112,7 @@ class Tunable:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it must stay as it is."""
+        """Whether the value must stay as it is."""
         return self.minimum == self.maximum
 
     def __repr__(self) -> str:
@@ -120,44 +121,44 @@ class Tunable:
 
 
 class BackgroundOperator(ABC):
-    """What the autotuner sees of an operator that works in the background."""
+    """The autotuner's interface to an operator that works in the background."""
 
     relays: ClassVar[bool] = False
-    """Whether its thread only runs what is below, and does no work of its own."""
+    """Whether its thread only runs the operators below, and does no work of its own."""
 
     counters: Counters
     knob: Tunable
 
     @property
     def inline(self) -> bool:
-        """Whether the consumer does the work itself now, because that is quicker than handing it over."""
+        """Whether the consumer currently does the work itself, because that is faster than handing it over."""
         return False
 
     @property
     def runs(self) -> str:
-        """Where it does its work now."""
+        """Where it currently does its work."""
         return "inline" if self.inline else "in a thread" if self.relays else "in threads"
 
     @property
     @abstractmethod
     def capacity(self) -> int:
-        """How many finished elements it may hold before it rests."""
+        """How many finished elements it may hold before it pauses."""
 
     @abstractmethod
     def buffered(self) -> tuple[int, int]:
-        """How many elements are held here, those that are worked on included, and the bytes of the finished ones."""
+        """Return the number of held elements, including those being computed, and the bytes of the finished ones."""
 
     @property
     def learned(self) -> Any:
-        """What the next iteration of the same dataset may begin with, beside the value of the knob; None: nothing."""
+        """What the next iteration of the dataset may begin with, besides the knob's value; None if nothing."""
         return None
 
-    def begin_with(self, learned: Any) -> None:  # noqa: B027  # most have nothing to begin with
-        """Begin with what this stage has learned in the iteration before."""
+    def begin_with(self, learned: Any) -> None:  # noqa: B027  # most stages learn nothing
+        """Begin with what this stage has learned in the previous iteration."""
 
 
 class EndedBackgroundOperator(BackgroundOperator):
-    """How a stage ran last. It holds nothing any more."""
+    """The last figures of a stage that has ended. It holds no elements."""
 
     def __init__(self, stage: BackgroundOperator) -> None:
         self.counters = stage.counters
@@ -166,38 +167,38 @@ class EndedBackgroundOperator(BackgroundOperator):
         self._runs = stage.runs
         self._capacity = stage.capacity
         self._learned = stage.learned
-        vars(self)["relays"] = stage.relays  # of the class otherwise, which this one stands for
+        vars(self)["relays"] = stage.relays  # normally a class attribute
 
     @property
     def inline(self) -> bool:
-        """As it was."""
+        """As when the stage ended."""
         return self._inline
 
     @property
     def runs(self) -> str:
-        """As it was."""
+        """As when the stage ended."""
         return self._runs
 
     @property
     def capacity(self) -> int:
-        """As it was."""
+        """As when the stage ended."""
         return self._capacity
 
     def buffered(self) -> tuple[int, int]:
-        """Nothing."""
+        """Return zeros: nothing is held."""
         return 0, 0
 
     @property
     def learned(self) -> Any:
-        """As it was."""
+        """As when the stage ended."""
         return self._learned
 
 
 class Variation:
-    """How much times vary, the last hundred or so counting most.
+    """Variation of durations, weighted towards the most recent ones.
 
     Attributes:
-        squared: variance over squared mean: 0 for equal times, 1 for exponentially distributed ones.
+        squared: variance over squared mean: 0 for equal durations, 1 for exponentially distributed ones.
     """
 
     __slots__ = ("_count", "_mean", "_square", "squared")
@@ -207,7 +208,7 @@ class Variation:
         self._mean = self._square = self.squared = 0.0
 
     def add(self, seconds: float) -> None:
-        """One more time."""
+        """Add a duration."""
         self._count = min(self._count + 1, _REMEMBERED)
         self._mean += (seconds - self._mean) / self._count
         self._square += (seconds * seconds - self._square) / self._count
@@ -218,10 +219,10 @@ _REMEMBERED = 64
 
 
 class CpuClock:
-    """How long the processor is busy for the work of one thread.
+    """CPU time of the work of one thread.
 
-    Asking the system takes about as long as a small task, so of short tasks only some are measured; the others count
-    as busy for the same share of their time. One thread uses it at a time.
+    Reading the CPU time takes about as long as a small task, so only some of the short tasks are measured. The others
+    are assumed to use the same share of their duration. Used by one thread at a time.
     """
 
     __slots__ = ("_began", "_share", "_skip")
@@ -232,7 +233,7 @@ class CpuClock:
         self._skip = 0
 
     def begin(self) -> None:
-        """A task begins."""
+        """Note the start of a task."""
         if self._skip:
             self._skip -= 1
             self._began = None
@@ -240,7 +241,7 @@ class CpuClock:
             self._began = time.thread_time()
 
     def end(self, seconds: float) -> float:
-        """It has ended, after ``seconds``: how long the processor was busy for it, in seconds."""
+        """Note the end of a task that took ``seconds``; return its CPU time in seconds."""
         if self._began is None:
             return seconds * self._share
         busy = min(seconds, time.thread_time() - self._began)
@@ -249,5 +250,5 @@ class CpuClock:
         return busy
 
 
-_WORTH_SECONDS = 3e-4  # of work, beside which the question costs little
+_WORTH_SECONDS = 3e-4  # of work per measurement, so that measuring costs little
 _SKIP_MAX = 15

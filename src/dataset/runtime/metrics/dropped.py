@@ -1,4 +1,4 @@
-"""Counts the elements that an op left out because they were damaged or had failed, for ``iterator.stats()``."""
+"""Counter of elements that an op dropped because they were damaged or had failed, for ``iterator.stats()``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import threading
 
 
 class DroppedCount:
-    """How many elements were left out. Any thread may add: of several datasets that are read at once, all do.
+    """Thread-safe counter of dropped elements; several datasets that are read concurrently may share it.
 
     Attributes:
-        total: so far.
+        total: the count so far.
     """
 
     __slots__ = ("_lock", "total")
@@ -19,6 +19,6 @@ class DroppedCount:
         self._lock = threading.Lock()
 
     def add(self, count: int) -> None:
-        """So many more."""
+        """Add ``count`` elements."""
         with self._lock:
             self.total += count

@@ -1,10 +1,10 @@
-"""How long each operator takes: meters that are switched on for stretches so short that they cost next to nothing.
+"""Pull profiler: how long each operator takes, measured by sampling so that the overhead is negligible.
 
-A meter that is on takes the place of its operator's ``pull`` and looks at the clock before and after. One that is off
-is not there: no element passes through it. What it saw counts for the stretches between, too.
+A profiler that is on replaces its operator's ``pull`` and reads the clock before and after. One that is off costs
+nothing, because no element passes through it. The samples are extrapolated to the unmeasured pulls.
 
-Operators that one thread runs by pulling the last of them form a *section*. A section lies between two stages, or
-between a stage and the consumer.
+Operators that one thread runs by pulling the last of them form a *thread segment*. A segment lies between two
+background operators, or between one and the consumer.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import Protocol
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
 
-_SIZED = 8  # of so many pulls, the bytes of one are counted
+_SIZED = 8  # the bytes of one of this many pulls are counted
 
 
 class MeteredOp(Protocol):
-    """What a meter asks of the op whose pulls it measures."""
+    """What a profiler needs to know about the op whose pulls it measures."""
 
     @property
     def is_a_stage_now(self) -> bool:
-        """Whether it does work in the background, and not in the consumer's thread."""
+        """Whether it currently works in the background and not in the consumer's thread."""
 
 
 class ThreadSegment:
-    """What the meters of a section share.
+    """State shared by the profilers of a thread segment.
 
     Attributes:
-        runs: whether a pull of its last operator is being measured, so that those below measure whole pulls.
-        is_first: whether that is the first one, which may fill buffers and say nothing about those after it.
+        runs: whether a pull of the segment's last operator is being measured, so that those below measure whole pulls.
+        is_first: whether that pull is the first one, which may fill buffers and is not representative.
     """
 
     __slots__ = ("is_first", "runs")
@@ -44,14 +44,14 @@ class ThreadSegment:
 
 
 class PullStats:
-    """What was measured of some pulls.
+    """Sums over measured pulls.
 
     Attributes:
-        pulls: how many they were.
-        elements: which came out of these; an exception counts as one.
-        seconds: what they took, those of the inputs included.
-        cpu_seconds: how long the thread has computed meanwhile.
-        waited_seconds: what those pulls took that found the op working in the background, and not in this thread.
+        pulls: the number of pulls.
+        elements: the elements that they returned; an exception counts as one.
+        seconds: their duration, including that of the inputs.
+        cpu_seconds: the CPU time of the thread.
+        waited_seconds: the duration of pulls during which the op worked in the background and not in this thread.
     """
 
     __slots__ = ("cpu_seconds", "elements", "pulls", "seconds", "waited_seconds")
@@ -61,7 +61,7 @@ class PullStats:
         self.seconds = self.cpu_seconds = self.waited_seconds = 0.0
 
     def add(self, count: int, seconds: float, cpu_seconds: float, *, waited: bool) -> None:
-        """Count a pull that is over."""
+        """Add a finished pull."""
         self.pulls += 1
         self.elements += count
         self.seconds += seconds
@@ -74,9 +74,9 @@ class PullProfiler:
     """Measures the pulls of one op while it is on.
 
     Attributes:
-        first: within the first pull of the section.
-        rest: within the others that were measured, which stand for those that were not.
-        since: when the pull began that goes on now, on the clock of ``time.perf_counter``; 0 while none does.
+        first: pulls within the first pull of the thread segment.
+        rest: all other measured pulls, which represent the unmeasured ones.
+        since: the start of the current pull on the clock of ``time.perf_counter``; 0 if there is none.
     """
 
     __slots__ = ("_sized", "_sized_bytes", "first", "rest", "since")
@@ -88,33 +88,33 @@ class PullProfiler:
 
     @property
     def pulls(self) -> int:
-        """That were measured."""
+        """The number of measured pulls."""
         return self.first.pulls + self.rest.pulls
 
     @property
     def element_bytes(self) -> float:
-        """The size of an element, on average."""
+        """The mean size of an element in bytes."""
         return self._sized_bytes / self._sized if self._sized else 0.0
 
     def switch_on(self, line: MeteredOp, operator: Operator, section: ThreadSegment, *, is_last: bool) -> None:
-        """Measure ``operator``, which is ``is_last`` of the section, from where its pulls begin."""
-        # Until this is switched off, operator and line refer to one another. It is set as an attribute, not through
-        # vars(): an object whose dict somebody has asked for is slower from then on.
+        """Start measuring ``operator``; pulls of the thread segment begin at the one that ``is_last``."""
+        # Until this is switched off, operator and record refer to each other. The attribute is not set through vars():
+        # accessing the dict of an object makes the object slower from then on.
         operator.pull = partial(self.pull, line, operator, section, is_last)  # type: ignore[method-assign]
 
     @staticmethod
     def switch_off(operator: Operator) -> None:
-        """Not any more."""
-        with contextlib.suppress(AttributeError):  # another thread was quicker
+        """Stop measuring ``operator``."""
+        with contextlib.suppress(AttributeError):  # another thread has already done it
             del operator.pull
 
     def pull(self, line: MeteredOp, operator: Operator, section: ThreadSegment, is_last: bool, n: int) -> Chunk | None:
-        """What ``operator.pull(n)`` gives, measured."""
+        """Return ``operator.pull(n)``, measured."""
         if is_last:
             section.runs, section.is_first = True, not self.first.pulls
-        elif not section.runs:  # switched on in the middle of a pull, of which the upper part was not measured
+        elif not section.runs:  # switched on during a pull whose upper part was not measured
             return type(operator).pull(operator, n)
-        count = 1  # of an exception
+        count = 1  # if an exception is raised
         computed = time.thread_time()
         started = self.since = time.perf_counter()
         try:
@@ -141,12 +141,12 @@ class PullProfiler:
 
 @functools.cache
 def cost_seconds() -> float:
-    """What it costs to measure a pull: mostly asking how long the thread has computed, which differs by system."""
+    """Return the cost of measuring a pull: mostly reading the CPU time, whose cost differs by system."""
     started = time.perf_counter()
     for _ in range(_TRIALS):
         time.thread_time()
         time.perf_counter()
-    return 3 * (time.perf_counter() - started) / _TRIALS  # each is asked twice, and as much again is calls and sums
+    return 3 * (time.perf_counter() - started) / _TRIALS  # 2 reads of each clock, plus as much for calls and sums
 
 
 _TRIALS = 10

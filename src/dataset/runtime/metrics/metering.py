@@ -1,4 +1,4 @@
-"""Switching meters on and off, so that measuring takes a small share of the time."""
+"""Sampling scheduler: switches the profilers on and off so that measuring takes a small share of the time."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataset.runtime.metrics.meter import ThreadSegment, cost_seconds
 from dataset.runtime.metrics.op_record import OpRecord
 
 SHARE = 0.005
-"""Of the time that measuring may take."""
+"""The share of time that measuring may take."""
 
-_PULLS_MIN = 32  # of each meter, before they are switched off: fewer say too little
-_REST = 20  # times as long as counting what was measured takes, which is long in a plan of a thousand ops
-_LOOK_SECONDS = 2e-4  # while they are on: of quick elements, no more are measured than that takes
+_PULLS_MIN = 32  # per profiler before they are switched off: fewer say too little
+_REST = 20  # pause after counting the pulls, as a multiple of its duration, which is long in plans with 1000 ops
+_LOOK_SECONDS = 2e-4  # interval between looks while they are on; bounds how many fast elements are measured
 
 
 class Metering:
-    """Switches the meters of an iteration on and off, so that they take no more than their share of the time.
+    """Switches the profilers of an iteration on and off, within their share of the time.
 
     Args:
-        root: the line above all others.
-        now: on the clock of ``time.perf_counter``.
+        root: the topmost op record.
+        now: the time on the clock of ``time.perf_counter``.
     """
 
     def __init__(self, root: OpRecord, now: float) -> None:
         self._root = root
-        self._until = now  # when they are switched on again
-        self._rests_until = now  # when what was measured is counted again
+        self._until = now  # when to switch them on again
+        self._rests_until = now  # when to count the pulls again
         self._switch_on(now)
 
     def look(self, now: float) -> float:
-        """Switch them, if it is time to; when to look again."""
+        """Switch the profilers on or off if it is time to; return when to look again."""
         if self._root.section is None:
             if now < self._until:
                 return self._until
@@ -53,10 +53,10 @@ class Metering:
         self._root.switch_on(ThreadSegment(), is_last=True)
 
     def stop(self) -> None:
-        """Switch them off."""
+        """Switch the profilers off."""
         self._root.switch_off()
 
     def _measured(self) -> tuple[int, int]:
-        """How many meters there are, and how many pulls they have measured."""
+        """Return the number of profilers, and the number of pulls they have measured."""
         pulls = [line.meter.pulls for line, _ in self._root.walk()]
         return len(pulls), sum(pulls)

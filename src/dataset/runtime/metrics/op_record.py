@@ -1,4 +1,4 @@
-"""The record of each op of a running pipeline: its inputs, its operator, and what measures it."""
+"""Op record: an op of a running pipeline with its inputs, its operator, and its profiler."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dataset.runtime.metrics.meter import PullProfiler, ThreadSegment
 
 
 class OpRecord:
-    """One op of a running pipeline.
+    """Record of one op of a running pipeline.
 
     Attributes:
-        node: of the plan.
-        inputs: the lines of what it reads from, in the order in which they were opened first.
-        joined: nodes below it whose work its operator does, too; they have no lines.
-        opened: how often it was.
-        has_operator: False where the op is nothing of its own, such as prefetch(0), and while it was never opened.
-        operator: the one that is open now, or was last; None also when the iteration is over.
-        meter: measures its pulls, now and then.
-        section: in which it does so now; None while it is off.
-        knob: of that; None where it has none.
-        skipped: elements that it left out because they were damaged or had failed.
+        node: the node of the plan.
+        inputs: the records of its inputs, in the order in which they were first opened.
+        joined: nodes below it whose work its operator also does; they have no records.
+        opened: how often the op was opened.
+        has_operator: False if the op has no operator of its own, such as prefetch(0), or was never opened.
+        operator: the operator that is open now, or was last; None also after the end of the iteration.
+        meter: measures a sample of its pulls.
+        section: the thread segment it is measured in; None while measuring is off.
+        knob: the tunable number of the op; None if it has none.
+        skipped: counts elements dropped because they were damaged or had failed.
     """
 
     __slots__ = (
@@ -55,25 +55,25 @@ class OpRecord:
         self._ended: BackgroundOperator | None = None
         self.meter = PullProfiler()
         self.section: ThreadSegment | None = None
-        self._is_last = False  # of the section: its pulls begin here
+        self._is_last = False  # whether it is the last of its thread segment: the segment's pulls begin here
         self.knob: Tunable | None = None
         self._counters: Counters | None = None
         self.skipped = DroppedCount()
 
     @property
     def counters(self) -> Counters:
-        """Of its work in the background, if it does any; most ops have nothing to count."""
+        """Counters of its background work, created on first use: most ops have nothing to count."""
         if self._counters is None:
             self._counters = Counters()
         return self._counters
 
     @property
     def name(self) -> str:
-        """Of the op, behind those whose work it does, too; the user's labels where there are any."""
+        """The name of the op, after those of the nodes whose work it also does; user labels take precedence."""
         return " + ".join(node.name or node.described() for node in (*reversed(self.joined), self.node))
 
     def input(self, node: Node) -> OpRecord:
-        """The line of an input, the same each time that it is opened."""
+        """Return the record of an input, the same each time that the input is opened."""
         line = self._by_node.get(id(node))
         if line is None:
             line = self._by_node[id(node)] = OpRecord(node)
@@ -82,17 +82,17 @@ class OpRecord:
 
     @property
     def stage(self) -> BackgroundOperator | None:
-        """The operator, where it works in the background."""
+        """The operator, if it works in the background."""
         return self.operator if isinstance(self.operator, BackgroundOperator) else self._ended
 
     @property
     def is_a_stage_now(self) -> bool:
-        """Whether it does work in the background, and not in the consumer's thread."""
+        """Whether it currently works in the background and not in the consumer's thread."""
         stage = self.stage
         return stage is not None and not stage.inline
 
     def input_opened(self, line: OpRecord, operator: Operator) -> None:
-        """The node of this input was lowered to ``operator``."""
+        """Note that the node of this input was lowered to ``operator``."""
         line.has_operator = all(operator is not below.operator for below in line.inputs)
         line.opened += 1
         line.replace(operator if line.has_operator else None)
@@ -100,18 +100,18 @@ class OpRecord:
             self._switch_on_below(line)
 
     def replace(self, operator: Operator | None) -> None:
-        """This is the operator now. That before it is let go."""
+        """Set the current operator and release the previous one."""
         if self.operator is not None and self.section is not None:
             self.meter.switch_off(self.operator)
         self.operator = operator
 
     def switch_on(self, section: ThreadSegment, *, is_last: bool) -> None:
-        """Measure the pulls of this op, and of those below."""
+        """Start measuring the pulls of this op and of those below."""
         self.section, self._is_last = section, is_last
         operator = self.operator
         if operator is not None:
             self.meter.switch_on(self, operator, section, is_last=is_last)
-            if self.operator is not operator:  # another thread has let go of it meanwhile
+            if self.operator is not operator:  # another thread has released it meanwhile
                 self.meter.switch_off(operator)
         for line in tuple(self.inputs):
             self._switch_on_below(line)
@@ -123,7 +123,7 @@ class OpRecord:
             line.switch_on(self.section, is_last=self._is_last and not self.has_operator)
 
     def switch_off(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         if self.operator is not None and self.section is not None:
             self.meter.switch_off(self.operator)
         self.section = None
@@ -131,7 +131,7 @@ class OpRecord:
             line.switch_off()
 
     def end(self) -> None:
-        """The iteration is over: remember how it ran, and let go of the operators."""
+        """Note the end of the iteration: keep what was measured and release the operators."""
         if isinstance(self.operator, BackgroundOperator):
             self._ended = EndedBackgroundOperator(self.operator)
         self.replace(None)
@@ -139,7 +139,7 @@ class OpRecord:
             line.end()
 
     def below(self) -> Iterator[OpRecord]:
-        """Those of the inputs that have an operator of their own, or what stands for them."""
+        """Yield the records of the inputs; an input without an operator of its own is replaced by its inputs."""
         for line in tuple(self.inputs):
             if line.has_operator:
                 yield line
@@ -147,7 +147,7 @@ class OpRecord:
                 yield from line.below()
 
     def walk(self) -> Iterator[tuple[OpRecord, OpRecord | None]]:
-        """This line and all below it, each with the one that reads from it; the consumer's side first."""
+        """Yield this record and all below it, each with the record of its reader, from the consumer's side down."""
         first = [self] if self.has_operator else self.below()
         waiting: list[tuple[OpRecord, OpRecord | None]] = [(line, None) for line in first]
         while waiting:

@@ -1,7 +1,7 @@
-"""What runs in one iteration: a line for each operator, with what it reads from and what measures it.
+"""Pipeline profile: a record for each op of one iteration, with its inputs and measurements.
 
-The autotuner and ``iterator.stats()`` see a pipeline through these. A line stands for an op of the plan, not for one
-operator: what is opened anew for each epoch goes on counting, with the knob as it was set.
+The autotuner and ``iterator.stats()`` see a pipeline through it. A record belongs to an op of the plan, not to one
+operator: if the op is opened again for each epoch, its record continues, with the knob as it was set.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from dataset.runtime.resources.periodic import PeriodicCallback
 
 
 class Observer(Protocol):
-    """Who looks at a running pipeline now and then, and may turn its knobs: the autotuner."""
+    """Looks at a running pipeline regularly and may change its knobs: the autotuner."""
 
     def begin(self, now: float) -> None:
-        """The operators are open, and the first element is asked for."""
+        """Called when the operators are open and the first element is requested."""
 
     def look(self, now: float) -> float:
-        """Look; when to look again. Called by any thread of the pipeline, by one at a time; it must not wait."""
+        """Look, and return when to look again. Called from any thread, by one at a time; must not block."""
 
     def end(self) -> None:
-        """The iteration is over."""
+        """Called at the end of the iteration."""
 
     def stats(self, elements: int) -> Any:
-        """What is known of the pipeline so far, of which the consumer has got so many elements."""
+        """Return the statistics of the pipeline so far; the consumer has got ``elements`` elements."""
 
     def tuning_log(self) -> Any:
-        """What was decided."""
+        """Return the decisions made so far."""
 
 
 class OpenObserver(Protocol):
-    """Makes an observer."""
+    """Creates an observer."""
 
     def __call__(self, observation: PipelineProfile, options: Options) -> Observer: ...
 
 
 class PipelineProfile:
-    """One iteration, to be looked at from outside.
+    """Profile of one iteration.
 
     Attributes:
-        top: a line above all others: what reads from it is the consumer.
-        limits: what its operators may use; None before they are open.
-        pulse: beats while there is something to look at.
-        elements: that the consumer has asked for.
-        began: when it asked first, on the clock of ``time.perf_counter``; None before.
-        ended: when the iteration was over.
+        top: the topmost record; the consumer reads from it.
+        limits: what the operators may use; None before they are open.
+        pulse: the periodic callback; active while there is something to observe.
+        elements: the number of elements that the consumer has requested.
+        began: the time of the first request on the clock of ``time.perf_counter``; None before.
+        ended: the time when the iteration ended.
     """
 
     def __init__(self, plan: Node) -> None:
@@ -69,15 +69,15 @@ class PipelineProfile:
         self._step = self._last_step = 0
 
     def observe(self, observer: Observer) -> None:
-        """Have it look from the first element on."""
+        """Register the observer; it begins to look at the first element."""
         self._observer = observer
 
     def look(self, left: int) -> int:
-        """The consumer's side: after how many elements to call this again; ``left`` of these were not asked for."""
+        """Return how many elements to request until the next look; ``left`` of the last number were not requested."""
         now = time.perf_counter()
         if self.began is None:
             self._begin(now)
-        if self.top.section is not None:  # the meters may have seen enough, however little time has passed
+        if self.top.section is not None:  # the profilers may have seen enough, even after a short time
             self.pulse.due = min(self.pulse.due, now)
         if now >= self.pulse.due:
             self.pulse.beat(now)
@@ -87,14 +87,14 @@ class PipelineProfile:
         return self._step
 
     def count(self, left: int) -> int:
-        """Of the elements up to the next look, ``left`` were not asked for; how many were. Called before each look."""
+        """Count the elements requested since the last look: the step minus ``left``. Called before each look."""
         asked = self._step - left
         self.elements += asked
         self._last_step, self._step = self._step, 0
         return asked
 
     def elements_until(self, left: int) -> int:
-        """How many the consumer has asked for, where ``left`` of those up to the next look were not."""
+        """Return how many elements the consumer has requested if ``left`` of the current step were not."""
         return self.elements + self._step - left
 
     def _begin(self, now: float) -> None:
@@ -121,18 +121,18 @@ class PipelineProfile:
         return min(due, self._observer_due)
 
     def close(self) -> None:
-        """The operators are closed."""
+        """Note that the operators are closed."""
         if self.ended is not None:
             return
         self.ended = time.perf_counter()
         self.pulse.stop()
         if self._observer is not None:
             self._observer.end()
-        # Nothing refers back to this any more: all goes when the iterator does, without the garbage collector.
+        # Nothing refers back to this any more, so everything is freed with the iterator, without the garbage collector.
         self._observer = None
         self.top.end()
 
 
 _LOOK_SECONDS = 5e-3
 _STEP_MAX = 1 << 16
-_MEASURED_STEP_MAX = 16  # while pulls are measured, which has to stop soon
+_MEASURED_STEP_MAX = 16  # while pulls are measured, which must stop soon

@@ -1,4 +1,4 @@
-"""What is known of a running pipeline, as plain values: what ``iterator.stats()`` and ``tuning_log()`` return."""
+"""Statistics of a running pipeline as plain values: the results of ``iterator.stats()`` and ``tuning_log()``."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from dataset.plan.brief import brief_bytes
 
 @dataclass(frozen=True)
 class OperatorStatistics:
-    """One operator. Seconds are totals over all its elements and threads, so they may exceed those of the clock.
+    """Statistics of one operator. Seconds are totals over elements and threads, so they may exceed the elapsed time.
 
     Attributes:
         name: the op with its arguments, such as ``map(decode)``, or the user's label for it.
-        location: the user's source line that made it.
-        depth: 0 for what the consumer iterates over, one more for what that reads from, and so on.
-        elements: that came out; an exception counts as one.
-        nbytes: of these, about.
-        seconds: of its own work, without that of the operators below and without waiting for these.
-        cpu_seconds: how long the processor was busy for that. Work that waits for files or the network has less of it.
+        location: the user's source line that created it.
+        depth: 0 for the op that the consumer iterates over, 1 for its inputs, and so on.
+        elements: the number of output elements; an exception counts as one.
+        nbytes: the approximate size of these elements.
+        seconds: the time of its own work, without that of the operators below and without waiting for them.
+        cpu_seconds: the CPU time of that work. It is less than ``seconds`` for work that waits for files or the
+            network.
         input_wait_seconds: how long it waited for operators below that work in the background.
-        consumer_wait_seconds: how long the operator above, or the consumer, waited for this one. Only for those that
-            work in the background.
-        runs: where: "in the consumer's thread", "in a thread", "in threads", "in processes", or "inline" where it
-            could run in the background, and does not because that is quicker.
-        parallelism: how many calls it may make at once now; None where it has no such number.
-        mean_parallelism: how many it made, on average.
-        buffer_size: how many elements it may hold ready now; None where it has no such number.
-        buffered_elements: how many it holds, those that are being made included.
-        buffered_bytes: of the finished ones.
+        consumer_wait_seconds: how long the operator above, or the consumer, waited for this one. Only for operators
+            that work in the background.
+        runs: where it runs: "in the consumer's thread", "in a thread", "in threads", "in processes", or "inline" if it
+            could run in the background but does not because that is faster.
+        parallelism: the current limit of concurrent calls; None if not applicable.
+        mean_parallelism: the mean number of concurrent calls.
+        buffer_size: the current limit of buffered elements; None if not applicable.
+        buffered_elements: the number of buffered elements, including those being computed.
+        buffered_bytes: the size of the finished buffered elements.
         is_tuned: whether the autotuner sets ``parallelism`` or ``buffer_size``.
-        memory_refusals: how often it had to stop making elements ahead because the memory budget was used up.
-        skipped_elements: that it left out because they had failed (``ignore_errors``) or were damaged
-            (``TFRecordDataset(on_error="skip")``), also in datasets that it opened, such as the files of an interleave.
-            The rest of a file that was given up counts as one.
+        memory_refusals: how often it had to stop computing elements ahead because the memory budget was used up.
+        skipped_elements: the number of elements dropped because they had failed (``ignore_errors``) or were damaged
+            (``TFRecordDataset(on_error="skip")``), including those in datasets that it opened, such as the files of an
+            interleave. The skipped rest of a file counts as one.
     """
 
     name: str
@@ -60,17 +61,17 @@ class OperatorStatistics:
 
     @property
     def seconds_per_element(self) -> float:
-        """Of its own work."""
+        """The time of its own work per element."""
         return self.seconds / self.elements if self.elements else 0.0
 
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """What holds up the rest.
+    """The bottleneck of a pipeline.
 
     Attributes:
-        name: of the operator which, made twice as fast, would raise throughput most; or "the consumer".
-        gain: by that, the throughput would be so many times as high, as the model predicts.
+        name: the operator that would raise throughput most if it were twice as fast, or "the consumer".
+        gain: the factor by which the throughput would then rise, as predicted by the model.
         bound: what limits the pipeline now: "the consumer", "the consumer's thread" with the operators that run in it,
             "cores", "interpreter lock", or the name of the operator whose threads do.
     """
@@ -82,18 +83,18 @@ class Bottleneck:
 
 @dataclass(frozen=True)
 class PipelineStatistics:
-    """A pipeline, from the first element that was asked for until now.
+    """Statistics of a pipeline, from the request of the first element until now.
 
     Attributes:
-        elements: that the consumer has got.
-        seconds: on the clock.
-        consumer_seconds: of these, how long the consumer was busy with the elements.
-        wait_seconds: how long it waited for them: the rest.
+        elements: the number of elements that the consumer has got.
+        seconds: the elapsed time.
+        consumer_seconds: the part of it in which the consumer processed elements.
+        wait_seconds: the part of it in which the consumer waited for elements.
         operators: from the one that the consumer iterates over down to the sources.
-        bottleneck: None as long as too little is known.
-        buffered_bytes: held in all buffers now.
-        ram_budget: bytes that they may hold; None for no bound.
-        cpu_budget: cores that AUTOTUNE may keep busy.
+        bottleneck: None while too little is known.
+        buffered_bytes: the current size of all buffers.
+        ram_budget: the limit of that size in bytes; None for no limit.
+        cpu_budget: the number of cores that AUTOTUNE may keep busy.
     """
 
     elements: int
@@ -107,7 +108,7 @@ class PipelineStatistics:
     cpu_budget: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as numbers, text, lists and dicts, for JSON."""
+        """Return the same as numbers, strings, lists and dicts, for JSON."""
         return {**dataclasses.asdict(self), "operators": [dataclasses.asdict(operator) for operator in self.operators]}
 
     def __repr__(self) -> str:
@@ -127,8 +128,8 @@ class PipelineStatistics:
         lines = []
         if self.bottleneck is not None:
             name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
-            limit = f"; what limits it: {bound}" if bound in _SHARED else ""
-            lines.append(f"bottleneck: {name} (were it twice as fast, {gain:.2f} times the throughput{limit})")
+            limit = f"; limited by: {bound}" if bound in _SHARED else ""
+            lines.append(f"bottleneck: {name} (if twice as fast: {gain:.2f} times the throughput{limit})")
         budget = "" if self.ram_budget is None else f" of a budget of {brief_bytes(self.ram_budget)}"
         lines.append(f"memory: {brief_bytes(self.buffered_bytes)} in buffers{budget}; cores: {self.cpu_budget}")
         return lines
@@ -136,11 +137,11 @@ class PipelineStatistics:
 
 @dataclass(frozen=True)
 class Decision:
-    """Something that was decided while a pipeline ran.
+    """A tuning decision made while a pipeline ran.
 
     Attributes:
-        seconds: since the first element was asked for.
-        operator: which one it is about.
+        seconds: the time since the first element was requested.
+        operator: the operator concerned.
         action: what was done: "try", "keep", "take back", "settle", "run inline", "run in background", "hold back".
         knob: the argument that was set, or "".
         before, after: its values.
@@ -161,17 +162,17 @@ class Decision:
 
 
 class TuningLog(list[Decision]):
-    """Decisions in the order in which they were made. It prints as lines of text."""
+    """Tuning decisions in the order in which they were made. Prints as lines of text."""
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self)) or "TuningLog: nothing was decided"
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The same as plain data, for JSON."""
+        """Return the same as plain data, for JSON."""
         return list(map(dataclasses.asdict, self))
 
 
-_SHARED = ("cores", "interpreter lock")  # what is no operator, and no thread
+_SHARED = ("cores", "interpreter lock")  # bounds that are neither an operator nor a thread
 _HEADER = ("operator", "elements", "skipped", "each", "busy", "waits for input", "is waited for", "holds", "runs")
 
 
@@ -205,7 +206,7 @@ def _runs(operator: OperatorStatistics) -> str:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
-    """Columns as wide as what is in them; those that are empty throughout are left out."""
+    """Return the lines of a table with aligned columns, without empty columns."""
     kept = [index for index in range(len(_HEADER)) if not index or any(row[index] for row in rows)]
     table = [[row[index] for index in kept] for row in (_HEADER, *rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]

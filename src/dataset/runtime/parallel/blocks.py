@@ -1,8 +1,8 @@
-"""Arrays that are filled while elements are made, so that stacking them afterwards costs nothing.
+"""Blocks: arrays that elements are written into as they are computed, so that stacking them later costs nothing.
 
-A batch of images that are made one by one and then stacked is written twice, and the second time from memory that the
-processor's cache has long lost. Written into the batch at once, each image is still at hand, and its own memory is free
-for the next one. ``concatenate_columns`` (chunk.py) joins neighbouring rows of one block without copying.
+If images are computed one by one and then stacked, each is written twice, the second time after it has left the
+processor's cache. If each image is written into the batch immediately, it is still in the cache, and its own memory is
+free for the next image. ``concatenate_columns`` (chunk.py) joins adjacent rows of one block without copying.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
 
 LARGE_BYTES = 8192
-"""Elements that are smaller are still in the cache when a whole batch of them is stacked."""
+"""Smaller elements are still in the cache when a whole batch of them is stacked."""
 
 
 STEP_BYTES = 1 << 20
-"""So much is made before it is written into its block."""
+"""This many bytes are computed before they are written into the block."""
 
 
 class Block:
-    """Room for ``length`` elements. The first that is written decides on shapes and dtypes; others stay as they are."""
+    """Block of ``length`` rows. The first element determines shapes and dtypes; elements with others are not copied."""
 
     def __init__(self, length: int) -> None:
         self.length = length
-        self._lock = threading.Lock()  # guards the two below while they are made
+        self._lock = threading.Lock()  # guards the creation of the fields below
         self._structure: Structure | None = None
         self._arrays: list[Array | None] = []
 
     def write(self, start: int, chunk: Chunk) -> Chunk:
-        """The same elements, standing in rows ``start`` and following. Whoever writes has these rows to himself."""
+        """Return the chunk, copied to the rows from ``start`` on. No other thread writes to these rows."""
         with self._lock:
             if self._structure is None:
                 self._arrays = [self._room_for(column) for column in chunk.columns()]
-                self._structure = chunk.structure  # last: where there is no memory for arrays, there is none
+                self._structure = chunk.structure  # assigned last: it stays None if allocating the arrays fails
         if chunk.structure != self._structure:
             return chunk
         pairs = zip(self._arrays, chunk.columns(), strict=True)
         return Chunk(chunk.structure, chunk.length, [_written(array, start, column) for array, column in pairs])
 
     def write_all(self, start: int, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """The same for several chunks; the row of an exception stays empty."""
+        """Write several chunks; the rows of exceptions stay empty."""
         written: list[Outcome] = []
         for outcome in outcomes:
             if isinstance(outcome, Chunk):
@@ -58,7 +58,7 @@ class Block:
 
     def _room_for(self, column: Column) -> Array | None:
         if is_packed(column):
-            return None  # of different lengths
+            return None  # values of different lengths
         value = column[0]
         if not isinstance(value, np.ndarray | np.generic) or value.dtype.hasobject or isinstance(value, np.str_):
             return None
@@ -67,7 +67,7 @@ class Block:
 
 def _written(array: Array | None, start: int, column: Column) -> Column:
     if array is None or (isinstance(column, np.ndarray) and len(column) == len(array)):
-        return column  # it is a block of its own
+        return column  # it fills a block of its own
     rows = array[start : start + len(column)]
     if isinstance(column, np.ndarray):
         if column.dtype != array.dtype or column.shape[1:] != array.shape[1:]:

@@ -1,4 +1,4 @@
-"""One of several inputs that an operator reads side by side. zip and the ops that mix datasets share it."""
+"""Buffered input: one of several inputs of an operator, for zip and the ops that mix datasets."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataset.runtime.state.saved_chunks import load_chunk, load_error, save_chun
 
 
 class BufferedInput:
-    """An open input, and what was pulled from it before it was needed.
+    """An open input, and the elements pulled from it before they were needed.
 
     Attributes:
-        left: elements still to be given, as far as the cardinality tells: -1 where endless, None where unknown.
-        seen_early: whether a user could notice that it was read ahead.
-        length: elements that wait here.
-        error: an exception that comes behind those.
-        ended: whether nothing comes behind those.
+        left: elements still to be given according to the cardinality: -1 if infinite, None if unknown.
+        seen_early: whether reading ahead would be visible to the user.
+        length: the number of buffered elements.
+        error: the exception after the buffered elements, if any.
+        ended: whether the input ends after the buffered elements.
     """
 
     def __init__(self, node: Node, source: Operator) -> None:
@@ -33,15 +33,15 @@ class BufferedInput:
 
     @property
     def is_endless(self) -> bool:
-        """Whether it is known that it never ends."""
+        """Whether the input is known to be infinite."""
         return self.left == INFINITE_CARDINALITY
 
     def gather(self, n: int) -> None:
-        """Wait for ``n`` elements; fewer where an exception is next, or the end."""
+        """Buffer ``n`` elements; fewer before an exception or the end."""
         while self.length < n and not self.ended and self.error is None:
             try:
                 chunk = self.source.pull(n - self.length)
-            except Exception as error:  # noqa: BLE001  # raised at its place
+            except Exception as error:  # noqa: BLE001  # raised in its place
                 self.error = error
                 return
             if chunk is None:
@@ -51,7 +51,7 @@ class BufferedInput:
                 self.length += chunk.length
 
     def give(self, n: int) -> Chunk:
-        """The next ``n`` elements, which have been gathered."""
+        """Return the next ``n`` elements, which must be buffered."""
         joined = Chunk.concatenate(self._waiting)
         self._waiting = [joined.slice(n, joined.length)] if joined.length > n else []
         self.length -= n
@@ -59,11 +59,11 @@ class BufferedInput:
         return joined.slice(0, n)
 
     def take_error(self) -> Exception | None:
-        """The exception, if it is next."""
+        """Remove and return the exception, if it is next."""
         if self.length or self.error is None:
             return None
         error, self.error = self.error, None
-        self._count(1)  # it had the place of an element
+        self._count(1)  # it took the place of an element
         return error
 
     def _count(self, n: int) -> None:
@@ -71,7 +71,7 @@ class BufferedInput:
             self.left = max(0, self.left - n)
 
     def save(self) -> State:
-        """The place of this input, as plain data."""
+        """Return the position of this input, as plain data."""
         return {
             "source": self.source.state_dict(),
             "left": self.left,
@@ -81,7 +81,7 @@ class BufferedInput:
         }
 
     def state_after(self, state: State, count: int) -> State | None:
-        """The place ``count`` elements behind a saved one, where arithmetic tells."""
+        """Return the position ``count`` elements after a saved one, or None if arithmetic cannot tell."""
         if state["ended"] or state["error"] is not None or state["waiting"] is not None:
             return None
         below = self.source.state_after(state["source"], count)
@@ -90,7 +90,7 @@ class BufferedInput:
         return None if below is None else {**state, "source": below, "left": passed}
 
     def load(self, state: State) -> None:
-        """Go to a saved place."""
+        """Restore a saved position."""
         self.source.load_state_dict(state["source"])
         self.left = None if state["left"] is None else int(state["left"])
         self.ended = bool(state["ended"])

@@ -1,7 +1,7 @@
-"""What has to come out later, in order: elements, and exceptions in the places of elements.
+"""Queue of pending outcomes: elements, and exceptions in the places of elements.
 
-Operators hold such a queue where they have more than they were asked for, or an exception behind elements that come
-first. A saved state holds it by value.
+Operators hold such a queue if they have more elements than were requested, or an exception after elements that come
+first. A saved state holds its content by value.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Pending:
     """A queue of chunks and exceptions. Its length is in elements; an exception counts as one.
 
     Attributes:
-        counted_bytes: of what is held, as far as it was said when it was put here. A chunk that is handed out in pieces
-            is held until the last of them.
+        counted_bytes: the sum of the sizes given to ``put`` for the items in the queue. A chunk that is handed out in
+            pieces counts until its last piece.
     """
 
     __slots__ = ("_failures", "_front", "_front_bytes", "_items", "_length", "counted_bytes")
@@ -29,7 +29,7 @@ class Pending:
         self.counted_bytes = 0
         self._front = Remainder()
         self._front_bytes = 0
-        self._items: deque[tuple[Outcome, int]] = deque()  # with their counted bytes
+        self._items: deque[tuple[Outcome, int]] = deque()  # with their accounted bytes
         self._length = 0
         self._failures = 0
 
@@ -38,17 +38,17 @@ class Pending:
 
     @property
     def holds_failure(self) -> bool:
-        """Whether there is an exception somewhere."""
+        """Whether the queue contains an exception."""
         return self._failures > 0
 
     def put(self, item: Outcome, nbytes: int = 0) -> None:
-        """Add an item behind all others; ``nbytes`` of it count."""
+        """Append an item and account ``nbytes`` for it."""
         self._items.append((item, nbytes))
         self.counted_bytes += nbytes
         self._count(item, 1)
 
     def put_first(self, item: Outcome, nbytes: int = 0) -> None:
-        """Add an item before all others."""
+        """Prepend an item and account ``nbytes`` for it."""
         rest = self._front.rest()
         if rest is not None:
             self._items.appendleft((rest, self._front_bytes))
@@ -65,7 +65,7 @@ class Pending:
             self._failures += sign
 
     def give(self, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements; raises the exception where one is next; None where nothing is left."""
+        """Return the next 1 to ``n`` elements, or None if the queue is empty; raise an exception that is next."""
         if not self._front:
             if not self._items:
                 return None
@@ -86,7 +86,7 @@ class Pending:
         return chunk
 
     def give_joined(self, n: int) -> Chunk | None:
-        """The same, but as many as there are before an exception or another structure, in one chunk."""
+        """Return up to ``n`` elements as one chunk, up to an exception or a change of structure."""
         first = self.give(n)
         if first is None or first.length == n:
             return first
@@ -99,7 +99,7 @@ class Pending:
         return self._joined(parts)
 
     def _joined(self, parts: list[Chunk]) -> Chunk:
-        """The chunks as one; where there is no memory for it, they are the next again."""
+        """Return the chunks as one; if memory is insufficient, put them back."""
         try:
             return Chunk.concatenate(parts)
         except BaseException:
@@ -108,28 +108,28 @@ class Pending:
             raise
 
     def _continues(self, structure: Structure) -> bool:
-        """Whether a chunk of this structure is next; the front one has been given whole."""
+        """Return whether a chunk of this structure is next; the front chunk has been handed out completely."""
         item = self._items[0][0] if self._items else None
         return isinstance(item, Chunk) and (item.structure is structure or item.structure == structure)
 
     def give_chunk(self) -> Chunk | None:
-        """The first item, if it is a chunk of which nothing has been given."""
+        """Return the first item, if it is a chunk from which no element was handed out."""
         if self._items and isinstance(self._items[0][0], Chunk) and not self._front:
             return self.give(1 << 62)
         return None
 
     def collect(self, pull: Callable[[int], Chunk | None], n: int, *, drops_traceback: bool = False) -> Chunk | None:
-        """``n`` elements out of several pulls; fewer at the end, or where an exception is next, which waits here.
+        """Return ``n`` elements from several pulls; fewer at the end or before an exception, which is queued.
 
-        Operators with chunks of their own making use it, such as the blocks of a file: chunks as long as they were
-        asked for spare everybody above the joining.
+        Used by operators whose own chunks have other sizes, such as the blocks of a file. With chunks of the requested
+        size, the operators above need not join them.
 
         Args:
-            pull: gives up to as many as it is asked for.
-            n: how many.
-            drops_traceback: whether an exception that has to wait forgets where it came through: for code of the
-                library only, of which that tells nobody anything. It would keep the iterator alive until the garbage
-                collector comes.
+            pull: returns up to the requested number of elements.
+            n: how many elements.
+            drops_traceback: whether to remove the traceback of an exception that is queued, which would keep the
+                iterator alive until a garbage collection. For library code only, where the traceback is not
+                informative.
         """
         parts: list[Chunk] = []
         have = 0
@@ -140,7 +140,7 @@ class Pending:
                 if parts and isinstance(error, Exception):
                     self.put(error.with_traceback(None) if drops_traceback else error)
                     break
-                self.extend(parts)  # an interrupt comes out at once, and loses nothing
+                self.extend(parts)  # an interrupt is raised at once, and no element is lost
                 raise
             if part is None:
                 break
@@ -149,13 +149,13 @@ class Pending:
         return self._joined(parts) if parts else None
 
     def take_all(self) -> list[Outcome]:
-        """Everything, which is then not here any more."""
+        """Remove and return all items."""
         items = self.items()
         self.clear()
         return items
 
     def take_from(self, other: Pending) -> None:
-        """Put all that ``other`` holds behind what is here, with its counted bytes."""
+        """Append all items of ``other``, with their accounted bytes, and clear it."""
         rest = other._front.rest()
         if rest is not None:
             self.put(rest, other._front_bytes)
@@ -164,32 +164,32 @@ class Pending:
         other.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all items."""
         self._front = Remainder()
         self._items.clear()
         self._length = self._failures = self.counted_bytes = 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements, as far as they tell."""
+        """The size of the elements in bytes, as far as known."""
         return sum(item.nbytes for item in self.items() if isinstance(item, Chunk))
 
     def items(self) -> list[Outcome]:
-        """All that is held, in order."""
+        """Return all items in order."""
         rest = self._front.rest()
         items = [item for item, _ in self._items]
         return items if rest is None else [rest, *items]
 
     def save(self) -> list[Any]:
-        """The queue as plain data."""
+        """Return the queue as plain data."""
         return save_pending(self.items())
 
     def load(self, data: Any, spec: SpecGetter) -> None:
-        """Put a saved queue behind what is here; ``spec`` as for load_chunk. All its bytes count."""
+        """Append a saved queue; ``spec`` as for load_chunk. The full size of each item is accounted."""
         for item in load_pending(data, spec):
             self.put(item, nbytes_of(item))
 
     def extend(self, items: Iterable[Outcome]) -> None:
-        """Add several items."""
+        """Append several items."""
         for item in items:
             self.put(item)

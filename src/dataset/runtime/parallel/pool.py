@@ -1,30 +1,31 @@
-"""Work that several threads do at once, ahead of the consumer: how parallel map and parallel batch run.
+"""Parallel operator: a pool of worker threads that compute ahead of the consumer, for parallel map and parallel batch.
 
-A ParallelOperator runs a Divisible one. Its workers are threads of the coordinator. Each does the same, as long as
-there is room for more elements: take the next task, which one worker at a time does, so that the input is read in
-order; see to it that another worker comes while there is room; do the task; put the outcome where it belongs. In this
-way nothing is handed from thread to thread but the finished elements, and those in runs (task_sizer.py).
+A ParallelOperator runs a Divisible operator. Its workers are threads of the coordinator. All workers repeat the same
+steps as long as there is room for more elements: take the next task, which only one worker does at a time so that the
+input is read in order; call another worker if there is room for one; do the task; store the outcome. So only finished
+elements are handed from thread to thread, and in runs of several (task_sizer.py).
 
-**Order.** Where it must be kept, tasks that are done wait for those before them. How many elements may wait is bounded
-by the window, which is much wider than there are workers: one slow element does not stop the others. Elements that
-could be taken, but are not, are bounded by what the workers make in one go, or what the consumer asks for at a time.
+**Order.** If it must be kept, finished tasks wait for those before them. The window bounds how many elements may wait.
+It is much larger than the number of workers, so one slow element does not stop the others. The number of elements that
+are ready but not taken is bounded by what the workers compute at a time, or what the consumer requests at a time.
 
-**Cheap work** is done by the consumer itself, in its own thread, by the operator as it is. It makes nothing ahead then.
+**Cheap work** is done inline: the consumer runs the inner operator in its own thread. Nothing is computed ahead then.
 
-**Places.** Inputs have numbers, a task is made of a run of them. Whoever reads them leaves marks
-(state/replay_log.py), and it is known which tasks are not done, or not given whole. A state is the last mark before the
-first of these, and says which inputs behind it have been given. So nothing is waited for, nothing that was made is in
-it, and after a resume, in order or not, the function is called for nothing that was given.
+**State.** Inputs are numbered, and a task consists of a run of them. The worker that reads them leaves marks in a
+replay log (state/replay_log.py). The operator knows which tasks are not done or not completely given. A state is the
+last mark before the first of these tasks, plus the later inputs whose outcomes have already been given. So saving waits
+for nothing and stores no computed elements. After a resume, ordered or not, the function is not called for elements
+that had been given.
 
-That takes an input that gives the same again. Over another, and where something waits that no number tells, a state
-waits for the elements that are worked on, and holds what is made by value.
+This requires an input that repeats its elements. For other inputs, and if waiting elements have no input number, saving
+a state waits for the elements in progress and stores all computed elements by value.
 
-**Faults.** A failure of an element is an outcome. Whatever else is raised while a worker is here is a fault of the
-library, after which nothing is known of the tasks: the coordinator stops the whole iteration with it.
+**Faults.** The failure of an element is an outcome. Any other exception in a worker is a fault of the library, after
+which the state of the tasks is unknown: the coordinator stops the whole iteration with it.
 
-**Ending.** Who closes the operator waits until no worker is in it. A worker that the coordinator has taken on always
-runs, and leaves at once when it finds that it is not needed any more. Each visit of a worker is a member of a set until
-it is over, so that entering and leaving are counted once, whatever is raised in between.
+**Closing.** Closing the operator waits until no worker is in it. A worker that the coordinator has accepted always
+runs, and returns at once if it is no longer needed. Each visit of a worker is a member of a set until it ends, so
+entering and leaving are counted exactly once, whatever is raised in between.
 """
 
 from __future__ import annotations
@@ -53,29 +54,33 @@ GRACE_SECONDS = 2e-4
 """How long the consumer waits for the first worker before it calls others: cheap work is done by then."""
 
 AHEAD_PER_VARIATION = 7
-"""How many more rounds are made ahead of work that varies exponentially. In order, one slow element sets free many at
-once that waited for it, and with room for one round only, the workers rest until these are taken: 8 workers that are as
-quick as their consumer then took 1.7 times as long as ideal, and 1.2 times with room for eight rounds."""
+"""How many more rounds are computed ahead for work whose duration is distributed exponentially.
+
+With ordered output, one slow element releases many waiting ones at once. With room for one round only, the workers then
+pause until these are taken: 8 workers as fast as their consumer took 1.7 times as long as ideal, and 1.2 times with
+room for eight rounds.
+"""
 
 VARIATION_MAX = 2.0
 
 WAITING_BYTES_MAX = 64 << 20
-"""Nothing more is begun while finished elements of this size wait for one before them."""
+"""No new task begins while finished elements of this total size wait for an earlier element."""
 
 
 class ParallelOperator(Operator, BackgroundOperator):
-    """Has the tasks of a Divisible operator done by several workers at once, as many as its knob says.
+    """Operator that runs the tasks of a Divisible operator on several workers, up to the number of its knob.
 
-    One lock guards all fields, and the queue of finished elements. ``_filled`` wakes the consumer: there is enough to
-    take, or nobody works on it. ``_left`` wakes who waits for the workers to leave.
+    One lock guards all fields and the queue of finished elements. The condition ``_filled`` wakes the consumer: enough
+    elements are ready, or no worker is active. The condition ``_left`` wakes threads that wait for the workers to
+    leave.
 
     Args:
-        inner: whose work it is. Its input is read by one thread at a time.
-        build: gives the workers.
-        calls: how many tasks are worked on at once, at most.
-        pace: says how large they are, and whether the consumer's thread should do the work itself.
+        inner: the operator that defines the tasks. One thread at a time reads its input.
+        build: creates the workers.
+        calls: the maximum number of concurrent tasks.
+        pace: determines the task size, and whether the consumer's thread does the work itself.
         ordered: whether elements come out in the order of the input.
-        counted: whether the workers count against the coordinator's bound.
+        counted: whether the workers count towards the coordinator's thread limit.
         in_processes: whether the workers only wait for processes, which do the work.
     """
 
@@ -100,43 +105,44 @@ class ParallelOperator(Operator, BackgroundOperator):
         self._pulse = build.pulse
         self.ordered = ordered
         self.counted = counted
-        self._ready = Pending()  # what workers have made, and may be taken
+        self._ready = Pending()  # computed elements that may be taken
         self._lock = threading.RLock()  # reentrant: the garbage collector may call _stop in a thread that holds it
         self._filled = Condition(self._lock)
         self._left = Condition(self._lock)
         self._pace = pace
-        self._hand = Remainder()  # what the consumer has taken out, and not yet asked for
-        self._hand_bytes = 0  # counted for it, until it has been asked for whole
-        self._lease = 0  # how often it may do the work itself before it looks at the pace
-        self._leased = 0  # elements that this makes, about
-        self._demand = 1  # how many elements the consumer asks for at a time
-        self._wanted = 0  # for how many it waits; 0 while it does not
-        self._tasks: deque[Task] = deque()  # in order, those that are not accepted; only where order is kept
-        self._begun: set[Task] = set()  # the same where it is not kept
-        # Where the inputs were, and what came of them, since workers were called last; the input is not read otherwise.
+        self._hand = Remainder()  # taken from the queue, but not requested yet
+        self._hand_bytes = 0  # accounted bytes of it, until all of it has been requested
+        self._lease = 0  # inline pulls until the next look at the pace
+        self._leased = 0  # approximate number of elements of these pulls
+        self._demand = 1  # how many elements the consumer requests at a time
+        self._wanted = 0  # how many elements it waits for; 0 if it does not wait
+        self._tasks: deque[Task] = deque()  # not accepted yet, in order; only if ordered
+        self._begun: set[Task] = set()  # not accepted yet; only if not ordered
+        # Input positions, and what came of the inputs, since workers were called last; only then is the input read
+        # ahead.
         self._trail: ReplayLog | None = None
         self._read = 0  # the number of the next input
-        self._is_told = True  # whether the numbers of the tasks tell all that came of the inputs before that
+        self._is_told = True  # whether the task numbers cover everything computed from earlier inputs
         self._made = 0  # elements that were accepted
-        self._taken = 0  # of these, those that are out of the workers' reach
-        self._accepted: deque[tuple[int, int, range]] = deque()  # by task: _made behind it, of how many, its inputs
-        self._stacks = False  # whether elements are written into blocks: not before it is known that they are large
+        self._taken = 0  # accepted elements that left the shared queue
+        self._accepted: deque[tuple[int, int, range]] = deque()  # per task: _made after it, its count, its inputs
+        self._stacks = False  # whether elements are written into blocks: only once they are known to be large
         self._knows_size = not (ordered and inner.into_arrays)
-        self._block: Block | None = None  # what the next task writes into, where elements are going to be stacked
-        self._row = 0  # and from where on
-        self._in_flight = 0  # elements that are worked on, or wait for those before them
-        self._waiting_bytes = 0  # of those that wait
-        self._visits: set[object] = set()  # one for each worker that is here, or on its way
-        self._alone = pace.may_inline  # one worker is enough, as far as is known
-        self._fetching = False  # one of them reads the input
-        self._ended = False  # the input has no more
+        self._block: Block | None = None  # the block of the next task, if elements will be stacked
+        self._row = 0  # the first row of the next task in it
+        self._in_flight = 0  # elements in progress, or waiting for earlier ones
+        self._waiting_bytes = 0  # bytes of the waiting elements
+        self._visits: set[object] = set()  # one for each worker that is active or was submitted
+        self._alone = pace.may_inline  # whether one worker seems to be enough
+        self._fetching = False  # whether a worker is reading the input
+        self._ended = False  # whether the input has ended
         self._paused = False
         self._stopped = False
         self._is_torn = (
-            False  # a worker is putting outcomes into the queue, or has failed at that: nothing goes behind it
+            False  # whether a worker is storing outcomes, or failed while doing so: no later outcome may be stored then
         )
         self._free: deque[Worker] = deque()
-        self._variation = Variation()  # of the time that an element takes
+        self._variation = Variation()  # of the duration per element
         self.coordinator.register(self, self._stop)
 
     # The consumer's side.
@@ -147,14 +153,14 @@ class ParallelOperator(Operator, BackgroundOperator):
         if self._lease:
             self._lease -= 1
             return self.inner.pull(n)
-        if self.coordinator.forked:  # asked before the lock, which a thread of the parent may have held
+        if self.coordinator.forked:  # before taking the lock, which a thread of the parent process may have held
             self.coordinator.check_usable()
         while True:
             with self._lock:
                 if self._hand_bytes:
                     self._account.release(self._hand_bytes)
                     self._hand_bytes = 0
-                self._demand = max(n, self._demand * 7 // 8)  # a batch that is asked for in parts is still a batch
+                self._demand = max(n, self._demand * 7 // 8)  # a batch requested in parts is still a batch
                 inline = self.inline
                 if self._is_enough(n) or (inline and self._ready):
                     return self._take(n)
@@ -166,7 +172,7 @@ class ParallelOperator(Operator, BackgroundOperator):
             self._wait(n)
 
     def _begin(self) -> None:
-        """Before workers are called: from here on, elements are known by the numbers of their inputs."""
+        """Prepare for calling workers: from here on, elements are identified by the numbers of their inputs."""
         with self._lock:
             self._made = self._taken = 0
             self._accepted.clear()
@@ -178,17 +184,17 @@ class ParallelOperator(Operator, BackgroundOperator):
         self.inner.seek(count)  # no worker has begun before the first pull
 
     def _is_enough(self, n: int) -> bool:
-        """Whether there is no use in waiting for more."""
+        """Return whether the consumer need not wait for more elements."""
         ready = len(self._ready)
         has_ended = self._ended and not (
             self._in_flight or self._is_torn
-        )  # torn: its worker is about to report a fault
+        )  # torn: a worker is about to report a fault
         if ready >= n or self._ready.holds_failure or has_ended:
             return True
-        return self._account.is_refused and ready > 0 and not self._active  # taking these makes room for others
+        return self._account.is_refused and ready > 0 and not self._active  # taking elements makes room for others
 
     def _take(self, n: int) -> Chunk | None:
-        """Up to ``n`` elements; what is behind them in one piece waits in ``_hand``, out of the workers' reach."""
+        """Return up to ``n`` elements; the rest of their chunk is kept in ``_hand``, out of the workers' reach."""
         counted_bytes, ready = self._ready.counted_bytes, len(self._ready)
         try:
             chunk = self._ready.give_joined(max(n, self._pace.size))
@@ -208,8 +214,8 @@ class ParallelOperator(Operator, BackgroundOperator):
                 passed = self._given
                 while self._accepted and self._accepted[0][0] <= passed:
                     self._accepted.popleft()
-            if 2 * len(self._ready) <= self._ahead():  # one that comes has something to do for a while
-                with contextlib.suppress(RuntimeError, MemoryError):  # who finds nothing to take will be told
+            if 2 * len(self._ready) <= self._ahead():  # a new worker has enough to do
+                with contextlib.suppress(RuntimeError, MemoryError):  # a consumer that finds no elements reports it
                     self._call_worker()
 
     def _wait(self, n: int) -> None:
@@ -239,7 +245,7 @@ class ParallelOperator(Operator, BackgroundOperator):
             return None
         ended = time.perf_counter()
         self._pace.add_inline(chunk.length, ended - started)
-        self.counters.taken += chunk.length + self._leased  # those that nobody has looked at were like the one before
+        self.counters.taken += chunk.length + self._leased  # unmeasured pulls are assumed to equal the previous one
         self._lease = LEASE if self._pace.is_settled else 0
         self._leased = self._lease * chunk.length
         if ended >= self._pulse.due:
@@ -248,34 +254,34 @@ class ParallelOperator(Operator, BackgroundOperator):
 
     @property
     def inline(self) -> bool:
-        """Whether the consumer does the work itself now: no worker is here, and none has lost a task to a fault."""
+        """Whether the consumer does the work itself now: no worker is active, and no task was lost to a fault."""
         return self._pace.inline and not (self._visits or self._in_flight or self._is_torn)
 
     @property
     def learned(self) -> tuple[float | None, int]:
-        """What has come of trying to do the work inline."""
+        """The results of trying to do the work inline."""
         return self._pace.learned
 
     def begin_with(self, learned: tuple[float | None, int]) -> None:
         with self._lock:
-            if self._trail is None:  # nothing has begun
+            if self._trail is None:  # no task has begun
                 self._pace.begin_with(learned)
 
-    # How much may be made.
+    # Limits on how much is computed ahead.
 
     def _size_max(self) -> int:
         return self.inner.task_size_max or max(SIZE_MAX, self._demand)
 
     def _ahead(self) -> int:
-        """How many elements may be ready to be taken before the workers rest."""
+        """Return how many elements may be ready before the workers pause."""
         evening_out = 1 + AHEAD_PER_VARIATION * min(self._variation.squared, VARIATION_MAX) if self.ordered else 1.0
         return int(self.knob.value * self._pace.size * evening_out) + (self._demand if self._demand > 1 else 0)
 
     def _room(self) -> int:
-        """How many elements the next task may make; 0 for no task now."""
+        """Return how many elements the next task may compute; 0 if no task may begin now."""
         if self._fetching or self._ended or self._stopped or self._paused or self._pace.inline:
             return 0
-        if self._active > self.knob.value:  # which has been turned down
+        if self._active > self.knob.value:  # the knob was turned down
             return 0
         if len(self._ready) >= self._ahead() or self._waiting_bytes > WAITING_BYTES_MAX:
             return 0
@@ -289,11 +295,11 @@ class ParallelOperator(Operator, BackgroundOperator):
 
     @property
     def _active(self) -> int:
-        """How many workers are here, or on their way."""
+        """How many workers are active or were submitted."""
         return len(self._visits)
 
     def _call_worker(self) -> None:
-        """Have another worker come, if there is something for it to do."""
+        """Submit another worker if there is work for it."""
         if self._active >= (1 if self._alone else self.knob.value) or not self._room():
             return
         visit = object()
@@ -302,15 +308,15 @@ class ParallelOperator(Operator, BackgroundOperator):
             self.coordinator.submit(partial(self._work, visit), counted=self.counted)
         except BaseException as error:
             self._visits.discard(visit)
-            # Closed meanwhile, or no more threads to be had: those that are there do the work.
+            # Closed meanwhile, or no more threads are available: the existing workers do the work.
             if not (self._active and isinstance(error, RuntimeError | MemoryError)):
                 raise
 
     def _work(self, visit: object) -> None:
-        """What a worker does."""
+        """Run one visit of a worker."""
         try:
             with self._lock:
-                if visit not in self._visits:  # the call was interrupted after it had been taken on
+                if visit not in self._visits:  # the submitting call was interrupted after the submission
                     return
             try:
                 worker = self._free.pop()
@@ -334,7 +340,7 @@ class ParallelOperator(Operator, BackgroundOperator):
                 outcomes = task.block.write_all(task.row, outcomes)
             ended = time.perf_counter()
             seconds = ended - started
-            # What a process computes is not seen here. It is taken to compute all the time.
+            # The CPU time of a process is not measured here; it is assumed to be busy all the time.
             cpu_seconds = seconds if self.in_processes else clock.end(seconds)
             task.nbytes = sum(map(nbytes_of, outcomes))
             input_nbytes = 0 if task.inputs is None else task.inputs.nbytes
@@ -348,12 +354,12 @@ class ParallelOperator(Operator, BackgroundOperator):
                 self._pace.add(task.count, seconds, task.input_seconds, self._size_max())
                 self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds)
                 self._finish(task, outcomes)
-            del task, outcomes  # or an exception among them would be kept while the next task runs
+            del task, outcomes  # otherwise an exception among them would stay alive during the next task
             if ended >= self._pulse.due:
                 self._pulse.beat(ended)
 
     def _next_task(self, visit: object) -> Task | None:
-        """The next task to do; None where the worker is not needed any more, and has left."""
+        """Return the next task, or None if the worker is not needed any more and has left."""
         while True:
             with self._lock:
                 size = self._room()
@@ -378,7 +384,7 @@ class ParallelOperator(Operator, BackgroundOperator):
                     self._tasks.append(task)
                 else:
                     self._begun.add(task)
-                self._fetching = False  # not before the task has its place, so that no fault lets another one take it
+                self._fetching = False  # after the task is registered: a fault cannot give its place to another
                 if task.outcomes is not None:
                     task.nbytes = sum(map(nbytes_of, task.outcomes))
                     self._account.settle(task.count, 0, task.nbytes)
@@ -390,7 +396,7 @@ class ParallelOperator(Operator, BackgroundOperator):
                 return task
 
     def _reserve(self, wanted: int) -> int:
-        """How many of the elements that are wanted may be begun, for the memory that they take."""
+        """Reserve memory for up to ``wanted`` elements; return how many may be begun."""
         size = self._account.reserve(wanted)
         self.counters.refusals += not size
         return size
@@ -399,7 +405,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         return self._stacks and (self._block is not None or self._demand > 1)
 
     def _assign_rows(self, task: Task) -> None:
-        """A block for each chunk that the consumer is going to ask for, the rows in the order of the elements."""
+        """Assign rows of a block to the task; there is one block for each chunk that the consumer will request."""
         if self._block is None:
             self._block, self._row = Block(max(self._demand, task.count)), 0
         task.block, task.row = self._block, self._row
@@ -421,14 +427,14 @@ class ParallelOperator(Operator, BackgroundOperator):
         except BaseException as error:
             if concerns_iteration(error):
                 raise
-            task = Task(None, 0, 1, [error])  # raised in the consumer's thread, at its place
+            task = Task(None, 0, 1, [error])  # raised in the consumer's thread, in its place
         if task is not None:
             task.numbers = range(first, self.inner.position)
             task.input_seconds = time.perf_counter() - started
         return task
 
     def _leave_mark(self, trail: ReplayLog) -> None:
-        """Leave a mark if it is time for one. Called by who reads the input."""
+        """Add a mark to the replay log if it is time for one. Called by the thread that reads the input."""
         if not (self._build.repeats_input and self.inner.may_be_marked):
             return
         trail.read = self.inner.position
@@ -438,7 +444,7 @@ class ParallelOperator(Operator, BackgroundOperator):
             trail.forget(first)
 
     def _finish(self, task: Task, outcomes: list[Outcome]) -> None:
-        """Put the outcomes of a task where the consumer finds them when those before have come."""
+        """Store the outcomes of a task; the consumer can take them once all earlier ones are stored."""
         if self._is_torn:
             return
         self._is_torn = True
@@ -462,13 +468,13 @@ class ParallelOperator(Operator, BackgroundOperator):
             self._account.release(task.nbytes)
         ready = len(self._ready)
         for left, outcome in zip(reversed(range(len(outcomes))), outcomes, strict=True):
-            self._ready.put(outcome, 0 if left else task.nbytes)  # all are counted until the last of them is taken
+            self._ready.put(outcome, 0 if left else task.nbytes)  # all count until the last is taken
             if not self._knows_size and isinstance(outcome, Chunk):
                 self._knows_size = True
                 self._stacks = outcome.nbytes >= LARGE_BYTES * outcome.length
         self._count_made(len(self._ready) - ready, task.numbers)
-        # The frames of an exception hold the task. Through it one that waits would hold another, which has been raised,
-        # and with that the iterator.
+        # The frames of an exception refer to the task. Without this, a waiting exception would keep alive one that was
+        # raised, and so the iterator.
         task.outcomes = None
         del outcomes
 
@@ -477,7 +483,8 @@ class ParallelOperator(Operator, BackgroundOperator):
         if not count:
             if not (self.ordered and accepted):
                 return
-            # In order, what comes to nothing is given with what comes before it. There may be very many of them.
+            # If ordered, inputs without output are given together with the inputs before them. There may be many of
+            # them.
             _, last_count, last = accepted[-1]
             if not last_count and last.stop == numbers.start:
                 accepted.pop()
@@ -492,7 +499,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         if self._wanted and (not self._active or self._is_enough(self._wanted)):
             self._filled.notify()
 
-    # The ends, and what is between them.
+    # Closing, and saved state.
 
     def _stop(self) -> None:
         with self._lock:
@@ -507,11 +514,11 @@ class ParallelOperator(Operator, BackgroundOperator):
 
     @property
     def capacity(self) -> int:
-        """How many elements may be ready before the workers rest."""
+        """How many elements may be ready before the workers pause."""
         return self._ahead()
 
     def buffered(self) -> tuple[int, int]:
-        """How many elements are held here, those that are worked on included, and the bytes of the finished ones."""
+        """Return the number of held elements, including those in progress, and the bytes of the finished ones."""
         with self._lock:
             return self._in_flight + len(self._ready), self._waiting_bytes + self._ready.nbytes
 
@@ -519,25 +526,25 @@ class ParallelOperator(Operator, BackgroundOperator):
         if self.coordinator.forked:
             self.coordinator.check_usable()
         with self._lock:
-            if self._trail is None:  # no worker has anything to do with it
+            if self._trail is None:  # no worker is involved
                 return self.inner.state_dict()
             place = self._place(self._trail) if self._build.repeats_input else None
         return self._state_by_value() if place is None else place
 
     @property
     def _given(self) -> int:
-        """Of the elements that were accepted, how many have been given."""
+        """How many of the accepted elements have been given."""
         waiting = self._hand.rest()
         return self._taken - (0 if waiting is None else waiting.length)
 
     def _first_not_given(self) -> int:
-        """The number of the first input that may be needed again. The consumer may be taking from its hand."""
+        """Return the number of the first input that may be needed again. Safe while the consumer takes elements."""
         numbers = [numbers.start for _, _, numbers in self._accepted]
         numbers += [task.numbers.start for task in (self._tasks if self.ordered else self._begun)]
         return min(numbers, default=self._read)
 
     def _not_given(self) -> list[tuple[range, int]]:
-        """The inputs of which something has not been given, in runs, and how much was given of what each run makes."""
+        """Return the inputs whose outcomes were not given completely, in runs, and how much of each run was given."""
         found = [(task.numbers, 0) for task in (self._tasks if self.ordered else self._begun)]
         given = self._given
         for made, count, numbers in self._accepted:
@@ -547,7 +554,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         return sorted(found, key=_first_number)
 
     def _place(self, trail: ReplayLog) -> State | None:
-        """Where the input was, and what has been given since; None where that does not say all."""
+        """Return the last input position and what was given since, or None if this is not sufficient to resume."""
         waiting = self._not_given()
         if not waiting and not self._active:
             return self.inner.state_dict()
@@ -565,7 +572,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         return self.inner.with_given(state, runs, self._read)
 
     def _state_by_value(self) -> State:
-        """Waits for the elements that are worked on, then saves what is held by value."""
+        """Wait for the elements in progress, then return a state that holds the waiting elements by value."""
         with self.coordinator.blocked(), self._lock:
             self._paused = True
             try:
@@ -581,7 +588,7 @@ class ParallelOperator(Operator, BackgroundOperator):
                 self._paused = False
 
     def _put_back(self) -> None:
-        """Have all that waits in ``_ready``, and no more in the hand or behind what workers have made."""
+        """Move all waiting elements to ``_ready``: those in the hand, and those in the inner operator's queue."""
         rest = self._hand.rest()
         if rest is not None:
             self._taken -= rest.length
@@ -627,9 +634,9 @@ def in_parallel(
     in_processes: bool = False,
     stages: int = 1,
 ) -> Operator:
-    """The operator, or one that has its work done by several workers where the user asked for that.
+    """Return the operator, or a ParallelOperator for it if the user requested several workers.
 
-    An operator of several stages gets as many for each.
+    A fused operator of several stages gets this many workers for each stage.
     """
     calls = build.parallel_calls(num_parallel_calls)
     if calls is None:
@@ -646,7 +653,7 @@ def in_parallel(
 
 
 def parallel_detail(num_parallel_calls: int | None, deterministic: bool | None) -> str:
-    """How plans show the parallelism of an op."""
+    """Return the description of an op's parallelism in plans."""
     if num_parallel_calls is None:
         return ""
     calls = "AUTOTUNE" if num_parallel_calls == AUTOTUNE else num_parallel_calls

@@ -1,9 +1,9 @@
-"""How large tasks are, and whether it pays to hand them over at all. Only numbers; pool.py measures and obeys.
+"""Task sizing: how large tasks are, and whether handing them over pays off. Pure arithmetic; pool.py measures.
 
-A task should be long enough to be worth handing over, and short enough to share the work and to come soon. Where the
-work is cheap, or where threads gain nothing because the function holds the interpreter's lock, the consumer is served
-sooner by doing it itself, *inline*. That is first guessed, where one worker alone has been about as quick as all
-together, and then tried: it stays so only if the consumer gets its elements sooner.
+A task should be long enough to be worth handing over, and short enough to balance the load and to finish soon. If the
+work is cheap, or if threads gain nothing because the function holds the interpreter lock, the consumer is faster doing
+the work itself, *inline*. This is suspected when a single worker was about as fast as all of them together. It is then
+tried, and kept only if the consumer gets its elements sooner.
 """
 
 from __future__ import annotations
@@ -11,49 +11,52 @@ from __future__ import annotations
 from collections import deque
 
 TASK_SECONDS = 4e-3
-"""What a task should take. Handing one over costs some 20 microseconds, and while others hold the interpreter's lock a
-multiple of that: two threads that decoded photos, 0.5 ms each, gave a fifth less with tasks of 1 ms."""
+"""Target duration of a task.
+
+Handing one over costs about 20 microseconds, and several times that while other threads hold the interpreter lock: two
+threads that decoded photos, 0.5 ms each, had a fifth less throughput with tasks of 1 ms.
+"""
 
 REMOTE_TASK_SECONDS = 5e-3
-"""What a task should take that goes to another process, which costs some 200 microseconds."""
+"""Target duration of a task for another process; handing one over costs about 200 microseconds."""
 
 SIZE_MAX = 32
-"""Elements in a task where the consumer asks for fewer; so much is made ahead although nobody has asked for it."""
+"""Maximum elements of a task if the consumer requests fewer; this many are computed although not requested."""
 
 CALLS_AT_EASE = 8
-"""With more calls at once than these, tasks are longer, so that workers hand over no more often all together."""
+"""With more concurrent calls than this, tasks are longer, so that the total rate of handovers does not increase."""
 
 CHEAP_SECONDS = 2.5e-4
-"""Where a task of the largest size takes less than this, input included, it is not worth handing over."""
+"""A task of the maximum size that takes less than this, input included, is not worth handing over."""
 
 LEASE = 16
-"""How often the consumer does the work itself before the time is taken again."""
+"""How many inline pulls the consumer makes before it measures the time again."""
 
 _SAMPLES = 7
 _SAMPLES_MIN = 3
-_CHEAP_SIZE_MIN = 8  # what smaller tasks take is mostly the handing over
-_DEARER = 4  # by how much elements must have become dearer for the consumer to stop doing them itself
-_WINDOW_SECONDS = 0.03  # of waiting, at least, before it is compared with the work
-_WINDOW_TASKS = 16  # in that time, so that one that takes long says nothing
+_CHEAP_SIZE_MIN = 8  # the duration of smaller tasks is mostly overhead
+_DEARER = 4  # the consumer stops working inline if elements become this many times as expensive
+_WINDOW_SECONDS = 0.03  # minimum waiting time before it is compared with the work
+_WINDOW_TASKS = 16  # minimum number of tasks in that time, so that one slow task does not decide
 _TRIAL_SECONDS = 0.03
-_CLEARLY = 0.95  # what inline must take of the time of workers, or less, to be quicker beyond doubt
-_GAIN = 1.5  # the quickest task over the waiting, per element: above, workers share the work
-_FORGETTING = 1.25  # of the quickest task, and of the quickest window, from window to window
-_AGAIN_SECONDS = 0.5  # of work inline, before several workers get another chance; each time twice as long
+_CLEARLY = 0.95  # inline must take at most this share of the workers' time to be clearly faster
+_GAIN = 1.5  # fastest task over waiting time, per element; above this ratio the workers share the work
+_FORGETTING = 1.25  # growth of the remembered minimum of tasks and windows, per window
+_AGAIN_SECONDS = 0.5  # of inline work before workers are tried again; doubled each time
 _AGAIN_SECONDS_MAX = 8.0
 
 
 class TaskSizer:
-    """Learns from the tasks that are done how many elements the next should have, and who should do it.
+    """Determines the size of the next task, and who runs it, from the tasks that are done.
 
-    The median of the last few counts: a thread that waits for the interpreter's lock, or an element that takes long,
-    says nothing about the others.
+    It uses the median of the last few durations, because a thread that waits for the interpreter lock, or a single slow
+    element, is not representative.
 
     Attributes:
         size: elements in the next task.
         inline: whether the consumer should do the work itself.
         may_inline: whether it ever may.
-        calls: how many tasks are worked on at once, at most.
+        calls: the maximum number of concurrent tasks.
     """
 
     def __init__(self, task_seconds: float = TASK_SECONDS, *, may_inline: bool = True) -> None:
@@ -63,25 +66,28 @@ class TaskSizer:
         self.may_inline = may_inline
         self.calls = 1
         self._work: deque[float] = deque(maxlen=_SAMPLES)  # seconds per element
-        self._all: deque[float] = deque(maxlen=_SAMPLES)  # the same, with what it took to read the inputs
+        self._all: deque[float] = deque(maxlen=_SAMPLES)  # the same, including reading the inputs
         self._tasks = 0  # in the window
         self._quickest = float("inf")  # seconds per element of a task, inputs included
-        self._wait_seconds = 0.0  # of the consumer, in the window
+        self._wait_seconds = 0.0  # waiting time of the consumer in the window
         self._done = 0  # elements of the tasks in the window
-        self._trying = False  # whether it pays to do the work inline
-        self._tried = False  # and it did
+        self._trying = False  # whether working inline is being tried
+        self._tried = False  # whether a trial has succeeded
         self._again_seconds = _AGAIN_SECONDS
-        self._bound = 0.0  # seconds per element above which the consumer should not do them itself
-        self._waited = float("inf")  # seconds per element for workers, the least of the windows since the last trial
+        self._bound = 0.0  # seconds per element above which the consumer stops working inline
+        self._waited = float("inf")  # seconds per element with workers: the minimum of the windows since the last trial
         self._inline_seconds = 0.0
         self._inline_count = 0
         self._windows = 0  # since the last trial
-        self._patience = 2  # windows until the next one, doubled by each that fails; the first is for the beginning
+        self._patience = 2  # windows until the next trial, doubled by each failure; the first window is warm-up
 
-    # While workers do the tasks.
+    # While workers run the tasks.
 
     def add(self, count: int, seconds: float, input_seconds: float, size_max: int) -> None:
-        """A worker's task of ``count`` elements took ``seconds`` behind its inputs. The next may have ``size_max``."""
+        """Note that a worker's task of ``count`` elements took ``seconds`` after its inputs were read.
+
+        The next task may have up to ``size_max`` elements.
+        """
         self._work.append(seconds / count)
         self._all.append((seconds + input_seconds) / count)
         self._quickest = min(self._quickest, self._all[-1])
@@ -98,7 +104,7 @@ class TaskSizer:
         self._resize(size_max)
 
     def waited(self, seconds: float) -> None:
-        """The consumer waited ``seconds`` for what the workers were doing."""
+        """Note that the consumer waited ``seconds`` for the workers."""
         self._wait_seconds += seconds
 
     def _resize(self, size_max: int) -> None:
@@ -106,13 +112,13 @@ class TaskSizer:
         fitting = int(task_seconds / max(_median(self._work), 1e-9))
         wanted = max(1, min(size_max, self.size * 4, fitting))
         if wanted > self.size and len(self._work) < _SAMPLES_MIN:
-            return  # an element that is done waits for the others of its task, so larger ones need a reason
+            return  # a finished element waits for the others of its task, so larger tasks need a reason
         if wanted >= self.size * 2 or wanted <= self.size // 2 or (wanted == size_max != self.size):
             self.size = wanted
-            self._forget()  # what small tasks take says too much about large ones
+            self._forget()  # small tasks overestimate the duration per element of large ones
 
     def _look_at_window(self) -> None:
-        """Try it inline where it looks as if one thread could do as much as several."""
+        """Try working inline if one thread seems to be about as fast as several."""
         self._windows += 1
         self._waited = min(self._waited, self._wait_seconds / self._done)
         if self._windows >= self._patience and self._quickest < _GAIN * self._waited:
@@ -123,20 +129,20 @@ class TaskSizer:
             self._begin_window()
 
     def _try_inline(self) -> None:
-        """Stay inline if that takes less time than workers have taken."""
+        """Work inline, and stay with it if it takes less time than the workers did."""
         self._trying = True
         self._go_inline(_CLEARLY * self._waited)
 
     @property
     def learned(self) -> tuple[float | None, int]:
-        """What workers have taken for an element, if the last trial has shown that inline is quicker; and the patience.
+        """The workers' time per element if the last trial showed that inline is faster, and the patience.
 
-        Both are for the next iteration of the same dataset, and only these trials are worth to be remembered.
+        Both are for the next iteration of the same dataset. Only these trials are worth remembering.
         """
         return self._waited if self.inline and self._tried else None, self._patience
 
     def begin_with(self, learned: tuple[float | None, int]) -> None:
-        """Begin with what was learned in the iteration before. Inline is tried again before it is believed."""
+        """Begin with what the previous iteration has learned. Working inline is tried again before it is kept."""
         waited, self._patience = learned
         if waited is not None and self.may_inline:
             self._waited = waited
@@ -150,11 +156,11 @@ class TaskSizer:
         self._wait_seconds = self._inline_seconds = 0.0
         self._done = self._tasks = self._inline_count = 0
 
-    # While the consumer does them.
+    # While the consumer works inline.
 
     @property
     def is_settled(self) -> bool:
-        """Whether the last look left no doubt that the consumer should do the work."""
+        """Whether the last measurement left no doubt that the consumer should do the work."""
         return self.inline and not self._trying and bool(self._all) and self._all[-1] <= self._bound
 
     def _go_inline(self, bound: float) -> None:
@@ -164,7 +170,7 @@ class TaskSizer:
         self._begin_window()
 
     def add_inline(self, count: int, seconds: float) -> None:
-        """The consumer took ``seconds`` for ``count`` elements, inputs included."""
+        """Note that the consumer took ``seconds`` for ``count`` elements, inputs included."""
         self._all.append(seconds / count)
         self._inline_seconds += seconds
         self._inline_count += count

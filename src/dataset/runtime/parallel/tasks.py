@@ -1,7 +1,7 @@
-"""Work that can be cut into tasks, which several threads do at once.
+"""Tasks: work that several threads can do concurrently.
 
-An operator that is Divisible works by itself like any other. ``pool.py`` may also take tasks from it, in order and
-one at a time, have them done by workers, several at once, and hand the outcomes back to it in whatever order is wanted.
+A Divisible operator works on its own like any other. ``pool.py`` may also take tasks from it, in order and one at a
+time, run them concurrently on workers, and return the outcomes to it in any order.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from dataset.runtime.resources.exceptions import concerns_iteration
 
 
 class Task:
-    """Inputs that are worked on together.
+    """Inputs that are processed together.
 
     Attributes:
-        inputs: what to work on; None where it has failed before it began.
-        position: the number of the first of them.
-        numbers: of all inputs that it was made of, where they failed, too; none of what had been made before.
-        count: how many elements will come out at most, an exception counting as one.
-        outcomes: those, once they are there.
-        input_seconds: what it took to read the inputs.
-        nbytes: of the outcomes.
-        block: what they are written into, if they are, from ``row`` on.
-        learned: what a FusedOperator's stages have found out about their results.
+        inputs: the inputs; None if reading them has failed.
+        position: the number of the first input.
+        numbers: the numbers of all its inputs, including failed ones; empty for elements computed before.
+        count: the maximum number of output elements; an exception counts as one.
+        outcomes: the outcomes, once they are computed.
+        input_seconds: the time it took to read the inputs.
+        nbytes: the size of the outcomes.
+        block: the block that outcomes are written into, from ``row`` on; None if they are not.
+        learned: what the stages of a FusedOperator have learned about their results.
     """
 
     __slots__ = (
@@ -62,26 +62,29 @@ class Task:
 
 
 Worker: TypeAlias = Callable[[Task], list[Outcome]]
-"""Does tasks, one at a time; it raises nothing."""
+"""Runs tasks, one at a time; raises nothing."""
 
 
 Run: TypeAlias = tuple[int, int, int]
-"""What was given of an operator before its state was saved: the number of an input; so many inputs from there on, of
-which all was given that came of them; and so many elements more, of what comes of those behind."""
+"""What an operator had given before its state was saved.
+
+It consists of the number of an input, a number of inputs from there on whose outcomes were given completely, and the
+number of outcomes of later inputs that were given in addition.
+"""
 
 
 class Divisible(UnaryOperator):
-    """An operator whose work can be cut into tasks.
+    """An operator whose work can be divided into tasks.
 
     Attributes:
-        node: whose work it is.
-        position: how many elements were taken from the input, and so the number of the next.
-        ready: what is made and waits for the consumer. It is part of the state.
-        given: runs that are still to be passed over, in order.
-        window_per_call: how many elements may be on their way, for each worker. With 1 element in 20 taking 20 times
-            as long as the others, 32 let ordered output keep up with unordered.
-        task_size_max: how many elements a task makes at most, where the operator bounds that.
-        into_arrays: whether the elements are going to be stacked, so that they are best written into arrays at once.
+        node: the node of the operator.
+        position: how many elements were taken from the input, which is the number of the next one.
+        ready: computed elements that wait for the consumer. They are part of the state.
+        given: runs that are still to be skipped, in order.
+        window_per_call: how many elements may be in progress for each worker. With 1 element in 20 taking 20 times as
+            long as the others, 32 let ordered output keep up with unordered output.
+        task_size_max: the maximum number of elements that a task computes, if the operator limits it.
+        into_arrays: whether the elements will be stacked, so that they are best written into arrays directly.
     """
 
     node: UnaryNode
@@ -94,43 +97,43 @@ class Divisible(UnaryOperator):
 
     @abstractmethod
     def next_task(self, n: int) -> Task | None:
-        """The task that makes the next 1 to ``n`` elements; None at the end. Called by one thread at a time.
+        """Return the task that computes the next 1 to ``n`` elements, or None at the end.
 
-        What waits in ``ready`` comes first, as a task that is done. An exception that is raised takes the place of one
-        element, and of all inputs by which ``position`` moved.
+        Called by one thread at a time. Elements in ``ready`` come first, as a finished task. A raised exception takes the place of one element, and of
+        all inputs by which ``position`` advanced.
         """
 
     @abstractmethod
     def pass_given(self, n: int) -> int:
-        """Pass over what was given before the state was saved, of what is next: some of it, and 0 comes back.
+        """Skip some of the next elements if they had been given before the state was saved, and return 0.
 
-        Else it says how many of ``n`` elements may be asked for before more has to be passed over. To be called before
-        ``next_task``, until it is not 0, in the same thread.
+        Otherwise, return how many of ``n`` elements may be requested before more must be skipped. Must be called before
+        ``next_task`` until it does not return 0, in the same thread.
         """
 
     def after_given(self, n: int) -> int:
-        """Pass over all that is next; how many of ``n`` elements may then be asked for."""
+        """Skip all next elements that were given; return how many of ``n`` elements may then be requested."""
         while not (allowed := self.pass_given(n)):
             pass
         return allowed
 
     @property
     def may_be_marked(self) -> bool:
-        """Whether a state is one of the inputs, as it is where nothing waits that was made of them."""
+        """Whether a state can be taken as a position of the input: no elements computed from it are waiting."""
         return not self.ready
 
     def after_inputs(self, state: State, count: int) -> State | None:
-        """The state in which ``count`` inputs more have been taken, where arithmetic tells; any may have failed."""
+        """Return the state after ``count`` more inputs, failed or not; None if arithmetic cannot tell."""
         source = None if holds_elements(state) else self.source.state_after(state["source"], count)
         return None if source is None else {**state, "source": source, "position": state["position"] + count}
 
     def with_given(self, state: State, runs: Sequence[Run], read: int) -> State | None:
-        """The state with all this given, too; None where it cannot be said.
+        """Return the state with these runs also marked as given; None if this cannot be expressed.
 
         Args:
-            state: one that ``may_be_marked``.
+            state: a state taken while ``may_be_marked`` was true.
             runs: in order, from the position of that state on.
-            read: the number of the input up to which they say all.
+            read: the number of the input up to which the runs are complete.
         """
         waiting = (tuple(run) for run in state.get("given", ()))
         runs = [*runs, *(run for run in waiting if run[0] >= read)]
@@ -145,59 +148,59 @@ class Divisible(UnaryOperator):
 
     @abstractmethod
     def worker(self) -> Worker:
-        """Somebody to do tasks, at the same time as others."""
+        """Return a new worker, which may run concurrently with others."""
 
     @property
     def must_go_singly(self) -> bool:
-        """Whether the next task may make one element only, for now."""
+        """Whether the next task must compute a single element, for now."""
         return False
 
     def interrupt_tasks(self) -> None:
-        """Make the tasks in progress end soon, where that can be done. From any thread."""
+        """Make the tasks in progress end soon, if possible. May be called from any thread."""
 
     def open_processes(self, count: int) -> None:
-        """Have up to ``count`` worker processes do the tasks from now on. For operators that can send their work."""
+        """Run tasks in up to ``count`` worker processes from now on. Only for operators that can send their work."""
         raise NotImplementedError
 
     def accept(self, task: Task) -> Iterable[Outcome]:
-        """The outcomes of a task, in the order in which they will come out, checked against those before."""
-        assert task.outcomes is not None  # it is done
+        """Return the outcomes of a task in output order, checked against earlier ones."""
+        assert task.outcomes is not None  # the task is finished
         return task.outcomes
 
 
 def holds_elements(state: State) -> bool:
-    """Whether elements stand in the state by value, or runs of such that are to be passed over."""
+    """Return whether the state holds elements by value, or runs of elements that are to be skipped."""
     return bool(state.get("ready") or state.get("todo") or state.get("waiting") or state.get("given"))
 
 
 def load_given(state: State) -> deque[Run]:
-    """The runs in a saved state."""
+    """Return the runs in a saved state."""
     runs = deque[Run]()
     for run in state.get("given", ()):
         start, inputs, outputs = map(int, run)
         if min(start, inputs, outputs) < 0 or (runs and start < runs[-1][0]):
-            raise StateError(f"a saved place has passed over elements that there are not: {run!r:.100}")
+            raise StateError(f"the state is damaged: its runs of skipped elements are invalid: {run!r:.100}")
         runs.append((start, inputs, outputs))
     return runs
 
 
 def passed_over(source: Operator, n: int) -> int:
-    """Over how many of ``n`` outcomes of ``source``, that are not wanted, it went; 0 at the end."""
+    """Skip up to ``n`` outcomes of ``source``; return how many were skipped, 0 at the end."""
     try:
         return source.pass_over(n)
     except Exception as error:
         if concerns_iteration(error):
             raise
-        return 1  # it was raised when its turn was
+        return 1  # it was raised in its place before
 
 
 def outcomes_of(
     pull: Callable[[int], Chunk | None], n: int, interrupted: Callable[[], list[Outcome]] | None = None
 ) -> list[Outcome]:
-    """All that ``pull(n)`` gives up to the end, exceptions in their places.
+    """Return everything that ``pull(n)`` returns up to the end, with exceptions in their places.
 
-    ``interrupted`` is called for KeyboardInterrupt and its like, which use up no element of their own accord. It passes
-    over that element, and returns what comes before it.
+    ``interrupted`` is called for KeyboardInterrupt and similar exceptions, which by themselves use up no element. It
+    skips that element and returns the outcomes before it.
     """
     outcomes: list[Outcome] = []
     try:
@@ -210,8 +213,8 @@ def outcomes_of(
             except Exception as error:
                 if concerns_iteration(error):
                     raise
-                outcomes.append(error)  # raised in the consumer's thread, at its place
-            except BaseException as error:  # noqa: BLE001  # in a worker, it is an element's outcome like any other
+                outcomes.append(error)  # raised in the consumer's thread, in its place
+            except BaseException as error:  # noqa: BLE001  # in a worker, an outcome like any other
                 outcomes += [] if interrupted is None else interrupted()
                 outcomes.append(error)
     finally:
@@ -219,13 +222,13 @@ def outcomes_of(
 
 
 class PushedInput(Operator):
-    """An input that gives what it was handed, and then nothing until it is handed more."""
+    """An input that returns the chunk it was given, and then None until it is given another."""
 
     def __init__(self) -> None:
         self._rest = Remainder()
 
     def hand(self, chunk: Chunk) -> None:
-        """Have ``chunk`` given next."""
+        """Set the chunk to be returned next."""
         self._rest = Remainder(chunk)
 
     def pull(self, n: int) -> Chunk | None:
@@ -235,7 +238,7 @@ class PushedInput(Operator):
         return {}
 
     def load_state_dict(self, state: State) -> None:
-        """There is nothing to go to."""
+        """Do nothing: there is no position."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""

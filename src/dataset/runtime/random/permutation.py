@@ -1,15 +1,15 @@
-"""A random order of many things, of which any part can be had without the rest.
+"""Random permutation of a large range, any part of which can be computed without the rest.
 
-Few things are put in order at once. Many are dealt out first: to each a random byte assigns one of up to 256 parts, and
-the parts follow each other, each in a random order of its own. So all orders have the same probability (Rao, Generation
-of random permutations of given number of elements using random sampling numbers, Sankhya A 23, 1961; Sandelius, A
-simple randomization procedure, JRSS B 24, 1962), whatever the sizes of the parts turn out to be.
+Small ranges are permuted at once. Large ones are first partitioned: a random byte assigns each item to one of up to 256
+parts. The parts follow each other, each in a random order of its own. So all orders have the same probability, whatever
+the sizes of the parts are (Rao, Generation of random permutations of given number of elements using random sampling
+numbers, Sankhya A 23, 1961; Sandelius, A simple randomization procedure, JRSS B 24, 1962).
 
-A byte for each takes a small part of the time that shuffling a large array takes, where nearly each step misses the
-processor's caches; and a part fits into them.
+Drawing a byte per item takes a fraction of the time of shuffling a large array, where nearly each step misses the
+processor's caches. A part fits into them.
 
-The bytes are not kept: making them again, block by block, takes less time than reading them from far memory. What is
-held are the things of some parts that follow each other, a group, which are gathered in one go over all bytes.
+The bytes are not stored: recomputing them block by block takes less time than reading them from main memory. Only the
+items of a *group* of consecutive parts are held. They are gathered in one scan over all bytes.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ import numpy.typing as npt
 from dataset.runtime.random.streams import Stream
 
 LARGE = 1 << 17
-"""From so many things on, they are dealt out to parts."""
+"""From this many items on, the range is partitioned."""
 
-_PART = 1 << 15  # things at least, on average; the order of a part takes some microseconds, however few there are
-_PARTS_MAX = 256  # as many as a byte tells apart
-_GROUP = 1 << 21  # things that are held, as long as ...
-_GROUPS_MAX = 8  # ... that does not take going over all bytes more often than this
-_BLOCK = 1 << 16  # bytes made at a time, which stay in the processor's cache
+_PART = 1 << 15  # minimum mean items per part; permuting a part costs some microseconds, however small it is
+_PARTS_MAX = 256  # as many as a byte can distinguish
+_GROUP = 1 << 21  # items held at a time, as long as ...
+_GROUPS_MAX = 8  # ... this requires no more scans over all bytes than this
+_BLOCK = 1 << 16  # bytes drawn at a time, which stay in the processor's cache
 
 _NOTHING: npt.NDArray[Any] = np.zeros(0, np.uint32)
 
 
 class Permutation:
-    """An order of ``count`` things, the same at every position of ``stream``."""
+    """A random permutation of ``range(count)``, independent of the position of ``stream``."""
 
     def __init__(self, stream: Stream, count: int) -> None:
         self.count = count
         self._stream = stream
         self._parts = min(_PARTS_MAX, _power_of_2(count // _PART)) if count >= LARGE else 1
         self._groups = min(_GROUPS_MAX, self._parts, _power_of_2(count // _GROUP))
-        self._firsts: npt.NDArray[np.int64] | None = None  # where each part begins, and where the last ends
+        self._firsts: npt.NDArray[np.int64] | None = None  # start of each part, and end of the last
         self._group = -1
-        self._things = _NOTHING  # of this group, part after part
+        self._things = _NOTHING  # of the current group, part by part
         self._part = -1
-        self._order: npt.NDArray[np.intp] = np.zeros(0, np.intp)  # of this part
+        self._order: npt.NDArray[np.intp] = np.zeros(0, np.intp)  # of the current part
 
     def __len__(self) -> int:
         return self.count
 
     def run(self, start: int, stop: int) -> npt.NDArray[np.intp]:
-        """The things at places ``start``, ``start + 1``, ... below ``stop``, or the first few of them, at least one."""
+        """Return the items at positions ``start`` to ``stop``, or the first few of them, at least one."""
         if self._firsts is None:
             self._firsts = self._count_parts()
         part = int(np.searchsorted(self._firsts, start, "right")) - 1
@@ -63,7 +63,7 @@ class Permutation:
         return self._order[start - first : min(stop, end) - first]
 
     def from_on(self, start: int) -> npt.NDArray[np.intp]:
-        """The things at place ``start`` and behind it."""
+        """Return the items from position ``start`` on."""
         runs = [np.zeros(0, np.intp)]
         while start < self.count:
             runs.append(self.run(start, self.count))
@@ -71,7 +71,7 @@ class Permutation:
         return np.concatenate(runs)
 
     def _assigned(self) -> Iterator[npt.NDArray[np.uint8]]:
-        """The part of each thing, in blocks."""
+        """Yield the part of each item, in blocks."""
         for block in self._stream.far_bytes(self.count, _BLOCK):
             yield np.bitwise_and(block, self._parts - 1, out=block)
 
@@ -87,7 +87,7 @@ class Permutation:
         of_each = self._parts // self._groups
         group = part // of_each
         if group != self._group:
-            self._things = _NOTHING  # that of the last group first, as it is large
+            self._things = _NOTHING  # free the last group first: it is large
             self._things = self._dealt(group * of_each, firsts[group * of_each : (group + 1) * of_each + 1])
             self._group = group
         before = int(firsts[group * of_each])
@@ -95,15 +95,15 @@ class Permutation:
         return things[self._stream.permutation(end - first, part + 1)].astype(np.intp)
 
     def _dealt(self, part: int, firsts: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """The things of some parts from ``part`` on, which begin at ``firsts``; those of each in ascending order."""
+        """Return the items of the parts from ``part`` on, which begin at ``firsts``; ascending within each part."""
         upcoming = (firsts[:-1] - firsts[0]).tolist()
         parts, start = len(upcoming), 0
         dealt = np.empty(int(firsts[-1] - firsts[0]), np.uint32 if self.count <= 1 << 32 else np.uint64)
         for block in self._assigned():
-            own = block - np.uint8(part)  # what is below ``part`` turns into something large
+            own = block - np.uint8(part)  # numbers below ``part`` wrap around to large ones
             found = np.flatnonzero(own < parts) if parts < self._parts else None
             own = own if found is None else own[found]
-            order = np.argsort(own, kind="stable")  # a radix sort, as they are bytes
+            order = np.argsort(own, kind="stable")  # a radix sort for bytes
             things = (order if found is None else found[order]) + start
             at = 0
             for index, count in enumerate(np.bincount(own, minlength=parts).tolist()):
@@ -116,5 +116,5 @@ class Permutation:
 
 
 def _power_of_2(count: int) -> int:
-    """The largest that is not above ``count``; 1 if there is none."""
+    """Return the largest power of 2 that is not above ``count``; 1 if there is none."""
     return 1 << max(0, count.bit_length() - 1)

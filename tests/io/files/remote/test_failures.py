@@ -92,7 +92,7 @@ def test_after_enough_tries_in_vain_the_error_names_path_number_and_cause(web, f
     path = web.put("a", written(), faults=[fault] * 10)  # aiohttp itself asks again where a server hangs up
     with pytest.raises(BrokenConnectionError) as caught:
         open_input(path)
-    assert str(caught.value).startswith(f"{path}: gave up after 5 tries in a row; the last one failed with ")
+    assert str(caught.value).startswith(f"{path}: gave up after 5 tries in a row; the last error was ")
     assert (caught.value.path, caught.value.tries) == (path, 5)
     assert caught.value.__cause__ is not None
     cause = caught.value.__cause__

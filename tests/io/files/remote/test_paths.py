@@ -84,7 +84,7 @@ def test_a_missing_library_of_a_scheme_is_named(path, package, chain, monkeypatc
     registry = importlib.import_module("fsspec.registry")
     monkeypatch.delitem(registry._registry, path.split(":", maxsplit=1)[0], raising=False)
     monkeypatch.setitem(sys.modules, package, None)
-    words = rf'{package} beside fsspec: pip install {package} "dataset-combinators\[remote\]"'
+    words = rf'{package} and fsspec: pip install {package} "dataset-combinators\[remote\]"'
     with pytest.raises(ImportError, match=words):
         filesystem_of(chain + path)
 
@@ -119,7 +119,7 @@ def test_directories_with_a_scheme_are_refused_at_the_call(path, tmp_path, monke
     }
     for name, call in calls.items():
         words = (
-            rf"{name.strip()}\(\): the path must be a local directory, without a scheme, got '.*saved'; give a local"
+            rf"{name.strip()}\(\): the path must be a local directory, without a scheme, got '.*saved'; use a local"
         )
         with pytest.raises(ValueError, match=words):
             call()

@@ -126,7 +126,7 @@ def test_it_is_a_file_as_python_knows_them(put):
 def test_where_the_size_is_unknown_it_says_so(web):
     with open_input(web.put("a", b"abc", ranges=False, length=False)) as file:
         assert not file.seekable()
-        with pytest.raises(OSError, match="does not tell the size"):
+        with pytest.raises(OSError, match="does not report the size"):
             file.seek(0, os.SEEK_END)
         assert file.read() == b"abc"
 

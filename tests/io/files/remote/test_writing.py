@@ -95,6 +95,6 @@ def test_a_write_that_fails_names_the_path(memory, monkeypatch):
     "path", ["http://127.0.0.1/a", "https://host/a", "zip://a::memory://b", "simplecache::s3://a/b"]
 )
 def test_what_can_only_be_read_is_refused_at_once(path):
-    with pytest.raises(OSError, match="such paths can be read only; write to a local file") as caught:
+    with pytest.raises(OSError, match="paths of this kind are read-only; write to a local file") as caught:
         io.TFRecordWriter(path)
     assert caught.value.errno == errno.EROFS

@@ -1,15 +1,25 @@
-"""Files that are not on this machine's disks: whatever fsspec reaches by a path with a scheme, such as ``s3://``.
+"""Remote files: everything that fsspec can access by a path with a scheme, such as ``s3://``.
 
-Nothing outside asks this room for anything but through opening.py, atomic.py and list_files.py beside it, which decide
-by the path.
+Other packages use this one only through files/opening.py, files/atomic.py and files/list_files.py, which decide by the
+path.
 
-    paths.py          which paths are remote, and the file system of one; the only file that imports fsspec
-    reading.py        a remote file as an open file: its position, what is read ahead, what is tried again
-    objects.py        fetching a range of bytes, from any file system of fsspec
-    http.py, s3.py    the same with all that these two tell: each range is known to be of the same version
-    retrying.py       how often and when a failed request is sent again
-    failures.py       which failures may pass, and what users see of those that don't
-    cancellation.py   how a thread that waits for a server learns that nobody needs its answer any more
-    writing.py        files that appear when they are whole
+    paths.py          which paths are remote, and their file systems; the only file that imports fsspec
+    reading.py        a remote file as an open file: position, read-ahead, retries
+    objects.py        fetching a range of bytes from any file system of fsspec
+    http.py, s3.py    the same for HTTP and S3; these detect for each range whether the file has changed
+    retrying.py       how often and when a failed request is retried
+    failures.py       which failures may be transient, and the errors that users see
+    cancellation.py   cancelling threads that wait for a server
+    writing.py        files that appear when they are complete
     listing.py        the names that match a pattern
 """
+
+from dataset.lazy_imports import lazy_imports
+
+with lazy_imports():  # they import asyncio
+    from dataset.io.files.remote.listing import matching_remote_files
+    from dataset.io.files.remote.reading import open_remote
+    from dataset.io.files.remote.stamp import remote_stamp
+    from dataset.io.files.remote.writing import RemoteTarget
+
+__all__ = ["RemoteTarget", "matching_remote_files", "open_remote", "remote_stamp"]

@@ -1,8 +1,8 @@
-"""Cancellation of a thread that waits for a server.
+"""Cancellation of threads that wait for a server.
 
-An iterator that is closed waits for its threads. One of them may be waiting for a server that stalls, or for the time
-of its next try. So the code that runs the reading makes a ``CancellationToken``, and reads inside its ``current()``.
-Remote files that are opened there give up at once when another thread sets the token.
+Closing an iterator waits for its threads. A thread may be waiting for a stalled server or for its next try. So the code
+that runs the reading creates a ``CancellationToken`` and reads inside its ``current()``. Remote files that are opened
+there stop waiting at once when another thread sets the token.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _current: ContextVar[CancellationToken | None] = ContextVar("interruption", defa
 
 
 class CancellationToken:
-    """Is set once, by any thread, and wakes all who wait."""
+    """Cancellation token: any thread sets it once, which wakes all waiting threads."""
 
     def __init__(self) -> None:
         self._set = threading.Event()
-        # Guards _cancels. Reentrant, because the garbage collector may end an iterator in a thread that holds it.
+        # Guards _cancels. Reentrant, because the garbage collector may close an iterator in a thread that holds it.
         self._lock = threading.RLock()
         self._cancels: list[Callable[[], object]] = []
 
     def set(self) -> None:
-        """Wake all who wait, and those who are going to. Does not wait for anybody."""
+        """Cancel all current and future waits. Does not block."""
         with self._lock:
             self._set.set()
             cancels = list(self._cancels)
@@ -35,16 +35,16 @@ class CancellationToken:
             cancel()
 
     def is_set(self) -> bool:
-        """Whether nobody needs the answer any more."""
+        """Return whether the token was set."""
         return self._set.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for so long, or until it is set; whether it is."""
+        """Wait until the token is set or the time has passed; return whether it is set."""
         return self._set.wait(seconds)
 
     @contextlib.contextmanager
     def cancelling(self, cancel: Callable[[], object]) -> Iterator[None]:
-        """Have ``cancel`` called if it is set during the block, or was before."""
+        """Call ``cancel`` if the token is set during the block, or was set before."""
         with self._lock:
             self._cancels.append(cancel)
             late = self._set.is_set()
@@ -58,7 +58,7 @@ class CancellationToken:
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
-        """Files that this thread opens during the block obey it, as long as they live."""
+        """Make files that this thread opens during the block use this token for their lifetime."""
         token = _current.set(self)
         try:
             yield
@@ -67,5 +67,5 @@ class CancellationToken:
 
 
 def current_interruption() -> CancellationToken:
-    """That of the block around; outside of any, one that is never set."""
+    """Return the token of the enclosing ``current()`` block; outside of one, a token that is never set."""
     return _current.get() or CancellationToken()

@@ -1,8 +1,7 @@
-"""Failures of file systems: which ones may pass, and what users see of the others.
+"""Failures of file systems: which ones may be transient, and the errors that users see.
 
-Each file system of fsspec raises what the library below it raises. So that none of these libraries need be imported,
-errors are told apart by what they have in common: the system's error numbers, HTTP's status numbers, and the names of
-a few classes.
+Each file system of fsspec raises the errors of its underlying library. To avoid importing these libraries, errors are
+classified by common properties: system error numbers, HTTP status codes, and the names of a few classes.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataset.redaction import redacted, text_without_secrets
 __all__ = ["explained", "may_pass", "status_of"]
 
 PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504, *range(505, 600)}
-"""HTTP: the server is busy, or failing. 501 is missing: it means that the server never will."""
+"""HTTP: the server is busy or failing. 501 is not included: it means that the server never supports the request."""
 
 PASSING_ERRNO = {
     *(errno.EAGAIN, errno.EBUSY, errno.EPIPE, errno.ETIMEDOUT, errno.ECONNRESET, errno.ECONNABORTED),
@@ -44,7 +43,7 @@ MISSING = {404, 410}
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same request may succeed a little later.
+    """Return whether the same request may succeed later.
 
     >>> may_pass(ConnectionResetError()), may_pass(FileNotFoundError())
     (True, False)
@@ -52,19 +51,19 @@ def may_pass(error: BaseException) -> bool:
     chain = list(_causes(error))
     if any(_names(one) & PERMANENT_NAMES for one in chain):
         return False
-    # What was raised last knows most: aiohttp's "connection lost" is raised from a parser's "status 400".
+    # The error raised last is the most specific: aiohttp's "connection lost" is raised from a parser's "status 400".
     return next((verdict for one in chain if (verdict := _verdict(one)) is not None), False)
 
 
 def _verdict(error: BaseException) -> bool | None:
-    """Whether this error may pass; None where it doesn't tell, and the one it was raised from may."""
-    if isinstance(error, socket.gaierror):  # an OSError with numbers of its own: the name server did not answer
+    """Return whether this error may be transient; None if it doesn't tell, so that its cause decides."""
+    if isinstance(error, socket.gaierror):  # a failed name lookup: an OSError with its own error numbers
         return error.errno == socket.EAI_AGAIN
     if isinstance(error, TimeoutError | ConnectionError | EOFError):
         return True
     if isinstance(error, OSError) and error.errno in PASSING_ERRNO:
         return True
-    if _names(error) & PASSING_NAMES:  # a connection that could not be made has the reason beside it
+    if _names(error) & PASSING_NAMES:  # a failed connection has its reason in an attribute
         reason = getattr(error, "os_error", None)
         return not isinstance(reason, socket.gaierror) or reason.errno == socket.EAI_AGAIN
     status = _own_status(error)
@@ -72,7 +71,7 @@ def _verdict(error: BaseException) -> bool | None:
 
 
 def status_of(error: BaseException) -> int | None:
-    """The HTTP status that an error stands for, or None."""
+    """Return the HTTP status code of an error, or None."""
     return next((status for one in _causes(error) if (status := _own_status(one)) is not None), None)
 
 
@@ -80,14 +79,14 @@ def _own_status(error: BaseException) -> int | None:
     response = getattr(error, "response", None)
     if isinstance(response, dict):  # botocore's
         found = iter([response.get("ResponseMetadata", {}).get("HTTPStatusCode")])
-    else:  # asked for one by one: aiohttp has a status, and warns of its code
+    else:  # read lazily: aiohttp has a status, and warns if its code is read
         names = ("status", "status_code", "code")
         found = (getattr(holder, name, None) for holder in (error, response) for name in names)
     return next((value for value in found if isinstance(value, int) and 400 <= value < 600), None)
 
 
 def explained(error: Exception, path: str) -> OSError:
-    """What users see: an OSError with the path, without its secrets, of the type that a local file's would have.
+    """Return the error that users see: an OSError with the redacted path, of the type that a local file would raise.
 
     >>> explained(PermissionError("Forbidden"), "s3://bucket/a")
     PermissionError(13, 'access denied (Forbidden)')
@@ -108,7 +107,7 @@ def _names(error: BaseException) -> set[str]:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and those it was raised from, as far as that was said."""
+    """Iterate over the error and its explicit causes."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:

@@ -1,8 +1,8 @@
 """Fetching ranges over HTTP, in fsspec's session.
 
-Each range is asked for with a request of its own, and its answer says of which version it is (ETag, Last-Modified,
-size), so there is none before the first to ask for the size. A server that does not know ranges answers with the whole
-file; that answer is kept and read on, as long as reading goes forward.
+Each range is a separate request, and its response states the version of the file (ETag, Last-Modified, size). So no
+extra request for the size is needed. A server without range support responds with the whole file; this response is
+kept open and read further as long as reading moves forward.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 
 class HTTPObject(RemoteObject):
-    """A file on a web server."""
+    """Remote object on a web server."""
 
     def __init__(self, system: FileSystem, name: str, path: str, interruption: CancellationToken) -> None:
         super().__init__(system, name, path, interruption)
-        self._whole: Any = None  # the answer of a server that does not know ranges
-        self._at = 0  # how far that was read
+        self._whole: Any = None  # the response of a server without range support
+        self._at = 0  # the position in that response
 
     def fetch(self, start: int, stop: int, into: bytearray) -> None:
         run(self._system, self._fetch(start, stop, into), self._interruption)
@@ -38,7 +38,7 @@ class HTTPObject(RemoteObject):
     def close(self) -> None:
         whole, self._whole = self._whole, None
         if whole is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and so has the connection
+            with contextlib.suppress(RuntimeError):  # the event loop has ended, and the connection with it
                 self._system.loop.call_soon_threadsafe(whole.close)
 
     async def _fetch(self, start: int, stop: int, into: bytearray) -> None:
@@ -57,14 +57,14 @@ class HTTPObject(RemoteObject):
                     await self._read_range(answer, stop - start, into, stall)
 
     async def _ask(self, start: int, stop: int) -> Any:
-        """The answer, which was looked at, and has the body still to come."""
+        """Send a request; return the response, whose headers were checked and whose body was not read."""
         aiohttp = importlib.import_module("aiohttp")
         session = await self._system.set_session()
-        options = {**self._system.kwargs, "timeout": aiohttp.ClientTimeout(total=None)}  # asyncio.timeout sees to it
+        options = {**self._system.kwargs, "timeout": aiohttp.ClientTimeout(total=None)}  # asyncio.timeout does it
         headers = {
             **options.pop("headers", {}),
             "Range": f"bytes={start}-{stop - 1}",
-            "Accept-Encoding": "identity",  # a range of a file that was compressed on its way is of no use
+            "Accept-Encoding": "identity",  # a range of a compressed response can't be used
         }
         answer = await session.get(self._system.encode_url(self._name), headers=headers, **options)
         try:
@@ -77,7 +77,7 @@ class HTTPObject(RemoteObject):
     def _look_at(self, answer: Any, start: int) -> None:
         if answer.status not in {200, 206, 416}:
             answer.raise_for_status()
-            raise OSError(f"the server answers with status {answer.status}")
+            raise OSError(f"the server responded with status {answer.status}")
         headers = answer.headers
         etag, modified = headers.get("ETag", "").removeprefix("W/") or None, headers.get("Last-Modified")
         if answer.status == 200:
@@ -89,7 +89,9 @@ class HTTPObject(RemoteObject):
             found is None or found[1] is None or int(found[1]) != start or _is_encoded(answer)
         ):
             got = headers.get("Content-Range"), headers.get("Content-Encoding")
-            raise OSError(f"the server's answer is not the range from byte {start} on: {got}")
+            raise OSError(
+                f"the response is not the requested range from byte {start}: (Content-Range, Content-Encoding) is {got}"
+            )
         size = None if found is None or found[2] == "*" else int(found[2])
         self._note(Version(size, etag, modified) if answer.status == 206 else Version(size))
 
@@ -100,10 +102,10 @@ class HTTPObject(RemoteObject):
             _go_on(stall)
             if len(into) - had > size:
                 del into[had:]
-                raise OSError(f"the server sends more than the {size} bytes that it was asked for")
+                raise OSError(f"the server sent more than the {size} requested bytes")
 
     async def _read_on(self, start: int, stop: int, into: bytearray, stall: asyncio.Timeout) -> None:
-        """Read the whole file up to ``start`` and drop it, then to ``stop``."""
+        """Read the whole-file response: skip to ``start``, then read to ``stop``."""
         try:
             while self._at < stop:
                 goal = start if self._at < start else stop
@@ -119,14 +121,14 @@ class HTTPObject(RemoteObject):
             raise
 
     def _drop(self) -> None:
-        """Hang up, in fsspec's thread."""
+        """Close the connection; runs in fsspec's thread."""
         whole, self._whole = self._whole, None
         if whole is not None:
             whole.close()
 
 
 def _go_on(stall: asyncio.Timeout) -> None:
-    """Something came: the server has its time again. A timer for each piece would cost more than the piece."""
+    """Extend the timeout after data arrived. Not done for each piece: a timer would cost more than the piece."""
     due = asyncio.get_running_loop().time() + retrying.STALL_SECONDS
     if due - (stall.when() or 0.0) > retrying.STALL_SECONDS / 10:
         stall.reschedule(due)

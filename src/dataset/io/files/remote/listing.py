@@ -1,4 +1,4 @@
-"""The remote files whose names match a pattern."""
+"""Listing of remote files whose names match a pattern."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["matching_remote_files"]
 
 
 def matching_remote_files(pattern: str) -> list[str]:
-    """The names that match, in no order, with the scheme as the pattern has it.
+    """Return the names that match, in no particular order, with the scheme of the pattern.
 
-    Asked anew at each call: what fsspec remembers of earlier listings is dropped.
+    Each call lists the files again: fsspec's cached listings are dropped.
 
     Args:
-        pattern: a path with a scheme, and ``*``, ``?``, ``[...]`` and ``[!...]`` in it.
+        pattern: a path with a scheme; it may contain ``*``, ``?``, ``[...]`` and ``[!...]``.
 
     Raises:
         OSError: as for reading.
@@ -28,14 +28,14 @@ def matching_remote_files(pattern: str) -> list[str]:
             system.invalidate_cache()
             found = system.glob(name)
             return [_as_in(pattern, one) for one in found]
-        except FileNotFoundError:  # the folder or the bucket, which is no match either
+        except FileNotFoundError:  # the directory or bucket does not exist, so nothing matches
             return []
-        except Exception as error:  # noqa: BLE001  # which ones may pass is not ours to know
+        except Exception as error:  # noqa: BLE001  # file systems raise errors of any type
             tries.failed(error)
 
 
 def _as_in(pattern: str, name: str) -> str:
-    """A name as the file system has it, put as the user put the pattern.
+    """Return a name of the file system in the form of the user's pattern.
 
     >>> _as_in("memory://a/*", "/a/b"), _as_in("simplecache::s3://a/*", "a/b"), _as_in("zip://*::s3://a/z", "b")
     ('memory://a/b', 'simplecache::s3://a/b', 'zip://b::s3://a/z')

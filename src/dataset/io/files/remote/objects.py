@@ -1,7 +1,7 @@
-"""Fetching a range of bytes of one remote file, whatever file system of fsspec it is in.
+"""Fetching a range of bytes of one remote file, from any file system of fsspec.
 
-A ``RemoteObject`` sends one request and raises what went wrong; trying again is reading.py's. It remembers the version
-that it has seen, as far as the file system tells one, and never gives bytes of two.
+A ``RemoteObject`` sends one request and raises its error; reading.py retries. It remembers the version of the file, if
+the file system reports one, and never mixes bytes of two versions.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from dataset.redaction import redacted
 
 __all__ = ["AsyncObject", "BlockingObject", "RemoteObject", "Version", "run"]
 
-_SKIP_BYTES = 1 << 18  # read and dropped at once, where there is no other way to a place
+_SKIP_BYTES = 1 << 18  # bytes per read when skipping to a position without seek
 
 
 class Version(NamedTuple):
-    """What tells one version of a file from another; None for what is not known."""
+    """Version of a file; unknown fields are None."""
 
     size: int | None = None
     etag: str | None = None
     modified: str | None = None
 
     def agrees(self, other: Version) -> bool:
-        """Whether nothing that is known of both differs. An ETag alone decides where there are two."""
+        """Return whether no field that both know differs. If both have an ETag, it alone decides."""
         if self.etag and other.etag:
             return self.etag == other.etag
         return all(mine == theirs for mine, theirs in zip(self, other, strict=True) if None not in {mine, theirs})
 
 
 class RemoteObject(ABC):
-    """One remote file. Used by one thread at a time.
+    """Remote object: fetches ranges of one remote file. Not thread-safe.
 
     Args:
-        system: the file system that it is in.
-        name: what it is called there.
-        path: what the user called it.
-        interruption: gives up what is waited for.
+        system: the file system of the file.
+        name: the name of the file in the file system.
+        path: the path that the user gave.
+        interruption: cancels waits.
     """
 
     def __init__(self, system: FileSystem, name: str, path: str, interruption: CancellationToken) -> None:
@@ -59,29 +59,29 @@ class RemoteObject(ABC):
 
     @property
     def size(self) -> int | None:
-        """In bytes; None before the first fetch, and where the file system does not know it."""
+        """Return the size in bytes; None before the first fetch, or if the file system does not know it."""
         return None if self._version is None else self._version.size
 
     @abstractmethod
     def fetch(self, start: int, stop: int, into: bytearray) -> None:
-        """Append the bytes from ``start`` to ``stop``; fewer only where the file ends. A failure keeps what came.
+        """Append the bytes from ``start`` to ``stop``; fewer only at the end of the file. A failure keeps partial data.
 
         Raises:
-            FileChangedError: they would be of another version than those before.
-            ClosedError: it was interrupted.
-            Exception: any other, as the file system raises it.
+            FileChangedError: the bytes belong to another version than earlier ones.
+            ClosedError: the fetch was interrupted.
+            Exception: any other error of the file system.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what is held. Does not wait, and may be called twice, from any thread."""
+        """Release resources. Does not block; may be called more than once and from any thread."""
 
     def _note(self, version: Version) -> None:
-        """Remember the version, or see that it is still the same."""
+        """Remember the version, or check that it has not changed."""
         if self._version is None:
             self._version = version
         elif not self._version.agrees(version):
-            raise self._changed(f"it was {_words(self._version)}, and is {_words(version)} now")
+            raise self._changed(f"before: {_words(self._version)}; now: {_words(version)}")
 
     def _changed(self, words: str) -> FileChangedError:
         return FileChangedError(f"the file was changed while it was read: {words}; read it again", path=self._path)
@@ -90,14 +90,15 @@ class RemoteObject(ABC):
 def _words(version: Version) -> str:
     words = [f"{version.size} bytes"] if version.size is not None else []
     words += [f"ETag {version.etag}"] if version.etag else []
-    words += [f"of {version.modified}"] if version.modified else []
-    return ", ".join(words) or "of an unknown version"
+    words += [f"modified {version.modified}"] if version.modified else []
+    return ", ".join(words) or "an unknown version"
 
 
 class AsyncObject(RemoteObject):
-    """A file of a file system that fetches ranges in fsspec's own thread, as those of most clouds do.
+    """Remote object of an asynchronous file system, which fetches ranges in fsspec's own thread, as most clouds do.
 
-    It is not said of which version a range is. So that is asked before the first one and after each failure.
+    The file system does not report the version of a range. So it is queried before the first range and after each
+    failure.
     """
 
     def __init__(self, system: FileSystem, name: str, path: str, interruption: CancellationToken) -> None:
@@ -110,8 +111,8 @@ class AsyncObject(RemoteObject):
     async def _fetch(self, start: int, stop: int, into: bytearray) -> None:
         async with asyncio.timeout(2 * retrying.STALL_SECONDS):
             if self._doubtful:
-                self._system.invalidate_cache(self._system._parent(self._name))  # noqa: SLF001  # what was listed is old
-                self._note(version_of(await self._system._info(self._name), self._path))  # noqa: SLF001  # fsspec's way for async callers
+                self._system.invalidate_cache(self._system._parent(self._name))  # noqa: SLF001  # the cached listing may be outdated
+                self._note(version_of(await self._system._info(self._name), self._path))  # noqa: SLF001  # fsspec's interface for async callers
                 self._doubtful = False
             self._doubtful = True
             stop = stop if self.size is None else min(stop, self.size)
@@ -120,11 +121,11 @@ class AsyncObject(RemoteObject):
             self._doubtful = False
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
 
 class BlockingObject(RemoteObject):
-    """A file of any other file system, opened the way that all of them can. A request can't be interrupted."""
+    """Remote object of any other file system, opened with its ``open`` method. Requests can't be interrupted."""
 
     def __init__(self, system: FileSystem, name: str, path: str, interruption: CancellationToken) -> None:
         super().__init__(system, name, path, interruption)
@@ -140,13 +141,13 @@ class BlockingObject(RemoteObject):
                 into += piece
                 self._at += len(piece)
         except BaseException:
-            self.close()  # a file that has failed once may be anywhere
+            self.close()  # after a failure the position of the file is unknown
             raise
 
     def _open(self) -> None:
         file = self._system.open(self._name, "rb")
         memory = importlib.import_module("fsspec.implementations.memory")
-        if isinstance(file, memory.MemoryFile):  # one for all who read it, with one position: a view of our own
+        if isinstance(file, memory.MemoryFile):  # shared by all readers, with one position: make a private view
             file = io.BytesIO(file.getvalue())
         self._file, self._at = file, 0
         version = version_of(self._system.info(self._name), self._path)
@@ -171,18 +172,18 @@ class BlockingObject(RemoteObject):
 
 
 def version_of(info: dict[str, Any], path: str) -> Version:
-    """What a file system says about a file. They have different words for it."""
+    """Return the version from a file system's info about a file; the keys differ between file systems."""
     if info.get("type") == "directory":
         raise IsADirectoryError(f"{redacted(path)} is a directory")
     words = {key.lower(): value for key, value in info.items() if value is not None}
-    times = ("lastmodified", "mtime", "updated", "last_modified", "created")  # the last where nothing is ever modified
+    times = ("lastmodified", "mtime", "updated", "last_modified", "created")  # the last for storages whose files are immutable
     modified = next((words[key] for key in times if key in words), None)
     etag = next((words[key] for key in ("etag", "generation", "md5hash") if key in words), None)
     return Version(words.get("size"), None if etag is None else str(etag), None if modified is None else str(modified))
 
 
 def run(system: FileSystem, coroutine: Coroutine[Any, Any, None], interruption: CancellationToken) -> None:
-    """Run a coroutine in fsspec's thread, and wait for it here.
+    """Run a coroutine in fsspec's thread, and wait for its result.
 
     Raises:
         ClosedError: ``interruption`` was set; the coroutine is cancelled.
@@ -197,8 +198,8 @@ def run(system: FileSystem, coroutine: Coroutine[Any, Any, None], interruption: 
             future.result()
         except concurrent.futures.CancelledError:
             if interruption.is_set():
-                raise ClosedError("a remote read was given up: the iterator is closed") from None
+                raise ClosedError("a remote read was cancelled: the iterator is closed") from None
             raise ConnectionAbortedError("the request was cancelled") from None
         except BaseException:
-            future.cancel()  # Ctrl-C, for example: nobody waits for it any more
+            future.cancel()  # Ctrl-C, for example: the result is not needed any more
             raise

@@ -1,4 +1,4 @@
-"""Which paths are remote, and the file system of one. fsspec is imported here, when the first such path is used."""
+"""Remote paths and their file systems. fsspec is imported here, when the first remote path is used."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from dataset.redaction import raise_redacted, redacted, text_without_secrets
 __all__ = ["ON_THIS_MACHINE", "FileSystem", "allow_protocols", "filesystem_of", "is_remote", "local_form", "schemes"]
 
 FileSystem = Any
-"""An ``fsspec.AbstractFileSystem``. The library has no types."""
+"""An ``fsspec.AbstractFileSystem``. fsspec has no type annotations."""
 
-# One letter is a drive of Windows. What has a slash before "://" is a local path: no file system has such a name.
 ALLOWED = "DATASET_ALLOW_PROTOCOLS"
-"""The environment variable that holds what ``allow_protocols`` was given, for worker processes, too."""
+"""The environment variable that stores the protocols allowed by ``allow_protocols``; worker processes inherit it."""
 
 _UNTRUSTED = {"reference", "generic", "kerchunk"}
-"""The content of such a file says which other files and hosts are read; fsspec 2024.6.1 to 2025.12 even runs it."""
+"""The content of such a file names other files and hosts to read; fsspec 2024.6.1 to 2025.12 even executes it."""
 
+# A single letter is a Windows drive. A path with a slash before "://" is local: no scheme contains a slash.
 _SCHEME = re.compile(r"((?:[A-Za-z][\w.+-]*::)*[A-Za-z][\w.+-]+)://")
 
 ON_THIS_MACHINE = {"file", "local"}
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path goes through fsspec: it begins with a scheme, or with several that are chained.
+    """Return whether fsspec handles a path: it begins with a scheme, or with several chained ones.
 
     >>> [is_remote(path) for path in ("s3://a/b", "simplecache::s3://a/b", "a/b", "C://a", "odd/a://b")]
     [True, True, False, False, False]
@@ -37,7 +37,7 @@ def is_remote(path: str) -> bool:
 
 
 def schemes(path: str) -> list[str]:
-    """The scheme of a remote path; of a chained one those in front of it, too, from the outermost on.
+    """Return the schemes of a remote path, outermost first; more than one if the path is chained.
 
     >>> schemes("simplecache::s3://a/b")
     ['simplecache', 's3']
@@ -48,7 +48,7 @@ def schemes(path: str) -> list[str]:
 
 
 def local_form(path: str) -> str | None:
-    """The local path that a remote one stands for, as ``file:///tmp/a`` does; None where there is none."""
+    """Return the local path of a path with a local scheme, such as ``file:///tmp/a``; None for all others."""
     if schemes(path)[0] not in ON_THIS_MACHINE or "::" in path:
         return None
     _, name = filesystem_of(path)
@@ -58,28 +58,31 @@ def local_form(path: str) -> str | None:
 def allow_protocols(*protocols: str) -> None:
     """Allow paths that chain file systems of fsspec, such as ``simplecache::s3://bucket/a``, or use ``reference``.
 
-    A path with one scheme needs no permission. Others do, because file names may come out of data, while what a chain
-    does is up to each of its parts: it may write to this machine, ask other hosts, or, with ``reference`` and fsspec
-    before 2026.1, run code. So the program says which parts it wants, all but the last of a chain, before it uses them.
+    A path with a single scheme needs no permission. A chained path does, because file names may come from untrusted
+    data and each part of a chain can have effects: it may write to this machine, contact other hosts, or, with
+    ``reference`` and fsspec before 2026.1, run code. So a program must allow all parts of a chain but the last before
+    it uses them.
 
-    The permission is for this process and for those that it starts afterwards: it is kept in the environment variable
-    ``DATASET_ALLOW_PROTOCOLS``, which may also be set outside, to names with commas between them.
+    The permission holds for this process and for processes that it starts afterwards. It is stored in the environment
+    variable ``DATASET_ALLOW_PROTOCOLS``, which may also be set by the user to a comma-separated list of names.
 
     Args:
-        protocols: names of fsspec's, such as "simplecache", "zip" or "reference".
+        protocols: names of fsspec's protocols, such as "simplecache", "zip" or "reference".
 
     Raises:
-        TypeError: if a name is not text.
-        ValueError: if it is not the name of a protocol.
+        TypeError: a name is not a string.
+        ValueError: a name is not the name of a protocol.
 
     >>> import dataset
     >>> dataset.io.allow_protocols("simplecache", "zip")
     """
     for protocol in protocols:
         if not isinstance(protocol, str):
-            raise TypeError(f"allow_protocols(): a protocol must be text, got {protocol!r:.100}")
+            raise TypeError(f"allow_protocols(): a protocol must be a string, got {protocol!r:.100}")
         if not re.fullmatch(r"[A-Za-z][\w.+-]*", protocol):
-            raise ValueError(f"allow_protocols(): a protocol is a name such as 'simplecache', got {protocol!r:.100}")
+            raise ValueError(
+                f"allow_protocols(): a protocol must be a name such as 'simplecache', got {protocol!r:.100}"
+            )
     os.environ[ALLOWED] = ",".join(sorted(_allowed() | {protocol.lower() for protocol in protocols}))
 
 
@@ -88,27 +91,27 @@ def _allowed() -> set[str]:
 
 
 def _check_allowed(path: str) -> None:
-    """Raise ValueError for a path that needs a permission that the program has not given."""
+    """Raise ValueError if a path needs a permission that the program has not granted."""
     *chain, last = [link.partition("://")[0].lower() for link in path.split("::")]
     needed = {*chain, *({last} & _UNTRUSTED)} - _allowed()
     if needed:
         names = ", ".join(map(repr, sorted(needed)))
         raise ValueError(
-            f"{redacted(path)}: a path that chains file systems, or lets the content of a file name other files, needs "
-            f"the permission of the program, since file names may come out of data; if this is meant, call "
-            f"dataset.io.allow_protocols({names:.200}) first"
+            f"{redacted(path)}: a path that chains file systems, or refers to a file whose content names other files, "
+            f"must be allowed by the program, because file names may come from untrusted data; if this path is "
+            f"intended, call dataset.io.allow_protocols({names:.200}) first"
         )
 
 
 def filesystem_of(path: str) -> tuple[FileSystem, str]:
-    """The file system that a remote path is in, and what the path is called there. Nothing is sent anywhere.
+    """Return the file system of a remote path, and the name of the file in it. No request is sent.
 
-    Credentials and endpoints are what fsspec's own configuration says: its files, or the variables ``FSSPEC_...``.
+    Credentials and endpoints come from fsspec's own configuration: its files, or the variables ``FSSPEC_...``.
 
     Raises:
-        ImportError: fsspec, or what it needs for the scheme, is not installed.
-        ValueError: there is no such scheme, or the configuration is wrong, or the path chains file systems, and the
-            program has not allowed that with ``allow_protocols``.
+        ImportError: fsspec, or a package that it needs for the scheme, is not installed.
+        ValueError: the scheme is unknown, the configuration is wrong, or the path chains file systems that the program
+            has not allowed with ``allow_protocols``.
     """
     _check_allowed(path)
     fsspec = load_extra("fsspec", "remote", "paths with a scheme, such as s3://, need")
@@ -124,7 +127,7 @@ def filesystem_of(path: str) -> tuple[FileSystem, str]:
 
 
 def _way_out(path: str) -> str:
-    """What to install for the first file system of the path that cannot be imported."""
+    """Return what to install for the first file system of the path that cannot be imported."""
     registry = importlib.import_module("fsspec.registry")
     for scheme in [*schemes(path), *re.findall(r"::([A-Za-z][\w.+-]+)://", path)]:
         try:
@@ -132,9 +135,9 @@ def _way_out(path: str) -> str:
         except ImportError as error:
             known = registry.known_implementations.get(scheme, {}).get("class", "")
             package = known.split(".")[0]
-            if not package or package == "fsspec":  # one of fsspec's own, which needs something else
+            if not package or package == "fsspec":  # one of fsspec's own classes, which needs another package
                 return str(error)
-            return f'{scheme}:// needs {package} beside fsspec: pip install {package} "dataset-combinators[remote]".'
+            return f'{scheme}:// needs {package} and fsspec: pip install {package} "dataset-combinators[remote]".'
         except ValueError:
             continue
-    return "a library that fsspec needs for this path is not installed"
+    return "a package that fsspec needs for this path is not installed"

@@ -1,17 +1,17 @@
-"""A remote file as an open file: the place in it, what is read ahead, and what is tried again.
+"""A remote file as an open file: position, read-ahead and retries.
 
-**Reading ahead.** Codecs read a few hundred kilobytes at a time, one after the other. A request for each would spend
-the time on round trips, so a range is asked for that reaches further, and what is left of it serves the next reads. The
-range is short after the file was opened or its place was moved, since then nobody knows how much will be read there,
-and grows to four times its length each time that reading goes on where the range ended. So one block of at most
-``AHEAD_BYTES_MAX`` is held, and not more is asked for in vain than four times what was read in one piece.
+**Read-ahead.** Codecs read a few hundred kilobytes at a time, sequentially. One request per read would spend the time
+on round trips. So a longer range is requested, and its rest serves the next reads. The range is short after the file is
+opened or its position is moved, because it is then unknown how much will be read. It grows by a factor of four each
+time that reading continues where the range ended. So one block of at most ``AHEAD_BYTES_MAX`` is held, and the unused
+bytes are at most four times the bytes read sequentially.
 
-None of fsspec's own caches does this: "readahead" and "bytes" ask for five megabytes more after each jump, "block" and
-"background" hold up to 32 blocks, and all of them lose what they had when a request fails. Nothing is asked for before
-it is needed: to do that in the background is the business of ``prefetch`` and ``num_parallel_reads``.
+None of fsspec's own caches does this: "readahead" and "bytes" request five more megabytes after each jump, "block" and
+"background" hold up to 32 blocks, and all of them lose their contents when a request fails. Nothing is requested before
+it is needed: background reading is the task of ``prefetch`` and ``num_parallel_reads``.
 
-**Trying again.** The bytes that came before a connection broke are kept, and the next request asks for those behind
-them. They are of the same version, or it is an error (objects.py).
+**Retries.** The bytes that were received before a connection broke are kept, and the next request continues after them.
+If the file has another version by then, that is an error (objects.py).
 """
 
 from __future__ import annotations
@@ -32,24 +32,25 @@ from dataset.redaction import redacted
 __all__ = ["RemoteFile", "open_remote"]
 
 AHEAD_BYTES_MIN = 1 << 17
-"""Asked for at once where nobody knows how much will be read. It takes about a millisecond on a good line."""
+"""Bytes per request while it is unknown how much will be read. They take about a millisecond on a fast connection."""
 
 AHEAD_BYTES_MAX = 1 << 23
-"""Asked for at once where a file is read through. At 100 MB/s that is 80 milliseconds, where a round trip is 40."""
+"""Bytes per request when a file is read sequentially. At 100 MB/s this takes 80 ms; a round trip takes 40 ms."""
 
 AHEAD_GROWTH = 4
 
 
 def open_remote(path: str) -> RemoteFile:
-    """Open a file of a file system of fsspec for reading. Its first bytes are fetched at once.
+    """Open a file of one of fsspec's file systems for reading. Its first bytes are fetched at once.
 
     Args:
-        path: with a scheme.
+        path: a path with a scheme.
 
     Raises:
-        ImportError: a library for the scheme is missing.
-        ValueError: there is no such scheme.
-        FileNotFoundError, PermissionError: what their names say.
+        ImportError: a package for the scheme is missing.
+        ValueError: the scheme is unknown.
+        FileNotFoundError: the file does not exist.
+        PermissionError: access is denied.
         BrokenConnectionError: the server could not be reached in several tries.
         OSError: any other failure.
     """
@@ -59,7 +60,7 @@ def open_remote(path: str) -> RemoteFile:
 
 
 def _kind(system: FileSystem, path: str) -> type[RemoteObject]:
-    """Who fetches from a file system. Where several are chained, only the way that all of them have is sure to work."""
+    """Return the class that fetches from a file system. For chained ones only the generic class is sure to work."""
     if "::" in path or not getattr(type(system), "async_impl", False):
         return BlockingObject
     scheme = schemes(path)[0]
@@ -71,15 +72,15 @@ def _kind(system: FileSystem, path: str) -> type[RemoteObject]:
 
 
 class RemoteFile(io.RawIOBase):
-    """Reads a remote object from any place on.
+    """File object that reads a remote object.
 
-    ``seek`` moves in it even where ``seekable`` is false, which only means that the size is not known: it may then cost
-    reading the file anew up to the place.
+    ``seek`` works even if ``seekable`` is false, which only means that the size is unknown. It may then have to read
+    the file again up to the position.
 
     Args:
         remote: the object; closing the file closes it.
         path: for messages.
-        interruption: of whoever reads.
+        interruption: the reader's cancellation token.
     """
 
     def __init__(self, remote: RemoteObject, path: str, interruption: CancellationToken) -> None:
@@ -90,7 +91,7 @@ class RemoteFile(io.RawIOBase):
         self._interruption = interruption
         self._position = 0
         self._block = bytearray()
-        self._start = 0  # of the block, in the file
+        self._start = 0  # offset of the block in the file
         self._ahead = AHEAD_BYTES_MIN // AHEAD_GROWTH
         try:
             self._fetch_block(0)
@@ -111,7 +112,7 @@ class RemoteFile(io.RawIOBase):
         if whence == os.SEEK_END:
             size = self._remote.size
             if size is None:
-                raise io.UnsupportedOperation(f"{self.name}: the server does not tell the size of the file")
+                raise io.UnsupportedOperation(f"{self.name}: the server does not report the size of the file")
             offset += size
         elif whence == os.SEEK_CUR:
             offset += self._position
@@ -133,7 +134,7 @@ class RemoteFile(io.RawIOBase):
         return len(data)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """``size`` bytes, and fewer only at the end; all that are left without it."""
+        """Return ``size`` bytes, fewer only at the end; without ``size``, all remaining bytes."""
         if self.closed:
             raise ValueError(f"{self.name}: the file is closed")
         if size is None or size < 0:
@@ -154,7 +155,7 @@ class RemoteFile(io.RawIOBase):
         super().close()
 
     def _some(self, size: int) -> bytes:
-        """1 to ``size`` bytes from the place on, of one block; none at the end."""
+        """Return 1 to ``size`` bytes of one block from the position; none at the end."""
         if size and not self._start <= self._position < self._start + len(self._block):
             self._fetch_block(size)
         begin = self._position - self._start
@@ -163,10 +164,10 @@ class RemoteFile(io.RawIOBase):
         return piece
 
     def _fetch_block(self, wanted: int) -> None:
-        """Have the block begin at the place, and reach as far as the way of reading suggests."""
+        """Fetch a block at the position; its length depends on the access pattern."""
         goes_on = self._position == self._start + len(self._block)
         ahead = min(self._ahead * AHEAD_GROWTH, AHEAD_BYTES_MAX) if goes_on else AHEAD_BYTES_MIN
-        self._block = bytearray()  # let go of before the next one comes
+        self._block = bytearray()  # freed before the next block is fetched
         self._start, self._ahead = self._position, ahead
         size = self._remote.size
         stop = self._position + max(ahead, min(wanted, AHEAD_BYTES_MAX))
@@ -179,18 +180,18 @@ class RemoteFile(io.RawIOBase):
         while True:
             had = len(data)
             if self._interruption.is_set():
-                raise ClosedError(f"reading {self.name} was given up: the iterator is closed")
+                raise ClosedError(f"reading {self.name} was cancelled: the iterator is closed")
             try:
                 self._remote.fetch(start + had, stop, data)
-            except Exception as error:  # noqa: BLE001  # which ones may pass is not ours to know
+            except Exception as error:  # noqa: BLE001  # file systems raise errors of any type
                 failure = error
             else:
                 size = self._remote.size
                 missing = 0 if size is None else min(stop, size) - start - len(data)
                 if missing <= 0:
                     return data
-                failure = EOFError(f"the answer ends {missing} bytes too early")
+                failure = EOFError(f"the response ended {missing} bytes early")
             try:
                 tries.failed(failure, len(data) - had)
             finally:
-                del failure  # see runtime/contract.py on exceptions that are kept
+                del failure  # see runtime/contract.py about kept exceptions

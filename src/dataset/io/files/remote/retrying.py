@@ -1,6 +1,6 @@
-"""How often and when a request that failed is sent again.
+"""Retry policy: how often and when a failed request is retried.
 
-The numbers are read each time, so a program may set them before it starts: ``retrying.TRIES = 10``.
+The constants are read on every use, so a program may set them at startup: ``retrying.TRIES = 10``.
 """
 
 from __future__ import annotations
@@ -15,28 +15,29 @@ from dataset.redaction import raise_redacted, redacted_error, text_without_secre
 __all__ = ["Tries"]
 
 TRIES = 5
-"""How often in a row a range of bytes is asked for in vain before that is an error."""
+"""Number of consecutive failed requests for a range of bytes after which an error is raised."""
 
 FIRST_WAIT_SECONDS = 0.25
-"""Before the second try. It doubles from try to try; of each, a random part of up to one half is left out, or all
-readers that a server has turned away would come back at the same moment."""
+"""Wait before the second try. It doubles with each try, and is shortened by a random fraction of up to one half, so
+that readers that a server has rejected do not all return at the same moment."""
 
 LAST_WAIT_SECONDS = 8.0
-"""Waits grow no longer than this."""
+"""Maximum wait."""
 
 STALL_SECONDS = 30.0
-"""A server that sends nothing for so long has failed: a try has come to nothing. Where fsspec does not show the bytes
-as they come, which is everywhere but with HTTP and S3, a whole range has to come in twice this time."""
+"""A try fails if the server sends nothing for this long. fsspec shows bytes as they arrive only for HTTP and S3.
+Elsewhere a whole range has to arrive within twice this time."""
 
 PROGRESS_BYTES = 1 << 16
-"""So many bytes from one try make it count as no failure: a long range from a server that hangs up often gets done."""
+"""A failed try that delivered this many bytes resets the count of failures. So a long range can be fetched from a
+server that often drops the connection."""
 
 
 class Tries:
-    """Counts the tries of one request.
+    """Retry counter of one request.
 
     Args:
-        path: for messages, which show none of its secrets.
+        path: for messages, which do not show its secrets.
         interruption: ends the waits.
     """
 
@@ -46,14 +47,14 @@ class Tries:
         self._failed = 0  # in a row
 
     def failed(self, error: Exception, nbytes: int = 0) -> None:
-        """Take note of a failure, and wait for the time of the next try, or until interrupted.
+        """Record a failure, and wait until the next try or an interruption.
 
         Args:
-            error: what was raised.
-            nbytes: how many bytes came before that.
+            error: the exception that was raised.
+            nbytes: how many bytes were received before it.
 
         Raises:
-            OSError: there is no use in another try, or there have been enough.
+            OSError: another try can't succeed, or the number of tries is exhausted.
         """
         if isinstance(error, ClosedError | FileChangedError):
             redacted_error(error, self._path)
@@ -63,10 +64,10 @@ class Tries:
         self._failed = 1 if nbytes >= PROGRESS_BYTES else self._failed + 1
         if self._failed >= TRIES:
             last = text_without_secrets(f"{type(error).__name__}: {error}", self._path)
-            words = f"gave up after {self._failed} tries in a row; the last one failed with {last}"
+            words = f"gave up after {self._failed} tries in a row; the last error was {last}"
             raise_redacted(BrokenConnectionError(words, path=self._path, tries=self._failed), error, self._path)
         self._interruption.wait(self._wait_seconds())
 
     def _wait_seconds(self) -> float:
         longest: float = min(LAST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** (self._failed - 1))
-        return longest * (1 - random.random() / 2)  # noqa: S311  # nobody is to be kept from guessing it
+        return longest * (1 - random.random() / 2)  # noqa: S311  # not used for security

@@ -1,7 +1,7 @@
-"""Fetching ranges from S3 and its like, in s3fs's session.
+"""Fetching ranges from S3 and compatible storages, in s3fs's session.
 
-s3fs can fetch a range too, but then does not say of which version it is. Here each request but the first demands the
-version of the first, and the first tells the size, so there is no other before it.
+s3fs can fetch a range itself, but does not report its version. Here each request after the first requires the version
+of the first one. The first response also states the size, so no request is needed before it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _PIECE_BYTES = 1 << 18
 
 
 class S3Object(RemoteObject):
-    """An object in a bucket."""
+    """Remote object in a bucket."""
 
     def fetch(self, start: int, stop: int, into: bytearray) -> None:
         run(self._system, self._fetch(start, stop, into), self._interruption)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
     async def _fetch(self, start: int, stop: int, into: bytearray) -> None:
-        async with asyncio.timeout(2 * retrying.STALL_SECONDS) as stall:  # s3fs tries again itself, in this time
+        async with asyncio.timeout(2 * retrying.STALL_SECONDS) as stall:  # s3fs retries by itself within this time
             answer = await self._ask(start, stop)
             if answer is None:
                 return
@@ -40,7 +40,7 @@ class S3Object(RemoteObject):
                 body.close()
 
     async def _ask(self, start: int, stop: int) -> Any:
-        """The answer, which was looked at, and has the body still to come; None where the file ends before."""
+        """Send a request; return the checked response with an unread body, or None if the file ends before ``start``."""
         bucket, key, number = self._system.split_path(self._name)
         options = {"Range": f"bytes={start}-{stop - 1}"}
         if number is not None:
@@ -49,11 +49,11 @@ class S3Object(RemoteObject):
         if known is not None and known.etag and not self._system.local_expiry_check:
             options["IfMatch"] = known.etag
         try:
-            answer = await self._system._call_s3("get_object", Bucket=bucket, Key=key, **options)  # noqa: SLF001  # its way for async callers
+            answer = await self._system._call_s3("get_object", Bucket=bucket, Key=key, **options)  # noqa: SLF001  # s3fs's interface for async callers
         except OSError as error:
             code = _code(error)
             if code in {"PreconditionFailed", "412"}:
-                raise self._changed("its ETag is another one now") from error
+                raise self._changed("its ETag is different now") from error
             if code in {"InvalidRange", "416"}:
                 self._note(Version(0) if start == 0 else Version())
                 return None

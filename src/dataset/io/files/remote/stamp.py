@@ -1,4 +1,4 @@
-"""What tells a remote file from what it was before somebody wrote to it."""
+"""Version stamps of remote files: they change when a file is modified."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["remote_stamp"]
 
 
 def remote_stamp(path: str) -> tuple[int, int]:
-    """The size of a remote file in bytes, and a number that changes with its ETag, or else its time of change.
+    """Return the size of a remote file in bytes, and a number derived from its ETag or, without one, its change time.
 
-    Asked anew at each call. Where a storage tells neither, the number is always the same.
+    Each call sends a request. If the storage provides neither, the number is always the same.
 
     Raises:
-        OSError: as for reading; also where the storage does not tell the size.
+        OSError: as for reading; also if the storage does not provide the size.
         ImportError, ValueError: as for reading.
     """
     version = _version(path)
     if version.size is None:
-        raise OSError(f"{redacted(path)}: the storage does not tell how large the file is, so it can't have an index")
+        raise OSError(f"{redacted(path)}: the storage does not provide the size of the file, so it can't be indexed")
     words = (version.etag or version.modified or "").encode()
     return version.size, int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "little", signed=True)
 
@@ -36,5 +36,5 @@ def _version(path: str) -> Version:
         try:
             system.invalidate_cache()
             return version_of(system.info(name), path)
-        except Exception as error:  # noqa: BLE001  # which ones may pass is not ours to know
+        except Exception as error:  # noqa: BLE001  # file systems raise errors of any type
             tries.failed(error)

@@ -1,13 +1,14 @@
-"""A remote file that appears under its name when it is complete, and not before.
+"""Atomic writer of remote files: a file appears under its name only when it is complete.
 
-There are two ways, by what the file system can do:
+There are two methods, depending on the file system:
 
-- S3 and Google's storage show an object when its upload is completed. It is uploaded part by part while it is written,
-  completed by ``commit`` and aborted by ``discard``.
-- Elsewhere it is written under a temporary name beside the final one, and moved. Where a file system can rename, that
-  is one step; else it makes a copy, and it is up to the file system whether that appears as one piece.
+- S3 and Google Cloud Storage show an object when its upload is completed. The object is uploaded in parts while it is
+  written; ``commit`` completes the upload and ``discard`` aborts it.
+- On other file systems the file is written under a temporary name in the same directory and then moved. If the file
+  system can rename, that is one step. Otherwise it copies the file, and whether the copy appears atomically depends on
+  the file system.
 
-Trying again is left to the file systems here: the bytes are gone once they were handed over.
+Retries are left to the file systems: the bytes are not kept after they are passed on.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ if TYPE_CHECKING:
 __all__ = ["RemoteTarget"]
 
 COMMITTING = {"s3", "s3a", "gs", "gcs"}
-"""Files of these are opened with ``autocommit=False`` and have ``commit`` and ``discard``. fsspec has that for others,
-too, but some of them take the word and show the file nevertheless."""
+"""Files of these schemes are opened with ``autocommit=False`` and have ``commit`` and ``discard``. Other file systems
+of fsspec accept the option, too, but some of them ignore it and show the file immediately."""
 
 READ_ONLY = {"http", "https", "data", "github", "zip", "tar", "reference"}
 
 PART_BYTES = 1 << 24
-"""Held in memory and uploaded at once. S3 allows 10,000 parts, so an object of 160 GB."""
+"""Part of an upload, held in memory. S3 allows 10,000 parts, so an object may have 160 GB."""
 
 OUTPUT_BUFFER_BYTES = 1 << 18
 
 
 class RemoteTarget:
-    """The file while it is written: its bytes go to ``file``.
+    """Remote file that is being written: its bytes are written to ``file``.
 
     Args:
-        path: with a scheme.
+        path: a path with a scheme.
 
     Raises:
         OSError: nothing can be written there.
@@ -54,7 +55,7 @@ class RemoteTarget:
     def __init__(self, path: str) -> None:
         self._path = path
         if "::" in path or schemes(path)[0] in READ_ONLY:
-            words = "such paths can be read only; write to a local file or to another storage"
+            words = "paths of this kind are read-only; write to a local file or to another storage"
             raise OSError(errno.EROFS, words, redacted(path))
         self._system, self._name = filesystem_of(path)
         self._temporary: str | None = None
@@ -68,31 +69,31 @@ class RemoteTarget:
             file = self._system.open(self._name, "wb", block_size=PART_BYTES, autocommit=False)
         else:
             folder, slash, name = self._name.rpartition("/")
-            # As for local files: patterns don't find it, and a cut name can't grow too long.
+            # As for local files: patterns do not match the name, and it is truncated to stay within limits.
             self._temporary = f"{folder}{slash}.{name[:40]}.{secrets.token_hex(8)}.tmp"
             file = self._system.open(self._temporary, "wb")
         return _Upload(file, self._path)
 
-    folder = None  # no directory has to be written through
+    folder = None  # no directory has to be flushed
 
     def prepare(self) -> None:
-        """Hand over all bytes."""
+        """Pass all bytes to fsspec."""
         self.file.flush()
         with _explaining(self._path):
             self._upload.finish()
 
     def withdraw(self) -> None:
-        """Leave the old file where it is until the new one replaces it."""
+        """Do nothing: the old file stays until the new one replaces it."""
 
     def end_withdrawal(self, *, restore: bool) -> None:
-        """There is nothing to put back."""
+        """Do nothing: there is nothing to restore."""
 
     def is_published(self) -> bool:
-        """Whether the file has its name."""
+        """Return whether the file has its final name."""
         return self._is_published
 
     def publish(self) -> None:
-        """Put the file under its name."""
+        """Give the file its final name."""
         with _explaining(self._path):
             if self._temporary is None:
                 self._upload.sink.commit()
@@ -102,7 +103,7 @@ class RemoteTarget:
             self._system.invalidate_cache()
 
     def discard(self) -> None:
-        """Remove what was written. Nothing is raised: it runs where something else has failed already."""
+        """Remove the written file. Nothing is raised: this runs after another failure."""
         self._upload.drop()
         with contextlib.suppress(Exception):
             self.file.close()
@@ -113,12 +114,12 @@ class RemoteTarget:
                 self._system.rm_file(self._temporary)
 
     def abandon(self) -> None:
-        """Let go of the file in a forked child: nothing is sent."""
+        """Abandon the file in a forked child: nothing is sent."""
         self._upload.forget()
 
 
 class _Upload(io.RawIOBase):
-    """Takes bytes for a file of fsspec, and explains failures. Dropped, it takes them for nothing."""
+    """Raw stream that writes to a file of fsspec and explains failures. After ``forget`` it ignores all bytes."""
 
     def __init__(self, sink: Any, path: str) -> None:
         super().__init__()
@@ -132,28 +133,28 @@ class _Upload(io.RawIOBase):
     def write(self, data: Any, /) -> int:
         if not self._dropped:
             with _explaining(self._path):
-                self.sink.write(bytes(data))  # the buffer behind ``data`` is going to be used again
+                self.sink.write(bytes(data))  # copied, because the caller reuses the buffer of ``data``
         return len(data)
 
     def finish(self) -> None:
-        """Hand over what fsspec still holds."""
+        """Flush the bytes that fsspec still holds."""
         self.sink.close()
 
     def forget(self) -> None:
-        """Take bytes for nothing from now on."""
+        """Ignore all bytes from now on."""
         self._dropped = True
         if hasattr(self.sink, "forced"):
-            self.sink.forced = True  # nothing is left to be flushed, also when it is collected
+            self.sink.forced = True  # keeps fsspec from flushing, even when the object is garbage collected
 
     def drop(self) -> None:
-        """Close what fsspec holds without handing it over."""
+        """Close the file of fsspec without flushing it."""
         self.forget()
         with contextlib.suppress(Exception):
             self.sink.close()
 
 
 def _move(system: FileSystem, source: str, target: str) -> None:
-    """Rename. The general ``mv`` of fsspec would take brackets in a name for a pattern."""
+    """Rename a file. fsspec's generic ``mv`` would interpret brackets in a name as a pattern."""
     if type(system).mv is importlib.import_module("fsspec.spec").AbstractFileSystem.mv:
         system.cp_file(source, target)
         system.rm_file(source)
@@ -165,5 +166,5 @@ def _move(system: FileSystem, source: str, target: str) -> None:
 def _explaining(path: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # noqa: BLE001  # which ones there are is not ours to know
+    except Exception as error:  # noqa: BLE001  # file systems raise errors of any type
         raise_redacted(explained(error, path), error, path)

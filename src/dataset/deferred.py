@@ -1,0 +1,99 @@
+"""Deferred imports: what the methods of ``Dataset`` and the readers call, imported at the first use of each name.
+
+Every operator, reader and adapter has a line here. ``import dataset`` loads none of them, and no framework.
+"""
+
+from dataset.lazy_imports import lazy_imports
+
+with lazy_imports():
+    from dataset.adapters.huggingface import Makers as HuggingfaceMakers
+    from dataset.adapters.huggingface import plan_of as huggingface_plan
+    from dataset.adapters.jax import JaxDataset
+    from dataset.adapters.keras import to_keras as keras_dataset
+    from dataset.adapters.pandas import columns_of as pandas_columns
+    from dataset.adapters.polars import table_of as polars_table
+    from dataset.adapters.progress import Progress
+    from dataset.adapters.ranks import process_rank
+    from dataset.adapters.tensorflow import TfDataset, tf_dataset
+    from dataset.adapters.torch import from_torch as torch_source
+    from dataset.adapters.torch.to_torch import torch_dataset
+    from dataset.autotune.autotuner import Autotuner
+    from dataset.io.arrow.layout import require_columns, require_fill_null
+    from dataset.io.arrow.one_row import RowReader
+    from dataset.io.arrow.source import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
+    from dataset.io.arrow.table_rows_source import TableRows
+    from dataset.io.csv.batches_source import from_csv_plan
+    from dataset.io.csv.layout import layout_of
+    from dataset.io.csv.source import Csv
+    from dataset.io.dataset_files import file_names, read_files
+    from dataset.io.elements.cache_dataset import FileCache
+    from dataset.io.elements.load_dataset import load
+    from dataset.io.elements.save_dataset import save
+    from dataset.io.elements.snapshot_dataset import Snapshot
+    from dataset.io.files.list_files import ListFiles, matching_files
+    from dataset.io.files.opening import local_folder
+    from dataset.io.image.folder_source import image_folder_plan
+    from dataset.io.parquet.source import parquet_plan
+    from dataset.io.sql.source import SqlQuery
+    from dataset.io.text.fixed_length_records_source import FixedLengthRecord
+    from dataset.io.text.lines_source import TextLine
+    from dataset.io.tfrecord.indexed_source import indexed_records
+    from dataset.io.tfrecord.source import TFRecord
+    from dataset.io.tfrecord.write_dataset import write_tfrecord
+    from dataset.ops.assert_cardinality import AssertCardinality
+    from dataset.ops.batch.batch import Batch
+    from dataset.ops.batch.padded_batch import PaddedBatch
+    from dataset.ops.batch.ragged_batch import RaggedBatch
+    from dataset.ops.batch.rebatch import Rebatch
+    from dataset.ops.batch.sparse_batch import SparseBatch
+    from dataset.ops.batch.unbatch import Unbatch
+    from dataset.ops.batch.window import Window
+    from dataset.ops.cache.cache import Cache
+    from dataset.ops.concatenate import Concatenate
+    from dataset.ops.counter import Counter
+    from dataset.ops.enumerate import Enumerate
+    from dataset.ops.external_source import ExternalSource
+    from dataset.ops.filter import Filter
+    from dataset.ops.generator import Generator
+    from dataset.ops.get_single_element import get_single_element
+    from dataset.ops.group.bucket_by_sequence_length import BucketBySequenceLength
+    from dataset.ops.group.group_by_window import GroupByWindow
+    from dataset.ops.ignore_errors import IgnoreErrors
+    from dataset.ops.indexed_source import IndexedSource
+    from dataset.ops.interleave.flat_map import FlatMap
+    from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
+    from dataset.ops.map import Map
+    from dataset.ops.mix.choose_from_datasets import ChooseFromDatasets
+    from dataset.ops.mix.sample_from_datasets import sample_plan
+    from dataset.ops.prefetch import Prefetch
+    from dataset.ops.random import Random
+    from dataset.ops.random_map import RandomMap
+    from dataset.ops.range import Range
+    from dataset.ops.reduce import reduce
+    from dataset.ops.rejection_resample import rejection_resample_plan
+    from dataset.ops.repeat import Repeat
+    from dataset.ops.scan import Scan
+    from dataset.ops.select import Select
+    from dataset.ops.shard.shard import Shard
+    from dataset.ops.shuffle.shuffle import Shuffle
+    from dataset.ops.skip import Skip
+    from dataset.ops.take import Take
+    from dataset.ops.take_while import TakeWhile
+    from dataset.ops.tensor_slices import TensorSlices
+    from dataset.ops.tensors import Tensors
+    from dataset.ops.unique import Unique
+    from dataset.ops.with_options import WithOptions, options_of
+    from dataset.ops.zip import Zip
+    from dataset.optimize.choosing import chosen
+    from dataset.optimize.driver import Optimized, optimize
+    from dataset.optimize.sharding.plan import shard_plan
+    from dataset.plan.drawing.dot import dot
+    from dataset.plan.drawing.page import page
+    from dataset.plan.drawing.svg import svg
+    from dataset.plan.explain import explain_text
+    from dataset.plan.fingerprint import content_fingerprint
+    from dataset.plan.signature import signature_of
+    from dataset.runtime.iteration.chunk_scan import ChunkScan
+    from dataset.runtime.iteration.device_prefetch import Convert, DevicePrefetch
+    from dataset.runtime.iteration.iterator import DatasetIterator
+    from dataset.runtime.iteration.random_access import element_at, first_elements

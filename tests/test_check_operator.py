@@ -1,0 +1,61 @@
+"""check_operator and check_laziness: what an operator does wrong is found, and where."""
+
+import threading
+
+import pytest
+
+from dataset import Dataset
+from dataset.ops.take import TakeOperator
+from dataset.testing import check_laziness, check_operator
+
+_pull, _state, _state_after = TakeOperator.pull, TakeOperator.state_dict, TakeOperator.state_after
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong", "words"),
+    [
+        ("pull", lambda self, n: _pull(self, n + 1), r"pull\(1\) gave 2 elements"),
+        ("pull", lambda self, n: self.source.pull(1), r"cardinality\(\) is 3, but there are 5 elements"),
+        ("state_dict", lambda self: {**_state(self), "remaining": 3}, "got 2 elements, expected 1"),
+        ("state_after", lambda self, state, n: _state_after(self, state, 1), r"element 0.*: got int64 1, expected int64 2"),
+    ],
+)
+def test_a_faulty_operator_is_found(monkeypatch, method, wrong, words):
+    monkeypatch.setattr(TakeOperator, method, wrong)
+    with pytest.raises(AssertionError, match=words):
+        check_operator(lambda: Dataset.range(5).enumerate().take(3))
+
+
+def test_a_leak_is_found_where_it_begins():
+    kept = []
+
+    def numbers():
+        for number in range(5):
+            if number == 2:
+                kept.append(open(__file__))  # noqa: PTH123, SIM115
+            yield number
+
+    with pytest.raises(AssertionError, match="stopped after 3 elements: files left open"):
+        check_operator(lambda: Dataset.from_generator(numbers))
+    for file in kept:
+        file.close()
+
+
+def test_a_thread_that_stays_is_found(monkeypatch):
+    monkeypatch.setattr("dataset.testing.leaks._JOIN_SECONDS", 0.01)
+    stop = threading.Event()
+
+    def numbers():
+        threading.Thread(target=stop.wait, name="stays").start()
+        yield 0
+
+    with pytest.raises(AssertionError, match=r"stopped after 1 elements: threads left behind: \['stays'"):
+        check_operator(lambda: Dataset.from_generator(numbers))
+    stop.set()
+
+
+def test_reading_too_much_is_found():
+    with pytest.raises(AssertionError, match="0 elements took 1 elements of the input, expected 0"):
+        check_laziness(lambda numbers: (next(iter(numbers)), numbers)[1], lambda k: k)
+    with pytest.raises(AssertionError, match="1 elements took 2 elements of the input, expected 1"):
+        check_laziness(lambda numbers: numbers.batch(2), lambda k: k)
