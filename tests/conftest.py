@@ -7,6 +7,7 @@ import contextlib
 import gc
 import os
 import sys
+import zlib
 
 import pytest
 from hypothesis import settings
@@ -42,11 +43,11 @@ def _no_seed_is_left_behind():
     set_random_seed(None)
 
 
-@pytest.fixture(params=["normal", "hasty"])
+@pytest.fixture
 def switch_interval(request):
-    """What uses it runs twice, once with threads that are switched as often as possible."""
+    """Run half of the tests that use it with threads that switch as often as possible; the name of a test decides."""
     before = sys.getswitchinterval()
-    if request.param == "hasty":
+    if zlib.crc32(request.node.nodeid.encode()) % 2:
         sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)

@@ -37,7 +37,7 @@ def tuned(dataset, **values):
 
 def knobs(iterator):
     """By the name of the op."""
-    return {line.name: line.knob for line, _ in iterator._observation.top.walk() if line.knob is not None}
+    return {record.name: record.knob for record, _ in iterator._profile.top.walk() if record.knob is not None}
 
 
 def values(iterator):
@@ -168,7 +168,7 @@ def test_what_was_only_being_tried_is_not_handed_on(script):
 def test_work_that_turned_out_to_be_quicker_inline_begins_so():
     dataset = Dataset.range(60).map(takes_a_while, num_parallel_calls=2)
     first = iter(dataset)
-    first._root.begin_with((10.0, 2))  # seconds that the workers would have taken for an element
+    first._root.warm_start((10.0, 2))  # seconds that the workers would have taken for an element
     assert [int(x) for x in first] == list(range(60))
     assert first._root.learned == (10.0, 2)
     first.close()
@@ -352,9 +352,9 @@ def turning(iterator, seed):
     chance = random.Random(seed)
     for element in iterator:
         yield int(element)
-        for line, _ in iterator._observation.top.walk():
-            if line.knob is not None and chance.random() < 0.3:
-                line.knob.value = chance.randint(1, SEVERAL)
+        for record, _ in iterator._profile.top.walk():
+            if record.knob is not None and chance.random() < 0.3:
+                record.knob.value = chance.randint(1, SEVERAL)
 
 
 @given(names, st.integers(0, 1000))
@@ -392,7 +392,7 @@ RUNNING = {
 @pytest.mark.parametrize("name", RUNNING)
 def test_knobs_that_are_turned_while_threads_work_lose_nothing(name, order, seed):
     with iter(RUNNING[name](order)) as iterator:
-        assert any(isinstance(line.stage, BackgroundOperator) for line, _ in iterator._observation.top.walk())
+        assert any(isinstance(record.stage, BackgroundOperator) for record, _ in iterator._profile.top.walk())
         found = list(turning(iterator, seed))
     assert sorted(found) == list(range(1, 401))
     if order and name != "interleave":

@@ -70,7 +70,7 @@ def hf_datasets(folder: Path) -> Pipeline:
     return Again(lambda: (batch for _ in range(EPOCHS) for batch in kept.iter(batch_size=BATCH)))
 
 
-@WORKLOAD.runner("numpy", settings="kept as two .npy files, mapped into memory, of which each batch gets a copy")
+@WORKLOAD.runner("numpy", settings="kept as two memory-mapped .npy files; each batch is a copy of their rows")
 def loop(folder: Path) -> Pipeline:
     @cache
     def kept() -> list[np.ndarray]:

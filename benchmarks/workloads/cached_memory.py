@@ -70,7 +70,7 @@ def tf_data(folder: Path, file: str = "") -> Pipeline:
 
 @WORKLOAD.runner(
     "grain",
-    settings="CacheIterDataset under RepeatIterDataset, its iterator kept from pass to pass, as the cache is its own",
+    settings="CacheIterDataset under RepeatIterDataset, its iterator kept between passes, because it owns the cache",
     source="https://google-grain.readthedocs.io/en/latest/grain.experimental.html",
 )
 def grain_(folder: Path) -> Pipeline:
@@ -120,7 +120,7 @@ def ray_data(folder: Path) -> Pipeline:
     return Again(epochs)
 
 
-@WORKLOAD.runner("numpy", settings="kept as two arrays, of which each batch gets a copy")
+@WORKLOAD.runner("numpy", settings="kept as two arrays; each batch is a copy of their rows")
 def loop(folder: Path) -> Pipeline:
     @cache
     def kept() -> tuple[np.ndarray, np.ndarray]:

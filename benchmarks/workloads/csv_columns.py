@@ -77,7 +77,7 @@ WORKLOAD = Workload(
     count=lambda batch: len(columns_of(batch)[0]),
     digest=digest,
     unit="rows",
-    notes="Text is bytes or str, whichever a library gives. All are told the dtypes.",
+    notes="Text is bytes or str, depending on the library. All are given the dtypes.",
 )
 
 
@@ -85,7 +85,7 @@ def dtypes_of_dataset() -> list[Any]:
     return [bytes if dtype is str else dtype for dtype in DTYPES.values()]
 
 
-@WORKLOAD.runner("dataset", settings="from_csv, whose prefetch is left as it is; text as bytes")
+@WORKLOAD.runner("dataset", settings="from_csv with its default prefetch; text as bytes")
 def dataset(folder: Path) -> Pipeline:
     from dataset import Dataset
 
@@ -115,7 +115,7 @@ def dtypes_of_tf() -> list[Any]:
 
 @WORKLOAD.runner(
     "tf.data",
-    settings="make_csv_dataset, num_parallel_reads and its prefetch left as they are; text as bytes",
+    settings="make_csv_dataset with its default num_parallel_reads and prefetch; text as bytes",
     source="https://www.tensorflow.org/tutorials/load_data/csv#tfdata_csv_files",
 )
 def tf_data(folder: Path) -> Pipeline:
@@ -145,7 +145,7 @@ def tf_data_lines(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "pandas, chunks",
-    settings="read_csv(chunksize=1024), dtypes given, the C engine, whose floats are off by a bit at times; str",
+    settings="read_csv(chunksize=1024), dtypes given, the C engine, whose floats are occasionally off by one bit; str",
     source="https://pandas.pydata.org/docs/user_guide/io.html#iterating-through-files-chunk-by-chunk",
 )
 def pandas(folder: Path) -> Pipeline:
@@ -187,7 +187,7 @@ def arrays_of_table(table: Any) -> dict[str, np.ndarray]:
 
 @WORKLOAD.runner(
     "HF datasets, Arrow made before",
-    settings='converted to Arrow before the clock runs, its usual way, so no CSV is read; format "arrow", to_numpy',
+    settings='converted to Arrow before the clock starts, as usual, so no CSV is read; format "arrow", to_numpy',
     source="https://huggingface.co/docs/datasets/tabular_load#csv-files",
 )
 def huggingface(folder: Path) -> Pipeline:

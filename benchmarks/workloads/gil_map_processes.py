@@ -81,7 +81,7 @@ def dataset(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "grain",
-    settings=f"mp_prefetch with {WORKERS} workers behind the batch; no threads in them",
+    settings=f"mp_prefetch with {WORKERS} workers after the batch; no threads in them",
     source="https://google-grain.readthedocs.io/en/latest/tutorials/dataset_advanced_tutorial.html",
 )
 def grain_(folder: Path) -> Pipeline:
@@ -96,7 +96,7 @@ def grain_(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "torch",
-    settings=f"DataLoader of a map-style Dataset, {WORKERS} workers that persist",
+    settings=f"DataLoader of a map-style Dataset, {WORKERS} persistent workers",
     source="https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading",
 )
 def torch(folder: Path) -> Pipeline:
@@ -119,7 +119,7 @@ def torchdata_nodes(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "spdl",
-    settings=f"pipe(concurrency={WORKERS}) over batches of numbers, a ProcessPoolExecutor that persists as executor",
+    settings=f"pipe(concurrency={WORKERS}) over batches of numbers, a persistent ProcessPoolExecutor as executor",
     source="https://facebookresearch.github.io/spdl/main/getting_started/parallelism.html",
 )
 def spdl(folder: Path) -> Pipeline:

@@ -26,7 +26,7 @@ BATCH = 32
 SIDE = 224
 WORKERS = 2
 OPENCV = "simplejpeg and cv2.resize (bilinear, no antialias), uint8"
-PILLOW = "Pillow (bilinear, which it antialiases), uint8"
+PILLOW = "Pillow (bilinear, antialiased), uint8"
 
 
 def make_data(folder: Path, scale: float) -> None:
@@ -272,7 +272,7 @@ def torchdata_nodes(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "mlx-data",
-    settings="files; its own load_image and image_resize, uint8; batch, then prefetch(8, 2) as its page has it",
+    settings="files; its own load_image and image_resize, uint8; batch, then prefetch(8, 2) as on its page",
     source="https://ml-explore.github.io/mlx-data/build/html/python/_autosummary/mlx.data.Stream.prefetch.html",
 )
 def mlx_data(folder: Path) -> Pipeline:
@@ -340,7 +340,7 @@ def loaded_by_webdataset(folder: Path, decoder: Any, finish: Callable[[Any], np.
 
 @WORKLOAD.runner(
     "webdataset",
-    settings=f"tar shards; {OPENCV}; WebLoader with 2 persistent workers; arrays made tensors",
+    settings=f"tar shards; {OPENCV}; WebLoader with 2 persistent workers; arrays converted to tensors",
     source="https://webdataset.github.io/webdataset/",
 )
 def webdataset(folder: Path) -> Pipeline:
@@ -354,7 +354,7 @@ def webdataset(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "webdataset, Pillow",
-    settings=f'tar shards; decode("pil"), {PILLOW}; WebLoader with 2 persistent workers; arrays made tensors',
+    settings=f'tar shards; decode("pil"), {PILLOW}; WebLoader with 2 persistent workers; arrays converted to tensors',
     source="https://webdataset.github.io/webdataset/",
 )
 def webdataset_pillow(folder: Path) -> Pipeline:

@@ -62,7 +62,7 @@ WORKLOAD = Workload(
     count=lambda batch: len(column(batch)),
     digest=lambda batch: float(np.asarray(column(batch), np.float64).sum()),
     tolerance=1e-6,  # TensorFlow has transforms and logarithms of its own, and sums of floats depend on the order
-    notes="A library that sees through the function may call NumPy once for many rows; tf.data with its own ops does.",
+    notes="A library that analyzes the function may call NumPy once for many rows; tf.data with its own ops does so.",
 )
 
 
@@ -101,7 +101,7 @@ def tf_data(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "tf.data, batched",
-    settings="the same behind the batch: one tf.numpy_function for 128 calls of the function",
+    settings="the same after the batch: one tf.numpy_function for 128 calls of the function",
     source="https://www.tensorflow.org/guide/data_performance#vectorizing_mapping",
 )
 def tf_data_batched(folder: Path) -> Pipeline:
@@ -117,7 +117,7 @@ def tf_data_batched(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "tf.data, TensorFlow ops",
-    settings="the function written anew with tf.signal.rfft; parallel map and prefetch, both AUTOTUNE",
+    settings="the function rewritten with tf.signal.rfft; parallel map and prefetch, both AUTOTUNE",
     source="https://www.tensorflow.org/guide/data_performance#parallelizing_data_transformation",
 )
 def tf_data_ops(folder: Path) -> Pipeline:
@@ -144,7 +144,7 @@ def grain_threads(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "grain, processes",
-    settings=f"mp_prefetch with {WORKERS} workers behind the batch; no threads in them, as data is in memory",
+    settings=f"mp_prefetch with {WORKERS} workers after the batch; no threads in them, as data is in memory",
     source="https://google-grain.readthedocs.io/en/latest/tutorials/dataset_advanced_tutorial.html",
 )
 def grain_processes(folder: Path) -> Pipeline:
@@ -159,7 +159,7 @@ def grain_processes(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "torch",
-    settings=f"DataLoader of a map-style Dataset, {WORKERS} workers that persist",
+    settings=f"DataLoader of a map-style Dataset, {WORKERS} persistent workers",
     source="https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading",
 )
 def torch(folder: Path) -> Pipeline:
@@ -237,7 +237,7 @@ def spdl_threads(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "spdl, processes",
-    settings=f"pipe(concurrency={WORKERS}) over batches of rows, a ProcessPoolExecutor that persists as executor",
+    settings=f"pipe(concurrency={WORKERS}) over batches of rows, a persistent ProcessPoolExecutor as executor",
     source="https://facebookresearch.github.io/spdl/main/getting_started/parallelism.html",
 )
 def spdl_processes(folder: Path) -> Pipeline:

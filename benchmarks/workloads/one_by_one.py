@@ -67,7 +67,7 @@ def tf_data(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "tf.data, map in turn",
-    settings="no parallel map, no prefetch: hand-over to other threads costs more than such an element",
+    settings="no parallel map, no prefetch: handing over to another thread costs more than the element",
     source="https://www.tensorflow.org/guide/data_performance#reducing_memory_footprint",
 )
 def tf_data_in_turn(folder: Path) -> Pipeline:

@@ -64,7 +64,7 @@ WORKLOAD = Workload(
     make_data=make_data,
     count=count,
     digest=digest,
-    notes="numpy permutes all rows, which is more shuffled and less work than a buffer: what one writes by hand.",
+    notes="numpy permutes all rows, which shuffles more and is less work than a buffer: it is what one writes by hand.",
 )
 
 

@@ -99,7 +99,7 @@ def torch(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "torch, 2 workers",
-    settings="DataLoader(TensorDataset, shuffle=True), worker processes that persist",
+    settings="DataLoader(TensorDataset, shuffle=True), persistent worker processes",
     source="https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading",
 )
 def torch_workers(folder: Path) -> Pipeline:
@@ -170,7 +170,7 @@ def spdl(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "HF datasets",
-    settings="shuffle() makes new indices each epoch; in the format numpy, told to keep uint8",
+    settings="shuffle() makes new indices each epoch; in the format numpy, configured to keep uint8",
     source="https://huggingface.co/docs/datasets/process#shuffle",
 )
 def hf_datasets(folder: Path) -> Pipeline:

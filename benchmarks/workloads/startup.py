@@ -39,7 +39,7 @@ WORKLOAD = Workload(
     make_data=make_data,
     count=lambda batch: len(column(batch)),
     digest=lambda batch: digests.of_rows(np.asarray(column(batch))),
-    notes="See construction, which includes the import, and the first batch, and not the elements per second.",
+    notes="Compare the construction, which includes the import, and the first batch, not the elements per second.",
 )
 
 
@@ -102,7 +102,7 @@ def torch(folder: Path, workers: int = 0) -> Pipeline:
 
 @WORKLOAD.runner(
     "torch, 2 workers",
-    settings="the same in worker processes that persist",
+    settings="the same in persistent worker processes",
     source="https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading",
 )
 def torch_workers(folder: Path) -> Pipeline:

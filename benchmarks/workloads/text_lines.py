@@ -52,7 +52,7 @@ WORKLOAD = Workload(
     count=lambda batch: len(lines_of(batch)),
     digest=digest,
     unit="lines",
-    notes="Lines are bytes or str, whichever a library gives.",
+    notes="Lines are bytes or str, depending on the library.",
 )
 
 
@@ -127,7 +127,7 @@ def torch_batches(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "torchdata.nodes",
-    settings="IterableWrapper of the lines, Batcher; a Prefetcher would be a thread beside one that never waits",
+    settings="IterableWrapper of the lines, Batcher; a Prefetcher would add a thread to one that never waits",
     source="https://pytorch.org/data/0.11/getting_started_with_torchdata_nodes.html",
 )
 def torchdata_nodes(folder: Path) -> Pipeline:
@@ -153,7 +153,7 @@ def mlx_data(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "HF datasets, Arrow made before",
-    settings="converted to Arrow before the clock runs, its usual way; lists of str: reads Arrow, not lines",
+    settings="converted to Arrow before the clock starts, as usual; lists of str: reads Arrow, not lines",
     source="https://huggingface.co/docs/datasets/nlp_load",
 )
 def huggingface(folder: Path) -> Pipeline:

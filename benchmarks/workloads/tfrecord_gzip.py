@@ -31,11 +31,11 @@ WORKLOAD = Workload(
     count=len,
     digest=digests.of_texts,
     unit="records",
-    notes="The package tfrecord leaves the checksums of records out; GZIP's own one is verified by all.",
+    notes="The package tfrecord does not verify record checksums; all verify GZIP's own checksum.",
 )
 
 
-@WORKLOAD.runner("dataset", settings="with the extra gzip, which inflates with isal")
+@WORKLOAD.runner("dataset", settings="with the extra gzip, which decompresses with isal")
 def dataset(folder: Path) -> Pipeline:
     from dataset import TFRecordDataset
 
@@ -49,7 +49,7 @@ def dataset_prefetch(folder: Path) -> Pipeline:
     return TFRecordDataset(folder / "data.tfrecord.gz", "GZIP").batch(BATCH).prefetch(AUTOTUNE)
 
 
-@WORKLOAD.runner("dataset, zlib", settings="as it is without that extra")
+@WORKLOAD.runner("dataset, zlib", settings="without that extra")
 def dataset_zlib(folder: Path) -> Pipeline:
     from dataset import TFRecordDataset
     from dataset.io.files import compression
@@ -85,7 +85,7 @@ def tf_data_buffer(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "tfrecord, no CRCs",
-    settings="tfrecord_iterator, which checks no checksum of records, and first inflates the file for its length",
+    settings="tfrecord_iterator, which does not verify record checksums, and first inflates the file for its length",
     source="https://github.com/vahidk/tfrecord",
 )
 def tfrecord(folder: Path) -> Pipeline:

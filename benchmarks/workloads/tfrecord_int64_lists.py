@@ -19,7 +19,7 @@ EXAMPLES = 150_000
 IDS = 100
 VOCABULARY = 50_000
 BATCH = 128
-NO_CHECKSUMS = "checks no checksum: it cannot"
+NO_CHECKSUMS = "cannot verify checksums"
 
 
 def make_data(folder: Path, scale: float) -> None:
@@ -52,7 +52,7 @@ WORKLOAD = Workload(
     count=lambda batch: len(ids_of(batch)),
     digest=digest,
     unit="Examples",
-    notes="Only dataset, tf.data and the loop by hand verify checksums; the others leave that work out.",
+    notes="Only dataset, tf.data and the loop by hand verify checksums; the others skip that work.",
 )
 
 
@@ -75,7 +75,7 @@ def dataset_parallel(folder: Path) -> Pipeline:
     return parsed.prefetch(AUTOTUNE)
 
 
-@WORKLOAD.runner("dataset, ExampleParser", settings="map(ExampleParser) before batch, as the README has it")
+@WORKLOAD.runner("dataset, ExampleParser", settings="map(ExampleParser) before batch, as in the README")
 def dataset_parser(folder: Path) -> Pipeline:
     from dataset import TFRecordDataset, io
 

@@ -26,7 +26,7 @@ from harness_data import (
 EXAMPLES = 300_000
 BATCH = 128
 BUFFER = 2000
-NO_CHECKSUMS = "checks no checksum: it cannot"
+NO_CHECKSUMS = "cannot verify checksums"
 
 
 def make_data(folder: Path, scale: float) -> None:
@@ -42,7 +42,7 @@ WORKLOAD = Workload(
     count=lambda batch: len(batch["label"] if isinstance(batch, dict) else batch[1]),
     digest=of_images_and_labels,
     unit="Examples",
-    notes="Only dataset, tf.data and the loop by hand verify checksums; the others leave that work out.",
+    notes="Only dataset, tf.data and the loop by hand verify checksums; the others skip that work.",
 )
 
 
@@ -68,7 +68,7 @@ def dataset(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "dataset, vectorized",
-    settings="map(ExampleParser), then a function that takes columns, as the README has it; prefetch(AUTOTUNE)",
+    settings="map(ExampleParser), then a function that takes columns, as in the README; prefetch(AUTOTUNE)",
 )
 def dataset_vectorized(folder: Path) -> Pipeline:
     import dataset

@@ -17,7 +17,7 @@ from harness_data import batches_of, checksum_of, objects, read_records, read_th
 
 RECORDS = 300_000
 BATCH = 128
-NO_CHECKSUMS = "checks no checksum: it cannot"
+NO_CHECKSUMS = "cannot verify checksums"
 
 
 def make_data(folder: Path, scale: float) -> None:
@@ -32,7 +32,7 @@ WORKLOAD = Workload(
     count=len,
     digest=digests.of_texts,
     unit="records",
-    notes="Only dataset, tf.data and the loop by hand verify checksums; the others leave that work out.",
+    notes="Only dataset, tf.data and the loop by hand verify checksums; the others skip that work.",
 )
 
 
@@ -43,7 +43,7 @@ def dataset(folder: Path) -> Pipeline:
     return TFRecordDataset(folder / "data.tfrecord").batch(BATCH)
 
 
-@WORKLOAD.runner("dataset, prefetch", settings="prefetch(AUTOTUNE): a thread beside a consumer that does nothing")
+@WORKLOAD.runner("dataset, prefetch", settings="prefetch(AUTOTUNE): a thread next to an idle consumer")
 def dataset_prefetch(folder: Path) -> Pipeline:
     from dataset import AUTOTUNE, TFRecordDataset
 

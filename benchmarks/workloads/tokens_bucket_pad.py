@@ -150,7 +150,7 @@ def torch(folder: Path, workers: int = 0) -> Pipeline:
 
 @WORKLOAD.runner(
     "torch, 2 workers",
-    settings="the same in worker processes that persist",
+    settings="the same in persistent worker processes",
     source="https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading",
 )
 def torch_workers(folder: Path) -> Pipeline:
@@ -177,7 +177,7 @@ def torchdata_nodes(folder: Path) -> Pipeline:
 
 @WORKLOAD.runner(
     "mlx-data",
-    settings="perm() of indices in buckets by hand, batch, ordered_prefetch(8, 2); dynamic_batch now and then hangs",
+    settings="perm() of indices in buckets by hand, batch, ordered_prefetch(8, 2); dynamic_batch hangs occasionally",
     source="https://ml-explore.github.io/mlx-data/build/html/python/buffer.html",
 )
 def mlx_data(folder: Path) -> Pipeline:

@@ -385,7 +385,7 @@ def test_rows_can_be_looked_up_by_several_threads_at_once():
 def test_a_plan_of_a_mapped_file_is_sent_by_the_name_of_the_file(tmp_path):
     hf = on_disk(datasets.Dataset.from_dict({"x": np.arange(100_000)}), tmp_path)
     dataset = Dataset.from_huggingface(hf)
-    _ = dataset[3], dataset.element_spec, dataset.plan.is_certain
+    _ = dataset[3], dataset.element_spec, dataset.plan.is_exact
     sent = pickle.dumps(dataset.plan)
     assert len(sent) < 20_000
     assert Dataset(pickle.loads(sent))[-1] == {"x": 99_999}

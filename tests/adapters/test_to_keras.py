@@ -218,7 +218,7 @@ def test_a_py_dataset_also_takes_the_class_weights_of_fit(keras, way):
     weights = {0: 5.0, 2: 0.1}
     data = batches(X, CLASSES).to_keras()
     if way == "adapter":
-        with pytest.raises(ValueError, match=r"would ignore class_weight beside a dataset: call to_keras"):
+        with pytest.raises(ValueError, match=r"would ignore class_weight because the input is a dataset: call to_keras"):
             classifier(keras).fit(data, class_weight=weights, verbose=0)
     else:
         expected = in_memory(classifier(keras), X, CLASSES, class_weight=weights)
@@ -470,8 +470,8 @@ def test_ragged_sparse_and_nested_values_are_refused_with_the_way_out(keras):
     ragged = Dataset.from_tensors(RaggedTensor.from_rows([[1.0], [2.0, 3.0]]))
     assert "use padded_batch(), or to_tensor() in map()" in trouble(keras, ragged)
     sparse = Dataset.from_tensors({"x": SparseTensor([[0, 0]], [1.0], [2, 2])})
-    assert "component 'x' is a SparseTensor, and Keras takes arrays; call to_dense()" in trouble(keras, sparse)
-    assert "is a Dataset, and Keras takes arrays" in trouble(keras, Dataset.range(4).window(2))
+    assert "component 'x' is a SparseTensor, but Keras accepts arrays; call to_dense()" in trouble(keras, sparse)
+    assert "is a Dataset, but Keras accepts arrays" in trouble(keras, Dataset.range(4).window(2))
 
 
 def test_dataclasses_are_refused(keras):
@@ -480,13 +480,13 @@ def test_dataclasses_are_refused(keras):
         x: object
         y: object
 
-    assert "hold a Pair; turn it into one in map()" in trouble(keras, Dataset.from_tensors(Pair(X, Y)))
+    assert "hold a Pair, but Keras accepts tuples and dicts" in trouble(keras, Dataset.from_tensors(Pair(X, Y)))
 
 
 def test_text_is_for_tensorflow(keras, backend):
     words = Dataset.from_tensor_slices(np.array(["a", "b", "a"], object)).batch(2)
     if backend != "tensorflow":
-        with pytest.raises(ValueError, match=f"is text, and the {backend} backend has none; turn it into numbers"):
+        with pytest.raises(ValueError, match=f"is text, which the {backend} backend does not support; convert it to"):
             words.to_keras()
         return
     lookup = keras.layers.StringLookup(vocabulary=["a", "b"])
@@ -496,7 +496,7 @@ def test_text_is_for_tensorflow(keras, backend):
 
 @pytest.mark.parametrize("value", [[1.0], {"a": 1.0}, {0: "1"}, 3])
 def test_class_weights_are_a_dict_of_classes_and_weights(value):
-    with pytest.raises(TypeError, match="class_weight must be a dict of class numbers and weights, got"):
+    with pytest.raises(TypeError, match="class_weight must be a dict from class numbers to weights, got"):
         batches(X, CLASSES).to_keras(class_weight=value)
 
 
@@ -504,8 +504,8 @@ def test_class_weights_need_one_output_and_no_other_weights(keras):
     weights = {0: 1.0}
     for data, words in (
         (batches(X), "needs targets"),
-        (batches(X, CLASSES, WEIGHTS), "exclude each other"),
-        (batches(X, {"a": CLASSES, "b": CLASSES}), "is for one output"),
+        (batches(X, CLASSES, WEIGHTS), "cannot be combined with sample weights"),
+        (batches(X, {"a": CLASSES, "b": CLASSES}), "supports one output"),
     ):
         with pytest.raises(ValueError, match=words):
             data.to_keras(class_weight=weights)
@@ -514,7 +514,7 @@ def test_class_weights_need_one_output_and_no_other_weights(keras):
 def test_a_py_dataset_must_know_its_length(keras, monkeypatch):
     monkeypatch.setitem(sys.modules, "keras.src.trainers.data_adapters.data_adapter", None)
     monkeypatch.delitem(sys.modules, "dataset.adapters.keras.data_adapter", raising=False)
-    with pytest.raises(ValueError, match=r"that is unknown; call repeat\(\) and give fit\(\) steps_per_epoch"):
+    with pytest.raises(ValueError, match=r"which is unknown; call repeat\(\) and pass steps_per_epoch to fit\(\)"):
         Dataset.from_tensor_slices(X).filter(lambda x: True).batch(2).to_keras()
 
 

@@ -230,7 +230,7 @@ def test_a_state_is_behind_what_was_handed_out_and_not_what_is_on_its_way(card, 
         return on_card(Dataset.range(300).shuffle(50, seed=1))
 
     iterator = iter(make())
-    iterator._elements._root._build.repeats_input = not by_value  # as where the order is left to chance
+    iterator._elements._root._build.input_is_replayable = not by_value  # as where the order is left to chance
     for _ in range(stop):
         next(iterator)
     state = iterator.state_dict()

@@ -80,7 +80,7 @@ def test_machines_get_lists_always(run, digits):
 
 def test_one_record_by_its_number(run, digits):
     assert [line["label"] for line in lines(run("head", "--record", 13, digits))] == [3]
-    assert run.error("head", "--record", 20, digits) == f"{digits}: there is no record 20; it has 20 records"
+    assert run.error("head", "--record", 20, digits) == f"{digits}: record 20 does not exist; the file has 20 records"
 
 
 def test_several_files_are_told_apart_on_standard_error(run, digits, write):
@@ -139,23 +139,23 @@ def test_raw_pixels_need_their_shape(run, pictures, tmp_path):
     numbers = ["head", pictures, "--record", 1, "--image", "numbers", "--output", output, "--force"]
     assert run(*numbers, "--shape", 4, 6)[0] == 0
     assert io.decode_png(output.read_bytes()).shape == (4, 6, 1)
-    assert "does not fit: 5 x 6 x 1 are 30 bytes, got 24" in run.error(*numbers, "--shape", 5, 6)
+    assert "does not fit: 5 x 6 x 1 pixels need 30 bytes, got 24" in run.error(*numbers, "--shape", 5, 6)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--image", "png"], "--image needs --output"),
-        (["--output", "x.png"], "--output is for a picture"),
-        (["--image", "none", "--output", "x.png"], "there is no feature 'none'; there is 'jpeg', 'png', 'raw', 'x'"),
-        (["--image", "x", "--output", "x.png"], "float values are no picture"),
-        (["--image", "x", "--output", "x.png", "--shape", "1", "1"], "float values are no pixels"),
-        (["--image", "raw", "--output", "x.png"], "give --shape H W [C] if they are raw pixels"),
+        (["--output", "x.png"], "--output requires --image"),
+        (["--image", "none", "--output", "x.png"], "feature 'none' does not exist; the features are: 'jpeg', 'png',"),
+        (["--image", "x", "--output", "x.png"], "float values are not an image"),
+        (["--image", "x", "--output", "x.png", "--shape", "1", "1"], "float values are not pixels"),
+        (["--image", "raw", "--output", "x.png"], "pass --shape H W [C] if they are raw pixels"),
         (["--image", "raw", "--output", "x.png", "--shape", "4"], "--shape must be height, width"),
         (["--image", "raw", "--output", "x.png", "--shape", "4", "6", "2"], "--shape must be height, width"),
         (["--record", "1", "--image", "bad", "--output", "x.png"], "cut short or corrupt"),
-        (["--image", "png", "--output", "x.png", "--record", "2"], "there is no record 2; it has 2 records"),
-        (["--image", "png", "--output", "x.png", "--json"], "--image writes a file"),
+        (["--image", "png", "--output", "x.png", "--record", "2"], "record 2 does not exist; the file has 2 records"),
+        (["--image", "png", "--output", "x.png", "--json"], "--image cannot be combined with --json"),
         (["--image", "png", "--output", "no/where/x.png"], "cannot write"),
     ],
     ids=" ".join,

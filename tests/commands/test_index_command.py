@@ -28,7 +28,7 @@ def test_a_file_that_is_no_index_is_not_overwritten(run, write):
     path = write([b"a"])
     other = path.with_name(path.name + ".index")
     other.write_bytes(b"something else")
-    assert "there is a file that is no index" in run.error("index", path)
+    assert "this file exists and is not an index" in run.error("index", path)
     assert other.read_bytes() == b"something else"
 
 

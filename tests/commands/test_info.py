@@ -139,7 +139,7 @@ def test_other_bytes_are_no_example(run, write):
     path = write([b"just text", b"\xff\xfe", b"\x0a"])
     document = run.json("info", path)
     assert (document["sample"]["kinds"], document["features"]) == ({"other": 3}, [])
-    assert "No tf.train.Example but other bytes: all 3 records." in run("info", path)[1]
+    assert "Other bytes, not tf.train.Example: all 3 records." in run("info", path)[1]
 
 
 def test_not_a_number_is_no_range(run, write):
@@ -181,13 +181,13 @@ def test_a_cut_gzip_file_is_damaged(run, write):
     path.write_bytes(path.read_bytes()[:-1000])
     status, _, err = run("info", path)
     assert status == 1
-    assert "cut short" in err
+    assert "is truncated" in err
 
 
 def test_text_in_a_gzip_file_is_no_tfrecord_file(run, tmp_path):
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"only some text, but compressed"))
-    assert "not a TFRecord file: it begins, inflated, with b'only some te'" in run.error("info", path)
+    assert "not a TFRecord file: it starts, decompressed, with b'only some te'" in run.error("info", path)
 
 
 def test_hostile_names_are_bounded_and_escaped(run, write):
@@ -197,5 +197,5 @@ def test_hostile_names_are_bounded_and_escaped(run, write):
     assert "\x1b" not in out
     assert "\u202e" not in out
     assert "\\x1b]0;0-0\\x07\\u202e" in out
-    assert "and more: 1,000 others" in out
+    assert "... and 1,000 more" in out
     assert len(run.json("info", path)["features"]) == 1000

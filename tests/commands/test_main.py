@@ -92,7 +92,7 @@ def test_another_compression_than_the_files(run, write, command, written, said):
         return
     option = "--input-compression" if command[0] in {"split", "merge"} else "--compression"
     message = mistake(run, command, write([b"a"], compression=written), option, said)
-    assert f"{said!r} is not the compression of this file, but {(written or 'none').lower()!r}" in message
+    assert f"the compression of this file is {(written or 'none').lower()!r}, not {said!r}" in message
 
 
 def test_names_with_control_characters(run, command, tmp_path):

@@ -101,8 +101,8 @@ def test_the_report_says_where_and_what_and_how_much(run, write):
     lines = out.splitlines()
     assert lines[0].startswith("damaged")
     assert lines[1].endswith("first bad record: number 1,234 (from 0), at byte 24,680")
-    assert "what is wrong:    the checksum of a record's 4 bytes is wrong" in lines[2]
-    assert lines[3].endswith("behind it:        764 whole good records")
+    assert "damage:           the checksum of a record's 4 bytes is wrong" in lines[2]
+    assert lines[3].endswith("after it:         764 complete good records")
     assert lines[4].endswith("lost:             35 bytes in 2 places")
 
 
@@ -123,8 +123,8 @@ def test_a_cut_gzip_file(run, write):
     (file,) = run.json("verify", path, status=1)["files"]
     assert 400 < file["records"] < 600
     assert file["records_after"] == 0
-    assert "cut short" in file["stream_damage"]
-    assert "all that the compressed stream holds behind its damage" in run("verify", path)[1]
+    assert "is truncated" in file["stream_damage"]
+    assert "everything after the damage of the compressed stream" in run("verify", path)[1]
 
 
 def test_records_behind_damage_in_a_compressed_file_are_found(run, write, tmp_path):

@@ -1,4 +1,4 @@
-"""The faults: which programs show each of them, where it applies, and what the outcome is called."""
+"""Faults: the programs that test each of them, the pipelines it applies to, and the name of the outcome."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from faults.rows import ROWS, Row
 
 @dataclass(frozen=True)
 class Step:
-    """A program, and the exit code that it must end with; it must print nothing on stderr."""
+    """Program and its expected exit code; it must print nothing to stderr."""
 
     program: Program
     exit_code: int = 0
 
 
 class Play(NamedTuple):
-    """What is promised in a cell, in a word or two, and the programs that show it, one after another."""
+    """Promised outcome of a cell, in a word or two, and the programs that test it, in order."""
 
     outcome: str
     steps: tuple[Step, ...]
 
 
 class Absence(NamedTuple):
-    """Why a fault does not apply to a pipeline."""
+    """Reason why a fault does not apply to a pipeline."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Column:
-    """A kind of fault.
+    """Kind of fault.
 
     Attributes:
-        about: what happens, for the page.
-        cell: what is shown with a row, or why there is nothing to show.
-        runs: how often ``make faults`` runs it.
+        about: description for the page.
+        cell: returns the test of a row, or why the fault does not apply to it.
+        runs: number of runs in ``make faults``.
     """
 
     about: str
@@ -53,8 +53,8 @@ def play(outcome: str, *steps: Step | Program) -> Play:
 
 
 SECOND_RUN = Step(programs.second_run)
-NO_ITERATOR = Absence("`save` returns when all is written; the caller has no iterator")
-OF_TORCH = Absence("the iterator is PyTorch's, which has no `close` and is not shared by threads")
+NO_ITERATOR = Absence("`save` returns when everything is written; the caller has no iterator")
+OF_TORCH = Absence("PyTorch's iterator has no `close` and is not shared between threads")
 
 
 def _raised(kind: str) -> Callable[[Row], Play | Absence]:
@@ -77,7 +77,7 @@ def _dies(kind: str) -> Callable[[Row], Play | Absence]:
         if row.has_processes:
             return play("loader fails" if row.needs_torch else "raised in place", raises(kind))
         if kind == "SIGKILL":
-            return Absence("it has no worker processes")
+            return Absence("there are no worker processes")
         return play("program ends", Step(programs.exits_in_function, 7), SECOND_RUN)
 
     return cell
@@ -98,8 +98,8 @@ def _terminated(row: Row) -> Play:
 
 def _launcher(row: Row) -> Play | Absence:
     if row.has_launcher:
-        return play("started again", programs.kill_launcher)
-    return Absence("the program itself starts the workers" if row.has_processes else "it has no worker processes")
+        return play("restarted", programs.kill_launcher)
+    return Absence("the program itself starts the workers" if row.has_processes else "there are no worker processes")
 
 
 def _hang(row: Row) -> Play | Absence:
@@ -142,7 +142,7 @@ def _iterator_only(outcome: str, program: Program) -> Callable[[Row], Play | Abs
 
 def _writers_only(outcome: str, *steps: Step | Program) -> Callable[[Row], Play | Absence]:
     def cell(row: Row) -> Play | Absence:
-        return play(outcome, *steps) if row.writes else Absence("it writes no files")
+        return play(outcome, *steps) if row.writes else Absence("no files are written")
 
     return cell
 
@@ -153,53 +153,53 @@ COLUMNS: dict[str, Column] = {
     "SystemExit": Column("The function calls `sys.exit`.", _raised("SystemExit")),
     "MemoryError in user code": Column("The function raises MemoryError.", _raised("MemoryError")),
     "MemoryError in the library": Column(
-        "The library finds no memory for an array, or for a chunk of elements: any one.", _allocation, runs=1
+        "One allocation in the library fails, for an array or for a chunk of elements.", _allocation, runs=1
     ),
-    "RecursionError": Column("The function calls itself without end.", _raised("RecursionError")),
+    "RecursionError": Column("The function recurses without end.", _raised("RecursionError")),
     "unpicklable exception": Column("The function raises an exception that cannot be pickled.", _raised("unpicklable")),
     "SIGINT": Column(
-        "Ctrl-C at any microsecond; then the iterator is closed, saved and loaded, used further or dropped.",
+        "Ctrl-C at a random microsecond; then the iterator is closed, saved and loaded, used further or dropped.",
         _interrupted,
         runs=5,
     ),
     "SIGTERM": Column(
-        "SIGTERM at any microsecond, once where the program does not handle it and once where it calls `sys.exit`.",
+        "SIGTERM at a random microsecond; the program does not handle it, or its handler calls `sys.exit`.",
         _terminated,
         runs=25,
     ),
-    "SIGKILL of worker": Column("A worker process is killed while it works on an element.", _dies("SIGKILL")),
+    "SIGKILL of worker": Column("A worker process is killed while it computes an element.", _dies("SIGKILL")),
     "SIGKILL of launcher": Column("The process that starts the workers is killed.", _launcher),
     "os._exit in user code": Column("The function ends its process.", _dies("os._exit")),
     "hang and close": Column("The function hangs in the background while the iterator is closed.", _hang),
-    "dropped iterator": Column("The last reference to the iterator goes, at any element.", _dropped),
+    "dropped iterator": Column("The last reference to the iterator is dropped, at a random element.", _dropped),
     "interpreter exit mid-way": Column("The program ends while the iterator is open.", _exit),
     "fork": Column("The program forks while the iterator is open; the child uses, closes or drops its copy.", _fork),
     "close from another thread": Column(
-        "A thread closes the iterator while another waits in `next`, and the function hangs.",
+        "One thread closes the iterator while another waits in `next` and the function hangs.",
         _iterator_only("ClosedError", programs.closed_by_another_thread),
     ),
     "two threads on one iterator": Column(
         "Two threads take elements from one iterator.", _iterator_only("each once", programs.shared_by_threads)
     ),
     "full disk": Column(
-        "The disk has room for some of the files, or a file may not grow.",
+        "The disk has room for only some of the files, or a file cannot grow.",
         _writers_only("raised, nothing written", programs.disk_is_full),
         runs=1,
     ),
     "kill -9 while writing": Column(
-        "The program is killed at any call of a function while it writes; a second run follows.",
-        _writers_only("second run whole", Step(programs.killed_while_writing, -signal.SIGKILL), SECOND_RUN),
+        "The program is killed at a random function call while it writes; then it runs a second time.",
+        _writers_only("second run complete", Step(programs.killed_while_writing, -signal.SIGKILL), SECOND_RUN),
         runs=40,
     ),
 }
 
 
 def cell(row: str, column: str) -> Play | Absence:
-    """What is in a cell."""
+    """Return the content of a cell."""
     return COLUMNS[column].cell(ROWS[row])
 
 
 SHORTCOMINGS: dict[tuple[str, str], str] = {}
-"""What is promised in a cell and does not hold, in words for the page; the cell is not run."""
+"""Descriptions, for the page, of promises that do not hold, by cell; these cells are not run."""
 
 CELLS = [(row, column) for row in ROWS for column in COLUMNS]

@@ -1,6 +1,6 @@
-"""docs/reliability.md: the declared matrix, written from a run of all cells.
+"""Page generator: writes the declared matrix to docs/reliability.md after a run of all cells.
 
-``make faults`` leaves a file per cell in build/faults, with the number of its runs, and then runs this module.
+``make faults`` writes one file per cell to build/faults, with the number of its runs, and then runs this module.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def name_of_result(row: str, column: str) -> str:
 
 
 def keep_result(row: str, column: str, runs: int) -> None:
-    """Note that all runs of a cell passed."""
+    """Record that all runs of a cell passed."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / name_of_result(row, column)).write_text(json.dumps({"row": row, "column": column, "runs": runs}))
 
 
 def word_of(row: str, column: str) -> str:
-    """What the table shows for a cell."""
+    """Return the text of a cell."""
     found = cell(row, column)
     if isinstance(found, Absence):
         return "—"
@@ -41,17 +41,17 @@ def word_of(row: str, column: str) -> str:
 
 
 def table() -> str:
-    """A line per fault, a column per pipeline, and what the dashes and numbers mean."""
+    """Return the table with one line per fault and one column per pipeline, and its legend."""
     lines = ["| | " + " | ".join(ROWS) + " |", "|---" * (len(ROWS) + 1) + "|"]
     lines += ["| **" + column + "** | " + " | ".join(word_of(row, column) for row in ROWS) + " |" for column in COLUMNS]
     lines += ["", "The faults:", ""]
     lines += [f"- **{name}**: {column.about}" for name, column in COLUMNS.items()]
-    lines += ["", "A dash stands where there is nothing to show:", ""]
+    lines += ["", "A dash means that the fault does not apply:", ""]
     for (column, reason), rows in _absences().items():
         lines.append(f"- **{column}** for {_joined(rows)}: {reason}.")
-    lines += ["", "What does not hold:", ""]
+    lines += ["", "Promises that do not hold:", ""]
     shortcomings = list(dict.fromkeys(SHORTCOMINGS.values()))
-    lines += [f"{number}. {text}" for number, text in enumerate(shortcomings, 1)] or ["Nothing that is known."]
+    lines += [f"{number}. {text}" for number, text in enumerate(shortcomings, 1)] or ["None known."]
     return "\n".join(lines) + "\n"
 
 
@@ -69,13 +69,13 @@ def _joined(names: list[str]) -> str:
 
 
 def written_part(page: str) -> str:
-    """Of the text of the page, what this module writes, but for the numbers of runs."""
+    """Return the part of the page that this module writes, without the numbers of runs."""
     part = page.partition(BEGIN)[2].partition(END)[0]
     return part.partition("\n\n")[2]
 
 
 def write() -> str:
-    """Write the page from the results; what is missing among them, or nothing."""
+    """Write the page from the results. Return a message if results are missing, else an empty string."""
     results = [json.loads(path.read_text()) for path in RESULTS.glob("*.json")]
     done = {(result["row"], result["column"]) for result in results}
     wanted = {pair for pair in CELLS if not isinstance(cell(*pair), Absence)} - set(SHORTCOMINGS)
@@ -83,7 +83,7 @@ def write() -> str:
         return f"these cells have not passed: {missing}"
     runs = sum(result["runs"] for result in results)
     head = (
-        f"The last run of `make faults` tried {len(wanted)} pairs of a fault and a pipeline, {runs:,} times in all.\n\n"
+        f"The last run of `make faults` tried {len(wanted)} pairs of a fault and a pipeline in {runs:,} runs.\n\n"
     )
     page = PAGE.read_text(encoding="utf-8")
     before, after = page.partition(BEGIN)[0], page.partition(END)[2]

@@ -366,7 +366,7 @@ class Above:
         while self.operator.pull(64) is not None:
             pass
         self.coordinator.shut_down(self.operator.close, wait=True)
-        return self.build.repeats_input
+        return self.build.input_is_replayable
 
 
 def test_who_reads_a_shuffle_is_told_whether_its_state_is_small(tmp_path):
@@ -376,7 +376,7 @@ def test_who_reads_a_shuffle_is_told_whether_its_state_is_small(tmp_path):
     assert Above(read.filter(lambda record: len(record) > 3).shuffle(100)).pulled()
     assert not Above(read.map(len).shuffle(100)).pulled()
     made = Above(Dataset.from_generator(lambda: iter(range(3)), output_types=np.int64).shuffle(100))
-    assert not made.build.repeats_input  # without waiting for elements
+    assert not made.build.input_is_replayable  # without waiting for elements
     made.pulled()
 
 

@@ -145,7 +145,7 @@ def test_chains_are_one_node_whichever_way_they_were_made():
     right = parts[0].concatenate(parts[1].concatenate(parts[2].concatenate(parts[3])))
     pairs = parts[0].concatenate(parts[1]).concatenate(parts[2].concatenate(parts[3]))
     for dataset in (left, right, pairs):
-        assert dataset.plan.described() == "concatenate(4 datasets)"
+        assert dataset.plan.label() == "concatenate(4 datasets)"
         assert dataset.fingerprint() == left.fingerprint()
         check_operator(lambda dataset=dataset: dataset, ints(*range(9)))
     assert [int(left[i]) for i in range(9)] == list(range(9))

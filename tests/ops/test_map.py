@@ -325,7 +325,7 @@ def test_refuses_what_cannot_be_called(function):
         ({"deterministic": 1}, TypeError, "deterministic must be True or False"),
         ({"synchronous": 1}, TypeError, "synchronous must be True or False"),
         ({"use_unbounded_threadpool": "yes"}, TypeError, "use_unbounded_threadpool must be True or False"),
-        ({"synchronous": True, "num_parallel_calls": 2}, ValueError, "does not go together with num_parallel_calls=2"),
+        ({"synchronous": True, "num_parallel_calls": 2}, ValueError, "cannot be combined with num_parallel_calls=2"),
         ({"synchronous": True, "num_parallel_calls": -1}, ValueError, "leave out one of them"),
     ],
 )

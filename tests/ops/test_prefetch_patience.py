@@ -169,7 +169,7 @@ def test_close_while_the_consumer_waits_for_the_thread_to_leave():
     with no_leaks():
         data = Dataset.range(COUNT).map(block).prefetch(AUTOTUNE)
         iterator = iter(data)
-        iterator._root.begin_with(learned=True)
+        iterator._root.warm_start(learned=True)
 
         def consume():
             with pytest.raises((ClosedError, StopIteration)):

@@ -38,17 +38,17 @@ SOURCES = {
 
 def opened(make, size=3, *, patient=False, repeats=True):
     """An iterator over ``make()`` with a prefetch; ``repeats=False`` if its input is taken not to repeat itself."""
-    iterator = iter(Dataset(Prefetch(make().plan, size, patient=patient)))
+    iterator = iter(Dataset(Prefetch(make().plan, size, adaptive=patient)))
     operator = iterator._root
-    operator._build.repeats_input = repeats
+    operator._context.input_is_replayable = repeats
     return iterator
 
 
 def resumed(state, make, size=3, **keywords):
     iterator = opened(make, size, **keywords)
-    repeats = iterator._root._build.repeats_input
+    repeats = iterator._root._context.input_is_replayable
     iterator.load_state_dict(state)
-    iterator._root._build.repeats_input = repeats
+    iterator._root._context.input_is_replayable = repeats
     return iterator
 
 
@@ -108,7 +108,7 @@ def test_an_input_that_stops_repeating_itself_is_saved_by_value_from_then_on():
     iterator = opened(lambda: Dataset.range(30))
     first = take(iterator, 5)
     before = iterator.state_dict()
-    iterator._root._build.repeats_input = False
+    iterator._root._context.input_is_replayable = False
     after = iterator.state_dict()
     for state in (before, after):
         assert_elements_equal(
@@ -142,7 +142,7 @@ def test_an_input_that_cannot_say_where_it_is_says_so():
     iterator = iter(objects.prefetch(2).map(lambda x: x).prefetch(2))
     next(iterator)
     operator = iterator._root
-    operator._trail._marks.clear()
+    operator._log._marks.clear()
     with pytest.raises(StateError, match="user classes"):
         iterator.state_dict()
 

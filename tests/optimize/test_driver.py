@@ -12,7 +12,7 @@ from dataset.testing import assert_elements_equal
 
 
 def ops(dataset_or_plan):
-    return [node.described() for node in walk(getattr(dataset_or_plan, "plan", dataset_or_plan))]
+    return [node.label() for node in walk(getattr(dataset_or_plan, "plan", dataset_or_plan))]
 
 
 def only(*rules):
@@ -38,7 +38,7 @@ def test_one_rule_makes_room_for_another():
 
 def test_the_record_names_rule_op_and_line_in_order():
     optimized = optimize(Dataset.range(3).skip(0).map(lambda x: x + 1).take(-1).plan)
-    assert [(fired.rule, fired.described) for fired in optimized.fired] == [
+    assert [(fired.rule, fired.label) for fired in optimized.fired] == [
         ("noop_elimination", "skip(0)"),
         ("map_vectorization", "map(<lambda>)"),
         ("noop_elimination", "take(-1)"),
@@ -60,7 +60,7 @@ def test_the_users_plan_is_not_changed():
     before = ops(dataset)
     list(dataset)
     assert ops(dataset) == before
-    assert [fired.described for fired in optimize(dataset.plan).fired] == ["skip(0)", "shuffle(2, seed=1)"]
+    assert [fired.label for fired in optimize(dataset.plan).fired] == ["skip(0)", "shuffle(2, seed=1)"]
 
 
 def test_rewrites_inside_every_input():
@@ -76,7 +76,7 @@ def test_what_is_read_twice_is_rewritten_once_and_still_one():
     optimized = optimize(Dataset.zip(shared, shared.take(2)).plan)
     first, second = optimized.plan.inputs
     assert second.inputs[0] is first
-    assert [fired.described for fired in optimized.fired] == ["skip(0)", "map(<lambda>)"]
+    assert [fired.label for fired in optimized.fired] == ["skip(0)", "map(<lambda>)"]
 
 
 def test_a_chain_of_thousands_is_rewritten():
@@ -91,7 +91,7 @@ def made_by(dataset):
     rules = only("noop_elimination", "shuffle_before_gather", "map_vectorization", "map_and_batch_fusion")
     optimized = optimize(dataset.plan, rules.optimization)
     assert set(optimized.rules_of) <= set(walk(optimized.plan))
-    return {node.described(): rules for node, rules in optimized.rules_of.items()}
+    return {node.label(): rules for node, rules in optimized.rules_of.items()}
 
 
 def test_the_record_says_which_rules_made_a_node():
@@ -151,10 +151,10 @@ def test_options_anywhere_in_the_chain_count():
 
 def test_two_rules_that_undo_each_other_are_an_error_not_a_hang(monkeypatch):
     def flip(node):
-        return Dataset.range(4).plan if node.described() == "range(3)" else None
+        return Dataset.range(4).plan if node.label() == "range(3)" else None
 
     def flop(node):
-        return Dataset.range(3).plan if node.described() == "range(4)" else None
+        return Dataset.range(3).plan if node.label() == "range(4)" else None
 
     monkeypatch.setattr(driver, "RULES", {"noop_elimination": flip, "map_vectorization": flop})
     with pytest.raises(RuntimeError, match="optimizer"):

@@ -215,7 +215,7 @@ def test_records_with_an_index_are_dealt_out_by_number(tmp_path):
         (lambda lines: Dataset.zip(lines, lines), "zip"),
         (lambda lines: lines.unique(), "unique"),
         (lambda lines: lines.window(2), "window"),
-        (lambda lines: lines.filter(lambda x: True), r"only running filter.* repeat\(\) before it would help"),
+        (lambda lines: lines.filter(lambda x: True), r"number of elements of filter.* repeat\(\) before it would help"),
         (lambda lines: lines.shard_by_process(0, 2, by="elements"), "shard_by_process"),
     ],
 )
@@ -223,9 +223,9 @@ def test_says_why_files_cannot_be_dealt_out_and_deals_out_elements(tmp_path, cha
     for index in range(2):
         (tmp_path / f"{index}.txt").write_text("1\n")
     lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt")))
-    with pytest.raises(ValueError, match=rf'the files cannot be dealt out, because .*{words}.*by="elements"'):
+    with pytest.raises(ValueError, match=rf'the files cannot be split between processes: .*{words}.*by="elements"'):
         change(lines).shard_by_process(0, 2, by="files")
-    assert "files" not in change(lines).shard_by_process(0, 2).plan.described()
+    assert "files" not in change(lines).shard_by_process(0, 2).plan.label()
 
 
 def test_too_few_files_are_dealt_out_by_element(tmp_path):

@@ -89,7 +89,7 @@ def test_the_rules_alone():
 
 def test_says_what_would_have_to_be_allowed():
     (miss,) = optimize(FUSED["parallel map"][1]().plan).missed
-    assert "map(picture) below it has other parallel settings (2 parallel calls; here one call at a time)" in str(miss)
+    assert "map(picture) below it has different parallel settings (2 parallel calls; here one call at a time)" in str(miss)
 
 
 def test_the_opt_in_makes_filters_parallel_and_joins_them():

@@ -119,7 +119,7 @@ def test_does_not_fire(case):
 
 def test_says_why_not():
     (miss,) = misses(NEVER["other numbers of calls"]())
-    assert "map(add) below it has other parallel settings (2 parallel calls; here 3 parallel calls)" in miss
+    assert "map(add) below it has different parallel settings (2 parallel calls; here 3 parallel calls)" in miss
     (miss,) = misses(NEVER["one parallel"]())
     assert "one call at a time" in miss
     (miss,) = misses(NEVER["processes"]())

@@ -220,10 +220,10 @@ NEVER = [
 MISSED = [
     (lambda x: x**2, "it uses **"),
     (lambda x: np.exp(x), "it calls np.exp, whose results"),  # noqa: PLW0108
-    (lambda x: x if x > 2 else 0, "it branches; np.where()"),
-    (lambda x: x > 1 and x < 3, "it branches; np.where()"),
-    (lambda x: 1 < x < 3, "it branches; np.where()"),
-    (lambda x: not x, "it uses not; np.logical_not()"),
+    (lambda x: x if x > 2 else 0, "it branches; use np.where()"),
+    (lambda x: x > 1 and x < 3, "it branches; use np.where()"),
+    (lambda x: 1 < x < 3, "it branches; use np.where()"),
+    (lambda x: not x, "it uses not; use np.logical_not()"),
     (lambda x: int(x), "it calls int(), which takes single numbers"),  # noqa: PLW0108
     (lambda x: x + LIMITS[0], "it reads the global LIMITS, of type list"),
     (lambda x: x + WIDE, "it reads the global WIDE, of type int"),
@@ -233,12 +233,12 @@ MISSED = [
     (lambda x: 5, "it returns a constant"),
     (lambda x: MEAN, "it returns a constant"),
     (lambda x: (x * 2)[0], "it indexes an array"),
-    (lambda x: np.maximum(x / 2, 0.0), "it calls np.maximum, which chooses the sign of zero"),
-    (lambda x: np.fmax(1e-9, x / 2), "it calls np.fmax, which chooses the sign of zero"),  # float16 makes 0 of it
-    (lambda x: (x / 2).clip(x, 1), "it clips to bounds that are no Python numbers"),
+    (lambda x: np.maximum(x / 2, 0.0), "it calls np.maximum, which may choose a different sign of zero"),
+    (lambda x: np.fmax(1e-9, x / 2), "it calls np.fmax, which may choose a different sign of zero"),  # float16 makes 0 of it
+    (lambda x: (x / 2).clip(x, 1), "it clips to bounds that are not Python numbers"),
     (lambda x: (x / 2).astype(int), "it casts floats to integers"),
     (lambda x: np.int8(x * 0.5), "it casts floats to integers"),
-    (lambda x: x["a"], "the elements, TensorSpec(shape=(), dtype=int64), are no arguments for it"),
+    (lambda x: x["a"], "the elements, TensorSpec(shape=(), dtype=int64), are not arguments with which it"),
     (lambda x: x + MEAN, "it combines arrays of different ranks"),
 ]
 

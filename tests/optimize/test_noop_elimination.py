@@ -205,7 +205,7 @@ def test_a_map_that_gives_back_its_element_stays_and_is_named(make):
     optimized = optimize(make().plan)
     assert [node for node in optimized.missed if node.rule == "noop_elimination"]
     assert optimized.plan.op == "map"
-    assert "it gives back what it is given; leave it out" in make().explain()
+    assert "it returns its argument unchanged; leave it out" in make().explain()
     off = Options()
     off.optimization.enabled = False
     assert_elements_equal(list(make()), list(make().with_options(off)))

@@ -50,7 +50,7 @@ def test_does_not_fire(make, asked, calls):
 
 def test_the_map_below_still_writes_into_its_arrays():
     plan = optimize(Dataset.range(20).map(str).batch(3).with_options(asked_for()).plan).plan
-    assert (plan.num_parallel_calls, plan.source.into_arrays) == (AUTOTUNE, True)
+    assert (plan.num_parallel_calls, plan.source.write_into_batch) == (AUTOTUNE, True)
 
 
 def test_the_order_stays_even_where_the_options_let_it_go():

@@ -72,7 +72,7 @@ def test_fires_and_changes_nothing(make, bad, monkeypatch):
     monkeypatch.setattr(RaggedColumn, "__init__", lambda self, *a, **k: (packed.append(1), as_it_is(self, *a, **k))[1])
     assert fires(make())
     plan = make().plan
-    described = " <- ".join(part.described() for part in _chain(plan))
+    described = " <- ".join(part.label() for part in _chain(plan))
     check_rule("parser_and_batch_fusion", lambda: make(*bad), described)
     assert packed
     check_operator(lambda: make(*bad), positions=4)

@@ -59,7 +59,7 @@ NEVER = {
 @pytest.mark.parametrize(("make", "asked"), NEVER.values(), ids=NEVER)
 def test_does_not_fire(make, asked):
     plan = make().plan
-    assert optimize(make().with_options(asked_for()).plan if asked else plan).plan.described() == plan.described()
+    assert optimize(make().with_options(asked_for()).plan if asked else plan).plan.label() == plan.label()
     optimized = optimize(make().with_options(asked_for()).plan if asked else plan)
     assert "seq_interleave_prefetch" not in {fired.rule for fired in optimized.fired}
 

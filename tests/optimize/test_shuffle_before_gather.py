@@ -140,7 +140,7 @@ def test_an_array_that_stands_in_a_pair_twice_comes_as_two():
 
 def test_takes_the_rows_of_a_part_by_their_numbers():
     dataset = slices().shard(2, 1).shuffle(3, 1).repeat(2)
-    assert [node.described() for node in walk(optimize(dataset.plan).plan)] == [
+    assert [node.label() for node in walk(optimize(dataset.plan).plan)] == [
         GATHER,
         "repeat(2)",
         "shuffle(3, seed=1)",
@@ -226,6 +226,6 @@ def test_a_gather_reads_from_another_input_and_keeps_its_arrays():
     gather = optimize(Dataset.from_tensor_slices([5, 6, 7]).shuffle(3, seed=1).plan).plan
     assert isinstance(gather, Gather)
     other = gather.with_inputs([Dataset.range(2).plan])
-    assert [node.described() for node in other.inputs] == ["range(2)"]
+    assert [node.label() for node in other.inputs] == ["range(2)"]
     assert other.rows is gather.rows
     assert list(Dataset(other)) == [5, 6]

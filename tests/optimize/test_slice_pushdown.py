@@ -31,7 +31,7 @@ def double(x):
 
 
 def optimized(dataset):
-    return optimize(dataset.plan).plan.described()
+    return optimize(dataset.plan).plan.label()
 
 
 CHOOSING = [
@@ -105,7 +105,7 @@ def test_does_not_fire(make, plan):
 def test_says_what_a_user_could_change(choose, reason):
     (missed,) = optimize(choose(Dataset.range(10).map(double)).plan).missed
     assert missed.rule == "slice_pushdown"
-    assert missed.reason == f"map(double) is called for the elements that are left out, too; {reason}"
+    assert missed.reason == f"map(double) is also called for the elements that are left out; {reason}"
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_a_node_with_its_own_inputs_is_equal_to_itself_in_all_fields(make):
     assert type(again) is type(node)
     assert again.inputs == node.inputs
     assert (again.name, again.origin) == (node.name, node.origin)
-    assert again.described() == node.described()
+    assert again.label() == node.label()
     assert fingerprint(again) == fingerprint(node)
 
 
@@ -89,7 +89,7 @@ def test_the_same_code_gives_the_same_fingerprint(make):
 
 def test_walking_gives_the_reader_before_its_inputs():
     plan = Dataset.zip((Dataset.range(3).take(2), Dataset.range(4))).batch(2).plan
-    assert [node.described().partition("(")[0] for node in walk(plan)] == ["batch", "zip", "take", "range", "range"]
+    assert [node.label().partition("(")[0] for node in walk(plan)] == ["batch", "zip", "take", "range", "range"]
 
 
 def test_what_is_read_twice_is_walked_twice_but_listed_once():
@@ -231,7 +231,7 @@ def test_interactive_code_has_an_origin_too():
 
 def test_errors_name_op_label_and_line():
     dataset, line = Dataset.range(3).map(double, name="twice"), here()
-    assert dataset.plan.located() == f"map(double) named 'twice' from test_node.py:{line}"
+    assert dataset.plan.location() == f"map(double) named 'twice' from test_node.py:{line}"
     assert repr(dataset) == f"<Dataset: map(double) named 'twice' from test_node.py:{line}>"
 
 

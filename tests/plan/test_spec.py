@@ -190,7 +190,7 @@ def test_mapping_a_spec_keeps_its_structure():
 
 
 def test_something_else_in_the_place_of_a_spec_is_named():
-    with pytest.raises(TypeError, match=r"TensorSpec and its like, got <class 'int'>"):
+    with pytest.raises(TypeError, match=r"TensorSpec or similar specs, got <class 'int'>"):
         flatten_spec((TensorSpec(()), int))
 
 

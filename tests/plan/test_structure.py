@@ -155,12 +155,12 @@ def test_plain_data_gives_the_structure_back_or_is_none(element):
 
 @pytest.mark.parametrize("data", [None, "?", 3, {"tuple": "*"}, {"dict": ["*"], "keys": []}, {"dict": ["*"]}, [], "**"])
 def test_what_is_no_plain_structure_is_refused(data):
-    with pytest.raises(ValueError, match="no structure"):
+    with pytest.raises(ValueError, match="invalid structure"):
         from_plain(data)
 
 
 def test_a_plain_dict_of_equal_keys_is_refused():
-    with pytest.raises(ValueError, match="no structure"):
+    with pytest.raises(ValueError, match="invalid structure"):
         from_plain({"dict": ["*", "*"], "keys": ["a", "a"]})
 
 

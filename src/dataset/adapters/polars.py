@@ -33,7 +33,7 @@ def table_of(data: Any, columns: Sequence[str] | None) -> Any:
     frame = data.select(_needed(data.columns, columns))
     for name, kind in frame.schema.items():
         if kind.is_object():  # polars would export the addresses of the objects
-            _refuse(name, kind, "Python objects cannot be converted")
+            _refuse(name, kind, "its values are Python objects")
     try:
         return frame.to_arrow()
     except Exception as error:
@@ -60,6 +60,6 @@ def _refuse_one_of(frame: pl.DataFrame) -> None:
 
 def _refuse(name: str, kind: Any, why: str) -> NoReturn:
     raise SpecError(
-        f"{OP}(): column {name!r} is {kind}, for which Arrow has no type: {why}. Leave it out with columns=[...], or "
-        "cast it"
+        f"{OP}(): column {name!r} has the type {kind}, which Arrow cannot represent: {why}. Exclude it with "
+        "columns=[...], or cast it"
     ) from None

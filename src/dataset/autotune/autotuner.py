@@ -26,8 +26,8 @@ class Autotuner:
     It is an Observer (runtime/metrics/profile.py): whichever thread of the pipeline comes by calls ``look``.
     """
 
-    def __init__(self, observation: PipelineProfile, options: Options) -> None:
-        self._observation = observation
+    def __init__(self, profile: PipelineProfile, options: Options) -> None:
+        self._profile = profile
         self._enabled = options.autotune.enabled is not False
         self._tuner: Tuner | None = None
         self._contention: dict[int, float] = {}  # as the tuner saw it last
@@ -38,7 +38,7 @@ class Autotuner:
 
     def begin(self, now: float) -> None:
         """The first element is asked for: begin with what the last iteration ended with."""
-        limits = self._observation.limits
+        limits = self._profile.limits
         assert limits is not None  # the operators are open
         self._tuner = Tuner(limits.cores, self._record)
         self._contention = self._tuner.contention
@@ -46,30 +46,30 @@ class Autotuner:
 
     def _stages(self) -> Iterator[tuple[OpRecord, BackgroundOperator]]:
         """What works in the background, as far as it is open: some operators are only opened when others have ended."""
-        for line, _ in self._observation.top.walk():
-            if line.stage is not None:
-                yield line, line.stage
+        for record, _ in self._profile.top.walk():
+            if record.stage is not None:
+                yield record, record.stage
 
     def _remember(self, now: float) -> None:
-        for line, stage in self._stages():
-            if id(line) in self._begun:
+        for record, stage in self._stages():
+            if id(record) in self._begun:
                 continue
-            self._begun.add(id(line))
-            if (settled := _settled.get(line.node)) is None:
+            self._begun.add(id(record))
+            if (settled := _settled.get(record.node)) is None:
                 continue
             value, learned = settled
             knob = stage.knob
             if value != knob.value and not knob.is_fixed:
-                part = StageNode(line.name, stage)
+                part = StageNode(record.name, stage)
                 self._record(now, part, "keep", knob.value, value, "as in the iteration before")
                 knob.value = value
-            stage.begin_with(learned)
+            stage.warm_start(learned)
 
     def look(self, now: float) -> float:
         """Turn knobs, perhaps; when to look again."""
         if self._enabled:
             self._remember(now)
-        tops = tuple(_parts(self._observation.top))
+        tops = tuple(_parts(self._profile.top))
         tuner = self._tuner
         if tuner is None or not tops:
             return now + _IDLE_SECONDS
@@ -101,13 +101,13 @@ class Autotuner:
         """
         if self._tuner is None:  # nothing was asked for
             return
-        for line, stage in self._stages():
-            _settled[line.node] = self._tried.get(id(stage.knob), stage.knob.value), stage.learned
+        for record, stage in self._stages():
+            _settled[record.node] = self._tried.get(id(stage.knob), stage.knob.value), stage.learned
         self._tuner = None  # refers to this, and through the stages to all that is open
 
     def stats(self, elements: int) -> PipelineStatistics:
         """Return what is known so far."""
-        return report(self._observation, elements, dict(self._contention))
+        return report(self._profile, elements, dict(self._contention))
 
     def tuning_log(self) -> TuningLog:
         """Return what was decided so far."""
@@ -120,7 +120,7 @@ class Autotuner:
             self._tried[id(part.stage.knob)] = before
         elif action in ("keep", "take back"):
             self._tried.pop(id(part.stage.knob), None)
-        began = self._observation.began
+        began = self._profile.began
         if len(self._log) >= LOG_MAX:
             del self._log[: LOG_MAX // 2]
         knob = part.stage.knob.name if before is not None else ""
@@ -134,9 +134,9 @@ _settled: WeakKeyDictionary[Node, tuple[int, Any]] = WeakKeyDictionary()
 _IDLE_SECONDS = 0.25
 
 
-def _parts(line: OpRecord) -> Iterator[StageNode]:
-    """Yield the stages from which the thread takes that runs the op of ``line``, with those below them."""
-    for below in line.below():
+def _parts(record: OpRecord) -> Iterator[StageNode]:
+    """Yield the stages from which the thread takes that runs the op of ``record``, with those below them."""
+    for below in record.below():
         stage = below.stage
         if stage is None:
             yield from _parts(below)

@@ -13,22 +13,22 @@ from dataset.runtime.metrics.statistics import Bottleneck, OperatorStatistics, P
 from dataset.runtime.resources.ledger import UNBOUNDED
 
 
-def report(observation: PipelineProfile, elements: int, contention: dict[int, float]) -> PipelineStatistics:
+def report(profile: PipelineProfile, elements: int, contention: dict[int, float]) -> PipelineStatistics:
     """Return the pipeline from the first element that was asked for until now, or until its end.
 
     Args:
-        observation: of the iteration.
+        profile: of the iteration.
         elements: that the consumer has got.
         contention: by key of a stage: the share of its work that does not go side by side.
     """
-    return _Report(observation, elements, contention).statistics()
+    return _Report(profile, elements, contention).statistics()
 
 
 @dataclass(eq=False)
 class _Own:
     """What an op took by itself, its inputs left out; all elements, all threads."""
 
-    line: OpRecord
+    record: OpRecord
     runs: str
     depth: int
     elements: float
@@ -48,37 +48,37 @@ class _Took:
 
 
 class _Report:
-    def __init__(self, observation: PipelineProfile, elements: int, contention: dict[int, float]) -> None:
-        self.observation = observation
+    def __init__(self, profile: PipelineProfile, elements: int, contention: dict[int, float]) -> None:
+        self.profile = profile
         self.elements = elements
         self.contention = contention
-        self.until = time.perf_counter() if observation.ended is None else observation.ended
-        self.seconds = 0.0 if observation.began is None else self.until - observation.began
+        self.until = time.perf_counter() if profile.ended is None else profile.ended
+        self.seconds = 0.0 if profile.began is None else self.until - profile.began
         self.owns: dict[int, _Own] = {}
-        for line in observation.top.below():
-            self._measure(line, 0, elements, None, "in the consumer's thread")
+        for record in profile.top.below():
+            self._measure(record, 0, elements, None, "in the consumer's thread")
 
     # What each op took
 
-    def _measure(self, line: OpRecord, depth: int, asked: float, scale: float | None, runs: str) -> None:
+    def _measure(self, record: OpRecord, depth: int, asked: float, scale: float | None, runs: str) -> None:
         """Enter the op and all below it, of which ``asked`` elements were taken.
 
         Args:
-            line: of the op.
+            record: of the op.
             depth: how many ops are between it and the consumer.
             asked: elements that came out, where it is the last of a section.
             scale: by what the figures of the meters must be multiplied; None where it is the last of a section.
             runs: in whose thread.
         """
         if scale is None:
-            scale = _scale(line, asked)
-        took = self._took(line, scale)
-        below = tuple(line.below())
+            scale = _scale(record, asked)
+        took = self._took(record, scale)
+        below = tuple(record.below())
         from_below = [self._took(source, scale) for source in below]
-        stage, counters = line.stage, line.counters
+        stage, counters = record.stage, record.counters
         works_apart = stage is not None and bool(counters.elements)
-        own = _Own(line, runs if stage is None else stage.runs, depth, took.elements, 0.0, 0.0, 0.0)
-        self.owns[id(line)] = own
+        own = _Own(record, runs if stage is None else stage.runs, depth, took.elements, 0.0, 0.0, 0.0)
+        self.owns[id(record)] = own
         own.input_wait_seconds = sum(map(self._waited_for, below))
         if works_apart and scale != 1.0:  # else all were measured, which is exact
             own.elements = max(own.elements, counters.taken)
@@ -93,36 +93,36 @@ class _Report:
             if stage is None:
                 self._measure(source, depth + 1, 0, scale, runs)
             else:
-                self._measure(source, depth + 1, self._inputs(line, source), None, _threads_of(line, runs))
+                self._measure(source, depth + 1, self._inputs(record, source), None, _threads_of(record, runs))
 
-    def _took(self, line: OpRecord, scale: float) -> _Took:
+    def _took(self, record: OpRecord, scale: float) -> _Took:
         """All pulls of an op: the first, the others as far as they were measured, scaled, and the one going on."""
-        first, rest = line.meter.first, line.meter.rest
-        running = self._running(line)
+        first, rest = record.meter.first, record.meter.rest
+        running = self._running(record)
         return _Took(
-            elements=_possible(line, first.elements + rest.elements * scale),
+            elements=_possible(record, first.elements + rest.elements * scale),
             seconds=first.seconds + rest.seconds * scale + running,
             cpu_seconds=first.cpu_seconds + rest.cpu_seconds * scale,
-            waited_seconds=first.waited_seconds + rest.waited_seconds * scale + running * line.is_a_stage_now,
+            waited_seconds=first.waited_seconds + rest.waited_seconds * scale + running * record.is_a_stage_now,
         )
 
-    def _running(self, line: OpRecord) -> float:
+    def _running(self, record: OpRecord) -> float:
         """For how long the pull that goes on now has done so."""
-        since = line.meter.since
-        return max(0.0, self.until - since) if since and self.observation.ended is None else 0.0
+        since = record.meter.since
+        return max(0.0, self.until - since) if since and self.profile.ended is None else 0.0
 
-    def _waited_for(self, line: OpRecord) -> float:
+    def _waited_for(self, record: OpRecord) -> float:
         """Return how long who takes its elements has waited for a stage; none is waited for that is no stage."""
-        return line.counters.wait_seconds + (self._running(line) if line.is_a_stage_now else 0.0)
+        return record.counters.wait_seconds + (self._running(record) if record.is_a_stage_now else 0.0)
 
-    def _inputs(self, line: OpRecord, source: OpRecord) -> float:
+    def _inputs(self, record: OpRecord, source: OpRecord) -> float:
         """Elements that a stage has read, by its workers or, measured now and then, inline."""
-        counted = line.counters.inputs
-        made = line.counters.elements
-        inline = max(0, line.counters.taken - made)
+        counted = record.counters.inputs
+        made = record.counters.elements
+        inline = max(0, record.counters.taken - made)
         if not inline:
             return counted
-        measured = _measured(line)
+        measured = _measured(record)
         each = _measured(source) / measured if measured else counted / max(made, 1)
         return counted + inline * (each or 1.0)
 
@@ -131,7 +131,7 @@ class _Report:
     def statistics(self) -> PipelineStatistics:
         """All of it."""
         wait = self._wait_seconds()
-        limits = self.observation.limits
+        limits = self.profile.limits
         assert limits is not None  # it is open
         operators = tuple(self._operator(own) for own in self.owns.values())
         return PipelineStatistics(
@@ -148,32 +148,32 @@ class _Report:
 
     def _wait_seconds(self) -> float:
         """Return how long the consumer was inside ``next``."""
-        return min(sum(map(self._seconds_inside, self.observation.top.below())), self.seconds)
+        return min(sum(map(self._seconds_inside, self.profile.top.below())), self.seconds)
 
-    def _seconds_inside(self, line: OpRecord) -> float:
+    def _seconds_inside(self, record: OpRecord) -> float:
         """Return how long pulls of an op took. Waits are counted, the rest is measured now and then and scaled up."""
-        own = self.owns[id(line)]
-        if line.stage is None:
-            return own.seconds + sum(map(self._seconds_inside, line.below()))
-        took = self._took(line, _scale(line, own.elements))
-        return self._waited_for(line) + max(0.0, took.seconds - took.waited_seconds)
+        own = self.owns[id(record)]
+        if record.stage is None:
+            return own.seconds + sum(map(self._seconds_inside, record.below()))
+        took = self._took(record, _scale(record, own.elements))
+        return self._waited_for(record) + max(0.0, took.seconds - took.waited_seconds)
 
     def _operator(self, own: _Own) -> OperatorStatistics:
-        line, stage = own.line, own.line.stage
-        counters = line.counters
+        record, stage = own.record, own.record.stage
+        counters = record.counters
         buffered, nbytes = (0, 0) if stage is None else stage.buffered()
         calls = stage is not None and stage.knob.name == "num_parallel_calls"
         room = stage is not None and not calls
         return OperatorStatistics(
-            name=line.name,
-            location=str(line.node.origin),
+            name=record.name,
+            location=str(record.node.origin),
             depth=own.depth,
             elements=round(own.elements),
-            nbytes=round(own.elements * line.meter.element_bytes),
+            nbytes=round(own.elements * record.meter.element_bytes),
             seconds=own.seconds,
             cpu_seconds=min(own.cpu_seconds, own.seconds),
             input_wait_seconds=own.input_wait_seconds,
-            consumer_wait_seconds=self._waited_for(line),
+            consumer_wait_seconds=self._waited_for(record),
             runs=own.runs,
             parallelism=stage.knob.value if stage is not None and calls else None,
             mean_parallelism=counters.work_seconds / self.seconds if calls and self.seconds else None,
@@ -182,16 +182,16 @@ class _Report:
             buffered_bytes=nbytes,
             is_tuned=stage is not None and not stage.knob.is_fixed,
             memory_refusals=counters.refusals,
-            skipped_elements=line.skipped.total,
+            skipped_elements=record.skipped.total,
         )
 
     # The bottleneck
 
     def _bottleneck(self, consumer_seconds: float) -> Bottleneck | None:
         """Return the op, or the consumer, that would gain most by being twice as fast."""
-        if not self.elements or self.seconds <= 0 or self.observation.limits is None:
+        if not self.elements or self.seconds <= 0 or self.profile.limits is None:
             return None
-        cores = self.observation.limits.cores
+        cores = self.profile.limits.cores
         now = predict(self._root(consumer_seconds, None), cores)
         if now.seconds <= 0:
             return None
@@ -210,7 +210,7 @@ class _Report:
     def _name(self, key: int) -> str:
         if key == _CONSUMER_KEY:
             return CONSUMER
-        return self.owns[key].line.name
+        return self.owns[key].record.name
 
     def _bound(self, binding: str) -> str:
         key = binding.removeprefix("#")
@@ -219,37 +219,37 @@ class _Report:
     def _root(self, consumer_seconds: float, halved: int | None) -> Section:
         """Return the model of the pipeline, in which one op is twice as fast."""
         root = Section(CONSUMER, wall_seconds=consumer_seconds / self.elements)
-        for line in self.observation.top.below():
-            root = self._into(root, line, 1.0, halved, serial=False)
+        for record in self.profile.top.below():
+            root = self._into(root, record, 1.0, halved, serial=False)
         return root
 
-    def _into(self, section: Section, line: OpRecord, ratio: float, halved: int | None, *, serial: bool) -> Section:
+    def _into(self, section: Section, record: OpRecord, ratio: float, halved: int | None, *, serial: bool) -> Section:
         """Return the section with the op in it, or with the section that the op begins as an input."""
-        own = self.owns[id(line)]
-        factor = (0.5 if halved == id(line) else 1.0) / self.elements / ratio
+        own = self.owns[id(record)]
+        factor = (0.5 if halved == id(record) else 1.0) / self.elements / ratio
         seconds, cpu = own.seconds * factor, own.cpu_seconds * factor
-        if line.is_a_stage_now:
-            below = self._section(line, halved)
+        if record.is_a_stage_now:
+            below = self._section(record, halved)
             return replace(section, inputs=(*section.inputs, below))
         if serial:
             section = replace(section, serial_seconds=section.serial_seconds + seconds)
         else:
             section = replace(section, wall_seconds=section.wall_seconds + seconds)
         section = replace(section, cpu_seconds=section.cpu_seconds + cpu)
-        for source in line.below():
+        for source in record.below():
             section = self._into(section, source, ratio, halved, serial=serial)
         return section
 
-    def _section(self, line: OpRecord, halved: int | None) -> Section:
-        own, stage = self.owns[id(line)], line.stage
+    def _section(self, record: OpRecord, halved: int | None) -> Section:
+        own, stage = self.owns[id(record)], record.stage
         assert stage is not None  # asked before
         ratio = max(own.elements, 1e-9) / self.elements
-        factor = (0.5 if halved == id(line) else 1.0) / max(own.elements, 1e-9)
-        shared = self.contention.get(id(line.counters), 0.0)
+        factor = (0.5 if halved == id(record) else 1.0) / max(own.elements, 1e-9)
+        shared = self.contention.get(id(record.counters), 0.0)
         cpu = own.cpu_seconds * factor
         wall = own.seconds * factor
         section = Section(
-            f"#{id(line)}",
+            f"#{id(record)}",
             ratio=ratio,
             wall_seconds=cpu + (wall - cpu) * (1 - shared),
             cpu_seconds=cpu,
@@ -257,35 +257,35 @@ class _Report:
             workers=1 if stage.relays else stage.knob.value,
             buffer=stage.capacity,
         )
-        for source in line.below():
+        for source in record.below():
             section = self._into(section, source, ratio, halved, serial=not stage.relays)
         return section
 
 
-def _measured(line: OpRecord) -> int:
-    return line.meter.first.elements + line.meter.rest.elements
+def _measured(record: OpRecord) -> int:
+    return record.meter.first.elements + record.meter.rest.elements
 
 
-def _scale(line: OpRecord, asked: float) -> float:
+def _scale(record: OpRecord, asked: float) -> float:
     """What the measured pulls, but for the first, stand for, where ``asked`` elements came out of a section's last."""
-    first, rest = line.meter.first, line.meter.rest
+    first, rest = record.meter.first, record.meter.rest
     return max(0.0, asked - first.elements) / rest.elements if rest.elements else 1.0
 
 
-def _possible(line: OpRecord, elements: float) -> float:
+def _possible(record: OpRecord, elements: float) -> float:
     """No more than there are: a buffer that was measured while full, and not while it got empty, says too much."""
-    available = line.node.cardinality()
-    return min(elements, available * line.opened) if available >= 0 else elements
+    available = record.node.cardinality()
+    return min(elements, available * record.opened) if available >= 0 else elements
 
 
-def _threads_of(line: OpRecord, runs: str) -> str:
+def _threads_of(record: OpRecord, runs: str) -> str:
     """Return where the ops run from which a stage reads that is itself called by a thread that ``runs`` names."""
-    stage = line.stage
+    stage = record.stage
     if stage is None or stage.inline:
         return runs
     if stage.relays:
-        return f"in the thread of {line.node.op}"
-    return f"in the threads of {line.node.op}, one at a time"
+        return f"in the thread of {record.node.op}"
+    return f"in the threads of {record.node.op}, one at a time"
 
 
 _CONSUMER_KEY = -1

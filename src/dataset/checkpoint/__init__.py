@@ -1,4 +1,4 @@
-"""Where an iterator stands, kept beside the weights of a model: files, JSON, words.
+"""Checkpoints of iterators: save and restore their state, convert it to JSON, and describe it.
 
     from dataset import checkpoint
 
@@ -6,8 +6,8 @@
     checkpoint.restore("train.state", iterator)      # in the next process
     print(checkpoint.describe("train.state"))
 
-States are plain data, and nothing in them is ever executed. container.py says how a file looks, words.py what there is
-to say of a state.
+States are plain data; nothing in them is ever executed. container.py defines the file format, and words.py describes
+states in words.
 """
 
 from dataset.checkpoint.files import restore, save

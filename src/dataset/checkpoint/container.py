@@ -1,17 +1,17 @@
-r"""The file of a state: a small binary container, read without believing any number in it before it is checked.
+r"""File format of checkpoints: a small binary container. The reader checks every number before it uses it.
 
     offset  bytes
-    0       8       b"\x93DSTATE\n"; the first byte is no text, and the last shows whether somebody changed line ends
+    0       8       b"\x93DSTATE\n"; the first byte is not ASCII, and the last detects converted line ends
     8       4       version of the container, 1; all numbers are little-endian and unsigned
     12      4       0
     16      8       length of the whole file
     24      8       length of the header
     32      ...     header: JSON in ASCII: {"saved": ms since 1970, "library": version, "state": ...}
-    ...     ...     the bytes of all bytes and arrays, one behind another
-    -32     32      BLAKE2b over all before it
+    ...     ...     blobs: the content of all bytes and arrays, concatenated
+    -32     32      BLAKE2b digest of everything before it
 
-The state in the header is as plan/plain.py has it, but that the bytes of a value are behind the header, and their
-[offset, length] there stands for them.
+The state in the header has the form defined in plan/plain.py, except that the content of bytes and arrays is replaced
+by its [offset, length] in the blobs.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ VERSION = 1
 
 _FIXED = struct.Struct("<8sIIQQ")
 _DIGEST_BYTES = 32
-_PIECE_BYTES = 1 << 20  # read at once: memory grows with what is there, whatever length the file declares
-_REMEDY = "take another copy of it, or begin anew"
+_PIECE_BYTES = 1 << 20  # read at once, so that memory grows with the actual size, not with the declared length
+_REMEDY = "restore another copy of the file, or start from the beginning"
 
 
 class Saved(NamedTuple):
-    """What a file of a state holds.
+    """The content of a checkpoint file.
 
     Attributes:
-        state: what ``state_dict`` gave.
-        saved: when, in seconds since 1970.
-        library: the version of the library that wrote it.
-        nbytes: of the file.
+        state: the result of ``state_dict``.
+        saved: when the file was written, in seconds since 1970.
+        library: the version of the library that wrote the file.
+        nbytes: the size of the file.
     """
 
     state: Any
@@ -56,10 +56,10 @@ class Saved(NamedTuple):
 
 
 def pack(state: Any) -> list[bytes]:
-    """The content of a file, in pieces.
+    """Return the content of a file, in pieces.
 
     Raises:
-        StateError: if something in ``state`` is no plain data.
+        StateError: ``state`` contains something that is not plain data.
     """
     blobs: list[bytes] = []
     offset = 0
@@ -77,7 +77,7 @@ def pack(state: Any) -> list[bytes]:
     except TypeError as error:
         raise StateError(str(error)) from None
     except RecursionError:
-        raise StateError("the state is nested too deeply to be one that an iterator gave") from None
+        raise StateError("the state is nested too deeply to be the state of an iterator") from None
     length = _FIXED.size + len(header) + offset + _DIGEST_BYTES
     pieces = [_FIXED.pack(MAGIC, VERSION, 0, length, len(header)), header, *blobs]
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
@@ -87,11 +87,11 @@ def pack(state: Any) -> list[bytes]:
 
 
 def read(path: str) -> Saved:
-    """What a file holds.
+    """Return the content of a file.
 
     Raises:
-        OSError: if there is no such file, for example.
-        StateError: if it is no file of a state, of another version, cut short or damaged.
+        OSError: the file does not exist or can't be read.
+        StateError: the file is not a checkpoint, has another version, or is truncated or damaged.
     """
     file = open_input(path)
     try:
@@ -103,10 +103,10 @@ def read(path: str) -> Saved:
 
     def get(place: Any) -> bytes:
         if type(place) is not list or [type(part) for part in place] != [int, int]:
-            raise ValueError(f"no place of bytes: {place!r:.100}")
+            raise ValueError(f"expected [offset, length], got {place!r:.100}")
         start, length = place
         if start < 0 or length < 0 or start + length > len(blobs):
-            raise ValueError(f"bytes {start} to {start + length} of {len(blobs)}")
+            raise ValueError(f"bytes {start} to {start + length} are not within the {len(blobs)} bytes of the blobs")
         return bytes(blobs[start : start + length])
 
     try:
@@ -114,39 +114,39 @@ def read(path: str) -> Saved:
         saved, library = float(document["saved"]) / 1000, str(document["library"])
         return Saved(from_json(document["state"], get), saved, library, len(content))
     except (ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
-        raise _wrong(path, f"its digest is right, but it is no state: {error!r:.200}") from None
+        raise _wrong(path, f"its digest is correct, but it does not contain a state: {error!r:.200}") from None
     except RecursionError:
-        raise _wrong(path, "its digest is right, but it is nested too deeply to be a state") from None
+        raise _wrong(path, "its digest is correct, but it is nested too deeply to be a state") from None
 
 
 def _checked(file: InputFile, path: str) -> tuple[memoryview, int]:
-    """All bytes of the file, which are what was written, and how many the header has."""
+    """Check the file; return all of its bytes and the length of the header."""
     start = _read(file, _FIXED.size)
     if not MAGIC.startswith(start[: len(MAGIC)]):
         raise _wrong(path, f"it begins with {start[: len(MAGIC)]!r}", is_state=False)
     if len(start) < _FIXED.size:
-        raise _wrong(path, f"it is cut short after {len(start)} bytes, before it says how many it should have")
+        raise _wrong(path, f"it is truncated after {len(start)} bytes, within the fixed header")
     _, version, zero, length, header_length = _FIXED.unpack(start)
     if version != VERSION:
         raise StateError(
-            f"{path}: a file of a state in version {version} of the format; this library, {__version__}, reads version "
-            f"{VERSION}: read it with the library that wrote it, or begin anew"
+            f"{path}: the checkpoint has format version {version}, but version {__version__} of this library reads "
+            f"version {VERSION}; read it with the library that wrote it, or start from the beginning"
         )
     if zero or length < _FIXED.size + _DIGEST_BYTES or header_length > length - _FIXED.size - _DIGEST_BYTES:
         raise _wrong(path, "the lengths at its beginning are damaged")
     content = start + _read(file, length - len(start))
     if len(content) < length:
-        raise _wrong(path, f"it is cut short after {len(content):,} of {length:,} bytes ({brief_bytes(length)})")
+        raise _wrong(path, f"it is truncated after {len(content):,} of {length:,} bytes ({brief_bytes(length)})")
     if file.read(1):
-        raise _wrong(path, f"it goes on behind its {length:,} bytes")
+        raise _wrong(path, f"it has more than its {length:,} bytes")
     whole = memoryview(content)
     if hashlib.blake2b(whole[:-_DIGEST_BYTES], digest_size=_DIGEST_BYTES).digest() != whole[-_DIGEST_BYTES:]:
-        raise _wrong(path, "it is damaged: its bytes do not fit its digest")
+        raise _wrong(path, "it is damaged: its digest does not match its content")
     return whole, header_length
 
 
 def _read(file: InputFile, count: int) -> bytes:
-    """The next bytes, fewer at the end; in pieces, because the count is what the file declares."""
+    """Read up to ``count`` bytes, in pieces, because ``count`` is declared by the file and may be wrong."""
     pieces = []
     while count and (piece := file.read(min(count, _PIECE_BYTES))):
         pieces.append(piece)
@@ -155,7 +155,5 @@ def _read(file: InputFile, count: int) -> bytes:
 
 
 def _wrong(path: str, what: str, *, is_state: bool = True) -> StateError:
-    kind = (
-        "the file of a state is no good" if is_state else "this is no file of a state, as checkpoint.save() writes it"
-    )
-    return StateError(f"{path}: {kind}: {what}; {_REMEDY if is_state else 'is it the right path?'}")
+    kind = "the checkpoint is invalid" if is_state else "this is not a checkpoint written by checkpoint.save()"
+    return StateError(f"{path}: {kind}: {what}; {_REMEDY if is_state else 'check the path'}")

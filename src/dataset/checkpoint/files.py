@@ -1,4 +1,4 @@
-"""save and restore: the place of an iterator in a file that is there whole or not at all."""
+"""Saving and restoring of iterator states in files that are written atomically."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ __all__ = ["Resumable", "load", "restore", "save", "write"]
 
 
 class Resumable(Protocol):
-    """An iterator, or a loader, that can say where it stands and go there."""
+    """Protocol of iterators and loaders whose state can be saved and restored."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it stands, as plain data."""
+        """Return the state as plain data."""
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Go there."""
+        """Restore a state."""
 
 
 def save(path: str | os.PathLike[str], iterator: Resumable) -> None:
-    """Write where an iterator stands to a file, in place of what was there.
+    """Save the state of an iterator to a file, replacing the file if it exists.
 
-    The file appears when it is complete and on the disk: whatever happens meanwhile, the path names the old state or
-    the new one. What a process that was killed has left beside it is removed. The iterator may be in use in another
-    thread, and other processes may save to the same path; who is last stays.
+    The file is replaced atomically, after the new content is on disk: the path always names the complete old state or
+    the complete new state. Temporary files of killed processes are removed. The iterator may be in use in another
+    thread. Other processes may save to the same path; the last one wins.
 
     Args:
-        path: of the file, by custom ``something.state``; its directory must exist.
-        iterator: over a Dataset, or one with ``state_dict()`` that is plain data, as those of ``to_torch()`` and
-            ``to_jax()`` have, and torchdata's ``StatefulDataLoader``.
+        path: the path of the file, by convention ``something.state``; its directory must exist.
+        iterator: an iterator over a Dataset, or any object whose ``state_dict()`` is plain data, such as the iterators
+            of ``to_torch()`` and ``to_jax()``, and torchdata's ``StatefulDataLoader``.
 
     Raises:
-        StateError: if the state holds what is no plain data, such as elements of user classes.
-        OSError: if the file cannot be written.
+        StateError: the state contains something that is not plain data, such as elements of user classes.
+        OSError: the file cannot be written.
 
     >>> import os, tempfile
     >>> from dataset import Dataset, checkpoint
@@ -58,7 +58,7 @@ def save(path: str | os.PathLike[str], iterator: Resumable) -> None:
 
 
 def write(path: str, state: Any) -> None:
-    """Write a state to a file, as ``save`` does."""
+    """Write a state to a file atomically."""
     pieces = container.pack(state)
     with AtomicFile(path) as target:
         for piece in pieces:
@@ -71,19 +71,19 @@ def restore(
     *,
     moved: Callable[[str], str] | Mapping[str, str] | None = None,
 ) -> None:
-    """Have an iterator go to the place that ``save`` wrote.
+    """Restore the state of an iterator from a file that ``save`` wrote.
 
-    Nothing in the file is executed, and no length in it is believed before it is checked.
+    Nothing in the file is executed, and all lengths in it are checked before use.
 
     Args:
-        path: of the file.
-        iterator: over a Dataset that is built as the one was whose iterator was saved; of the same kind as that.
-        moved: for data files that have other names now; as of ``load_state_dict``.
+        path: the path of the file.
+        iterator: an iterator of the same kind, over a Dataset built in the same way, as the saved one.
+        moved: the new names of renamed data files, as in ``load_state_dict``.
 
     Raises:
-        StateError: if the file is no state, cut short, damaged, of another version or of another pipeline, or names
-            other files; the iterator stays where it was.
-        OSError: if the file cannot be read: FileNotFoundError where there is none, which is the first run.
+        StateError: the file is not a checkpoint, is truncated or damaged, has another version, or belongs to another
+            pipeline or other data files. The iterator is not changed.
+        OSError: the file cannot be read. FileNotFoundError if it does not exist, as in the first run.
 
     >>> from dataset import Dataset, checkpoint
     >>> checkpoint.restore("/nowhere/train.state", iter(Dataset.range(3)))
@@ -105,13 +105,13 @@ def restore(
 
 
 def load(path: str | os.PathLike[str]) -> container.Saved:
-    """What a file holds."""
+    """Return the content of a file that ``save`` wrote."""
     return container.read(path_string(path))
 
 
 def _require_resumable(function: str, iterator: Any) -> None:
     if not (callable(getattr(iterator, "state_dict", None)) and callable(getattr(iterator, "load_state_dict", None))):
-        hint = "; a Dataset has no place, iter(dataset) has" if hasattr(iterator, "__iter__") else ""
+        hint = "; pass an iterator such as iter(dataset), not a Dataset" if hasattr(iterator, "__iter__") else ""
         raise TypeError(
             f"checkpoint.{function}(): expected an iterator with state_dict() and load_state_dict(), got "
             f"{type(iterator).__name__}{hint}"

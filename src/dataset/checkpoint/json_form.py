@@ -1,4 +1,4 @@
-"""to_json and from_json: a state where JSON is what is stored, beside the other numbers of a run."""
+"""Conversion of states to JSON and back, to store them together with other data of a run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ __all__ = ["from_json", "to_json"]
 
 
 def to_json(state: dict[str, Any]) -> dict[str, Any]:
-    """A state as a dict that ``json.dumps`` takes; ``load_state_dict`` takes it, too, as ``json.loads`` gives it back.
+    """Convert a state to a dict that ``json.dumps`` accepts. ``load_state_dict`` accepts the result of ``json.loads``.
 
-    Bytes and arrays become base64, a third longer. All values come back exactly, also those that JSON has no word for.
+    Bytes and arrays are encoded in base64, which is a third longer. All values are restored exactly, including those
+    that JSON cannot represent.
 
     Args:
-        state: what ``state_dict()`` gave.
+        state: the result of ``state_dict()``.
 
     Raises:
-        StateError: if something in it is no plain data.
+        StateError: the state contains something that is not plain data.
 
     >>> import json
     >>> from dataset import Dataset, checkpoint
@@ -35,13 +36,13 @@ def to_json(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> dict[str, Any]:
-    """The state that ``to_json`` made ``data`` of.
+    """Convert the result of ``to_json`` back to a state.
 
     Args:
-        data: what it gave, as ``json.loads`` gives it back.
+        data: the result of ``to_json``, as returned by ``json.loads``.
 
     Raises:
-        StateError: if ``data`` is not that, or was changed.
+        StateError: ``data`` is not such a result, or was changed.
 
     >>> from dataset import Dataset, checkpoint
     >>> state = iter(Dataset.range(3)).state_dict()

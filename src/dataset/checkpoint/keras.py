@@ -1,4 +1,4 @@
-"""keras_callback: what has ``model.fit`` go on where it was, in its data as in its weights."""
+"""Keras callback that resumes ``model.fit`` with its weights and its position in the data."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ def keras_callback(
     *,
     delete_checkpoint: bool = True,
 ) -> Any:
-    """A callback for ``model.fit`` that saves the model with its place in the data, and goes on there.
+    """Return a callback for ``model.fit`` that saves the model and its position in the data, and resumes from both.
 
-    It is what ``keras.callbacks.BackupAndRestore`` is, but that the training goes on behind the very batch that it was
-    saved at, in the middle of an epoch, too, with the same batches in the same order as if nothing had happened. Run
-    the same program again, and ``fit`` begins with the backup, if there is one. The weights and the place belong
-    together whenever the process was killed.
+    It works like ``keras.callbacks.BackupAndRestore``, but the training resumes exactly after the batch of the backup,
+    even in the middle of an epoch. The batches and their order are the same as without the interruption. If the same
+    program is run again, ``fit`` starts from the backup if there is one. The weights and the position always match,
+    whenever the process was killed.
 
-    The history and the metrics of the epoch that the training goes on in are those of the rest of that epoch.
+    In the epoch in which the training resumes, history and metrics cover only the rest of the epoch.
 
     Args:
-        directory: for the backup, which needs one of its own on this machine; it is made.
-        data: what ``Dataset.to_keras()`` gave; ``fit`` must be given the same object.
+        directory: a local directory used only for the backup; it is created.
+        data: the result of ``Dataset.to_keras()``; pass the same object to ``fit``.
         save_freq: when to save: ``"epoch"`` for the end of each epoch, or a number of batches.
-        delete_checkpoint: whether to remove the backup when the training has come to its end.
+        delete_checkpoint: whether to remove the backup at the end of the training.
 
     Returns:
         A ``keras.callbacks.Callback``.
 
     Raises:
-        TypeError: if ``data`` is not what ``to_keras()`` gives with Keras 3.7 or later.
-        ValueError: if ``save_freq`` is none.
-        ImportError: if Keras is not installed.
+        TypeError: ``data`` is not the result of ``to_keras()`` with Keras 3.7 or later.
+        ValueError: ``save_freq`` is invalid.
+        ImportError: Keras is not installed.
 
-    ``fit`` raises ``StateError`` if the backup is damaged, or of another pipeline.
+    ``fit`` raises ``StateError`` if the backup is damaged or belongs to another pipeline.
 
     For example::
 
         train = dataset.shuffle(10_000).batch(128).prefetch(AUTOTUNE).to_keras()
         model.fit(train, epochs=10, callbacks=[checkpoint.keras_callback("backup", train, save_freq=500)])
     """
-    from dataset.adapters.keras.data_adapter import DatasetAdapter  # noqa: PLC0415  # it takes Keras along
+    from dataset.adapters.keras.data_adapter import DatasetAdapter  # noqa: PLC0415  # it imports Keras
 
     if not isinstance(data, DatasetAdapter):
         raise TypeError(
-            "checkpoint.keras_callback(): data must be what Dataset.to_keras() gives with Keras 3.7 or later, the same "
-            f"object that fit() is given; got {type(data).__name__}"
+            "checkpoint.keras_callback(): data must be the result of Dataset.to_keras() with Keras 3.7 or later, the "
+            f"same object that is passed to fit(), got {type(data).__name__}"
         )
     if save_freq != "epoch" and (type(save_freq) is not int or save_freq < 1):
         raise ValueError(
-            "checkpoint.keras_callback(): save_freq must be 'epoch' or a number of batches, at least 1; got "
+            "checkpoint.keras_callback(): save_freq must be 'epoch' or a number of batches of at least 1, got "
             f"{save_freq!r}"
         )
     from dataset.adapters.keras.backup import Backup  # noqa: PLC0415  # as above

@@ -1,7 +1,8 @@
-"""describe: a saved state in words, from the last op to the source, for people who wonder what is in it.
+"""Human-readable description of saved states, from the last operator to the source.
 
-Ops are not known here: each says its name in its state under ``op``, and what it holds under keys that mean the same
-wherever they stand. What has no words here is shown by its key. A state may be anybody's, so nothing in it is believed.
+This module does not depend on operators. The state of an operator contains its name under ``op``, and all operators use
+the same keys with the same meaning. Unknown keys are shown as they are. A state may be untrusted, so nothing in it is
+assumed to be valid.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from dataset.runtime.state.envelope import STATE_VERSION
 __all__ = ["describe"]
 
 _CHILDREN = frozenset({"source", "inner", "iterator", "reader", "current", "start"})
-"""Keys under which an input stands. Their names say nothing beside the ops that stand there, but for these."""
+"""Keys of the state of an input. They are not shown, except for those in _CHILD_WORDS."""
 
-_CHILD_WORDS = {"upcoming": "of the next epoch", "start": "where the kept pass began", "selector": "the choices"}
+_CHILD_WORDS = {"upcoming": "of the next epoch", "start": "start of the cached pass", "selector": "the choices"}
 
 _LABELS = {"sources": "input", "feeds": "input", "slots": "dataset", "next_inputs": "dataset opened ahead"}
 
@@ -38,24 +39,24 @@ _DEPTH_MAX = 400
 
 
 def describe(state: dict[str, Any] | str | os.PathLike[str]) -> str:
-    """A saved state in words: which pipeline it is of, how far that was, and what each operation holds.
+    """Describe a saved state in words: its pipeline, its position, and what each operator holds.
 
     Args:
-        state: what ``state_dict()`` gave, or ``to_json()`` of that, or the path of a file that ``save`` wrote.
+        state: the result of ``state_dict()`` or ``to_json()``, or the path of a file that ``save`` wrote.
 
     Returns:
-        Lines of text, the last operation first and what it reads from below it.
+        Lines of text, with the last operator first and its inputs below it.
 
     Raises:
-        StateError: if it is no state, or the file is damaged. A state of another version is described as far as it can
-            be understood.
-        OSError: if the file cannot be read.
+        StateError: it is not a state, or the file is damaged. A state of another version is described as far as
+            possible.
+        OSError: the file cannot be read.
 
     >>> from dataset import Dataset, checkpoint
     >>> iterator = iter(Dataset.range(100).take(90).batch(8))
     >>> _ = next(iterator), next(iterator)
     >>> print(checkpoint.describe(iterator.state_dict()).splitlines()[1])
-    behind 2 elements
+    after 2 elements
     """
     lines = []
     if isinstance(state, str | os.PathLike):
@@ -68,17 +69,17 @@ def describe(state: dict[str, Any] | str | os.PathLike[str]) -> str:
         state = saved.state
     state = unwrapped(state)
     if type(state) is not dict or not state:
-        raise StateError(f"expected a state, a dict, or the path of a file that holds one, got {state!r:.100}")
+        raise StateError(f"expected a state (a dict) or the path of a file with a state, got {state!r:.100}")
     try:
         return "\n".join([*lines, *_described(state)])
     except RecursionError:
-        raise StateError("the state is nested too deeply to be one that an iterator gave") from None
+        raise StateError("the state is nested too deeply to be the state of an iterator") from None
 
 
 def _described(state: dict[Any, Any]) -> Iterator[str]:
     found = list(_envelopes(state, ""))
     if not found:
-        yield f"no state of an iterator over a Dataset is in it, {_size(state)}"
+        yield f"it contains no state of an iterator over a Dataset, {_size(state)}"
         yield from (f"  {line}" for line in _tree(state))
     for place, envelope in found:
         if place:
@@ -86,11 +87,11 @@ def _described(state: dict[Any, Any]) -> Iterator[str]:
         yield from _one(envelope)
         around = _facts(state) if place and len(found) == 1 else []
         if around:
-            yield f"around it: {', '.join(around)}"
+            yield f"outside it: {', '.join(around)}"
 
 
 def _envelopes(data: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The states of iterators in whatever stands around them, each with where it stands."""
+    """Yield the states of iterators in nested data, each with its path."""
     if type(data) is dict and {"fingerprint", "operator"} <= data.keys():
         yield place, data
     elif type(data) is dict:
@@ -103,13 +104,13 @@ def _envelopes(data: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _one(state: dict[str, Any]) -> Iterator[str]:
     plan, elements, place = state.get("plan"), state.get("elements"), state["operator"]
-    of = printable(chain(plan)) if is_outline(plan) else "a pipeline that it does not name"
+    of = printable(chain(plan)) if is_outline(plan) else "an unnamed pipeline"
     yield f"state of {of}"
-    behind = f"behind {_count(elements, 'element')}" if type(elements) is int else "at a place that it does not count"
-    yield f"{behind}, which were all" if place is None else behind
+    behind = f"after {_count(elements, 'element')}" if type(elements) is int else "after an unknown number of elements"
+    yield f"{behind}, at the end" if place is None else behind
     about = [f"version {_short(state.get('version'))}", f"of library {_short(state.get('library'))}", _size(state)]
     if not _is_whole(state):
-        about.append("DAMAGED: its content does not fit its digest")
+        about.append("DAMAGED: its digest does not match its content")
     yield ", ".join(about)
     if place is not None:
         yield ""
@@ -132,11 +133,11 @@ def _tree(place: Any) -> list[str]:
     rows = list(_rows(place, "", "", "", 0))
     left_out = len(rows) - _LINES_MAX
     lines = in_columns([(row[0], row[1]) for row in rows[:_LINES_MAX]])
-    return [*lines, f"... and {left_out:,} lines more"] if left_out > 0 else lines
+    return [*lines, f"... and {left_out:,} more lines"] if left_out > 0 else lines
 
 
 def _rows(place: Any, label: str, first: str, rest: str, depth: int) -> Iterator[tuple[str, str]]:
-    """A line for each op: its name behind what is drawn before it, and its facts."""
+    """Yield a line for each operator: the tree branches and its name, and its facts."""
     if type(place) is not dict or depth > _DEPTH_MAX:
         yield f"{first}{label}", _value(place)
         return
@@ -144,7 +145,7 @@ def _rows(place: Any, label: str, first: str, rest: str, depth: int) -> Iterator
     children = list(_children(place))
     title = " ".join(filter(None, [label, _short(place["op"]) if "op" in place else ""]))
     if title or facts or len(children) != 1:
-        yield f"{first}{title or '(an op)'}", ", ".join(facts)
+        yield f"{first}{title or '(operator)'}", ", ".join(facts)
         first = rest
     if len(children) == 1:
         yield from _rows(children[0][1], children[0][0], first, rest, depth + 1)
@@ -156,7 +157,7 @@ def _rows(place: Any, label: str, first: str, rest: str, depth: int) -> Iterator
 
 
 def _is_place(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether this is what an operator saved, or the place of an inner dataset."""
+    """Return whether this is the state of an operator or of an inner dataset."""
     return type(value) is dict and ("op" in value or "source" in value or "inner" in value)
 
 
@@ -182,7 +183,7 @@ def _children(place: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def _facts(place: dict[str, Any]) -> list[str]:
     found = []
     if type(place.get("epoch")) is int and type(place.get("iteration")) is int:
-        found.append(f"ordered as in iteration {place['iteration'] + 1}, epoch {place['epoch'] + 1}")
+        found.append(f"order of iteration {place['iteration'] + 1}, epoch {place['epoch'] + 1}")
     for key, value in place.items():
         is_child = _is_place(value) or (type(value) is dict and key in _CHILDREN)
         if key in _SILENT or is_child or (type(value) is list and any(map(_is_place, value))):
@@ -194,7 +195,7 @@ def _facts(place: dict[str, Any]) -> list[str]:
 
 
 def _fact(key: str, value: Any) -> str:
-    """A key and its value in words; empty where there is nothing to say."""
+    """Return a key and its value in words; an empty text if there is nothing to say."""
     if value is None or value is False or (type(value) in {list, dict, bytes} and not value):
         return ""
     if type(value) is np.ndarray and not value.ndim and not value.dtype.hasobject:
@@ -220,7 +221,7 @@ def _fact(key: str, value: Any) -> str:
 
 
 def _held(value: Any) -> str:
-    """Elements by value: how many, how large; empty if it is something else."""
+    """Return the number and size of elements by value; an empty text if it is something else."""
     items = value if type(value) is list else [value]
     if not all(_is_chunk(item) or _is_error(item) for item in items):
         return ""
@@ -233,7 +234,7 @@ def _held(value: Any) -> str:
 
 
 def _nbytes(value: Any) -> int:
-    """About how many bytes the content of a value has."""
+    """Return the approximate size of a value in bytes."""
     if type(value) is np.ndarray:
         return int(value.nbytes)
     if type(value) in {bytes, str}:
@@ -278,28 +279,28 @@ _SILENT |= {
 _NUMBERS: dict[str, Callable[[int], str]] = {
     "position": lambda n: f"at element {n:,}",
     "next": lambda n: f"next is number {n:,}",
-    "remaining": lambda n: f"{n:,} still to come" if n else "",
+    "remaining": lambda n: f"{n:,} remaining" if n else "",
     "finished": lambda n: f"{_count(n, 'epoch')} finished" if n else "in the first epoch",
-    "given": lambda n: f"{n:,} given",
+    "given": lambda n: f"{n:,} produced",
     "passed": lambda n: f"{n:,} passed on",
     "dropped": lambda n: f"{n:,} dropped" if n else "",
     "drawn": lambda n: f"{_count(n, 'random number')} drawn",
-    "behind": lambda n: f"{_count(n, 'element')} behind the place below, to be passed over first" if n else "",
+    "behind": lambda n: f"{_count(n, 'element')} to skip after the position below" if n else "",
     "opened": lambda n: f"{_count(n, 'dataset')} opened",
     "row": lambda n: f"at row {n:,}",
     "record": lambda n: f"record {n:,}",
     "offset": lambda n: f"at byte {n:,}",
     "current": lambda n: f"in input {n + 1}",
-    "gap": lambda n: f"{_count(n, 'element')} left out up to the next window" if n else "",
-    "ahead": lambda n: f"{_count(n, 'element')} up to the next of this share",
+    "gap": lambda n: f"{_count(n, 'element')} to skip before the next window" if n else "",
+    "ahead": lambda n: f"{_count(n, 'element')} before the next of this shard",
     "taken": lambda n: f"{n:,} taken",
     "kept": lambda n: f"{n:,} kept",
     "raised": lambda n: f"{_count(n, 'exception')} raised" if n else "",
     "before": lambda n: f"{n:,} before this record" if n else "",
-    "skip": lambda n: f"{n:,} of it given" if n else "",
+    "skip": lambda n: f"{n:,} of it produced" if n else "",
     "failures": lambda n: f"{n:,} failed" if n else "",
     "rounds": lambda n: f"{_count(n, 'round')} dealt",
-    "part": lambda n: f"reads the part of process {n}",
+    "part": lambda n: f"reads the shard of process {n}",
     "place": lambda n: f"at {n:,}",
 }
 
@@ -308,15 +309,15 @@ _TRUE = {"ended": "its input has ended", "source_ended": "its input has ended"}
 _HELD = {
     "held": "holds",
     "waiting": "holds for the next",
-    "ready": "made and not given:",
-    "todo": "read and not worked on:",
+    "ready": "computed, not produced:",
+    "todo": "read, not processed:",
     "ahead": "read ahead:",
-    "pending": "waiting to be given:",
-    "rest": "of the last element:",
-    "block": "of the last block:",
+    "pending": "pending:",
+    "rest": "rest of the last element:",
+    "block": "rest of the last block:",
     "argument": "for",
     "carried": "carries",
-    "seen": "has seen",
+    "seen": "seen:",
     "file": "in",
     "stage": "buffer:",
     "source": "its source:",

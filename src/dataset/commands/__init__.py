@@ -1,10 +1,10 @@
-"""The command line, ``python -m dataset tfrecord ...``: one file for each command. Open main.py first.
+"""Command line interface, ``python -m dataset tfrecord ...``: one module for each command. Read main.py first.
 
-Commands know the rest of the library, and nothing else knows them. A command is ``add``, which says what its arguments
-are, and ``run``, which does the work and returns the exit status; what several of them need stands beside them:
+Commands use the rest of the library; no other code uses them. A command module has a function ``add``, which declares
+its arguments, and a function ``run``, which does the work and returns the exit status. They share these modules:
 
-    arguments.py   options that commands share            inputs.py     the files named on the command line
-    terminal.py    words, tables and JSON for people      outputs.py    new TFRecord files, all of them or none
-    progress.py    a line that says how far it is         messages.py   what is in a record
-    looks.py       what some bytes look like              features.py   what is in many records
+    arguments.py   common options                         inputs.py     the files named on the command line
+    terminal.py    output of text, tables and JSON        outputs.py    atomic writing of new TFRecord files
+    progress.py    progress bar                           messages.py   the content of a record
+    looks.py       content type detection                 features.py   summary of the features of many records
 """

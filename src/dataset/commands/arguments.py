@@ -1,4 +1,4 @@
-"""Options that several commands have, and how their values are read."""
+"""Options that several commands share, and parsers for their values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 __all__ = ["Subparsers", "add_command", "add_files", "add_input_compression", "add_json", "byte_count", "count"]
 __all__ += ["compression", "index"]
 
-Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # there is no public name
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # it has no public name
 
 COMPRESSIONS = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
 UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -20,7 +20,7 @@ BINARY_UNITS = {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 def add_command(
     commands: Subparsers, name: str, run: Callable[[argparse.Namespace], int], summary: str, more: str
 ) -> argparse.ArgumentParser:
-    """A command with its help: a line of summary, and more text, laid out as it is."""
+    """Add a command with its help: a line of summary, and more text that is printed without reformatting."""
     parser = commands.add_parser(
         name,
         help=summary,
@@ -34,30 +34,30 @@ def add_command(
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:
-    """The files to read."""
+    """Add the argument for the files to read."""
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="a TFRecord file, or a pattern such as 'train-*' that names several"
+        "files", nargs="+", metavar="FILE", help="a TFRecord file, or a pattern such as 'train-*' for several files"
     )
 
 
 def add_input_compression(parser: argparse.ArgumentParser, option: str = "--compression") -> None:
-    """How the files that are read are compressed."""
+    """Add the option for the compression of the files to read."""
     parser.add_argument(
         option,
         dest="input_compression",
         type=compression,
         metavar="KIND",
-        help="of the files: none, gzip or zlib; by default each file's first bytes tell",
+        help="compression of the files: none, gzip or zlib; by default detected from each file's first bytes",
     )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """The answer for machines."""
-    parser.add_argument("--json", action="store_true", help="answer with one JSON document")
+    """Add the option for JSON output."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def compression(text: str) -> str:
-    """The library's name of a compression."""
+    """Return the library's name of a compression."""
     try:
         return COMPRESSIONS[text.lower()]
     except KeyError:
@@ -65,20 +65,20 @@ def compression(text: str) -> str:
 
 
 def count(text: str) -> int:
-    """A number from 1 on. Commas and underscores between digits are fine."""
+    """Parse a positive integer. Commas and underscores between digits are allowed."""
     digits = text.replace(",", "").replace("_", "")
     if not re.fullmatch(r"[0-9]{1,18}", digits) or not int(digits):
-        raise argparse.ArgumentTypeError(f"must be a number from 1 on, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
     return int(digits)
 
 
 def index(text: str) -> int:
-    """A number from 0 on."""
+    """Parse a non-negative integer."""
     return 0 if re.fullmatch("0+", text) else count(text)
 
 
 def byte_count(text: str) -> int:
-    """A number of bytes such as 1500, 64MB or 1.5GiB.
+    """Parse a number of bytes such as 1500, 64MB or 1.5GiB.
 
     >>> byte_count("64MB"), byte_count("1.5 kib")
     (64000000, 1536)

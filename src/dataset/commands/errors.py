@@ -1,4 +1,4 @@
-"""What a command says when it can't do what was asked, and the exit statuses."""
+"""The exception for errors of the user, and the exit statuses."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import os
 __all__ = ["DAMAGED", "GOOD", "INTERRUPTED", "PIPE_CLOSED", "USAGE", "CommandError", "os_error_words"]
 
 GOOD = 0
-DAMAGED = 1  # a file's bytes are not what was once written
-USAGE = 2  # the command line is wrong, or a file is missing or of another kind; argparse's number, too
-INTERRUPTED = 130  # these two are what a shell shows for a program that was ended by SIGINT and by SIGPIPE
+DAMAGED = 1  # the content of a file is not what was written
+USAGE = 2  # the command line is wrong, or a file is missing or of another kind; argparse uses the same status
+INTERRUPTED = 130  # the status that a shell shows for a program killed by SIGINT; the next one is that for SIGPIPE
 PIPE_CLOSED = 141
 
 
 class CommandError(Exception):
-    """The user's mistake, in words that say what to do. The command ends with status 2."""
+    """An error of the user; the message says what to do. The command ends with status 2."""
 
 
 def os_error_words(error: OSError) -> str:
-    """What the system says, without its number.
+    """Return the message of a system error, without its number.
 
     >>> os_error_words(FileNotFoundError(2, "No such file or directory", "a.tfrecord"))
     'a.tfrecord: No such file or directory'

@@ -1,7 +1,7 @@
-"""What is in many records: which features, of which kinds and shapes, and what their values look like.
+"""Summary of the features of many records: their names, kinds and shapes, and what their values look like.
 
-Records are added one by one and only summed up, so memory doesn't grow with their number. It is bounded against records
-that each bring new names, too.
+Records are added one by one and only aggregated, so memory does not grow with their number. It is also bounded if each
+record has new feature names.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from dataset.commands.terminal import counted, number, printable, size
 
 __all__ = ["FeatureSummary", "RecordsSummary", "ValueRange"]
 
-NAMES_MAX = 1000  # features beyond are only counted
+NAMES_MAX = 1000  # further features are only counted
 EXAMPLE_TEXT = 24  # characters shown of a text value
 
 
 class ValueRange:
-    """The smallest and the largest of some numbers; both None as long as there are none."""
+    """The range of some numbers: the smallest and the largest, both None if there are no numbers."""
 
     def __init__(self) -> None:
         self.min: Any = None
         self.max: Any = None
 
     def add(self, low: Any, high: Any) -> None:
-        """Take numbers from ``low`` to ``high`` in."""
+        """Extend the range to include ``low`` and ``high``."""
         self.min = low if self.min is None else min(self.min, low)
         self.max = high if self.max is None else max(self.max, high)
 
     def words(self, show: Any = number) -> str:
-        """``5`` or ``5 to 7``."""
+        """Return a text such as ``5`` or ``5 to 7``."""
         if self.min is None:
             return "-"
         return str(show(self.min)) if self.min == self.max else f"{show(self.min)} to {show(self.max)}"
 
     def json(self) -> dict[str, Any] | None:
-        """For machines."""
+        """Return the range as a JSON value."""
         return None if self.min is None else {"min": self.min, "max": self.max}
 
 
 class FeatureSummary:
-    """One feature in many records."""
+    """Summary of one feature over many records."""
 
     def __init__(self, name: str, *, is_list: bool) -> None:
         self.name = name
@@ -54,8 +54,8 @@ class FeatureSummary:
         self.records = 0
         self.kinds: Counter[str] = Counter()
         self.steps = ValueRange()
-        self.values = ValueRange()  # how many a feature, or a step, has
-        self.lengths = ValueRange()  # of bytes values
+        self.values = ValueRange()  # the number of values of a feature, or of a step
+        self.lengths = ValueRange()  # the lengths of bytes values
         self.numbers = ValueRange()
         self.not_finite = 0
         self.looks: Counter[str] = Counter()
@@ -63,7 +63,7 @@ class FeatureSummary:
         self.text: str | None = None  # the first value that is text
 
     def add(self, steps: list[Values]) -> None:
-        """What one record has of it; one step if it is no list."""
+        """Add the values of one record: the steps of a feature list, or one step for a feature."""
         self.records += 1
         self.steps.add(len(steps), len(steps))
         for step in steps:
@@ -93,7 +93,7 @@ class FeatureSummary:
             self.numbers.add(finite.min(), finite.max())
 
     def content(self) -> str:
-        """In words, what the values are."""
+        """Return a text that describes the values."""
         parts = []
         if self.looks:
             parts = [self._look_words(kind, count) for kind, count in self.looks.most_common(3)]
@@ -116,7 +116,7 @@ class FeatureSummary:
         return f"{'raw bytes' if kind == RAW else kind}{share}"
 
     def json(self) -> dict[str, Any]:
-        """For machines; the keys are described in docs/commands.md."""
+        """Return the summary as a JSON value; the keys are described in docs/commands.md."""
         return {
             "name": self.name,
             "feature_list": self.is_list,
@@ -136,7 +136,7 @@ class FeatureSummary:
 
 
 class RecordsSummary:
-    """What is in the records that were looked at."""
+    """Summary of the records that were inspected."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -146,7 +146,7 @@ class RecordsSummary:
         self._features: dict[tuple[bool, str], FeatureSummary] = {}
 
     def add(self, record: bytes) -> None:
-        """Look into one record."""
+        """Add one record."""
         message = read_message(record)
         self.records += 1
         self.bytes += len(record)
@@ -169,12 +169,12 @@ class RecordsSummary:
         feature.add(steps)
 
     def features(self) -> list[FeatureSummary]:
-        """Sorted by name, feature lists last."""
+        """Return the features sorted by name, feature lists last."""
         return [self._features[key] for key in sorted(self._features)]
 
 
 def _plain(value: Any) -> int | float:
-    """A NumPy number as Python's; of a float32 the shortest decimal number that rounds to it."""
+    """Convert a NumPy number to a Python number; a float32 becomes the shortest decimal number that rounds to it."""
     return int(value) if isinstance(value, np.integer) else float(str(value))
 
 

@@ -1,4 +1,4 @@
-"""``head``: the first records as lines of JSON, or one picture of a record as a PNG file (picture.py)."""
+"""``head``: print the first records as lines of JSON, or write one image of a record as a PNG file (picture.py)."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ from dataset.errors import DataLossError
 __all__ = ["add"]
 
 COUNT = 5
-LONG = 8  # more values than this are shortened to their first few
+LONG = 8  # of a longer list, only this many values are shown
 LONG_TEXT = 200  # characters
-START_BYTES = 8  # of other bytes, shown in hex
+START_BYTES = 8  # how many bytes of binary values are shown, in hex
 
 MORE = f"""\
-Each record is one line: its features by name. A feature of one value is shown
-as the value, others as a list; of more than {LONG} values the first are shown, and
-how many there are. Of bytes, text is shown as text, a picture by its size, and
-others by their number and beginning. --full shows all values and whole texts. A
-SequenceExample is an object of context and feature_lists. A record that is
-neither is shown as bytes. With --json, features are always lists.
+Each record is printed as one line with its features by name. A feature with one
+value is shown as that value, other features as lists. If there are more than {LONG}
+values, their count and the first values are shown. Bytes that are text are shown
+as text, an image by its size, and other bytes by their length and their start.
+--full shows all values and complete texts. A SequenceExample is shown as an object
+with context and feature_lists. Any other record is shown as bytes. With --json,
+features are always lists.
 
-With --image the named feature is written as a PNG file: a JPEG, PNG, GIF or BMP
-image, or raw pixels of one byte each, with --shape. That needs the extra
-"images" of the library.
+With --image, the given feature is written as a PNG file. It must be a JPEG, PNG,
+GIF or BMP image or, with --shape, raw pixels of one byte each. This needs the
+extra "images" of the library.
 
 examples:
   python -m dataset tfrecord head -n 2 train.tfrecord
@@ -44,25 +45,27 @@ examples:
   python -m dataset tfrecord head mnist.tfrecord --image pixels --shape 28 28 \\
       --output digit.png
 
-status: 0, or 1 if a file is damaged before the last of these records, or 2 if
-one is missing or of another kind
+status: 0, or 1 if a file is damaged before the last requested record, or 2 if a
+file is missing or of another kind
 """
 
 
 def add(commands: Subparsers) -> None:
-    """Say what the arguments are."""
-    parser = add_command(commands, "head", run, "show the first records, or a picture in one of them", MORE)
+    """Declare the command and its arguments."""
+    parser = add_command(commands, "head", run, "show the first records, or write an image in one of them", MORE)
     add_files(parser)
     add_input_compression(parser)
     add_json(parser)
-    parser.add_argument("-n", type=count, default=COUNT, metavar="N", help="records of each file (%(default)s)")
-    parser.add_argument("--full", action="store_true", help="show all values, and whole texts")
-    parser.add_argument("--record", type=index, metavar="I", help="only this record of each file, counted from 0")
+    parser.add_argument(
+        "-n", type=count, default=COUNT, metavar="N", help="number of records of each file (%(default)s)"
+    )
+    parser.add_argument("--full", action="store_true", help="show all values and complete texts")
+    parser.add_argument("--record", type=index, metavar="I", help="show only this record of each file, counted from 0")
     add_picture_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the command."""
     check_picture_options(arguments)
     inputs = open_inputs(arguments)
     if arguments.image is not None:
@@ -70,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     documents, damages = [], []
     for file in inputs:
         if len(inputs) > 1 and not arguments.json:
-            remark(f"==> {printable(file.path)} <==")  # not between the lines of JSON
+            remark(f"==> {printable(file.path)} <==")  # on standard error, to keep the JSON lines free of it
         shown, damage = _show(arguments, file)
         documents.append({"path": file.path, "records": shown, "damage": damage_json(damage)})
         damages.append(damage)
@@ -83,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace, file: Input) -> tuple[list[Any], DataLossError | None]:
-    """Write the records of one file, or collect them for a document."""
+    """Print the records of one file, or return them for the JSON document."""
     shown: list[Any] = []
     words = _Words(full=arguments.full, lists=arguments.json)
     try:
@@ -101,7 +104,7 @@ def _show(arguments: argparse.Namespace, file: Input) -> tuple[list[Any], DataLo
 
 
 def _chosen(arguments: argparse.Namespace, file: Input) -> Iterator[tuple[int, bytes]]:
-    """The records that are asked for, with their numbers."""
+    """Yield the requested records with their numbers."""
     first = 0 if arguments.record is None else arguments.record
     stop = arguments.n if arguments.record is None else first + 1
     number = 0
@@ -111,12 +114,12 @@ def _chosen(arguments: argparse.Namespace, file: Input) -> Iterator[tuple[int, b
                 yield number + i, found[i]
             number += len(found)
     if arguments.record is not None and number < stop:
-        raise CommandError(f"{file.path}: there is no record {first}; it has {counted(number, 'record')}")
+        raise CommandError(f"{file.path}: record {first} does not exist; the file has {counted(number, 'record')}")
 
 
 def _picture(arguments: argparse.Namespace, inputs: list[Input]) -> int:
     if len(inputs) != 1:
-        raise CommandError(f"--image takes one file, got {len(inputs)}")
+        raise CommandError(f"--image needs exactly one file, got {len(inputs)}")
     if arguments.record is None:
         arguments.record = 0
     try:
@@ -129,14 +132,14 @@ def _picture(arguments: argparse.Namespace, inputs: list[Input]) -> int:
 
 
 class _Words:
-    """Records as JSON values."""
+    """Converter of records to JSON values."""
 
     def __init__(self, *, full: bool, lists: bool) -> None:
         self._full = full
-        self._lists = lists  # whether a single value stays a list of one
+        self._lists = lists  # whether a single value is shown as a list
 
     def line(self, message: Message, record: bytes) -> Any:
-        """What is shown to people."""
+        """Return the value that is printed for a record."""
         if message.kind == OTHER:
             return self._bytes(record)
         document = self.document(message, record)
@@ -145,7 +148,7 @@ class _Words:
         return document["features"]
 
     def document(self, message: Message, record: bytes) -> dict[str, Any]:
-        """What is in the record, by the words of docs/commands.md."""
+        """Return the content of a record, with the keys described in docs/commands.md."""
         if message.kind == OTHER:
             return {"content": self._bytes(record)}
         document = {"features": {name: self._values(values) for name, values in message.features.items()}}
@@ -187,7 +190,7 @@ class _Words:
 
 
 def _float(value: float) -> float | str:
-    """The shortest number that is this float32; what JSON has no number for, in the words of protobuf's JSON."""
+    """Return the shortest number that rounds to this float32, or protobuf's JSON names for NaN and infinity."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -1,4 +1,4 @@
-"""``index``: an index beside each file, with which a TFRecordDataset reads any record without those before it."""
+"""``index``: write an index next to each file, with which a TFRecordDataset has random access to the records."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from dataset.io.tfrecord.index import SUFFIX, TFRecordIndex
 __all__ = ["add"]
 
 MORE = """\
-Reads the headers of all records and writes where each stands to FILE.index, in
-the place of an index that is there. TFRecordDataset(..., index=True) then reads any
-record without those before it. Only uncompressed files can have one. An index of
-a file that is changed later is made anew when it is used.
+Reads the headers of all records and writes their positions to FILE.index,
+replacing an existing index. TFRecordDataset(..., index=True) then reads any record
+without the records before it. Only uncompressed files can have an index. If a file
+changes later, its index is rebuilt when it is used.
 
 examples:
   python -m dataset tfrecord index train-*.tfrecord
 
-status: 0, or 1 if a file is damaged, or 2 if one is missing, of another kind or
+status: 0, or 1 if a file is damaged, or 2 if a file is missing, of another kind or
 compressed, or its index can't be written
 """
 
 
 def add(commands: Subparsers) -> None:
-    """Say what the arguments are."""
-    parser = add_command(commands, "index", run, "write an index beside each file, for random access", MORE)
+    """Declare the command and its arguments."""
+    parser = add_command(commands, "index", run, "write an index next to each file, for random access", MORE)
     add_files(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it. A file that can't have an index keeps no other from getting its own."""
+    """Run the command. An error with one file does not affect the others."""
     status, made, errors = GOOD, [], []
     for path in file_names(arguments.files):
         records, damage = None, None
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         except DataLossError as error:
             damage = error
             status = max(status, DAMAGED)
-            errors.append(f"{error}; 'verify' says how much is lost")
+            errors.append(f"{error}; 'verify' shows how much is lost")
         except (CommandError, OSError) as error:
             status = USAGE
             errors.append(os_error_words(error) if isinstance(error, OSError) else str(error))
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _make(path: str) -> int:
-    """Write the index of a file; how many records it has."""
+    """Write the index of a file; return its number of records."""
     file = look_at(path)
     if file.compression:
         raise CommandError(

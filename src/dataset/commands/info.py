@@ -1,7 +1,7 @@
-"""``info``: how many records there are, how large, and which features they have.
+"""``info``: print the number of records, their sizes, and their features.
 
-Two passes. Records are counted from header to header, which reads little, and only so many are looked into as it takes
-to know the features.
+It makes two passes: one counts the records by their headers, which reads little data; the other one reads only the
+sample of records that is needed to find the features.
 """
 
 from __future__ import annotations
@@ -26,33 +26,34 @@ __all__ = ["add"]
 
 SAMPLE = 1000
 PIECE_BYTES = 1 << 18
-SAMPLE_BYTES_MAX = 1 << 28  # a sample of large records ends here
+SAMPLE_BYTES_MAX = 1 << 28  # limits a sample of large records
 
 MORE = f"""\
-Records are counted exactly, by reading the header of each; a compressed file is
-inflated for that. With --quick they are estimated from the sample. Features are
-those of the first {SAMPLE:,} records of all files together, or as many as --sample
-says, and of {SAMPLE_BYTES_MAX >> 20} MiB at most, unless --all looks into every record.
+Records are counted exactly, by reading the header of each record; compressed files
+are decompressed for this. With --quick, the count is estimated from the sample. The
+sample is the first {SAMPLE:,} records of all files together, or the number given with
+--sample, but at most {SAMPLE_BYTES_MAX >> 20} MiB. With --all, it is all records. The features
+shown are those of the sample.
 
 examples:
   python -m dataset tfrecord info train-*.tfrecord
   python -m dataset tfrecord info --quick --json train.tfrecord.gz
 
-status: 0, or 1 if a file is damaged ('verify' says more), or 2 if one is missing
-or of another kind
+status: 0, or 1 if a file is damaged ('verify' shows details), or 2 if a file is
+missing or of another kind
 """
 
 
 @dataclass
 class Sizes:
-    """The records of one file, or of several.
+    """The number and the sizes of the records of one or several files.
 
     Attributes:
-        records: how many.
-        bytes: of all of them, without their frames.
-        smallest: bytes of the smallest; None if there is none.
-        largest: bytes of the largest.
-        exact: whether the numbers are counted and not estimated.
+        records: the number of records.
+        bytes: their total size, without framing.
+        smallest: the size of the smallest record; None if there are no records.
+        largest: the size of the largest record.
+        exact: whether the numbers were counted, not estimated.
     """
 
     records: int = 0
@@ -62,7 +63,7 @@ class Sizes:
     exact: bool = True
 
     def add(self, other: Sizes) -> None:
-        """Take others in."""
+        """Add the records of another file."""
         self.records += other.records
         self.bytes += other.bytes
         self.exact = self.exact and other.exact
@@ -72,13 +73,13 @@ class Sizes:
 
     @property
     def mean(self) -> float | None:
-        """Bytes of a record on average."""
+        """The mean size of a record in bytes."""
         return self.bytes / self.records if self.records else None
 
 
 @dataclass
 class Report:
-    """What was found out."""
+    """The results for all files."""
 
     inputs: list[Input]
     sizes: list[Sizes]
@@ -88,7 +89,7 @@ class Report:
 
     @property
     def total(self) -> Sizes:
-        """Of all files together."""
+        """The sizes of all files together."""
         total = Sizes()
         for sizes in self.sizes:
             total.add(sizes)
@@ -96,19 +97,21 @@ class Report:
 
 
 def add(commands: Subparsers) -> None:
-    """Say what the arguments are."""
-    parser = add_command(commands, "info", run, "count the records and say which features they have", MORE)
+    """Declare the command and its arguments."""
+    parser = add_command(commands, "info", run, "count the records and show their features", MORE)
     add_files(parser)
     add_input_compression(parser)
     add_json(parser)
-    parser.add_argument("--sample", type=count, default=SAMPLE, metavar="N", help="records to look into (%(default)s)")
+    parser.add_argument(
+        "--sample", type=count, default=SAMPLE, metavar="N", help="number of records to inspect (%(default)s)"
+    )
     how_many = parser.add_mutually_exclusive_group()
-    how_many.add_argument("--all", action="store_true", help="look into every record, and verify it")
+    how_many.add_argument("--all", action="store_true", help="inspect and verify every record")
     how_many.add_argument("--quick", action="store_true", help="estimate the number of records from the sample")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the command."""
     report = _examine(arguments, open_inputs(arguments))
     if arguments.json:
         say_json(_document(report))
@@ -117,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         _say_features(report)
     for damage in report.damages:
         if damage is not None:
-            complain(f"{damage}; 'verify' says how much is lost")
+            complain(f"{damage}; 'verify' shows how much is lost")
     return DAMAGED if any(report.damages) else GOOD
 
 
@@ -144,7 +147,7 @@ def _examine(arguments: argparse.Namespace, inputs: list[Input]) -> Report:
 def _sample(
     file: Input, records_max: int | None, summary: RecordsSummary, progress: ProgressMeter
 ) -> tuple[Sizes, DataLossError | None]:
-    """Look into the first records of a file, or all; exact if these are all."""
+    """Inspect the first records of a file, or all; the sizes are exact if the file has no more records."""
     sizes = Sizes(exact=False)
     with file.open() as records:
         while records_max is None or (sizes.records < records_max and summary.bytes < SAMPLE_BYTES_MAX):
@@ -170,7 +173,7 @@ def _count(file: Input, progress: ProgressMeter) -> tuple[Sizes, DataLossError |
 
 
 def _estimate(file: Input, sample: Sizes) -> Sizes:
-    """The same for the whole file if it goes on as its sample."""
+    """Extrapolate the sizes of a sample to the whole file."""
     seen = sample.bytes + FRAME_BYTES * sample.records
     factor = max(file.size / _stored(file, seen), 1.0) if seen else 1.0
     return Sizes(
@@ -179,7 +182,7 @@ def _estimate(file: Input, sample: Sizes) -> Sizes:
 
 
 def _stored(file: Input, seen: int) -> int:
-    """How many bytes of the file hold its first ``seen`` bytes, about."""
+    """Return approximately how many stored bytes of the file correspond to its first ``seen`` decompressed bytes."""
     if not file.compression:
         return seen
     source = open_input(file.path)
@@ -228,19 +231,19 @@ def _say_features(report: Report) -> None:
         for line in table(rows, right=[2]):
             say(line)
     if sample.unnamed:
-        say(f"... and more: {number(sample.unnamed)} others in these records")
+        say(f"... and {number(sample.unnamed)} more in these records")
 
 
 def _looked_into(report: Report) -> str:
-    """Which records, and what they are."""
+    """Return a sentence that names the kinds of the inspected records."""
     sample = report.sample
     which = counted(sample.records, "record")
     which = f"all {which}" if report.sampled_all else f"the first {which}"
     if not report.sampled_all and len(report.inputs) > 1:
-        which = f"the first records of each file, {number(sample.records)} together"
+        which = f"the first records of each file, {number(sample.records)} in total"
     kinds = [kind for kind, _ in sample.kinds.most_common()]
     if kinds == [OTHER]:
-        return f"No tf.train.Example but other bytes: {which}."
+        return f"Other bytes, not tf.train.Example: {which}."
     if len(kinds) == 1:
         return f"tf.train.{kinds[0]}: {which}."
     words = ", ".join(f"{number(count)} {_kind_words(kind)}" for kind, count in sample.kinds.most_common())

@@ -1,7 +1,7 @@
-"""The files named on a command line: found, looked at, and opened.
+"""The files named on the command line: how they are found, inspected and opened.
 
-The first bytes of a file tell how it is compressed, and whether it can be a TFRecord file at all. So what is none is
-told apart from a damaged one before anything else is done.
+The first bytes of a file tell how it is compressed, and whether it can be a TFRecord file. So a file of another kind is
+distinguished from a damaged TFRecord file before anything else is done.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Input:
     """A file to read.
 
     Attributes:
-        path: as the user named it.
-        size: its bytes, as they are stored.
+        path: the path as given by the user.
+        size: the size of the stored file in bytes.
         compression: ``""``, ``"GZIP"`` or ``"ZLIB"``.
     """
 
@@ -51,21 +51,24 @@ class Input:
     compression: str
 
     def open(self) -> TFRecordFile:
-        """Its records, verified."""
+        """Open the file for reading verified records."""
         return TFRecordFile(self.path, self.compression)
 
     def records(self) -> Iterator[list[bytes]]:
-        """All its records, some at a time.
+        """Yield all records in lists of several.
 
         Raises:
-            DataLossError: behind the records before the damage.
+            DataLossError: at the first damaged record, after all records before it were returned.
         """
         with self.open() as file:
             while (records := file.records(RECORDS_AT_ONCE)) is not None:
                 yield records
 
     def lengths(self, progress: ProgressMeter) -> tuple[npt.NDArray[np.int64], DataLossError | None]:
-        """The lengths of all its records, and the first damage, up to which they go. Only a compressed file is read."""
+        """Return the lengths of the records up to the first damage, and that damage or None.
+
+        Only the headers are read, unless the file is compressed.
+        """
         if not self.compression:
             return scan_lengths(self.path, progress.update)
         lengths = [np.zeros(0, np.int64)]
@@ -80,12 +83,12 @@ class Input:
         return np.concatenate(lengths), damage
 
     def done(self, offset: int) -> int:
-        """How many of the stored bytes are read when ``offset`` is reached. For a compressed file, nobody knows."""
+        """Return how many stored bytes are read when ``offset`` is reached; 0 if unknown, as for compressed files."""
         return 0 if self.compression else min(offset, self.size)
 
     @contextlib.contextmanager
     def salvage(self, offset: int) -> Iterator[Salvage]:
-        """What can be read from a damaged place on; the file is closed behind the ``with`` block."""
+        """Return a context manager with the records that can be read after the damage at ``offset``."""
         stream = open_stream(open_input(self.path), self.compression)
         try:
             yield Salvage(stream, offset)
@@ -94,28 +97,28 @@ class Input:
 
 
 def open_inputs(arguments: argparse.Namespace) -> list[Input]:
-    """The files that the arguments name.
+    """Return the files named by the arguments.
 
     Raises:
-        CommandError: one of them is none that can be read, or no TFRecord file.
-        OSError: one of them can't be opened.
+        CommandError: if a file cannot be read by commands, or is not a TFRecord file.
+        OSError: if a file cannot be opened.
     """
     return [look_at(path, arguments.input_compression) for path in file_names(arguments.files)]
 
 
 def file_names(names: list[str]) -> list[str]:
-    """The names, with the matches in the place of a pattern that the shell left as it is."""
+    """Return the names, with patterns that the shell did not expand replaced by the matching files."""
     found = []
     for name in names:
         if name == "-":
-            raise CommandError("standard input can't be read, since files are read twice; write it to a file first")
+            raise CommandError("standard input can't be read, because files are read twice; write it to a file first")
         try:
             path_string(name)
         except ValueError as error:
             raise CommandError(str(error)) from None
         is_pattern = glob.has_magic(name) and not os.path.lexists(name)
         found += _matches(name) if is_pattern else [name]
-    # Patterns such as "train-*" match the indexes that lie beside their files, too.
+    # Patterns such as "train-*" also match the indexes next to the files.
     named = set(found)
     return [name for name in found if not (name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in named)]
 
@@ -128,20 +131,20 @@ def _matches(pattern: str) -> list[str]:
 
 
 def look_at(path: str, compression: str | None = None, *, strict: bool = True) -> Input:
-    """Look at the beginning of a file.
+    """Inspect the start of a file.
 
     Args:
-        path: its name.
-        compression: what the user says about it; None to find out.
-        strict: whether a file that doesn't begin with a record is refused.
+        path: the path of the file.
+        compression: the compression given by the user; None to detect it.
+        strict: whether to raise an error if the file does not start with a record.
     """
-    if Path(path).is_fifo():  # opening it would wait for somebody to write
-        raise CommandError(f"{path}: this is a pipe, and files are read twice; write it to a file first")
+    if Path(path).is_fifo():  # opening a pipe would block until it has a writer
+        raise CommandError(f"{path}: this is a pipe, but files are read twice; write it to a file first")
     file = open_input(path)
     try:
         if not file.seekable():
             raise CommandError(
-                f"{path}: this is a pipe or a device, and files are read twice; write it to a file first"
+                f"{path}: this is a pipe or a device, but files are read twice; write it to a file first"
             )
         head = read_exactly(open_stream(file, ""), HEADER_BYTES)
         size = file.seek(0, os.SEEK_END)
@@ -150,10 +153,8 @@ def look_at(path: str, compression: str | None = None, *, strict: bool = True) -
     plain = _is_header(head) or not head
     guess = "" if plain else guess_compression(head)
     if compression is not None and head and compression != guess and (plain or guess):
-        words = (
-            f"{COMPRESSION_WORDS[compression]!r} is not the compression of this file, but {COMPRESSION_WORDS[guess]!r}"
-        )
-        raise CommandError(f"{path}: {words}; leave the option out, and it is found out")
+        words = f"the compression of this file is {COMPRESSION_WORDS[guess]!r}, not {COMPRESSION_WORDS[compression]!r}"
+        raise CommandError(f"{path}: {words}; leave the option out to detect it")
     found = Input(path, size, guess if compression is None else compression)
     if strict and not plain:
         _check_first_record(found, head)
@@ -161,7 +162,7 @@ def look_at(path: str, compression: str | None = None, *, strict: bool = True) -
 
 
 def damage_json(damage: DataLossError | None) -> dict[str, Any] | None:
-    """For machines: where a file is damaged, and how."""
+    """Return the place and the kind of a damage as a JSON value."""
     if damage is None:
         return None
     return {"record": damage.record, "offset": damage.offset, "message": damage.message}
@@ -172,7 +173,10 @@ def _is_header(head: bytes) -> bool:
 
 
 def _check_first_record(found: Input, head: bytes) -> None:
-    """Refuse what doesn't begin with a header, be it inflated. What can't be inflated is damaged, not wrong."""
+    """Raise CommandError if the decompressed file does not start with a record header.
+
+    A file that cannot be decompressed is damaged, but not of another kind.
+    """
     if found.compression:
         stream = open_stream(open_input(found.path), found.compression)
         try:
@@ -182,8 +186,8 @@ def _check_first_record(found: Input, head: bytes) -> None:
         finally:
             stream.close()
     if head and not _is_header(head):
-        begin = "begins, inflated," if found.compression else "begins"
+        begin = "starts, decompressed," if found.compression else "starts"
         raise CommandError(
-            f"{found.path}: not a TFRecord file: it {begin} with {head!r}, which is no record; "
-            "if it was one, 'verify' looks for records behind the damage"
+            f"{found.path}: not a TFRecord file: it {begin} with {head!r}, which is not a record header; "
+            "if the file is damaged, 'verify' searches for records after the damage"
         )

@@ -1,6 +1,6 @@
-"""What some bytes look like, by their first few: a picture, a sound, text, or none of these. Nothing is decoded.
+"""Detection of the content type of bytes from their start: an image, a sound, text or raw bytes. Nothing is decoded.
 
-The bytes are nobody's to trust, and what is said of them is what they declare.
+The bytes are untrusted: the result is what they declare.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MAGIC = [
     (0, b"\x89PNG\r\n\x1a\n", "png"),
     (0, b"GIF87a", "gif"),
     (0, b"GIF89a", "gif"),
-    (8, b"WEBP", "webp"),  # within a RIFF file, and so is the next
+    (8, b"WEBP", "webp"),  # within a RIFF file, like the next one
     (8, b"WAVE", "wav"),
     (0, b"fLaC", "flac"),
     (0, b"OggS", "ogg"),
     (0, b"ID3", "mp3"),
     (4, b"ftyp", "mp4"),
-    (0, b"\x1aE\xdf\xa3", "matroska"),  # and WebM
+    (0, b"\x1aE\xdf\xa3", "matroska"),  # also WebM
     (0, b"II*\0", "tiff"),
     (0, b"MM\0*", "tiff"),
     (0, b"\x93NUMPY", "npy"),
@@ -36,18 +36,18 @@ MAGIC = [
     (0, b"\x1f\x8b\x08", "gzip"),
     (0, b"PK\x03\x04", "zip"),
 ]
-BMP_HEADER_SIZES = {12, 40, 52, 56, 64, 108, 124}  # "BM" alone is thin evidence
-TEXT_BYTES_MAX = 1 << 16  # no more of a value is looked at
-CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # those that text files don't hold
+BMP_HEADER_SIZES = {12, 40, 52, 56, 64, 108, 124}  # checked because "BM" alone is weak evidence
+TEXT_BYTES_MAX = 1 << 16  # how many bytes of a value are inspected
+CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # control characters that text files do not contain
 
 
 class Look(NamedTuple):
-    """What some bytes look like.
+    """The detected content type of bytes.
 
     Attributes:
         kind: ``jpeg``, ``text``, ``raw`` and so on.
-        width: in pixels, as a picture declares it; 0 where that is unknown.
-        height: the same.
+        width: the declared width of an image in pixels; 0 if unknown.
+        height: the declared height of an image in pixels; 0 if unknown.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class Look(NamedTuple):
 
 
 def look_of(value: bytes) -> Look:
-    """Guess what the bytes are.
+    """Detect the content type of bytes.
 
     >>> look_of(b"GIF89a" + bytes([2, 0, 3, 0])), look_of(b"cat"), look_of(bytes(3))
     (Look(kind='gif', width=2, height=3), Look(kind='text', width=0, height=0), Look(kind='raw', width=0, height=0))
@@ -70,7 +70,7 @@ def look_of(value: bytes) -> Look:
 
 
 def text_of(value: bytes, bytes_max: int = TEXT_BYTES_MAX) -> str | None:
-    """The bytes as text, or the beginning of a long one; None if they are not UTF-8 or hold control characters."""
+    """Return the first ``bytes_max`` bytes as text; None if they are not UTF-8 or contain control characters."""
     start = value[:bytes_max]
     if CONTROLS.search(start):
         return None
@@ -81,7 +81,7 @@ def text_of(value: bytes, bytes_max: int = TEXT_BYTES_MAX) -> str | None:
 
 
 def _picture_size(kind: str, value: bytes) -> tuple[int, int]:
-    """Width and height, as declared; zeros if that is not known."""
+    """Return the declared width and height; zeros if they are not known."""
     if kind == "jpeg":
         frame = jpeg_frame(value)
         return (frame.width, frame.height) if frame else (0, 0)

@@ -1,6 +1,7 @@
-"""``main``: reads the command line, runs a command, and gives every way of ending its words and its status.
+"""Entry point of the command line: parses the arguments, runs a command, and maps errors to messages and statuses.
 
-A user's mistake is one line on standard error, never a traceback. What is not foreseen here is a bug, and shows one.
+An error of the user is printed as one line on standard error, without a traceback. Any other exception is a bug and is
+shown with its traceback.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["main", "parser"]
 COMMANDS = (info, head, verify, index, split, merge)
 
 MORE = """\
-'python -m dataset tfrecord COMMAND --help' says more of each command and shows examples.
+'python -m dataset tfrecord COMMAND --help' describes each command and shows examples.
 """
 
 
@@ -31,11 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments; by default those of the process.
 
     Returns:
-        The exit status: 0 if all is good, 1 if a file is damaged, 2 if the command line is wrong or a file is missing,
-        of another kind or can't be written, 130 after Ctrl-C, 141 if nobody reads the output any more.
+        The exit status: 0 on success, 1 if a file is damaged, 2 if the command line is wrong or a file is missing, of
+        another kind or cannot be written, 130 after Ctrl-C, 141 if the reader of the output has closed the pipe.
 
     Raises:
-        SystemExit: with status 2 from ``argparse``, for arguments that it refuses, and with 0 for ``--help``.
+        SystemExit: with status 2 from ``argparse`` for invalid arguments, and with 0 for ``--help``.
     """
     arguments = parser().parse_args(argv)
     try:
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The interpreter flushes standard output at its end, and would complain.
+        # The interpreter flushes standard output at exit, which would print another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     return status
@@ -56,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except DataLossError as damage:
-        complain(f"{damage}; 'verify' says how much is lost")
+        complain(f"{damage}; 'verify' shows how much is lost")
         return DAMAGED
     except StateError as damage:
         complain(str(damage))
@@ -69,13 +70,13 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """All formats and commands, with their arguments."""
-    program = argparse.ArgumentParser("python -m dataset", description="Looks at files of data, and rewrites them.")
+    """Return the parser for all formats and commands."""
+    program = argparse.ArgumentParser("python -m dataset", description="Inspects and rewrites data files.")
     formats = program.add_subparsers(title="formats and commands", metavar="FORMAT", required=True)
     tfrecord = formats.add_parser(
         "tfrecord",
         help="TFRecord files",
-        description="Looks at TFRecord files, and rewrites them.",
+        description="Inspects and rewrites TFRecord files.",
         epilog=MORE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

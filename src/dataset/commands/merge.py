@@ -1,4 +1,4 @@
-"""``merge``: the records of several files in one, file after file."""
+"""``merge``: write the records of several files to one file, file after file."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from dataset.commands.terminal import counted, printable, say, say_json
 __all__ = ["add"]
 
 MORE = """\
-The records come in the order of the files, which is the order on the command
-line. Everything that is read is verified. The new file appears when it is
-complete; after an error there is none.
+The records are written in the order of the files on the command line. All checksums
+are verified. The new file appears when it is complete; if an error occurs, no file
+is written.
 
 examples:
   python -m dataset tfrecord merge train-*.tfrecord --output train.tfrecord
   python -m dataset tfrecord merge damaged.tfrecord --on-error skip \\
       --output repaired.tfrecord
 
-status: 0, or 1 if a file is damaged, or 2 if one is missing, of another kind or
+status: 0, or 1 if a file is damaged, or 2 if a file is missing, of another kind or
 can't be written
 """
 
 
 def add(commands: Subparsers) -> None:
-    """Say what the arguments are."""
+    """Declare the command and its arguments."""
     parser = add_command(commands, "merge", run, "write the records of several files to a new one", MORE)
     add_files(parser)
     parser.add_argument("--output", required=True, metavar="FILE", help="the new file")
@@ -39,7 +39,7 @@ def add(commands: Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the command."""
     inputs = open_inputs(arguments)
     options = output_options(arguments, inputs)
     check_new(arguments, [arguments.output], inputs)

@@ -1,8 +1,8 @@
-"""What is in one record: a tf.train.Example, a SequenceExample, or bytes that are neither.
+"""The content of a record: a tf.train.Example, a SequenceExample, or other bytes.
 
-A record doesn't say what it is, and protobuf takes a good many bytes for a message of fields that it doesn't know. So a
-record counts as one of the two where it has features (or nothing at all), and as a SequenceExample where it has lists
-of them. As in TensorFlow, names that are no UTF-8 and features that are damaged spoil themselves only.
+A record does not declare its type, and protobuf parses many byte strings as a message of unknown fields. So a record
+counts as a SequenceExample if it has feature lists, and as an Example if it has features or is empty. As in TensorFlow,
+a name that is not UTF-8, or a damaged feature, does not affect the other features.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Values:
 
     Attributes:
         kind: ``bytes``, ``float``, ``int64``, ``none`` for a feature without a list, or ``damaged``.
-        values: a sequence of them.
+        values: a sequence of the values.
     """
 
     kind: str
@@ -38,12 +38,12 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A record.
+    """A parsed record.
 
     Attributes:
         kind: EXAMPLE, SEQUENCE_EXAMPLE or OTHER.
-        features: by name, sorted; of a SequenceExample, its context.
-        lists: the steps of each of its feature lists, by name, sorted.
+        features: the features by name, sorted; for a SequenceExample, those of its context.
+        lists: the steps of each feature list by name, sorted.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Message:
 
 
 def read_message(record: bytes) -> Message:
-    """Take a record apart, whatever its bytes.
+    """Parse a record. No byte string is an error.
 
     >>> from dataset.io import encode_example
     >>> read_message(encode_example({"label": 3})).features["label"]
@@ -81,7 +81,7 @@ def _values(feature: Any) -> Values:
 
 
 def _from_shell(record: bytes) -> Message:
-    """The same where protobuf refuses the whole: feature by feature."""
+    """Parse a record that protobuf cannot parse as a whole, feature by feature."""
     try:
         shell = Shell.FromString(record)
     except DecodeError:

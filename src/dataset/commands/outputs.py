@@ -1,7 +1,7 @@
-"""New TFRecord files: all of them appear, or none does; and the records that go into them.
+"""Writing of new TFRecord files, all or none of which appear, and the records that are written to them.
 
-Each shard is written under a hidden name beside its final one. When all are complete they are renamed, one right after
-the other. An error or Ctrl-C before that removes them.
+Each shard is written under a hidden name in the directory of its final path. When all shards are complete, they are
+renamed one after the other. An error or Ctrl-C before that removes them.
 """
 
 from __future__ import annotations
@@ -32,59 +32,59 @@ SALVAGED_AT_ONCE = 1000
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
-    """Whether a file may be replaced."""
-    parser.add_argument("--force", action="store_true", help="replace a file that exists")
+    """Add the option to replace existing files."""
+    parser.add_argument("--force", action="store_true", help="replace existing files")
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """How files are written, and what becomes of damage in those that are read."""
+    """Add the options for writing files and for damaged records in the input."""
     parser.add_argument(
         "--compression",
         type=compression,
         metavar="KIND",
-        help="of the new files: none, gzip or zlib; by default that of the files that are read",
+        help="compression of the new files: none, gzip or zlib; by default that of the input files",
     )
     parser.add_argument(
         "--on-error",
         choices=["stop", "skip"],
         default="stop",
-        help="at a damaged record: stop, and write nothing (the default), or leave it out and go on behind it",
+        help="at a damaged record: stop and write nothing (the default), or skip it and continue after it",
     )
     add_force(parser)
 
 
 def output_options(arguments: argparse.Namespace, inputs: Sequence[Input]) -> TFRecordOptions:
-    """How the new files are compressed."""
+    """Return the options for the new files."""
     if arguments.compression is not None:
         return TFRecordOptions(arguments.compression)
     kinds = {file.compression for file in inputs}
     if len(kinds) > 1:
         raise CommandError(
-            "the files are compressed in different ways; say with --compression how the new ones shall be"
+            "the files are compressed in different ways; select the compression of the new files with --compression"
         )
     return TFRecordOptions(kinds.pop())
 
 
 def check_new(arguments: argparse.Namespace, paths: Sequence[str], inputs: Sequence[Input]) -> None:
-    """Refuse to write over a file that is read, and, unless told so, over any."""
+    """Raise CommandError if a path is an input file or, without ``--force``, an existing file."""
     being_read = {os.path.realpath(file.path) for file in inputs}
     for path in paths:
         if is_remote(path):
-            raise CommandError(f"{path}: new files are written to this machine; copy them there with other tools")
+            raise CommandError(f"{path}: new files can be written only to local paths; copy them with other tools")
         if os.path.realpath(path) in being_read:
-            raise CommandError(f"{path}: this file is being read; give the output another name")
+            raise CommandError(f"{path}: this is an input file; give the output another name")
         if os.path.lexists(path) and not os.path.isdir(path) and not arguments.force:  # noqa: PTH112
-            raise CommandError(f"{path}: this file exists; --force replaces it")
+            raise CommandError(f"{path}: the file exists; --force replaces it")
 
 
 @dataclass
 class Losses:
-    """What was left out of the files that were read.
+    """The damage that was skipped in the input files.
 
     Attributes:
-        places: stretches of bad bytes.
-        bytes: in them.
-        first: the first damage of each file that has any.
+        places: the number of ranges of damaged bytes.
+        bytes: the total size of these ranges.
+        first: the first damage of each damaged file.
     """
 
     places: int = 0
@@ -92,22 +92,22 @@ class Losses:
     first: list[DataLossError] = field(default_factory=list)
 
     def words(self) -> str:
-        """For people."""
-        return f"left out: {counted(self.bytes, 'damaged byte')} in {counted(self.places, 'place')}"
+        """Return a text for the terminal."""
+        return f"skipped: {counted(self.bytes, 'damaged byte')} in {counted(self.places, 'place')}"
 
     def json(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the losses as a JSON value."""
         first = [{"path": damage.path, **(damage_json(damage) or {})} for damage in self.first]
         return {"damaged_places": self.places, "lost_bytes": self.bytes, "first_damages": first}
 
 
 def sound_records(file: Input, losses: Losses | None, progress: ProgressMeter) -> Iterator[list[bytes]]:
-    """The records of a file, verified, some at a time.
+    """Yield the verified records of a file in lists of several.
 
     Args:
-        file: which one.
-        losses: where to note damage that is left out; None to raise DataLossError.
-        progress: is told.
+        file: the file.
+        losses: records the damage that is skipped; None to raise DataLossError instead.
+        progress: the progress meter to update.
     """
     done = 0
     try:
@@ -136,23 +136,23 @@ def _behind(file: Input, offset: int, losses: Losses, progress: ProgressMeter, d
 
 
 class NewFiles:
-    """TFRecord files written one after the other. As a context manager, removed unless they were committed.
+    """Writer of TFRecord files, one after the other. As a context manager, it removes them unless they are committed.
 
-    Each is an open file until the end.
+    All files stay open until the end.
     """
 
     def __init__(self, options: TFRecordOptions) -> None:
-        self.files: list[dict[str, Any]] = []  # path and number of records of each
+        self.files: list[dict[str, Any]] = []  # the path and the number of records of each file
         self._options = options
         self._open: list[RecordFile] = []
         self._folders: set[str] = set()
 
     def start(self, path: str) -> None:
-        """Finish the file before, and begin one that is going to have this name."""
+        """Finish the current file and start a new one with this final path."""
         self._finish()
         final = os.path.realpath(path)
         if os.path.exists(final) and not os.path.isfile(final):  # noqa: PTH110, PTH113
-            raise CommandError(f"{path}: this is a directory or a device; give the output the name of a file")
+            raise CommandError(f"{path}: this is a directory or a device; the output must be a file")
         folder = os.path.dirname(final)  # noqa: PTH120
         with _named(path):
             try:
@@ -166,12 +166,12 @@ class NewFiles:
         self.files.append({"path": path, "records": 0})
 
     def write(self, record: bytes) -> None:
-        """Append a record to the file that was started last."""
+        """Append a record to the current file."""
         self._open[-1].put(*framed(record))
         self.files[-1]["records"] += 1
 
     def commit(self) -> None:
-        """Give all of them their names."""
+        """Rename all files to their final paths."""
         complete(self._open)
 
     def _finish(self) -> None:
@@ -189,7 +189,7 @@ class NewFiles:
 
 
 def _allow_more_open_files() -> bool:
-    """Raise the limit of this process as far as the system allows it without more rights."""
+    """Raise the limit of open files to the maximum for an unprivileged process; return whether it changed."""
     try:
         import resource  # noqa: PLC0415  # Windows has none
     except ImportError:
@@ -202,7 +202,7 @@ def _allow_more_open_files() -> bool:
 
 @contextlib.contextmanager
 def _named(path: str) -> Iterator[None]:
-    """Errors speak of the name that the user gave."""
+    """Raise errors with the path that the user gave."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A feature of a record, written as a PNG file: for ``head --image``."""
+"""Writing a feature of a record as a PNG file, for ``head --image``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES_SHOWN = 10
 
 
 def add_picture_options(parser: argparse.ArgumentParser) -> None:
-    """The options that a picture needs."""
+    """Add the options for writing an image."""
     parser.add_argument("--image", metavar="FEATURE", help="write this feature as a PNG file instead")
     parser.add_argument("--output", metavar="FILE.png", help="the file to write, with --image")
     parser.add_argument(
@@ -33,30 +33,30 @@ def add_picture_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check_picture_options(arguments: argparse.Namespace) -> None:
-    """Refuse options that mean nothing without each other, before a file is read."""
+    """Raise CommandError for options that cannot be combined, before a file is read."""
     if arguments.image is None:
         for option in ("output", "shape", "force"):
             if getattr(arguments, option):
-                raise CommandError(f"--{option} is for a picture: name its feature with --image")
+                raise CommandError(f"--{option} requires --image with the name of a feature")
         return
     if arguments.json:
-        raise CommandError("--image writes a file, and has no answer for --json")
+        raise CommandError("--image cannot be combined with --json, because it prints no records")
     if not arguments.output:
         raise CommandError("--image needs --output FILE.png")
     shape = arguments.shape
     if shape and (len(shape) not in {2, 3} or (len(shape) == 3 and shape[2] not in {1, 3, 4})):
         got = " ".join(map(str, shape))
-        raise CommandError(f"--shape must be height, width and, if not 1, the channels (3 or 4), got {got}")
+        raise CommandError(f"--shape must be height, width and optionally channels (1, 3 or 4), got {got}")
     check_new(arguments, [arguments.output], [])
 
 
 def save_picture(arguments: argparse.Namespace, record: bytes, place: str) -> None:
-    """Write the picture in this record.
+    """Write the image in a record to the output file.
 
     Args:
-        arguments: of the command line.
-        record: its bytes.
-        place: file and number, for messages.
+        arguments: the arguments of the command.
+        record: the bytes of the record.
+        place: the file and the number of the record, for messages.
     """
     values = _feature(read_message(record), arguments.image, place)
     where = f"{place}, feature {arguments.image!r}"
@@ -68,11 +68,11 @@ def save_picture(arguments: argparse.Namespace, record: bytes, place: str) -> No
     with AtomicFile(arguments.output) as target:
         target.file.write(content)
     height, width = pixels.shape[:2]
-    remark(f"{printable(arguments.output)}: {width} x {height} pixels of {printable(where)}")
+    remark(f"{printable(arguments.output)}: {width} x {height} pixels from {printable(where)}")
 
 
 def _feature(message: Message, name: str, place: str) -> Values:
-    """The feature's values: of a feature list, those of its first step."""
+    """Return the values of a feature, or of the first step of a feature list."""
     if name in message.features:
         found = message.features[name]
     elif message.lists.get(name):
@@ -80,7 +80,7 @@ def _feature(message: Message, name: str, place: str) -> Values:
     else:
         names = [*message.features, *message.lists]
         shown = ", ".join(map(repr, names[:NAMES_SHOWN])) + (", ..." if len(names) > NAMES_SHOWN else "")
-        raise CommandError(f"{place}: there is no feature {name!r}; there is {shown or 'none at all'}")
+        raise CommandError(f"{place}: feature {name!r} does not exist; the features are: {shown or 'none'}")
     if not len(found.values):
         raise CommandError(f"{place}: feature {name!r} has no values")
     return found
@@ -88,12 +88,12 @@ def _feature(message: Message, name: str, place: str) -> Values:
 
 def _decoded(values: Values, where: str) -> Any:
     if values.kind != "bytes":
-        raise CommandError(f"{where}: {values.kind} values are no picture; give --shape H W [C] if they are pixels")
+        raise CommandError(f"{where}: {values.kind} values are not an image; pass --shape H W [C] if they are pixels")
     content = values.values[0]
     if look_of(content).kind not in DECODED:
         raise CommandError(
-            f"{where}: {counted(len(content), 'byte')} that are no JPEG, PNG, GIF or BMP image; "
-            "give --shape H W [C] if they are raw pixels"
+            f"{where}: {counted(len(content), 'byte')} that are not a JPEG, PNG, GIF or BMP image; "
+            "pass --shape H W [C] if they are raw pixels"
         )
     try:
         pixels = decode_image(content, expand_animations=False)
@@ -103,18 +103,18 @@ def _decoded(values: Values, where: str) -> Any:
 
 
 def _raw_pixels(values: Values, shape: list[int], where: str) -> Any:
-    """Bytes, or integers from 0 to 255, as pixels."""
+    """Return bytes, or integers from 0 to 255, as pixels."""
     if values.kind == "bytes":
         pixels = np.frombuffer(values.values[0], np.uint8)
     elif values.kind == "int64":
         numbers = np.array(values.values, np.int64)
         if numbers.min() < 0 or numbers.max() > 255:
-            raise CommandError(f"{where}: pixels are from 0 to 255, got {numbers.min()} to {numbers.max()}")
+            raise CommandError(f"{where}: pixels must be from 0 to 255, got {numbers.min()} to {numbers.max()}")
         pixels = numbers.astype(np.uint8)
     else:
-        raise CommandError(f"{where}: {values.kind} values are no pixels")
+        raise CommandError(f"{where}: {values.kind} values are not pixels")
     height, width, channels = (*shape, 1)[:3]
     if len(pixels) != height * width * channels:
-        words = f"{height} x {width} x {channels} are {height * width * channels:,} bytes"
+        words = f"{height} x {width} x {channels} pixels need {height * width * channels:,} bytes"
         raise CommandError(f"{where}: --shape does not fit: {words}, got {len(pixels):,}")
     return pixels.reshape(height, width, channels)

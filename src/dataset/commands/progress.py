@@ -1,6 +1,6 @@
-"""One line on standard error that says how far a command is. Nothing is written where that is no terminal.
+"""Progress bar: one line on standard error with the progress of a command. It is shown only on a terminal.
 
-There is no thread: who does the work reports, and the line is drawn at most ten times a second.
+It uses no thread: commands report their progress, and the line is drawn at most ten times per second.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ NAME_WIDTH = 30
 
 
 class ProgressMeter:
-    r"""A bar for work on some bytes; as a context manager, gone at the end.
+    r"""Progress bar for files; as a context manager, it is removed at the end.
 
     Args:
-        total: bytes of all files together.
-        stream: where it is drawn; by default standard error.
+        total: the total size of all files in bytes.
+        stream: the stream to draw on; by default standard error.
 
     >>> import io
     >>> screen = io.StringIO()
@@ -40,14 +40,14 @@ class ProgressMeter:
         self._total = total
         self._stream = sys.stderr if stream is None else stream
         self._shown = self._stream.isatty()
-        self._width = 0  # of what is on the line
+        self._width = 0  # the width of the current line
         self._next = 0.0
-        self._before = self._size = 0  # bytes of the files that are done; of the one whose turn it is
+        self._before = self._size = 0  # the sizes of the finished files together, and of the current file
         self._records_before = self._records = 0
         self._name = ""
 
     def start(self, name: str, size: int) -> None:
-        """Say which file's turn it is, and how many bytes it has."""
+        """Start a file of this name and size in bytes."""
         self._before += self._size
         self._records_before += self._records
         self._size, self._records = size, 0
@@ -55,7 +55,7 @@ class ProgressMeter:
         self._name = name if len(name) <= NAME_WIDTH else "..." + name[-NAME_WIDTH + 3 :]
 
     def update(self, done: int, records: int) -> None:
-        """Say how many bytes and records of this file are done."""
+        """Report how many bytes and records of the current file are done."""
         self._records = records
         if not self._shown or (now := time.monotonic()) < self._next:
             return
@@ -67,7 +67,7 @@ class ProgressMeter:
         self._draw(f"[{bar}] {int(100 * part):3}%  {amount}  {self._name}")
 
     def clear(self) -> None:
-        """Take the line away, to write something else there."""
+        """Remove the line, so that other text can be printed."""
         if self._width:
             self._draw("")
             self._stream.write("\r")

@@ -1,7 +1,7 @@
-"""``split``: the records of some files in new files of even size, in the same order.
+"""``split``: write the records of some files to new files of even size, in the same order.
 
-Shards are runs of records that follow each other, so reading them one after the other gives what was there before. How
-many there are has to be known before the first is named; so the lengths of all records are read first.
+A shard holds consecutive records, so reading the shards in order returns the original sequence. The number of shards is
+part of their names, so the lengths of all records are read first.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ __all__ = ["add"]
 SHARDS_MAX = 100_000
 
 MORE = """\
-The order of the records stays: shards are runs of them, one after the other. With
---num-shards they have as many records each, or one more. With --max-records and
---max-bytes each is filled before the next one is begun; bytes count before
-compression, and a record that is larger than that gets a shard of its own.
+The order of the records is kept: each shard has consecutive records. With
+--num-shards, the numbers of records in the shards differ by at most one. With
+--max-records and --max-bytes, each shard is filled before the next one is started.
+Bytes are counted before compression. A record larger than --max-bytes is written to
+a shard of its own.
 
-Everything that is read is verified. The new files appear when all of them are
-complete; after an error there are none.
+All checksums are verified. The new files appear when all of them are complete; if
+an error occurs, no files are written.
 
 examples:
   python -m dataset tfrecord split big.tfrecord --num-shards 16 \\
@@ -46,27 +47,27 @@ examples:
   python -m dataset tfrecord split *.tfrecord --max-bytes 200MB \\
       --output "part-{shard:03d}.tfrecord" --compression gzip
 
-status: 0, or 1 if a file is damaged, or 2 if one is missing, of another kind or
+status: 0, or 1 if a file is damaged, or 2 if a file is missing, of another kind or
 can't be written
 """
 
 
 class ShardBeingFilled:
-    """Says where one shard ends and the next begins.
+    """Assignment of records to shards: tells at which record a new shard starts.
 
     Args:
-        arguments: with exactly one of ``num_shards``, ``max_records`` and ``max_bytes``.
-        total: records of all files; it is only needed for ``num_shards``.
+        arguments: have exactly one of ``num_shards``, ``max_records`` and ``max_bytes``.
+        total: the number of records of all files; needed only for ``num_shards``.
     """
 
     def __init__(self, arguments: argparse.Namespace, total: int) -> None:
         self._bytes_max: int | None = arguments.max_bytes
         self._records_max: int | None = arguments.max_records
-        self._even = divmod(total, arguments.num_shards or 1)  # of each; how many have one more
+        self._even = divmod(total, arguments.num_shards or 1)  # records per shard, and how many shards have one more
         self.shards = self.records = self._shard_records = self._shard_bytes = 0
 
     def next_shard(self, length: int) -> bool:
-        """Whether a record of this length begins a new shard."""
+        """Add a record of this length; return whether it starts a new shard."""
         size = length + FRAME_BYTES
         new = not self.shards or self._is_full(size)
         if new:
@@ -87,21 +88,23 @@ class ShardBeingFilled:
 
 
 def add(commands: Subparsers) -> None:
-    """Say what the arguments are."""
+    """Declare the command and its arguments."""
     parser = add_command(commands, "split", run, "write the records to several new files", MORE)
     add_files(parser)
-    parser.add_argument("--output", required=True, metavar="NAME", help="the new names, with {shard} and {num_shards}")
+    parser.add_argument(
+        "--output", required=True, metavar="NAME", help="the names of the new files, with {shard} and {num_shards}"
+    )
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--num-shards", type=count, metavar="N", help="this many files")
-    how.add_argument("--max-bytes", type=byte_count, metavar="B", help="files of at most so many bytes, such as 200MB")
-    how.add_argument("--max-records", type=count, metavar="R", help="files of at most so many records")
+    how.add_argument("--max-bytes", type=byte_count, metavar="B", help="files of at most this size, such as 200MB")
+    how.add_argument("--max-records", type=count, metavar="R", help="files of at most this many records")
     add_output_options(parser)
     add_input_compression(parser, "--input-compression")
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the command."""
     shard_name(arguments.output, 0, 1)
     inputs = open_inputs(arguments)
     options = output_options(arguments, inputs)
@@ -120,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def shard_name(template: str, shard: int, num_shards: int) -> str:
-    """The name of one shard.
+    """Return the name of a shard.
 
     >>> shard_name("train-{shard:05d}-of-{num_shards:05d}", 3, 16)
     'train-00003-of-00016'
@@ -128,11 +131,11 @@ def shard_name(template: str, shard: int, num_shards: int) -> str:
     try:
         fields = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
         if not set(fields) <= {"shard", "num_shards"}:
-            raise CommandError(f"--output knows {{shard}} and {{num_shards}}, got {template!r}")
+            raise CommandError(f"--output supports only {{shard}} and {{num_shards}}, got {template!r}")
         name = template.format(shard=shard, num_shards=num_shards)
     except (ValueError, LookupError) as error:
         raise CommandError(
-            f"--output is no name with numbers in braces such as {{shard:05d}}: {template!r} ({error})"
+            f"--output must be a name with fields such as {{shard:05d}}, got {template!r}: {error}"
         ) from None
     if not name:
         raise CommandError("--output must not be empty")
@@ -140,7 +143,7 @@ def shard_name(template: str, shard: int, num_shards: int) -> str:
 
 
 def _names(arguments: argparse.Namespace, inputs: Sequence[Input], progress: ProgressMeter) -> list[str]:
-    """The names of all shards. Reads the lengths of all records."""
+    """Return the names of all shards. Unless their number is given, this reads the lengths of all records."""
     if arguments.num_shards:
         shards = arguments.num_shards
     else:
@@ -149,18 +152,18 @@ def _names(arguments: argparse.Namespace, inputs: Sequence[Input], progress: Pro
             filling.next_shard(length)
         shards = max(filling.shards, 1)
     if shards > SHARDS_MAX:
-        raise CommandError(f"that would be {number(shards)} files; at most {number(SHARDS_MAX)} are written")
+        raise CommandError(f"this would write {number(shards)} files; the maximum is {number(SHARDS_MAX)}")
     names = [shard_name(arguments.output, shard, shards) for shard in range(shards)]
     if len(set(names)) < len(names):
-        raise CommandError(f"{arguments.output!r} names several shards alike; put {{shard}} into it")
+        raise CommandError(f"{arguments.output!r} gives several shards the same name; add {{shard}} to it")
     return names
 
 
 def _lengths(arguments: argparse.Namespace, inputs: Sequence[Input], progress: ProgressMeter) -> Iterator[int]:
-    """The lengths of the records that are going to be written."""
+    """Yield the lengths of the records that will be written."""
     for file in inputs:
         progress.start(file.path, file.size)
-        if arguments.on_error == "skip":  # which records that are, only reading them tells
+        if arguments.on_error == "skip":  # only reading the records tells which ones are skipped
             for records in sound_records(file, Losses(), progress):
                 yield from map(len, records)
         else:
@@ -197,7 +200,7 @@ def _write(
 
 def _next_name(names: Sequence[str], shard: int) -> str:
     if shard >= len(names):
-        raise CommandError("a file changed while it was read; nothing was written")
+        raise CommandError("an input file changed while it was read; no files were written")
     return names[shard]
 
 

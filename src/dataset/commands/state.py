@@ -1,4 +1,4 @@
-"""``state``: what is in a file that ``checkpoint.save`` wrote, in words."""
+"""``state``: describe a file that ``checkpoint.save`` wrote."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from dataset.commands.terminal import say
 __all__ = ["add"]
 
 MORE = """\
-Nothing in a file is executed.
+Reading a file executes no code from it.
 
 example:
   python -m dataset state train.state
 
-status: 0, or 1 if a file is damaged or no state, or 2 if one is missing
+status: 0, or 1 if a file is damaged or not a state, or 2 if a file is missing
 """
 
 
 def add(commands: Subparsers) -> None:
-    """Say what the arguments are."""
-    parser = add_command(commands, "state", run, "say where a saved iterator stood", MORE)
+    """Declare the command and its arguments."""
+    parser = add_command(commands, "state", run, "show the position of a saved iterator", MORE)
     parser.add_argument("files", nargs="+", metavar="PATH", help="a file that checkpoint.save() wrote")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the command."""
     for number, path in enumerate(arguments.files):
         if number:
             say()

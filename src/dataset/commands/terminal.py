@@ -1,6 +1,6 @@
-"""Text for people: numbers and sizes, tables, and names that can't play tricks on a terminal. And JSON for machines.
+"""Terminal output: text, numbers, sizes, tables, text that is safe to print, and JSON.
 
-All of the commands' own words are ASCII. What comes out of files or paths goes through ``printable`` first.
+All messages of the commands are ASCII. Text from files or paths is passed through ``printable`` first.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ UNITS = ["kB", "MB", "GB", "TB", "PB"]
 
 
 def say(line: str = "") -> None:
-    """A line on standard output."""
+    """Write a line to standard output."""
     sys.stdout.write(line + "\n")
 
 
 def complain(words: str) -> None:
-    """One line on standard error."""
+    """Write an error message to standard error."""
     sys.stdout.flush()
     sys.stderr.write(f"error: {printable(words)}\n")
 
 
 def remark(line: str) -> None:
-    """One line on standard error that is no error."""
+    """Write a line that is not an error to standard error."""
     sys.stdout.flush()
     sys.stderr.write(line + "\n")
 
 
 def number(value: int) -> str:
-    """With a comma after each three digits.
+    """Format a number with thousands separators.
 
     >>> number(60000)
     '60,000'
@@ -42,7 +42,7 @@ def number(value: int) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and its noun.
+    """Return a number and its noun.
 
     >>> counted(1, "record"), counted(2000, "record")
     ('1 record', '2,000 records')
@@ -51,7 +51,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes with a unit, in powers of 1,000.
+    """Format a number of bytes with a unit, in powers of 1,000.
 
     >>> size(841), size(50_460_000), size(999_999)
     ('841 B', '50.5 MB', '1.00 MB')
@@ -67,7 +67,7 @@ def size(count: float) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The text with everything escaped that a terminal would not just show: control characters, changes of direction.
+    r"""Escape everything that a terminal would not display as is: control characters and changes of text direction.
 
     >>> printable("a\x1b[31mb")
     'a\\x1b[31mb'
@@ -78,12 +78,12 @@ def printable(text: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> list[str]:
-    """Rows as lines, with columns below each other.
+    """Format rows as lines with aligned columns.
 
     Args:
-        rows: cells; each row has as many.
-        right: the numbers of the columns that are flush right.
-        indent: before each line.
+        rows: the rows of cells, all of the same length.
+        right: the numbers of the columns that are right-aligned.
+        indent: the prefix of each line.
 
     >>> table([["NAME", "COUNT"], ["a", "1,000"]], right=[1])
     ['NAME  COUNT', 'a     1,000']
@@ -100,7 +100,7 @@ def table(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str 
 
 
 def json_text(value: Any) -> str:
-    r"""JSON on one line, for people: with the letters of all languages where the terminal has them.
+    r"""Return JSON on one line for the terminal: letters are not escaped if the terminal can display them.
 
     >>> json_text({"text": "a\x9b"})
     '{"text": "a\\u009b"}'
@@ -121,6 +121,6 @@ def _can_show(character: str, encoding: str) -> bool:
 
 
 def say_json(value: Any) -> None:
-    """One JSON document on standard output, in ASCII."""
+    """Write a JSON document to standard output, in ASCII."""
     json.dump(value, sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")

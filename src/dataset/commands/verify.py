@@ -1,4 +1,4 @@
-"""``verify``: every checksum of every record, and how much can still be read where one is wrong."""
+"""``verify``: check all checksums of all records, and find out how much of a damaged file can still be read."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from dataset.io.tfrecord.salvage import Gap
 __all__ = ["add"]
 
 MORE = """\
-Reads everything and verifies both checksums of each record. Of a damaged file it
-says where the first bad record is, and searches behind it for the next position
-where a length and the data behind it have the right checksums, and so on to the
-end. The work for that is bounded: of a file made to mislead the search it is said
-that it was not searched completely.
+Reads all files and verifies both checksums of each record. For a damaged file, it
+shows the position of the first bad record, and searches the rest of the file for
+positions where a length and the data after it have correct checksums. The work for
+this search is bounded: if a file is crafted to mislead it, the output says that the
+file was not searched completely.
 
 examples:
   python -m dataset tfrecord verify train-*.tfrecord
   python -m dataset tfrecord verify --json train.tfrecord.gz
 
-status: 0 if all is good, 1 if a file is damaged, 2 if one is missing or can't be
-read
+status: 0 if all files are good, 1 if a file is damaged, 2 if a file is missing or
+can't be read
 """
 
 
 @dataclass
 class Verdict:
-    """What is true of one file.
+    """The result for one file.
 
     Attributes:
-        file: which one.
-        before: good records before the first bad one, or all.
+        file: the file.
+        before: the number of good records before the first bad one, or of all records.
         damage: the first bad record; None if there is none.
-        after: good records behind it.
-        places: stretches of bad bytes.
-        lost: bytes in them, in the inflated stream.
-        complete: whether everything behind the damage was searched.
-        stream_damage: where the compressed stream ends early, why; nobody knows how much is behind that.
+        after: the number of good records after the first bad one.
+        places: the number of ranges of bad bytes.
+        lost: the total size of these ranges, in the decompressed stream.
+        complete: whether the search covered everything after the damage.
+        stream_damage: why the compressed stream ends early, or empty; the amount of data after that is unknown.
     """
 
     file: Input
@@ -58,20 +58,20 @@ class Verdict:
 
     @property
     def records(self) -> int:
-        """The good ones."""
+        """The number of good records."""
         return self.before + self.after
 
 
 def add(commands: Subparsers) -> None:
-    """Say what the arguments are."""
-    parser = add_command(commands, "verify", run, "verify every checksum", MORE)
+    """Declare the command and its arguments."""
+    parser = add_command(commands, "verify", run, "verify all checksums", MORE)
     add_files(parser)
     add_input_compression(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the command."""
     files, errors = _look_at_all(arguments)
     verdicts = []
     width = max((len(printable(file.path)) for file in files), default=0)
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _look_at_all(arguments: argparse.Namespace) -> tuple[list[Input], list[str]]:
-    """The files that can be read, and what is wrong with the others, which keep none from its turn."""
+    """Return the files that can be read, and the errors of the other files."""
     files, errors = [], []
     for path in file_names(arguments.files):
         try:
@@ -110,10 +110,10 @@ def _look_at_all(arguments: argparse.Namespace) -> tuple[list[Input], list[str]]
 
 
 def verify(file: Input, progress: ProgressMeter) -> Verdict:
-    """Read all of a file.
+    """Read a whole file.
 
     Raises:
-        OSError: it can't be read.
+        OSError: if the file cannot be read.
     """
     verdict = Verdict(file)
     with file.open() as records:
@@ -129,7 +129,7 @@ def verify(file: Input, progress: ProgressMeter) -> Verdict:
 
 
 def _salvage(verdict: Verdict, offset: int, progress: ProgressMeter) -> None:
-    """Count what there is behind the damage."""
+    """Count the records after the damage."""
     with verdict.file.salvage(offset) as salvage:
         for part in salvage:
             if isinstance(part, Gap):
@@ -154,20 +154,20 @@ def _say_verdict(verdict: Verdict, width: int) -> None:
 def _damage_lines(verdict: Verdict, damage: DataLossError) -> list[str]:
     lines = [
         f"first bad record: number {number(damage.record)} (from 0), at byte {number(damage.offset)}",
-        f"what is wrong:    {printable(damage.message)}",
-        f"behind it:        {counted(verdict.after, 'whole good record')}",
+        f"damage:           {printable(damage.message)}",
+        f"after it:         {counted(verdict.after, 'complete good record')}",
         f"lost:             {_lost_words(verdict)}",
     ]
     if not verdict.complete:
-        lines.append("                  the search was too much work and left headers out; there may be more records")
+        lines.append("                  the search reached its limit and skipped headers; there may be more records")
     return lines
 
 
 def _lost_words(verdict: Verdict) -> str:
     words = f"{counted(verdict.lost, 'byte')} in {counted(verdict.places, 'place')}"
     if verdict.stream_damage:
-        return f"{words}, and all that the compressed stream holds behind its damage"
-    return words if verdict.lost else "nothing but the end of the file"
+        return f"{words}, and everything after the damage of the compressed stream"
+    return words if verdict.lost else "only the end of the file"
 
 
 def _say_total(verdicts: list[Verdict]) -> None:

@@ -1,7 +1,7 @@
-"""What all sources of files share: the file names, moving from file to file, and reading several at once.
+"""Base classes of all file sources: file names, the sequence of files, and parallel reads.
 
-A format is two files beside this one: a codec, which reads elements out of one open file (``ElementFile``), and a node,
-a ``FileSource``, which says how to open a file and what its elements are. Here the codec and the operators meet.
+A format consists of a codec, which reads elements from one open file (``ElementFile``), and a node, a ``FileSource``,
+which opens files and defines their element_spec. This module contains the operator that drives the codec.
 """
 
 from __future__ import annotations
@@ -42,56 +42,56 @@ from dataset.runtime.state.elements import run_through
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, holds_values, name_of
 from dataset.runtime.state.replay_log import ReplayLog
 
-READ_ON_BYTES = 1 << 19  # two blocks: reading them takes no longer than opening a file anew
+READ_ON_BYTES = 1 << 19  # two blocks: reading them takes no longer than reopening a file
 
 T = TypeVar("T")
 
 
 class ElementFile(Protocol):
-    """The elements of one file, from its first to its last. It is opened by the first read."""
+    """Reader of the elements of one file, in order. The first read opens the file."""
 
     @property
     def path(self) -> str:
-        """The file, as the user named it."""
+        """The path of the file, as given by the user."""
 
     def columns(self, n: int) -> Sequence[Column] | None:
-        """The next 1 to ``n`` elements, one column for each component; None at the end, and ever after.
+        """Return the next 1 to ``n`` elements, one column per component; None at the end, and on every later call.
 
         Raises:
-            OSError: the file is missing, can't be read or is damaged. What is left of it is given up.
-            Exception: any other takes the place of one element; the next call goes on behind that.
+            OSError: the file is missing, can't be read or is damaged. The rest of it is given up.
+            Exception: any other exception replaces one element; the next call continues after it.
         """
 
     def tell(self) -> tuple[int, int]:
-        """Where the next element stands: a byte or a group in the file, and the element's number from 0."""
+        """Return the position of the next element: its byte or group in the file, and its index from 0."""
 
     def seek(self, offset: int, number: int) -> None:
-        """Continue at a place that ``tell`` gave."""
+        """Continue at a position that ``tell`` returned."""
 
     def close(self) -> None:
-        """Give the file back. A second time does nothing."""
+        """Close the file. Closing twice is allowed."""
 
 
 @dataclass(frozen=True, eq=False)
 class FileSource(UnaryNode):
-    """All elements of the files that ``source`` names, file after file. Formats derive from it."""
+    """Base class of the nodes that read all elements of the files that ``source`` names, one file after another."""
 
-    opens_elements: ClassVar[bool] = True
+    expands_elements: ClassVar[bool] = True
     reads_files: ClassVar[bool] = True
 
     @abstractmethod
     def open_file(self, path: str) -> ElementFile:
-        """The elements of one file. Nothing is read yet."""
+        """Return a reader of one file, without reading from it."""
 
-    def opener(self, build: ExecutionContext) -> Callable[[str], ElementFile]:  # noqa: ARG002  # for those that count
-        """What opens the files of one iteration, where that is more than ``open_file``."""
+    def opener(self, context: ExecutionContext) -> Callable[[str], ElementFile]:  # noqa: ARG002  # used by overrides
+        """Return the function that opens the files of one iteration, by default ``open_file``."""
         return self.open_file
 
     @property
     def read_on_max(self) -> int:
-        """Up to which distance between offsets that ``tell`` gives reading on costs less than ``seek``.
+        """The distance between offsets of ``tell`` up to which reading forward is cheaper than ``seek``.
 
-        A compressed file is read from its beginning by ``seek``, so there it always does.
+        In a compressed file it always is, because ``seek`` reads such a file from its beginning.
         """
         return sys.maxsize if getattr(self, "compression_type", None) else READ_ON_BYTES
 
@@ -107,45 +107,45 @@ class FileSource(UnaryNode):
         return True
 
     def over(self, path: bytes) -> Self:
-        """The same for one file."""
+        """Return a copy of this node that reads only one file."""
         return dataclasses.replace(self, source=TensorSlices(np.array([path], object)))
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return FilesOperator(build, self, self.opener(build))
+    def lower(self, context: ExecutionContext) -> Operator:
+        return FilesOperator(context, self, self.opener(context))
 
 
 class FilesOperator(UnaryOperator):
-    """Holds the open file. One that fails raises once, at the place of the failure; the next is read after it.
+    """Operator of a ``FileSource``. A file that fails raises once, in place; reading continues with the next file.
 
-    Who closes the iterator waits for the thread that is in here, and that one perhaps for a server. So the coordinator
-    is told how to interrupt it, as soon as there is a remote file.
+    Closing the iterator waits for the thread that runs this operator, which may be waiting for a server. Therefore the
+    operator registers an interrupt with the coordinator when it opens the first remote file.
 
-    Below a streaming shuffle the elements say where they can be read again.
+    Upstream of a streaming shuffle, elements carry references to their positions in the files.
 
     Args:
-        build: opens the input, which gives the names.
-        node: the files.
-        open_file: opens one.
+        build: builds the input, which produces the file names.
+        node: the node.
+        open_file: opens one file.
     """
 
-    def __init__(self, build: ExecutionContext, node: FileSource, open_file: Callable[[str], ElementFile]) -> None:
-        super().__init__(build(node.source))
-        self._build = build
+    def __init__(self, context: ExecutionContext, node: FileSource, open_file: Callable[[str], ElementFile]) -> None:
+        super().__init__(context(node.source))
+        self._context = context
         self._names = ReplayLog(self.source)
-        self._own: OwnElements | None = None  # where a saved state holds names by value
-        self._place = 0  # of the name of the last file, as the trail counts; behind all where there is none
+        self._own: OwnElements | None = None  # set if a saved state contains names by value
+        self._place = 0  # position of the last file's name in the replay log
         self._name: str | None = None
-        self._is_given = False  # whether the input was set to a place behind the name
+        self._is_given = False  # whether the input was positioned after the name on resume
         self.node = node
         self.structure = structure_of(node.element_spec)
         self._open_file = open_file
-        self._coordinator = build.coordinator
-        self._within = build.within
-        self._trace: FileTrace | None = None  # of the file that is open, where somebody wants references
-        self._interruption: CancellationToken | None = None  # of remote files, from the first of them on
-        self._waits = False  # whether the bytes of the open file may be long in coming
+        self._coordinator = context.coordinator
+        self._within = context.provenance
+        self._trace: FileTrace | None = None  # of the open file, if references are requested
+        self._interruption: CancellationToken | None = None  # set once a remote file has been opened
+        self._waits = False  # whether reading from the open file may block for long
         self.file: ElementFile | None = None
-        self._pending = Pending()  # an exception behind elements that came first
+        self._pending = Pending()  # an exception after elements that have not been returned
 
     def pull(self, n: int) -> Chunk | None:
         if self._pending:
@@ -153,7 +153,7 @@ class FilesOperator(UnaryOperator):
         return self._pending.collect(self._read, n, drops_traceback=True)
 
     def _read(self, n: int) -> Chunk | None:
-        """Up to ``n`` elements of one block."""
+        """Return up to ``n`` elements of one block."""
         while self.file is not None or self._next_file():
             trace = self._trace
             if trace is not None and self.file is not None:
@@ -168,9 +168,9 @@ class FilesOperator(UnaryOperator):
         return None
 
     def _next_file(self) -> bool:
-        """Take the next file; False if there is none."""
+        """Open the next file; return False if there is none."""
         names = self._names
-        if self._build.repeats_input:
+        if self._context.input_is_replayable:
             names.step()
         if names.is_behind:
             names.go_on()
@@ -178,7 +178,7 @@ class FilesOperator(UnaryOperator):
         try:
             found = names.pull(1)
         except Exception:
-            self._name = None  # the place is behind the failure, not before the last name
+            self._name = None  # the position is now after the failure, not before the last name
             raise
         if found is None:
             return False
@@ -188,10 +188,10 @@ class FilesOperator(UnaryOperator):
         return True
 
     def _take(self, name: Any, place: int) -> str:
-        """The path of the next file, whose name has a place among those of the input."""
+        """Return the path of the next file, whose name is at position ``place`` of the input."""
         self._place, self._name = place, None
         if not isinstance(name, bytes):
-            raise SpecError(f"{self.node.located()}: a file name must be text, got {name!r} of {type(name).__name__}")
+            raise SpecError(f"{self.node.location()}: a file name must be text, got {name!r} of {type(name).__name__}")
         path = path_string(name)
         if self._own is not None:
             path = self._own_name(self._own, redacted(path))
@@ -199,7 +199,7 @@ class FilesOperator(UnaryOperator):
         return path
 
     def _ask(self, question: Callable[[Any], T]) -> T:
-        """What the file answers. One that is given up is closed."""
+        """Call ``question`` with the file and return the result. Close the file if it is given up."""
         try:
             if not self._waits or self.file is None:
                 return question(self.file)
@@ -207,34 +207,34 @@ class FilesOperator(UnaryOperator):
         except Exception as error:
             if self._name is not None:
                 redacted_error(error, self._name)
-            error.add_note(f"in {self.node.located()}")
+            error.add_note(f"in {self.node.location()}")
             if self._gives_up(error):
                 self._close_file()
             raise
 
     def _ask_and_wait(self, file: ElementFile, question: Callable[[Any], T]) -> T:
-        """What a file answers whose bytes may be long in coming. An interrupt has it opened again, where it was."""
+        """Do the same for a file that may block for long. After an interrupt, reopen it at the same position."""
         place = file.tell()
         try:
             if self._interruption is None:
                 return call(question, file)
-            with self._interruption.current():  # a file is opened by the first question, and again behind a failure
+            with self._interruption.current():  # the call may open or reopen the file
                 return call(question, file)
         except Exception:
             raise
         except BaseException:
-            with contextlib.suppress(Exception):  # it may be in any state
+            with contextlib.suppress(Exception):  # the file may be in any state
                 file.close()
             self.file = self._open_file(file.path)
             self.file.seek(*place)
             raise
 
     def _gives_up(self, error: Exception) -> bool:
-        """Whether nothing more is read from the file, which raised this."""
+        """Return whether the file that raised this error is given up."""
         return isinstance(error, OSError)
 
     def _open(self, path: str) -> ElementFile:
-        self._waits = is_remote(path) or not Path(path).is_file()  # but, say, a pipe
+        self._waits = is_remote(path) or not Path(path).is_file()  # such as a pipe
         if is_remote(path):
             self._expect_waits(path)
         file = self._open_file(path)
@@ -242,8 +242,8 @@ class FilesOperator(UnaryOperator):
         return file
 
     def _expect_waits(self, path: str) -> None:
-        """Have the coordinator interrupt what is read of a remote file."""
-        filesystem_of(path)  # a library that is missing is said here, at the place of the file and once
+        """Let the coordinator interrupt reads of remote files."""
+        filesystem_of(path)  # raises for a missing library, once and in the place of the file
         if self._interruption is None:
             self._interruption = CancellationToken()
             self._coordinator.register(self._interruption, self._interruption.set)
@@ -254,9 +254,9 @@ class FilesOperator(UnaryOperator):
             self.file = None
 
     def state_dict(self) -> State:
-        """Where the input was before it gave the name of the last file, so that it gives the name again.
+        """Return the position of the input before the name of the last file, so that it produces the name again.
 
-        Where it would not, the place is behind that name, which is looked up among those that the input gives.
+        If the input cannot repeat it, the position is after the name, which is looked up among the input's names.
         """
         file = None
         if self._name is not None:
@@ -266,7 +266,7 @@ class FilesOperator(UnaryOperator):
         first = self._first_name() if file is None and not max(names.read, names.given) else None
         if file is None:
             place = {"source": self.source.state_dict(), "behind": max(0, names.given - names.read)}
-        elif self._build.repeats_input and not self._is_given:
+        elif self._context.input_is_replayable and not self._is_given:
             place = names.place(self._place)
         else:
             place = {"source": self.source.state_dict(), "behind": 0}
@@ -274,10 +274,10 @@ class FilesOperator(UnaryOperator):
         return {"op": self.node.op, **place, "file": file, "first": first, "pending": self._pending.save()}
 
     def _first_name(self) -> str | None:
-        """The name that the input is going to give first, where it tells at once; None where it does not."""
-        if not (self.source.picks and self.node.source.cardinality() > 0):
+        """Return the first name of the input if the input supports random access, else None."""
+        if not (self.source.supports_gather and self.node.source.cardinality() > 0):
             return None
-        return name_in(self.source.pick(np.zeros(1, np.int64)))
+        return name_in(self.source.gather(np.zeros(1, np.int64)))
 
     def load_state_dict(self, state: State) -> None:
         self._names.load(state)
@@ -287,13 +287,13 @@ class FilesOperator(UnaryOperator):
         file = state["file"]
         if file is None:
             first = self._first_name()
-            if first is not None and state["first"] is not None and first != name_of(state["first"], self._build):
+            if first is not None and state["first"] is not None and first != name_of(state["first"], self._context):
                 raise StateError(
-                    f"{self.node.located()}: the state is of files that begin with {state['first']!r:.500}, and these "
-                    f"begin with {first!r}; {REMEDY}"
+                    f"{self.node.location()}: the first file of the state is {state['first']!r:.500}, but the "
+                    f"first file of this dataset is {first!r}; {REMEDY}"
                 )
             return
-        saved = name_of(file["path"], self._build)
+        saved = name_of(file["path"], self._context)
         self._is_given = "is_given" in file
         place = 0
         if self._is_given:
@@ -304,27 +304,27 @@ class FilesOperator(UnaryOperator):
             place = self._names.read
             found = self._names.pull(1)
         if found is None:
-            where = "" if self._is_given else " there"
-            raise StateError(f"{self._differs(saved)}, and the input gives no such file{where} now; {REMEDY}")
+            where = "" if self._is_given else " at this position"
+            raise StateError(f"{self._differs(saved)}, but the input has no such file{where} now; {REMEDY}")
         path = self._take(found.rows()[0], place)
         if redacted(path) != saved:
-            raise StateError(f"{self._differs(saved)}, and the input gives {redacted(path)!r} there; {REMEDY}")
+            raise StateError(f"{self._differs(saved)}, but the input has {redacted(path)!r} at this position; {REMEDY}")
         if file["offset"] is not None:
             self.file = self._open(path)
             self.file.seek(int(file["offset"]), int(file["number"]))
 
     def _own_names(self) -> OwnElements:
-        return OwnElements(self._build, self.node.source, name_in)
+        return OwnElements(self._context, self.node.source, name_in)
 
     def _differs(self, saved: str) -> str:
-        return f"{self.node.located()}: the state was saved when {saved!r} was read"
+        return f"{self.node.location()}: the state was saved while reading {saved!r}"
 
     def _own_name(self, own: OwnElements, name: str) -> str:
-        """The input's own form of a name that may come out of a saved state."""
-        found = own.get(name) or own.get(name_of(name, self._build))
+        """Return the input's own form of a name that may come from a saved state."""
+        found = own.get(name) or own.get(name_of(name, self._context))
         if found is None:
             raise StateError(
-                f"{self.node.located()}: the state holds the file name {name!r}, which the input does not give; "
+                f"{self.node.location()}: the state contains the file name {name!r}, which the input does not have; "
                 f"{REMEDY}"
             )
         return path_string(found.rows()[0])
@@ -339,20 +339,20 @@ class FilesOperator(UnaryOperator):
 
 
 def name_in(element: Chunk) -> str | None:
-    """What a file's name, an element of its own, is looked up by: the name without secrets."""
+    """Return the lookup key of an element that is a file name: the name without secrets."""
     name = element.rows()[0]
     return redacted(path_string(name)) if isinstance(name, bytes) else None
 
 
 def file_names(op: str, filenames: Any) -> Node:
-    """A plan that gives file names as ``bytes``.
+    """Return a plan that produces file names as ``bytes``.
 
     Args:
-        op: who asks, for messages.
-        filenames: a path, a list of paths, or a Dataset of them.
+        op: the name of the operator for messages.
+        filenames: a path, a list of paths, or a Dataset of paths.
 
     Raises:
-        TypeError: if a name is no path, or the dataset is one of something else.
+        TypeError: a name is not a path, or the elements of the dataset are not paths.
     """
     if is_dataset(filenames):
         spec = filenames.plan.element_spec if spec_is_static(filenames.plan) else None
@@ -363,7 +363,7 @@ def file_names(op: str, filenames: Any) -> Node:
         filenames = [filenames]
     if not isinstance(filenames, Iterable):
         raise TypeError(
-            f"{op}(): filenames must be a path, a list of paths or a Dataset of them, got {filenames!r} of "
+            f"{op}(): filenames must be a path, a list of paths or a Dataset of paths, got {filenames!r} of "
             f"type {type(filenames).__name__}"
         )
     names = [os.fsencode(name) if isinstance(name, os.PathLike | str) else name for name in filenames]
@@ -371,14 +371,14 @@ def file_names(op: str, filenames: Any) -> Node:
 
 
 def known_names(op: str, files: Node) -> list[str]:
-    """The file names that a plan gives now, for those who have to know them before anything is read.
+    """Run a plan of file names and return all names, for callers that need them before reading.
 
     Raises:
-        ValueError: if there is no end to them.
-        TypeError: if one is no path.
+        ValueError: the plan is infinite.
+        TypeError: a name is not a path.
     """
     if files.cardinality() == INFINITE_CARDINALITY:
-        raise ValueError(f"{op}(): there is no end to the file names; take() some")
+        raise ValueError(f"{op}(): the dataset of file names is infinite; limit it with take()")
     found: list[str] = []
     for part in run_through(files):
         if isinstance(part, Exception):
@@ -400,18 +400,18 @@ def read_files(
     around: Callable[[Node], Node] = lambda node: node,
     deterministic: bool | None = None,
 ) -> Node:
-    """The plan that reads the files of ``source``: one after the other, or an element from each of several in turn.
+    """Return the plan that reads the files of ``source``, one after another or interleaved.
 
     Args:
-        source: the files, and how to read them.
-        num_parallel_reads: how many at once, in background threads; None for one after the other. AUTOTUNE is a cycle
-            of 4 files.
-        around: what is put around the source, or around that of each file where several are read at once.
-        deterministic: as of ``interleave``.
+        source: the node that reads the files.
+        num_parallel_reads: how many files to read at once, in background threads; None for one after another. AUTOTUNE
+            is a cycle of 4 files.
+        around: wraps the source, or, if files are interleaved, the source of each file.
+        deterministic: as in ``interleave``.
 
     Raises:
-        TypeError: if it is no int.
-        ValueError: if it is less than 1.
+        TypeError: num_parallel_reads is not an int.
+        ValueError: num_parallel_reads is less than 1.
     """
     if num_parallel_reads is None:
         return around(source)
@@ -428,14 +428,14 @@ def read_files(
 
 
 def cycle_length_of(num_parallel_reads: int) -> int:
-    """How many files have their turn, where so many are read at once."""
+    """Return the cycle length of the interleave for a number of parallel reads."""
     return DEFAULT_CYCLE_LENGTH if num_parallel_reads == AUTOTUNE else num_parallel_reads
 
 
 def reader_of_one_file(
     source: FileSource, around: Callable[[Node], Node] = lambda node: node
 ) -> Callable[[bytes], Any]:
-    """The function that an interleave of files is given: it makes the dataset of one."""
+    """Return the function that an interleave of files calls: it returns the dataset of one file."""
 
     def read_one_file(path: bytes) -> Any:
         return dataset_of(around(source.over(path)))

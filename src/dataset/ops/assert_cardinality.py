@@ -34,7 +34,7 @@ class AssertCardinality(UnaryNode):
     def cardinality(self) -> int:
         return self.expected
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"{self.op}({'INFINITE' if self.expected == INFINITE_CARDINALITY else self.expected})"
 
     def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
@@ -43,8 +43,8 @@ class AssertCardinality(UnaryNode):
     def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:
         return replace(self, source=inputs[0], expected=map_known(deal.count, self.expected))
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return AssertCardinalityOperator(build(self.source), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return AssertCardinalityOperator(context(self.source), self)
 
 
 class AssertCardinalityOperator(UnaryOperator):
@@ -81,7 +81,7 @@ class AssertCardinalityOperator(UnaryOperator):
             return
         found = f"the input has {'more' if chunk is not None else f'only {self.given:,}'}"
         raise CardinalityError(
-            f"{self.node.located()}: expected {_words(self.node.expected)}, but {found}; correct the number or check "
+            f"{self.node.location()}: expected {_words(self.node.expected)}, but {found}; correct the number or check "
             "why the input has a different number of elements"
         )
 

@@ -24,7 +24,7 @@ class Concatenate(Node):
 
     op: ClassVar[str] = "concatenate"
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
     sources: tuple[Node, ...]
 
     @classmethod
@@ -51,8 +51,8 @@ class Concatenate(Node):
         return common_spec(self.op, [source.element_spec for source in self.sources])
 
     @property
-    def is_certain(self) -> bool:
-        return super().is_certain and spec_is_static(self)  # else a mismatch is detected at iteration time
+    def is_exact(self) -> bool:
+        return super().is_exact and spec_is_static(self)  # else a mismatch is detected at iteration time
 
     @property
     def rows_per_element(self) -> int | None:
@@ -62,12 +62,12 @@ class Concatenate(Node):
     def cardinality(self) -> int:
         return total([source.cardinality() for source in self.sources])
 
-    def described(self) -> str:
+    def label(self) -> str:
         count = len(self.sources)
         return self.op if count == 2 else f"{self.op}({count} datasets)"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return ConcatenateOperator(self, [build(source, index) for index, source in enumerate(self.sources)])
+    def lower(self, context: ExecutionContext) -> Operator:
+        return ConcatenateOperator(self, [context(source, index) for index, source in enumerate(self.sources)])
 
 
 def _sources(node: Node) -> tuple[Node, ...]:
@@ -103,7 +103,7 @@ class ConcatenateOperator(Operator):
     def _checked(self, chunk: Chunk) -> Chunk:
         if self._last is not None and chunk.structure != self._last.structure:
             raise SpecError(
-                f"{self.node.located()}: all datasets must have the same structure, got {self._last.structure!r} and "
+                f"{self.node.location()}: all datasets must have the same structure, got {self._last.structure!r} and "
                 f"{chunk.structure!r}"
             )
         self._last = Chunk(chunk.structure, 0, [])

@@ -41,10 +41,10 @@ class Counter(Node):
     def cardinality(self) -> int:
         return INFINITE_CARDINALITY
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"counter({self.start}, {self.step})"
 
-    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return CounterOperator(self.start, self.step)
 
 

@@ -1,7 +1,7 @@
-"""What map and filter share as nodes: a function that is called for each element, and how it is run.
+"""Elementwise base node of map and filter: a function that is called for each element, and how it runs.
 
-Alone or in parallel; on whole columns where it is proven to be arithmetic; together with the op below, so that each
-element goes through both functions while it is in the processor's cache.
+It runs sequentially or in parallel, or on whole columns if it is proven to be arithmetic. It may be fused with the
+upstream op, so that each element passes through both functions while it is in the CPU cache.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from dataset.runtime.parallel.tasks import Divisible
 
 @dataclass(frozen=True, eq=False)
 class Elementwise(UnaryNode):
-    """An op that calls ``function`` for each element."""
+    """Base node of an op that calls a function for each element."""
 
     num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
     deterministic: bool | None = field(default=None, kw_only=True, repr=False)
     columnwise: ElementwiseProof | None = field(default=None, kw_only=True, repr=False)
-    """Set by the optimizer where the function is proved to have no effects and may be tried on whole columns."""
-    joined: bool = field(default=False, kw_only=True, repr=False)
-    """Set by the optimizer where the op is run together with the one below, which is Elementwise, too."""
+    """Set by the optimizer if the function is proven to have no effects and may be tried on whole columns."""
+    fused: bool = field(default=False, kw_only=True, repr=False)
+    """Set by the optimizer if the op is fused with its input, which is also Elementwise."""
 
     @property
     @abstractmethod
     def called(self) -> Callable[..., Any]:
-        """The function."""
+        """The user function."""
 
     @abstractmethod
     def operator(self, source: Operator) -> ElementwiseOperator:
-        """The op alone, in one thread."""
+        """Return the operator of this op alone, for one thread."""
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the function
-        """What only computes with numbers can be done early, late or again, and nobody notices."""
+    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the function
+        """False for pure arithmetic: computing it early, late or repeatedly is unobservable."""
         return not self.only_computes
 
     @lazy_property
     def only_computes(self) -> bool:
-        """Whether the function, by its proof, has no effects and reads no variables, and is given numbers only."""
+        """Whether the function is proven to have no effects and read no variables, and its arguments are numbers."""
         return self.columnwise is not None and self.columnwise.reads_nothing and _gives_numbers(self.source)
 
     def parallel_settings(self) -> tuple[Any, ...]:
-        """What must be equal for two ops to run together."""
+        """Return the settings that must be equal for two ops to be fused."""
         return self.num_parallel_calls, self.deterministic, True, self.runs_in_processes
 
     @property
@@ -64,54 +64,54 @@ class Elementwise(UnaryNode):
         """Whether the function is called in worker processes."""
         return False
 
-    def detail(self) -> str:
+    def annotation(self) -> str:
         return ", ".join(filter(None, self._details()))
 
     def _details(self) -> list[str]:
         return [
             parallel_detail(self.num_parallel_calls, self.deterministic),
             "on columns" if self.columnwise else "",
-            "together with the op below" if self.joined else "",
+            "together with the op below" if self.fused else "",
         ]
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        if build.background and self.is_unseen:
-            build.joins(*self._unseen_below())
-            return AheadOperator(self.unseen_operator(build), build)
+    def lower(self, context: ExecutionContext) -> Operator:
+        if context.background and self.is_unseen:
+            context.fused_with(*self._unseen_below())
+            return AheadOperator(self.unseen_operator(context), context)
         nodes = [self]
-        while nodes[-1].joined and isinstance(nodes[-1].source, Elementwise):
+        while nodes[-1].fused and isinstance(nodes[-1].source, Elementwise):
             nodes.append(nodes[-1].source)
-        build.joins(*nodes[1:])
-        stages = [nodes[-1].operator(build(nodes[-1].source))]
+        context.fused_with(*nodes[1:])
+        stages = [nodes[-1].operator(context(nodes[-1].source))]
         for node in reversed(nodes[:-1]):
             stages.append(node.operator(stages[-1]))
         calls_each = None if self.num_parallel_calls == AUTOTUNE else self.num_parallel_calls
         operator = stages[0] if len(stages) == 1 else FusedOperator(stages, calls_each)
-        return self._in_parallel(build, operator, len(stages))
+        return self._in_parallel(context, operator, len(stages))
 
-    def _in_parallel(self, build: ExecutionContext, operator: Divisible, stages: int) -> Operator:
-        """The operator, or one that has its work done by several workers."""
-        return in_parallel(build, operator, self.num_parallel_calls, self.deterministic, stages=stages)
+    def _in_parallel(self, context: ExecutionContext, operator: Divisible, stages: int) -> Operator:
+        """Return the operator, or a parallel operator that runs it in several workers."""
+        return in_parallel(context, operator, self.num_parallel_calls, self.deterministic, stages=stages)
 
     @lazy_property
     def is_unseen(self) -> bool:
-        """Whether this is arithmetic, and nobody can notice when it, and all that is below it, are run."""
+        """Whether running this op and its inputs at any time is unobservable, because this op is pure arithmetic."""
         if self.num_parallel_calls is not None or not self.only_computes:
             return False
         return self.source.is_unseen if isinstance(self.source, Elementwise) else not holds_user_code(self.source)
 
     def _unseen_below(self) -> Iterator[Elementwise]:
-        """The ops that ``unseen_operator`` takes in."""
+        """Yield the ops that ``unseen_operator`` includes."""
         node = self.source
         while isinstance(node, Elementwise) and node.is_unseen:
             yield node
             node = node.source
 
-    def unseen_operator(self, build: ExecutionContext) -> ElementwiseOperator:
-        """The operator of this op over those of all below that are unseen, too, with nothing between them."""
+    def unseen_operator(self, context: ExecutionContext) -> ElementwiseOperator:
+        """Return the operator of this op directly on top of the operators of all unobservable upstream ops."""
         below = self.source
         chained = isinstance(below, Elementwise) and below.is_unseen
-        operator = self.operator(below.unseen_operator(build) if chained else build(below))  # type: ignore[attr-defined]
+        operator = self.operator(below.unseen_operator(context) if chained else context(below))  # type: ignore[attr-defined]
         operator.is_unseen = True
         return operator
 

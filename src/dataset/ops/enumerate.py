@@ -1,4 +1,4 @@
-"""enumerate(start): each element with its number before it."""
+"""Node and operator of enumerate(start): pair each element with its index."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 
 _INT64_MAX = 2**63 - 1
-_NEVER_READ = 2**62  # as many elements of an endless dataset as nobody lives to see
+_NEVER_READ = 2**62  # more elements than can ever be read
 
 
 @dataclass(frozen=True, eq=False)
 class Enumerate(UnaryNode):
-    """(int64 number, element), counted from ``start``."""
+    """Node that yields (int64 index, element) pairs, counted from ``start``."""
 
     op: ClassVar[str] = "enumerate"
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
     start: int
     deals: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
-    """Where only a share of the elements comes through here: which share, of which share."""
+    """The nested shards that this node processes; empty if it processes all elements."""
 
     def __post_init__(self) -> None:
         start = require_int("enumerate", "start", self.start, minimum=-_INT64_MAX - 1, maximum=_INT64_MAX)
@@ -42,16 +42,16 @@ class Enumerate(UnaryNode):
         return (TensorSpec((), np.int64), self.source.element_spec)
 
     @property
-    def is_certain(self) -> bool:
-        return super().is_certain and self._has_numbers
+    def is_exact(self) -> bool:
+        return super().is_exact and self._has_numbers
 
     @property
-    def never_fails(self) -> bool:
-        return self.source.never_fails and self._has_numbers
+    def is_infallible(self) -> bool:
+        return self.source.is_infallible and self._has_numbers
 
     @property
     def _has_numbers(self) -> bool:
-        """Whether the numbers do not end before the elements."""
+        """Whether the indices of all elements fit in int64."""
         available = self.source.cardinality()
         return self.start + (available if is_known(available) else _NEVER_READ) <= _INT64_MAX
 
@@ -61,12 +61,12 @@ class Enumerate(UnaryNode):
     def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:
         return replace(self.with_inputs(inputs), deals=(*self.deals, deal))
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return EnumerateOperator(build(self.source), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return EnumerateOperator(context(self.source), self)
 
 
 class EnumerateOperator(UnaryOperator):
-    """Counts; an element that fails uses up its number, as in tf.data."""
+    """Operator that counts elements; a failed element uses up its index, as in tf.data."""
 
     def __init__(self, source: Operator, node: Enumerate) -> None:
         super().__init__(source)

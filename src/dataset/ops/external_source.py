@@ -22,7 +22,7 @@ class ExternalSource(Generator):
     def cardinality(self) -> int:
         return self.count
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"{self.method}({self.kind})"
 
     def parameters(self) -> dict[str, Any]:

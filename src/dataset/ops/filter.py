@@ -1,4 +1,4 @@
-"""filter(predicate): the elements for which a user's function says True."""
+"""Node and operator of filter(predicate): keep the elements for which a user function returns True."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dataset.runtime.resources.interrupts import interruptible
 
 @dataclass(frozen=True, eq=False)
 class Filter(Elementwise):
-    """The elements for which ``predicate`` returns True."""
+    """Node that passes on the elements for which ``predicate`` returns True."""
 
     op: ClassVar[str] = "filter"
     predicate: Callable[..., Any]
@@ -41,7 +41,7 @@ class Filter(Elementwise):
     def separates(self) -> bool:
         return True
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"filter({function_name(self.predicate)})"
 
     def operator(self, source: Operator) -> ElementwiseOperator:
@@ -49,7 +49,7 @@ class Filter(Elementwise):
 
 
 class FilterOperator(ElementwiseOperator):
-    """The results are booleans, which choose among the inputs."""
+    """Operator that selects inputs by the boolean results of the function."""
 
     def finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
         if not BOOLEANS.issuperset(map(type, results)):

@@ -1,7 +1,7 @@
-"""gather: rows of a source by number. Only the optimizer makes it; there is no method for it.
+"""Node of gather: rows of a source by row number. Only the optimizer creates it; there is no method for it.
 
-Shuffling numbers and taking the rows late moves 8 bytes per element through the buffer, whatever the rows weigh. Of
-files with an index, rows are read in the order in which they come out.
+Shuffling row numbers and taking the rows afterwards moves 8 bytes per element through the buffer, regardless of the row
+size. Rows of indexed files are read in output order.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataset.runtime.contract import Operator
 
 @dataclass(frozen=True, eq=False)
 class Gather(UnaryNode):
-    """The rows of ``rows`` with the numbers that come in.
+    """Node that takes the rows of ``rows`` with the numbers from its input.
 
-    Numbers are read ahead, which nobody can see: the optimizer puts no user code below.
+    Reading numbers ahead is unobservable: the optimizer never puts user code upstream.
     """
 
     op: ClassVar[str] = "gather"
@@ -28,12 +28,12 @@ class Gather(UnaryNode):
     rows: RowSource
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the rows
+    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the rows
         return self.rows.calls_user_code
 
     @property
-    def never_fails(self) -> bool:
-        return self.rows.is_certain and self.source.never_fails
+    def is_infallible(self) -> bool:
+        return self.rows.is_exact and self.source.is_infallible
 
     @property
     def spec_is_static(self) -> bool:  # type: ignore[override]  # likewise
@@ -43,8 +43,8 @@ class Gather(UnaryNode):
     def inputs(self) -> tuple[Node, ...]:
         return (self.source,)
 
-    def described(self) -> str:
-        return f"gather({self.rows.described()})"
+    def label(self) -> str:
+        return f"gather({self.rows.label()})"
 
     def parameters(self) -> dict[str, Any]:
         return self.rows.parameters()
@@ -52,9 +52,9 @@ class Gather(UnaryNode):
     def _element_spec(self) -> Any:
         return self.rows.element_spec
 
-    def picked(self, positions: Array) -> Node | None:
-        below = None if self.rows.leaves_out else self.source.picked(positions)
+    def at(self, positions: Array) -> Node | None:
+        below = None if self.rows.leaves_out else self.source.at(positions)
         return None if below is None else self.with_inputs([below])
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return RowsOperator(build(self.source), self.rows, build.skipped, Gather.op)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return RowsOperator(context(self.source), self.rows, context.skipped, Gather.op)

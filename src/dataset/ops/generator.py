@@ -1,4 +1,4 @@
-"""from_generator(generator): what a Python generator yields, one pass over it for each iteration."""
+"""Node and operator of from_generator(generator): the values of a Python generator, rerun for each iteration."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.calls import placed
+from dataset.runtime.functions.calls import with_location
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.resources.interrupts import interruptible
 
-_ENDED = "the generator has ended with this exception, as Python has it: no element comes after it"
+_ENDED = "this exception ended the generator, as in plain Python: no element comes after it"
 
 
 @dataclass(frozen=True, eq=False)
 class Generator(Node):
-    """The values of ``iter(function(*arguments))``."""
+    """Source node over ``iter(function(*arguments))``."""
 
     op: ClassVar[str] = "from_generator"
     calls_user_code: ClassVar[bool] = True
@@ -37,7 +37,7 @@ class Generator(Node):
     arguments: tuple[Any, ...] = field(default=(), repr=False)
     signature: Any = None
     method: str = field(default="from_generator", kw_only=True, repr=False)
-    """Of Dataset, as messages and plans name the source."""
+    """The name of the source's Dataset method, for messages and plans."""
 
     def __post_init__(self) -> None:
         require_callable("from_generator", "generator", self.function)
@@ -46,7 +46,7 @@ class Generator(Node):
         self._set("arguments", tuple(map(_argument, self.arguments)))
 
     @property
-    def spec_is_static(self) -> bool:  # type: ignore[override]  # here it depends on the signature
+    def spec_is_static(self) -> bool:  # type: ignore[override]  # depends on the signature
         return self.signature is not None
 
     def parameters(self) -> dict[str, Any]:
@@ -55,30 +55,30 @@ class Generator(Node):
     def _element_spec(self) -> Any:
         return probed_spec(self) if self.signature is None else self.signature
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"{self.method}({function_name(self.function)})"
 
-    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return GeneratorOperator(self)
 
 
 class GeneratorOperator(Operator):
-    """Runs the generator, from the first pull to its end.
+    """Operator that runs the generator from the first pull to its end.
 
-    A generator that raises is over, as Python has it: its exception comes after what it yielded before, then the end.
-    An iterator of the user's own class may go on.
-    A saved state is the number of values taken; to go there the generator is run again and that many are thrown away.
-    The same is done after an interrupt, which ends a generator, and may lose the value that it was about to yield.
+    A generator that raises has ended, as in plain Python: its exception follows the values it yielded, and then comes
+    the end. An iterator of a user-defined class may continue.
+    A saved state is the number of values taken. To resume, the generator is rerun and this many values are discarded.
+    The same happens after an interrupt, which ends a generator and may lose the value that it was about to yield.
     """
 
     def __init__(self, node: Generator) -> None:
         self.node = node
         self.position = 0
         self._values: Iterator[Any] | None = None
-        self._interrupted: Iterator[Any] | None = None  # which is not asked any more
+        self._interrupted: Iterator[Any] | None = None  # no longer used
         self._ready = Pending()
         self._ended = False
-        self._rows = SignatureRows(f"{node.described()} yielded", node.signature)
+        self._rows = SignatureRows(f"{node.label()} yielded", node.signature)
 
     def pull(self, n: int) -> Chunk | None:
         while not self._ready:
@@ -92,19 +92,19 @@ class GeneratorOperator(Operator):
         return self._ready.give(n)
 
     def _advance(self, n: int) -> Chunk | None:
-        """Take up to ``n`` values from the generator. The usual chunk is given back; all else waits in ``_ready``."""
+        """Take up to ``n`` values from the generator. Usually returns the chunk; else puts the results into ``_ready``."""
         rows: list[Any] = []
         failure: BaseException | None = None
         try:
             self._collect(rows, n)
         except StopIteration:
             self._ended = True
-        except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised at its place
-            self._ended = self._values is None  # then there is nothing to go on with
+        except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised at its position
+            self._ended = self._values is None  # then there is nothing to continue with
             if isinstance(self._values, GeneratorType) and _ENDED not in getattr(error, "__notes__", ()):
                 error.add_note(_ENDED)
             failure = error
-        except BaseException:  # an interrupt comes out at once, and loses nothing
+        except BaseException:  # an interrupt is raised immediately and loses nothing
             chunk = self._convert(rows) if rows else None
             if chunk is not None:
                 self._ready.put(chunk)
@@ -127,10 +127,10 @@ class GeneratorOperator(Operator):
             self._values = iter(self.node.function(*self.node.arguments))
         take = self._values.__next__
         for _ in range(n):
-            rows.append(own(take()))  # noqa: PERF401  # kept where the generator raises
+            rows.append(own(take()))  # noqa: PERF401  # kept if the generator raises
 
     def _replay(self) -> None:
-        """Run the generator again, up to where an interrupt came."""
+        """Rerun the generator up to the position of an interrupt."""
         interrupted, position = self._interrupted, self.position
         self.position, self._interrupted = 0, None
         try:
@@ -144,8 +144,8 @@ class GeneratorOperator(Operator):
         if self.position < position:
             self.position, self._interrupted, self._values, self._ended = position, interrupted, None, False
             raise ClosedError(
-                f"{self.node.located()}: an interrupt came while element {position} was made, and the function does "
-                f"not give those before it again, as it must to continue: have it return a new generator each time"
+                f"{self.node.location()}: an interrupt came while element {position} was computed. To continue, the "
+                f"function must repeat the earlier elements, but it does not; return a new generator from each call"
             )
 
     def _go_to(self, position: int) -> None:
@@ -154,7 +154,7 @@ class GeneratorOperator(Operator):
             self._ready.clear()
 
     def _convert(self, rows: list[Any]) -> Chunk | None:
-        """The values as a chunk; None where one of them cannot be used: then all wait one by one."""
+        """Convert the values to a chunk; return None if any is invalid: then all are queued one by one."""
         try:
             chunk = self._rows.chunk(rows)
         except (StructureMismatchError, SpecError, TypeError, ValueError) as error:
@@ -172,7 +172,7 @@ class GeneratorOperator(Operator):
         return chunk
 
     def _fail(self, error: BaseException) -> None:
-        self._ready.put(placed(error, self.node, self.position))
+        self._ready.put(with_location(error, self.node, self.position))
         self.position += 1
 
     def state_dict(self) -> State:
@@ -187,12 +187,12 @@ class GeneratorOperator(Operator):
         close = getattr(self._values, "close", None)
         self._values, self._ended = iter(()), True
         if close is not None:
-            with contextlib.suppress(ValueError):  # another thread is inside; the generator ends when that comes out
+            with contextlib.suppress(ValueError):  # another thread is running the generator, which ends when it returns
                 close()
 
 
 def _argument(value: Any) -> Any:
-    """An argument as the function gets it: a component that nobody can change, or else what the user gave."""
+    """Convert an argument for the function: a read-only component, or the user's value."""
     if value is None or isinstance(value, dict):
         return value
     return read_only_component(canonical_component(list(value) if isinstance(value, tuple) else value))

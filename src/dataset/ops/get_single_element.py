@@ -1,4 +1,4 @@
-"""get_single_element(): the element of a dataset of one. Runs at once; it has no node."""
+"""Implementation of get_single_element(): the element of a one-element dataset. Runs eagerly, without a node."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataset.runtime.iteration.iterator import DatasetIterator
 
 
 def get_single_element(plan: Node, elements: DatasetIterator[Any], name: str | None) -> Any:
-    """The only element of ``elements``, an iterator over ``plan``, which is closed.
+    """Return the only element of ``elements``, an iterator over ``plan``, and close the iterator.
 
     Raises:
-        ValueError: if there is none, or a second.
+        ValueError: if there is no element or more than one.
     """
-    where = f"get_single_element(){f' named {name!r}' if name else ''}: the dataset of {plan.located()}"
+    where = f"get_single_element(){f' named {name!r}' if name else ''}: the dataset of {plan.location()}"
     with elements:
         found = list(zip(elements, range(2), strict=False))
     if len(found) != 1:
-        raise ValueError(f"{where} must have one element, but {'is empty' if not found else 'has more than one'}")
+        raise ValueError(f"{where} must have exactly one element, but {'is empty' if not found else 'has more than one'}")
     return found[0][0]

@@ -38,8 +38,8 @@ class IgnoreErrors(UnaryNode):
     def separates(self) -> bool:
         return True
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return IgnoreErrorsOperator(build(self.source), self, build)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return IgnoreErrorsOperator(context(self.source), self, context)
 
 
 class IgnoreErrorsOperator(UnaryOperator):
@@ -50,11 +50,11 @@ class IgnoreErrorsOperator(UnaryOperator):
         dropped: the number of elements dropped.
     """
 
-    def __init__(self, source: Operator, node: IgnoreErrors, build: ExecutionContext) -> None:
+    def __init__(self, source: Operator, node: IgnoreErrors, context: ExecutionContext) -> None:
         super().__init__(source)
         self.node = node
-        self.coordinator = build.coordinator
-        self.skipped = build.skipped
+        self.coordinator = context.coordinator
+        self.skipped = context.skipped
         self.passed = 0
         self.dropped = 0
 
@@ -73,7 +73,7 @@ class IgnoreErrorsOperator(UnaryOperator):
                     _warn(self.node, self.passed + self.dropped - 1, error)
                 if failures == _FAILURES_IN_A_ROW_MAX:
                     error.add_note(
-                        f"in {self.node.located()}: this is the last of {failures:,} consecutive errors without an "
+                        f"in {self.node.location()}: this is the last of {failures:,} consecutive errors without an "
                         "element between them; the next call continues after it"
                     )
                     raise
@@ -93,4 +93,4 @@ class IgnoreErrorsOperator(UnaryOperator):
 def _warn(node: Node, position: int, error: Exception) -> None:
     """Log a text, not the exception: a log record that is kept would keep everything the exception's frames hold."""
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", []))
-    _log.warning("%s dropped element %d: %s: %s%s", node.located(), position, type(error).__name__, str(error), notes)
+    _log.warning("%s dropped element %d: %s: %s%s", node.location(), position, type(error).__name__, str(error), notes)

@@ -22,7 +22,7 @@ from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.functions.calls import placed
+from dataset.runtime.functions.calls import with_location
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.metrics.dropped import DroppedCount
@@ -79,8 +79,8 @@ class IndexedSource(RowSource):
     def _element_spec(self) -> Any:
         return probed_spec(self) if self.signature is None else self.signature
 
-    def described(self) -> str:
-        rows = "" if self.takes_all else super().described().removeprefix(self.op)
+    def label(self) -> str:
+        rows = "" if self.takes_all else super().label().removeprefix(self.op)
         return f"{self.method}({type(self.data).__name__}){rows}"
 
     def parameters(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class IndexedSource(RowSource):
         named = {"method": self.method, "data": type(self.data).__name__, "length": self._length()}
         return {**named, "signature": repr(self.signature), **chosen}
 
-    def content(self) -> Any:
+    def fingerprint_fields(self) -> Any:
         return [self.parameters(), self.data]
 
     def open_rows(self, skipped: DroppedCount) -> IndexedRows:  # noqa: ARG002  # drops no rows
@@ -97,8 +97,8 @@ class IndexedSource(RowSource):
     def element(self, position: int) -> Any:
         return self.open_rows(DroppedCount()).take(np.array([self.places[position]])).only()
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, build.skipped)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)
 
 
 class IndexedRows:
@@ -106,7 +106,7 @@ class IndexedRows:
 
     def __init__(self, node: IndexedSource) -> None:
         self.node = node
-        self._rows = SignatureRows(f"{node.described()} gave", node.signature)
+        self._rows = SignatureRows(f"{node.label()} gave", node.signature)
         self._waiting: deque[tuple[int, Any]] = deque()  # row numbers with their items or _FailedRow
 
     def take(self, numbers: Array) -> Chunk:
@@ -138,7 +138,7 @@ class IndexedRows:
                 shared.clear()
         except Exception as error:  # noqa: BLE001  # raised at its position
             number = wanted[len(rows)]
-            self._waiting.append((number, _FailedRow(placed(error, self.node, number, "item"))))
+            self._waiting.append((number, _FailedRow(with_location(error, self.node, number, "item"))))
 
     def _items(self, wanted: list[int]) -> Iterator[Any]:
         """Yield the items of the object one by one, without keeping references to them."""
@@ -171,9 +171,9 @@ class IndexedRows:
         try:
             return self._rows.chunk([row])
         except StructureMismatchError:
-            raise placed(self._rows.mismatch(row), self.node, number, "item") from None
+            raise with_location(self._rows.mismatch(row), self.node, number, "item") from None
         except (SpecError, TypeError, ValueError) as error:
-            placed(error, self.node, number, "item")
+            with_location(error, self.node, number, "item")
             raise
 
     def passes_over(self, error: Exception) -> bool:  # noqa: ARG002  # each row fails individually

@@ -1,4 +1,4 @@
-"""map(map_func): each element through a user's function."""
+"""Node and operator of map(map_func): apply a user function to each element."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.functions.calls import ColumnFunction, ElementwiseOperator, placed
+from dataset.runtime.functions.calls import ColumnFunction, ElementwiseOperator, with_location
 from dataset.runtime.functions.vectorized import chunk_of_columns
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
@@ -31,12 +31,12 @@ from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.resources.interrupts import interruptible
 
 NO_USER_CODE = "__dataset_no_user_code__"
-"""Set to True in the classes of this library whose objects call no user code; those derived from them may."""
+"""Attribute that is True in classes of this library whose objects call no user code. Subclasses may call user code."""
 
 
 @dataclass(frozen=True, eq=False)
 class Map(Elementwise):
-    """``function`` of each element."""
+    """Node that applies ``function`` to each element."""
 
     op: ClassVar[str] = "map"
     spec_is_static: ClassVar[bool] = False
@@ -44,15 +44,15 @@ class Map(Elementwise):
     elastic: ClassVar[bool] = True
     function: Callable[..., Any]
     synchronous: bool = field(default=False, kw_only=True, repr=False)
-    """Whether calls must never be made ahead or at once."""
+    """Whether calls must never run ahead or concurrently."""
     use_unbounded_threadpool: bool = field(default=False, kw_only=True, repr=False)
     executor: str = field(default="thread", kw_only=True, repr=False)
     process_owner: PoolKey = field(default_factory=PoolKey, kw_only=True, repr=False)
-    """For whom worker processes are kept between iterations: this node and all that are made from it."""
-    into_arrays: bool = field(default=False, kw_only=True, repr=False)
-    """Set by the optimizer where the results are going to be stacked."""
+    """The owner of worker processes that are kept between iterations: this node and all nodes derived from it."""
+    write_into_batch: bool = field(default=False, kw_only=True, repr=False)
+    """Set by the optimizer if the results will be stacked."""
     column_function: ColumnFunction | None = field(default=None, kw_only=True, repr=False)
-    """Set by the optimizer: tried before ``function`` where there are enough elements."""
+    """Set by the optimizer: tried before ``function`` if there are enough elements."""
 
     def __post_init__(self) -> None:
         require_callable("map", "map_func", self.function)
@@ -67,7 +67,7 @@ class Map(Elementwise):
         return self.function
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the function
+    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the function
         return super().calls_user_code and not vars(type(self.function)).get(NO_USER_CODE, False)
 
     def _element_spec(self) -> Any:
@@ -81,24 +81,24 @@ class Map(Elementwise):
     def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
-    def picked(self, positions: Array) -> Node | None:
-        below = self.source.picked(positions)
+    def at(self, positions: Array) -> Node | None:
+        below = self.source.at(positions)
         return None if below is None else self.with_inputs([below])
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"map({function_name(self.function)})"
 
     def _details(self) -> list[str]:
         parallel, columns, joined = super()._details()
         parallel += " in processes" if self.runs_in_processes else ""
         columns = columns or ("on columns" if self.column_function is not None else "")
-        return [parallel, columns, joined, "into arrays" if self.into_arrays else ""]
+        return [parallel, columns, joined, "into arrays" if self.write_into_batch else ""]
 
     def operator(self, source: Operator) -> ElementwiseOperator:
         operator = MapOperator(
             source, self, self.function, columnwise=self.columnwise, column_function=self.column_function
         )
-        operator.into_arrays = self.into_arrays
+        operator.write_into_batch = self.write_into_batch
         operator.process_owner = self.process_owner
         return operator
 
@@ -109,11 +109,11 @@ class Map(Elementwise):
     def runs_in_processes(self) -> bool:
         return self.executor == "process"
 
-    def _in_parallel(self, build: ExecutionContext, operator: Divisible, stages: int) -> Operator:
+    def _in_parallel(self, context: ExecutionContext, operator: Divisible, stages: int) -> Operator:
         in_processes = self.runs_in_processes
-        counted = not (self.use_unbounded_threadpool or in_processes)  # there, the threads only wait
+        counted = not (self.use_unbounded_threadpool or in_processes)  # in both cases, the threads only wait
         return in_parallel(
-            build,
+            context,
             operator,
             self.num_parallel_calls,
             self.deterministic,
@@ -124,17 +124,17 @@ class Map(Elementwise):
 
 
 class MapOperator(ElementwiseOperator):
-    """The results are the elements. All have the structure of the first."""
+    """Operator whose elements are the results of the function. All have the structure of the first."""
 
     one_to_one: ClassVar[bool] = True
-    lists_are_structure: ClassVar[bool] = True  # at the top a list is a tuple, as in tf.data
+    lists_are_structure: ClassVar[bool] = True  # a top-level list becomes a tuple, as in tf.data
     _element_bytes: int | None = None
-    # Of results that can be passed on as they are: the dtype of bare arrays, the length of tuples of components.
+    # For results that can be passed on unchanged: the dtype of bare arrays, the length of tuples of components.
     _usual_dtype: np.dtype[Any] | None = None
     _usual_width: int | None = None
 
     def pull(self, n: int) -> Chunk | None:
-        if n == 1 or not self.into_arrays:
+        if n == 1 or not self.write_into_batch:
             return super().pull(n)
         if self._element_bytes is None or self._element_bytes < LARGE_BYTES:
             chunk = super().pull(n)
@@ -144,7 +144,7 @@ class MapOperator(ElementwiseOperator):
         return self._pull_into_arrays(n, max(1, STEP_BYTES // self._element_bytes))
 
     def _pull_into_arrays(self, n: int, step: int) -> Chunk | None:
-        """Up to ``n`` elements, written into the arrays of a batch ``step`` at a time, while they are in the cache."""
+        """Write up to ``n`` elements into the arrays of a batch, ``step`` at a time, while they are in the cache."""
         if not self.ready and not self._todo:
             inputs = self.next_inputs(n)
             if inputs is None:
@@ -159,12 +159,12 @@ class MapOperator(ElementwiseOperator):
                     raise
                 self.ready.put_first(error)
                 break
-            assert part is not None  # there is something to do
+            assert part is not None  # there is input to process
             parts.append(block.write(have, part))
             have += part.length
         return Chunk.concatenate(parts)
 
-    def finish(self, inputs: Chunk | None, results: list[Any]) -> Chunk:  # noqa: ARG002  # filter needs them
+    def finish(self, inputs: Chunk | None, results: list[Any]) -> Chunk:  # noqa: ARG002  # used by filter
         if self.lists_are_structure and type(results[0]) is list:
             results = [tuple(result) if type(result) is list else result for result in results]
         structure = self._expect(results[0])
@@ -174,7 +174,7 @@ class MapOperator(ElementwiseOperator):
         given = () if self._vectorized else inputs.columns()
         if self._vectorized and type(result) is list and self.lists_are_structure:
             result = tuple(result)
-        output = chunk_of_columns(result, inputs.length, given, to_be_stacked=self.into_arrays)
+        output = chunk_of_columns(result, inputs.length, given, to_be_stacked=self.write_into_batch)
         if output.structure != self._expect_structure(output.structure):
             raise StructureMismatchError
         return output
@@ -186,7 +186,7 @@ class MapOperator(ElementwiseOperator):
 
     def _expect_structure(self, structure: Structure) -> Structure:
         if not structure.num_components:
-            raise SpecError(f"{self.node.described()} must return an element, got {structure!r}")
+            raise SpecError(f"{self.node.label()} must return at least one component, got {structure!r}")
         if self.structure is None:
             self.structure = structure
         return self.structure
@@ -208,7 +208,7 @@ class MapOperator(ElementwiseOperator):
             row = self.finish(None, [result]).only()
         except StructureMismatchError:
             raise SpecError(self.mismatch(result)) from None
-        assert self.structure is not None  # by now
+        assert self.structure is not None  # set by finish
         self.bytes_passed = sum(part.nbytes for part in self.structure.flatten(row) if isinstance(part, np.ndarray))
         if not is_tuple(self.structure):
             plain = self.structure is LEAF and type(row) is np.ndarray and is_canonical(row)
@@ -219,16 +219,16 @@ class MapOperator(ElementwiseOperator):
         arguments: tuple[Any, ...] = row
         return arguments
 
-    def learn(self, context: Structure | None, position: int) -> Exception | None:
+    def merge_context(self, context: Structure | None, position: int) -> Exception | None:
         if context is None or self._expect_structure(context) == context:
             return None
-        return placed(SpecError(self._mismatch_of(context)), self.node, position)
+        return with_location(SpecError(self._mismatch_of(context)), self.node, position)
 
-    # Where several workers call the function, the first element of all decides on the structure. Until then, each
-    # task has one element; what does not go with it is found out when its turn comes.
+    # With several workers, the first element determines the structure. Until then, each task has one element, and
+    # mismatches are detected in output order.
 
     @property
-    def must_go_singly(self) -> bool:
+    def single_element_tasks(self) -> bool:
         return self.structure is None
 
     def task_context(self) -> Structure | None:
@@ -250,7 +250,7 @@ class MapOperator(ElementwiseOperator):
                 yield outcome
             else:
                 for index, row in enumerate(outcome.rows()):
-                    yield placed(SpecError(self.mismatch(row)), self.node, position + index)
+                    yield with_location(SpecError(self.mismatch(row)), self.node, position + index)
             position += outcome.length
 
     def mismatch(self, result: Any) -> str:
@@ -259,6 +259,6 @@ class MapOperator(ElementwiseOperator):
     def _mismatch_of(self, structure: Structure) -> str:
         got = "a bare component" if structure is LEAF else repr(structure)
         return (
-            f"{self.node.described()} returned {got} where the elements before had the structure {self.structure!r}; "
+            f"{self.node.label()} returned {got}, but earlier elements had the structure {self.structure!r}; "
             "the function must return the same structure for every element"
         )

@@ -1,4 +1,4 @@
-"""prefetch(buffer_size): a background thread that makes the next elements while the current one is used."""
+"""Node and operators of prefetch(buffer_size): a background thread computes the next elements."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayLog
 
 AUTOTUNE_BUFFER_SIZE = 2
-"""What AUTOTUNE begins with, and means without tuning: enough to overlap making one batch with using another."""
+"""The initial size for AUTOTUNE, and the size without tuning: enough to overlap producing and consuming batches."""
 
 BUFFER_SIZE_MAX = 128
-"""What AUTOTUNE may become."""
+"""The maximum size for AUTOTUNE."""
 
-_WORTH_SECONDS = 2e-4  # of time that can be saved per element, beside which the hand-over is cheap
+_WORTH_SECONDS = 2e-4  # minimum saved time per element for which the cost of the handover is negligible
 _TIMES_IN_A_ROW = 3
 _TIMES_TOGETHER = 16
-_WINDOW = 32  # elements, between two looks at whether the thread still pays
-_REST_MAX = 64  # pulls without a look at the time
-_TARGET_SECONDS = 1e-3  # of work in one hand-over, beside which the hand-over, some microseconds, is cheap
+_WINDOW = 32  # elements between two checks whether the thread still pays off
+_REST_MAX = 64  # maximum pulls without measuring time
+_TARGET_SECONDS = 1e-3  # work per handover; the handover itself takes a few microseconds
 
 
 @dataclass(frozen=True, eq=False)
 class Prefetch(UnaryNode):
-    """The same elements, up to ``buffer_size`` of them made ahead."""
+    """Node that passes on its input and computes up to ``buffer_size`` elements ahead."""
 
     op: ClassVar[str] = "prefetch"
     seeks: ClassVar[bool] = True
-    moves_only: ClassVar[bool] = True
+    only_reorders: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
     buffer_size: int
-    patient: bool = field(default=False, kw_only=True, repr=False)
-    """Set by the optimizer where it has added the op: there is a thread only while it pays, as with AUTOTUNE anyway."""
+    adaptive: bool = field(default=False, kw_only=True, repr=False)
+    """Set if the optimizer inserted the op: the thread only runs while it pays off, as with AUTOTUNE."""
 
     def __post_init__(self) -> None:
         size = require_int("prefetch", "buffer_size", self.buffer_size, minimum=0, allow=(AUTOTUNE,))
@@ -58,97 +58,97 @@ class Prefetch(UnaryNode):
     def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
-    def picked(self, positions: Array) -> Node | None:
-        return self.source.picked(positions)
+    def at(self, positions: Array) -> Node | None:
+        return self.source.at(positions)
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"
 
-    def detail(self) -> str:
-        return "once it pays" if self.patient else ""
+    def annotation(self) -> str:
+        return "when it pays off" if self.adaptive else ""
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        source = build(self.source)
-        if not self.buffer_size or not build.background:
+    def lower(self, context: ExecutionContext) -> Operator:
+        source = context(self.source)
+        if not self.buffer_size or not context.background:
             return source
-        size = build.buffer_size(self.buffer_size, AUTOTUNE_BUFFER_SIZE, BUFFER_SIZE_MAX)
-        kind = PatientPrefetchOperator if self.patient or self.buffer_size == AUTOTUNE else PrefetchOperator
-        return kind(source, self, size, build)
+        size = context.buffer_size(self.buffer_size, AUTOTUNE_BUFFER_SIZE, BUFFER_SIZE_MAX)
+        kind = PatientPrefetchOperator if self.adaptive or self.buffer_size == AUTOTUNE else PrefetchOperator
+        return kind(source, self, size, context)
 
 
 class PrefetchOperator(UnaryOperator, BackgroundOperator):
-    """A bounded queue of chunks and exceptions between a thread that pulls and the consumer.
+    """Operator with a bounded queue of chunks and exceptions between a pulling thread and the consumer.
 
-    The thread starts at the first pull. It never makes more than its knob says may be held, those it is working on
-    included, and fewer where memory is short. It asks for one at a time where user code makes them, which may block for
-    long with others ready; else for as many as take about a millisecond to make.
+    The thread starts at the first pull. It never holds more elements than its knob allows, including those in progress,
+    and fewer if memory is short. If user code computes the elements, it pulls one at a time, since user code may block
+    while finished elements wait. Otherwise, it pulls as many as take about a millisecond.
 
-    A state is a place of the input, a little before what has been given, and how many elements lie between (see
-    runtime/state/replay_log.py). Only where the input cannot repeat its order does it hold what is in the queue, by
-    value, and waits for the element in the making. What came out of such a state is given before the thread starts.
+    A state is a position of the input slightly before the last returned element, and the number of elements between
+    them (see runtime/state/replay_log.py). Only if the input cannot repeat its order does a state hold the queue by
+    value, after waiting for the element in progress. Elements of such a state are returned before the thread starts.
 
-    One lock guards all fields. ``_filled`` wakes the consumer: there is something to take, or there never will be.
-    ``_freed`` wakes the thread: there is room, or it must stop. Nobody wakes it when memory gets free elsewhere: a
-    thread that was refused holds something, or it would not have been, and is woken when that is taken.
+    One lock guards all fields. ``_filled`` wakes the consumer: an item is available or will never be. ``_freed`` wakes
+    the thread: there is room or it must stop. Memory released elsewhere does not wake the thread: a refused thread
+    always holds items, and it wakes when one of them is taken.
     """
 
     relays: ClassVar[bool] = True
 
-    def __init__(self, source: Operator, node: Prefetch, size: Tunable, build: ExecutionContext) -> None:
+    def __init__(self, source: Operator, node: Prefetch, size: Tunable, context: ExecutionContext) -> None:
         super().__init__(source)
         self.node = node
         self.knob = size
-        self.counters = build.counters
-        self.coordinator = build.coordinator
-        self._build = build
-        self._trail = ReplayLog(source)
+        self.counters = context.counters
+        self.coordinator = context.coordinator
+        self._context = context
+        self._log = ReplayLog(source)
         self._given = 0  # elements, counted as the trail counts; an exception is one
-        self._account = build.ledger.account()
-        self._pulse = build.pulse
+        self._account = context.ledger.account()
+        self._pulse = context.pulse
         self._takes_many = not holds_user_code(node.source)
         lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
         self._filled = Condition(lock)
         self._freed = Condition(lock)
         self._items = Pending()
-        self._held = 0  # elements in _items and in the making; an exception counts as one
-        self._reserved = 0  # of these, those in the making: the thread is inside source.pull
+        self._held = 0  # elements in _items and in progress; an exception counts as one
+        self._reserved = 0  # of these, elements in progress: the thread is in source.pull
         self._paused = False
         self._stopped = False
         self._ended = False
-        self._leaving = False  # the thread shall end, and what it has made is given
+        self._leaving = False  # the thread must end; its finished elements are returned
         self._thread: threading.Thread | None = None
-        self._has_left = False  # it does nothing more here
-        self._reads_ahead = False  # what is given next has been, or will be, made by the thread
+        self._has_left = False  # the thread has stopped using this operator
+        self._reads_ahead = False  # whether the thread computes the next element
 
     def pull(self, n: int) -> Chunk | None:
         if self._thread is None:
             if self._items:
                 return self._give_saved(n)
             self._start()
-        elif self.coordinator.forked:  # asked before the lock, which a thread of the parent may have held
+        elif self.coordinator.forked:  # before the lock, which a thread of the parent may have held
             self.coordinator.check_usable()
-        with self.coordinator.blocked(), self._filled:  # who waits here may be a worker that the thread needs
+        with self.coordinator.blocked(), self._filled:  # the waiting thread may be a worker that _thread needs
             if not self._items:
                 self._wait()
             return self._take(n) if self._items else None
 
     def _give_saved(self, n: int) -> Chunk | None:
-        """What a saved state held, or a thread has left, while there is none."""
+        """Return elements of a loaded state, or of an ended thread, while there is no thread."""
         with self._filled:
             return self._take(n)
 
     def _start(self) -> None:
-        if not self._trail.is_behind:
-            self._trail = ReplayLog(self.source)  # nobody has counted what was pulled without the thread
-            if self._build.repeats_input:
-                self._trail.step()  # here, so that nobody asks for a place while there is none
-        self._given = self._trail.given
+        if not self._log.is_behind:
+            self._log = ReplayLog(self.source)  # elements pulled without the thread were not counted
+            if self._context.input_is_replayable:
+                self._log.step()  # here, so that a position is known before the thread runs
+        self._given = self._log.given
         self._has_left = False
         self._thread = self.coordinator.start(self._run, self._wake, "prefetch")
         self._reads_ahead = True
 
     def _wait(self) -> None:
-        """Until there is something to take, or never will be."""
+        """Wait until an item is available or will never be."""
         started = self.counters.waiting_since = time.perf_counter()
         try:
             while not (self._items or self._ended):
@@ -161,18 +161,18 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
     def seek(self, count: int) -> None:
         self.source.seek(count)
 
-    def pass_over(self, n: int) -> int:
+    def skip(self, n: int) -> int:
         if self._reads_ahead or self._items:
-            return super().pass_over(n)
-        self._trail.go_on()
-        return self.source.pass_over(n)
+            return super().skip(n)
+        self._log.go_on()
+        return self.source.skip(n)
 
     def _take(self, n: int) -> Chunk | None:
-        taken = 1  # of an exception, which stands in the place of an element
+        taken = 1  # an exception counts as one element
         counted_bytes = self._items.counted_bytes
         try:
             chunk = self._items.give(n)
-        except Exception:  # an interrupt stands in the place of none
+        except Exception:  # an interrupt does not count as an element
             self._given += 1
             raise
         else:
@@ -192,7 +192,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
             self._read_ahead()
         except BaseException as error:  # noqa: BLE001  # raised by the iterator
             if not self._stopped:
-                self.coordinator.fail(error, self.node.located())
+                self.coordinator.fail(error, self.node.location())
         finally:
             with self._filled:
                 self._has_left = True
@@ -202,7 +202,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         count, clock = 1, CpuClock()
         while count := self._reserve(count):
             item: Outcome | None = self._prepare()
-            if self._stopped:  # perhaps before it was at its place
+            if self._stopped:  # perhaps before the log reached its position
                 return
             clock.begin()
             started = time.perf_counter()
@@ -219,7 +219,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
                 self._pulse.beat(ended_at)
 
     def _reserve(self, wanted: int) -> int:
-        """Wait for room, and take it: how many elements to make, 0 to stop."""
+        """Wait for room and reserve it. Return how many elements to compute; 0 to stop."""
         with self._freed:
             count = self._room(wanted) or self._rest(wanted)
             self._reserved = count
@@ -227,7 +227,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
             return count
 
     def _rest(self, wanted: int) -> int:
-        """Wait for room, and take it; 0 to stop."""
+        """Wait until there is room. Return the reserved count; 0 to stop."""
         started = time.perf_counter()
         count = 0
         while not (self._stopped or self._leaving or count):
@@ -237,7 +237,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         return count
 
     def _room(self, wanted: int) -> int:
-        """For how many elements there is room, the memory of which is then reserved."""
+        """Reserve memory. Return for how many elements there is room."""
         if self._paused or self._stopped or self._leaving or self._held >= self.knob.value:
             return 0
         count = self._account.reserve(min(wanted, self.knob.value - self._held))
@@ -245,31 +245,31 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         return count
 
     def _prepare(self) -> BaseException | None:
-        """What a state takes, before each reading: an interrupt meanwhile, to be raised in the consumer's thread."""
+        """Update the replay log before each read. Return an interrupt, to be raised in the consumer's thread."""
         try:
-            self._trail.go_on(lambda: self._stopped)
-            if self._build.repeats_input:
-                self._trail.forget(self._given)
-                self._trail.step()
+            self._log.go_on(lambda: self._stopped)
+            if self._context.input_is_replayable:
+                self._log.forget(self._given)
+                self._log.step()
         except Exception:
-            raise  # it is of no element: a fault
+            raise  # not an element's error, but a fault
         except BaseException as error:  # noqa: BLE001  # raised by pull
             return error
         return None
 
     def _make(self, count: int) -> Outcome | None:
         try:
-            return self._trail.pull(count)
+            return self._log.pull(count)
         except BaseException as error:
             if concerns_iteration(error):
                 raise
             return error  # raised by pull, in the consumer's thread
 
     def _deliver(self, item: Outcome | None, seconds: float, clock: CpuClock) -> bool:
-        """Put what was made into the queue; True if it was the end.
+        """Put an item into the queue; return True at the end.
 
-        The thread keeps no reference to it: an exception refers to the frames of the consumer that it is raised in, and
-        through them to the iterator, which would then never be dropped.
+        The thread keeps no reference to it: an exception refers to the consumer's frames, and through them to the
+        iterator, which could then never be garbage-collected.
         """
         made, nbytes = (item.length, item.nbytes) if isinstance(item, Chunk) else (0, 0)
         cpu_seconds = clock.end(seconds)
@@ -296,11 +296,11 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
 
     @property
     def capacity(self) -> int:
-        """What its knob says, the one included that the thread works on."""
+        """The size set by the knob, including the element in progress."""
         return self.knob.value
 
     def buffered(self) -> tuple[int, int]:
-        """How many elements are held, that in the making included, and the bytes of the others."""
+        """Return the number of held elements, including those in progress, and the bytes of finished elements."""
         with self._filled:
             return self._held, self._items.counted_bytes
 
@@ -308,17 +308,17 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         if self.coordinator.forked:
             self.coordinator.check_usable()
         if not self._reads_ahead:
-            behind = self._trail.is_behind
-            place = self._trail.place(self._trail.given) if behind else self._present_place()
+            behind = self._log.is_behind
+            place = self._log.place(self._log.given) if behind else self._present_place()
             return self._state(place, self._items.save())
         if self._ended and not self._items:
             return self._state(self._present_place(), [])
-        if self._build.repeats_input or self._trail.is_behind:  # then nothing new has been read, whatever the input is
-            return self._state(self._trail.place(self._given), [])
+        if self._context.input_is_replayable or self._log.is_behind:  # the latter: nothing new was read
+            return self._state(self._log.place(self._given), [])
         return self._state_by_value()
 
     def _state_by_value(self) -> State:
-        """Waits for the element in the making."""
+        """Save the queue by value, after waiting for the element in progress."""
         with self.coordinator.blocked(), self._filled:
             self._paused = True
             try:
@@ -335,12 +335,12 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         return {"source": self.source.state_dict(), "behind": 0}
 
     def _state(self, place: State, held: list[Any]) -> State:
-        """``held`` are the elements before those at the place."""
+        """Return the state; ``held`` are the elements before the position."""
         return {"op": self.node.op, **place, "held": held}
 
     def load_state_dict(self, state: State) -> None:
         self._items.load(state["held"], lambda: self.node.element_spec)
-        self._trail.load(state)
+        self._log.load(state)
         self._held = len(self._items)
         self._account.hold(self._items.counted_bytes)
 
@@ -356,31 +356,32 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         if thread is not None and thread is not threading.current_thread():
             with self.coordinator.blocked():
                 thread.join()
-        self._items.clear()  # an exception among them would keep alive what it came through
+        self._items.clear()  # an exception among them would keep its frames alive
         self._account.close()
         super().close()
 
 
 class PatientPrefetchOperator(PrefetchOperator):
-    """Has a thread only while making elements and using them both take so long that doing them at once pays.
+    """Prefetch operator whose thread only runs while overlapping producer and consumer pays off.
 
-    Without it, elements are made in the consumer's thread. It looks at the times ever more rarely while both are short.
-    They are long if they were several times in a row, or all together, as where a block of a file is read now and then:
-    one time that was longer than all others says nothing there. The thread ends when the consumer turns out to do
-    little but wait for it, as where the time that using took was that of waiting for the interpreter's lock.
+    Without the thread, elements are computed in the consumer's thread. The operator measures the times of both sides,
+    less often while both are short. The times are long if they are so several times in a row, or in total without the
+    longest one. The total covers inputs that read a block of a file now and then, where a single long time means
+    nothing. The thread ends if the consumer mostly waits for it, for example because the consumer's time was spent
+    waiting for the GIL.
     """
 
-    def __init__(self, source: Operator, node: Prefetch, size: Tunable, build: ExecutionContext) -> None:
-        super().__init__(source, node, size, build)
-        self._unlooked = 0  # pulls until it looks again
+    def __init__(self, source: Operator, node: Prefetch, size: Tunable, context: ExecutionContext) -> None:
+        super().__init__(source, node, size, context)
+        self._unlooked = 0  # pulls until the next measurement
         self._next_rest = 1
-        self._made_seconds = 0.0  # by the pull before
-        self._left_at: float | None = None  # when the consumer went away with it
-        self._in_a_row = 0  # of times that were long
-        self._patience = _TIMES_IN_A_ROW  # until the thread starts; doubled by each that has not paid
-        self._times: list[tuple[float, float]] = []  # what making and using took
+        self._made_seconds = 0.0  # of the previous pull
+        self._left_at: float | None = None  # when the last pull returned to the consumer
+        self._in_a_row = 0  # consecutive long times
+        self._patience = _TIMES_IN_A_ROW  # long times until the thread starts; doubled if it did not pay off
+        self._times: list[tuple[float, float]] = []  # producer and consumer times
         self._pays = False
-        self._window = 0  # elements that were given since the two below, while there is a thread
+        self._window = 0  # elements returned in the current window of the thread
         self._window_began = 0.0
         self._waited_before = 0.0
 
@@ -394,7 +395,7 @@ class PatientPrefetchOperator(PrefetchOperator):
             if self._pays:
                 self._begin_window()
                 return super().pull(n)
-            self._trail.go_on()
+            self._log.go_on()
         if self._unlooked:
             self._unlooked -= 1
             chunk = self.source.pull(n)
@@ -423,15 +424,15 @@ class PatientPrefetchOperator(PrefetchOperator):
 
     @property
     def inline(self) -> bool:
-        """Whether there is no thread."""
+        """Whether elements are computed without a thread."""
         return self._thread is None
 
     @property
     def learned(self) -> bool:
-        """Whether the thread pays."""
+        """Whether the thread pays off."""
         return self._pays
 
-    def begin_with(self, learned: bool) -> None:
+    def warm_start(self, learned: bool) -> None:
         self._pays = bool(learned)
 
     def _look_without_thread(self) -> None:
@@ -478,7 +479,7 @@ class PatientPrefetchOperator(PrefetchOperator):
             self._freed.notify_all()
 
     def _end_thread(self) -> None:
-        """Waits for the element in the making, which the consumer is about to wait for."""
+        """End the thread after its element in progress, which the consumer needs next anyway."""
         if self.coordinator.forked:
             self.coordinator.check_usable()
         assert self._thread is not None
@@ -486,13 +487,13 @@ class PatientPrefetchOperator(PrefetchOperator):
             while not self._has_left:
                 self._filled.wait()
         self._thread.join()
-        self.coordinator.check_usable()  # it has not ended by a fault
+        self.coordinator.check_usable()  # raises if the thread ended with a fault
         self._thread = None
         self._leaving = False
 
 
 def _next_count(count: int, seconds: float) -> int:
-    """How many elements to make at once next time, at most twice as many as now."""
+    """Return how many elements to pull at once next time, at most twice the current count."""
     if seconds < _TARGET_SECONDS / 2:
         return count * 2
     return max(1, count // 2) if seconds > _TARGET_SECONDS * 2 else count

@@ -1,4 +1,4 @@
-"""random(seed, rerandomize_each_iteration): random integers without end."""
+"""Node and operator of random(seed, rerandomize_each_iteration): an infinite sequence of random integers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.random.streams import EpochCounter, RandomPass, resolve_seed
 
-_SIZE = 2**32  # tf.data gives 32 random bits as an int64
+_SIZE = 2**32  # tf.data yields 32 random bits as an int64
 
 
 @dataclass(frozen=True, eq=False)
 class Random(Node):
-    """Integers from 0 to 2**32 - 1, all equally likely."""
+    """Source node of uniformly distributed integers from 0 to 2**32 - 1."""
 
     op: ClassVar[str] = "random"
     seed: int | None = field(default=None, repr=False)
     rerandomize_each_iteration: bool = False
     counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
     key: int | None = field(default=None, kw_only=True, repr=False)
-    """The 64-bit seed that the op's own and the global seed make."""
+    """The 64-bit seed derived from the op's seed and the global seed."""
 
     def __post_init__(self) -> None:
         self._set("seed", require_seed("random", self.seed))
@@ -43,17 +43,17 @@ class Random(Node):
     def cardinality(self) -> int:
         return INFINITE_CARDINALITY
 
-    def described(self) -> str:
+    def label(self) -> str:
         return "random()" if self.seed is None else f"random(seed={self.seed})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
+    def lower(self, context: ExecutionContext) -> Operator:
         assert self.key is not None
         again = not self.rerandomize_each_iteration
-        return RandomOperator(RandomPass(build, self, again=again))
+        return RandomOperator(RandomPass(context, self, again=again))
 
 
 class RandomOperator(Operator):
-    """Stands at a position of the stream."""
+    """Operator that holds a position in the random stream."""
 
     def __init__(self, random: RandomPass) -> None:
         self.random = random
@@ -68,4 +68,4 @@ class RandomOperator(Operator):
         self.random.load_state_dict(state)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""

@@ -33,7 +33,7 @@ class RandomMap(UnaryNode):
     counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
     num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
     deterministic: bool | None = field(default=None, kw_only=True, repr=False)
-    into_arrays: bool = field(default=False, kw_only=True, repr=False)
+    write_into_batch: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer if the results will be stacked."""
     key: int | None = field(default=None, kw_only=True, repr=False)
     """The 64-bit seed derived from the op's seed and the global seed; set at creation, kept by rewrites."""
@@ -63,29 +63,29 @@ class RandomMap(UnaryNode):
     def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:
         return replace(self.with_inputs(inputs), deals=(*self.deals, deal))
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"random_map({function_name(self.function)}{'' if self.seed is None else f', seed={self.seed}'})"
 
-    def detail(self) -> str:
+    def annotation(self) -> str:
         parallel = parallel_detail(self.num_parallel_calls, self.deterministic)
-        return ", ".join(filter(None, [parallel, "into arrays" if self.into_arrays else ""]))
+        return ", ".join(filter(None, [parallel, "into arrays" if self.write_into_batch else ""]))
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        operator = RandomMapOperator(build, build(self.source), self)
-        operator.into_arrays = self.into_arrays
-        return in_parallel(build, operator, self.num_parallel_calls, self.deterministic)
+    def lower(self, context: ExecutionContext) -> Operator:
+        operator = RandomMapOperator(context, context(self.source), self)
+        operator.write_into_batch = self.write_into_batch
+        return in_parallel(context, operator, self.num_parallel_calls, self.deterministic)
 
 
 class RandomMapOperator(MapOperator):
     """Operator that knows the epoch. An element's generator depends only on the epoch and the element's position."""
 
-    def __init__(self, build: ExecutionContext, source: Operator, node: RandomMap) -> None:
+    def __init__(self, context: ExecutionContext, source: Operator, node: RandomMap) -> None:
         super().__init__(source, node, node.function)
-        self.epochs = build.epochs
+        self.epochs = context.epochs
         self.counter = node.counter
         self.deals = node.deals
         self.since = self.base = 0  # see runtime/state/resharding.py
-        self._open(*build.draws(node))
+        self._open(*context.draws(node))
 
     def _open(self, key: int, iteration: int, epoch: int) -> None:
         self.key, self.iteration, self.epoch = key, iteration, epoch

@@ -1,4 +1,4 @@
-"""range(...): numbers at equal steps."""
+"""Node and operator of range(...): a finite arithmetic sequence."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _INT64_MAX = 2**63 - 1
 
 @dataclass(frozen=True, eq=False)
 class Range(Node):
-    """The numbers of Python's ``range(start, stop, step)``, as scalars of ``output_type``."""
+    """Source node with the numbers of Python's ``range(start, stop, step)``, as scalars of ``output_type``."""
 
     op: ClassVar[str] = "range"
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
     start: int
     stop: int
     step: int = 1
@@ -38,17 +38,17 @@ class Range(Node):
         if self.step == 0:
             raise ValueError("range(): step must not be 0")
         dtype = np.dtype(self.output_type)
-        if self.output_type is None or dtype.kind not in "iuf":  # None is float64 to NumPy
+        if self.output_type is None or dtype.kind not in "iuf":  # NumPy treats None as float64
             raise TypeError(f"range(): output_type must be a numeric dtype, got {self.output_type!r}")
         self._set("output_type", dtype)
         limit = 2**63 if dtype.kind == "i" else 2**64
         for number in self.numbers[:1], self.numbers[-1:]:
             if number and not -(2**63) <= number[0] < limit:
-                raise ValueError(f"range(): numbers must fit into 64 bits, which {number[0]} as {dtype} does not")
+                raise ValueError(f"range(): numbers must fit into 64 bits, but {number[0]} does not fit as {dtype}")
 
     @property
     def numbers(self) -> range:
-        """The numbers, as Python counts them."""
+        """The numbers as a Python range."""
         return range(self.start, self.stop, self.step)
 
     def _element_spec(self) -> Any:
@@ -58,31 +58,31 @@ class Range(Node):
         return len(self.numbers)
 
     @property
-    def is_certain(self) -> bool:
-        # Large numbers may overflow in float16, of which NumPy may warn or raise.
+    def is_exact(self) -> bool:
+        # Large numbers may overflow in float16, for which NumPy may warn or raise.
         return bool(self.output_type != np.float16)
 
-    def at(self, places: slice) -> Range:
-        """The numbers at these places."""
+    def subrange(self, places: slice) -> Range:
+        """Return a range of the numbers at these positions."""
         part = self.numbers[places]
         return dataclasses.replace(self, start=part.start, stop=part.stop, step=part.step)
 
-    def described(self) -> str:
+    def label(self) -> str:
         bounds = [self.start, self.stop] if self.start or self.step != 1 else [self.stop]
         steps = [] if self.step == 1 else [self.step]
         return f"range({', '.join(map(str, bounds + steps))})"
 
-    def picked(self, positions: Array) -> Node | None:
+    def at(self, positions: Array) -> Node | None:
         return SelectPositions(self, positions)
 
-    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return RangeOperator(self.numbers, self.output_type)
 
 
 class RangeOperator(Operator):
-    """Stands at a position of the range."""
+    """Operator that holds a position in the range."""
 
-    picks = True
+    supports_gather = True
     lends = LENT_MAX
 
     def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
@@ -95,14 +95,14 @@ class RangeOperator(Operator):
         if not part:
             return None
         self.position += len(part)
-        # Counted in integers and then cast: floats that cannot hold a step would lose it, small integers wrap.
+        # Computed as integers and then cast: floats could lose small steps, and small integers wrap.
         if abs(part.start) < _INT64_MAX and abs(part.stop) < _INT64_MAX:
             numbers = np.arange(part.start, part.stop, part.step, dtype=np.int64)
         else:
             numbers = np.array(part)
         return Chunk(LEAF, len(part), [numbers.astype(self.dtype, copy=numbers.dtype.kind == "u")])
 
-    def pick(self, positions: Array) -> Chunk:
+    def gather(self, positions: Array) -> Chunk:
         start, step = self.numbers.start, self.numbers.step
         if max(map(abs, (start, self.numbers.stop, step))) < _INT64_MAX:
             numbers = positions * step + start
@@ -119,7 +119,7 @@ class RangeOperator(Operator):
     def seek(self, count: int) -> None:
         self.position += count
 
-    def pass_over(self, n: int) -> int:
+    def skip(self, n: int) -> int:
         passed = min(n, len(self.numbers) - self.position)
         self.position += passed
         return passed
@@ -135,4 +135,4 @@ class RangeOperator(Operator):
         self.position = int(state["position"])
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""

@@ -45,7 +45,7 @@ class Labelled(Map):
     op: ClassVar[str] = "rejection_resample"
     shown: str = field(default="", kw_only=True, repr=False)
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"{self.op}({self.shown})"
 
     def _element_spec(self) -> Any:
@@ -70,9 +70,9 @@ class Accept(UnaryNode):
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        random = RandomPass(build, self, again=True)
-        return AcceptOperator(build(self.source), self, random)
+    def lower(self, context: ExecutionContext) -> Operator:
+        random = RandomPass(context, self, again=True)
+        return AcceptOperator(context(self.source), self, random)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +89,8 @@ class MixWeights(UnaryNode):
         endless = self.source.cardinality() == INFINITE_CARDINALITY
         return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return MixWeightsOperator(build(self.source), np.array(self.target))
+    def lower(self, context: ExecutionContext) -> Operator:
+        return MixWeightsOperator(context(self.source), np.array(self.target))
 
 
 class _Estimate:

@@ -16,7 +16,7 @@ from dataset.plan.epochs import openings
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, is_trusting
+from dataset.runtime.contract import Operator, State, assumes_no_failures
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +26,8 @@ class Repeat(UnaryNode):
     op: ClassVar[str] = "repeat"
     repeats_only: ClassVar[bool] = True
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
-    moves_only: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
+    only_reorders: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
     count: int | None
 
@@ -66,19 +66,19 @@ class Repeat(UnaryNode):
             return None  # the same processes would get more elements in each pass
         return deal if deal.turn == 1 else None if deal.remainder == "pad" else deal.one_by_one()
 
-    def picked(self, positions: Array) -> Node | None:
+    def at(self, positions: Array) -> Node | None:
         length = self.source.cardinality()
         if length <= 0:
             return None
         passes, within = np.divmod(positions, length)
         # Positions in several passes would not be in ascending order.
-        return self.source.picked(within) if len(np.unique(passes)) < 2 else None
+        return self.source.at(within) if len(np.unique(passes)) < 2 else None
 
-    def described(self) -> str:
+    def label(self) -> str:
         return "repeat()" if self.times < 0 else f"repeat({self.count})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return RepeatOperator(build, self.source, self.times)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return RepeatOperator(context, self.source, self.times)
 
 
 _REMEMBERED = 4  # passes that a reader may be ahead by
@@ -90,14 +90,14 @@ class RepeatOperator(Operator):
     It remembers how recent passes began and how long they were; ``state_after`` needs both to cross the end of a pass.
     """
 
-    def __init__(self, build: ExecutionContext, source: Node, times: int) -> None:
-        self.build = build
+    def __init__(self, context: ExecutionContext, source: Node, times: int) -> None:
+        self.context = context
         self.node = source
         self.times = times
         self.finished = 0  # passes
         self.pass_is_empty = True  # so far
         self.position = 0  # in the pass; a failed element counts
-        self.source: Operator | None = build(source) if times else None
+        self.source: Operator | None = context(source) if times else None
         self._teller = self.source  # computes states, also after it is closed
         self._lengths: dict[int, int] = {}  # of finished passes
         self._beginnings: dict[int, State] = {}  # state of the input at the beginning of a pass
@@ -117,12 +117,12 @@ class RepeatOperator(Operator):
         return None
 
     @property
-    def picks(self) -> bool:  # type: ignore[override]  # depends on the input
-        return self.source is not None and self.source.picks and self.node.cardinality() > 0
+    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the input
+        return self.source is not None and self.source.supports_gather and self.node.cardinality() > 0
 
-    def pick(self, positions: Array) -> Chunk:
+    def gather(self, positions: Array) -> Chunk:
         assert self.source is not None  # otherwise it would not pick
-        return self.source.pick(positions % self.node.cardinality())
+        return self.source.gather(positions % self.node.cardinality())
 
     def seek(self, count: int) -> None:
         assert self.source is not None
@@ -142,7 +142,7 @@ class RepeatOperator(Operator):
         self.finished += 1
         # An endless repetition of an empty input would never return.
         over = self.finished == self.times or (self.times < 0 and self.pass_is_empty)
-        self.source = None if over else self.build(self.node, self.finished)
+        self.source = None if over else self.context(self.node, self.finished)
         self.pass_is_empty, self.position = True, 0
         if self.source is not None:
             self._teller = self.source
@@ -176,7 +176,7 @@ class RepeatOperator(Operator):
 
     def _gives_elements(self, number: int, state: State) -> bool:
         """Return whether a pass is known to have elements that do not fail; without them an endless repetition ends."""
-        if self.times > 0 or self.node.never_fails or number < self.finished or is_trusting():
+        if self.times > 0 or self.node.is_infallible or number < self.finished or assumes_no_failures():
             return True
         is_of_state = number == state["finished"] and not state["pass_is_empty"]
         return is_of_state or (number == self.finished and not self.pass_is_empty)
@@ -189,7 +189,7 @@ class RepeatOperator(Operator):
         elif self.source is not None:
             if self.finished and openings(self.node):  # random operators upstream need the number of the pass
                 self.source.close()
-                self.source = self._teller = self.build(self.node, self.finished)
+                self.source = self._teller = self.context(self.node, self.finished)
             self.source.load_state_dict(state["source"])
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Sources that know where each of their rows is: arrays in memory, files with an index.
+"""Row sources: base node and operator of sources with random access to rows, such as arrays and indexed files.
 
-What skip and shard leave out of such a source is never touched: the optimizer makes them part of it (slice_pushdown).
-Of what is shuffled, only the numbers of the rows are moved (shuffle_before_gather). One operator then takes the rows.
+Rows that skip and shard drop are never read: the optimizer merges these ops into the source (slice_pushdown). A shuffle
+only permutes row numbers (shuffle_before_gather). One operator then takes the rows.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.metrics.dropped import DroppedCount
 
 READ_AHEAD = 8192
-"""Numbers pulled at a time, 64 KiB: beside so many, the fixed cost of a step of a shuffle below is small."""
+"""Row numbers per pull, 64 KiB: this amortizes the fixed cost of a step of an upstream shuffle."""
 
 
 class Rows(Protocol):
-    """The rows of a source, open for one iteration."""
+    """Row reader of a source, open for one iteration."""
 
     def take(self, numbers: Array) -> Chunk:
-        """The rows with these numbers, in this order, or the first few of them.
+        """Return the rows with these numbers, in this order, or the first few of them.
 
         Raises:
-            Exception: in the place of the first of them.
+            Exception: in place of the first of them.
         """
 
     def passes_over(self, error: Exception) -> bool:
-        """Whether a row that failed with this is to be left out, which is said and counted then."""
+        """Return whether to drop a row that failed with this error; if so, log and count it."""
 
     def close(self) -> None:
-        """Let go of what is open. A second time does nothing."""
+        """Release open resources. A second call does nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowSource(Node):
-    """Element ``i`` is row ``rows[i]``."""
+    """Base source node whose element ``i`` is row ``rows[i]``."""
 
     seeks: ClassVar[bool] = True
     rows: range | None = field(default=None, kw_only=True, repr=False)
-    """The numbers of the rows that are elements; default, all. Only the optimizer takes fewer."""
+    """The numbers of the rows that are elements; by default all. Only the optimizer sets fewer."""
 
     @property
     @abstractmethod
     def all_rows(self) -> range:
-        """The numbers of all rows that there are."""
+        """The numbers of all rows."""
 
     @property
     @abstractmethod
@@ -62,21 +62,21 @@ class RowSource(Node):
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows to take at least, where one costs much more than one of many."""
+        """The minimum number of rows to take at once, if taking single rows is expensive."""
         return 1
 
     @abstractmethod
     def open_rows(self, skipped: DroppedCount) -> Rows:
-        """The rows, to be taken by number; ``skipped`` counts those that are left out."""
+        """Open a row reader; ``skipped`` counts dropped rows."""
 
-    def at(self, places: slice) -> Self:
-        """The elements at these places."""
+    def subrange(self, places: slice) -> Self:
+        """Return a source with the elements at these positions."""
         return self.with_rows(self.places[places])
 
     def with_rows(self, rows: range) -> Self:
-        """Other rows of the same source."""
-        part = copy.copy(self)  # not made anew, because checking may take long
-        part._set("rows", rows)  # noqa: SLF001  # its own class
+        """Return the same source with other rows."""
+        part = copy.copy(self)  # copied, because __post_init__ may be slow
+        part._set("rows", rows)  # noqa: SLF001  # same class
         return part
 
     @property
@@ -91,16 +91,16 @@ class RowSource(Node):
 
     @property
     def leaves_out(self) -> bool:
-        """Whether rows that fail may be passed over, so that a position does not tell which element is there."""
+        """Whether failed rows may be dropped, so that a position does not determine the element."""
         return False
 
-    def picked(self, positions: Array) -> Node | None:
+    def at(self, positions: Array) -> Node | None:
         return None if self.leaves_out else SelectPositions(self, positions)
 
     def cardinality(self) -> int:
         return len(self.places)
 
-    def described(self) -> str:
+    def label(self) -> str:
         rows = self.places
         if self.takes_all:
             return self.op
@@ -108,36 +108,36 @@ class RowSource(Node):
 
 
 class RowsOperator(UnaryOperator):
-    """Takes rows by the numbers that its input gives. Holds numbers that were read ahead, and the rows of some.
+    """Operator that takes rows by the numbers from its input. Buffers numbers read ahead, and some of their rows.
 
-    Numbers are read ahead, which nobody can see: there is no user code below. A state says where the input stood before
-    it gave these, so that they need not be in it.
+    Reading numbers ahead is unobservable: the input calls no user code. A state holds the position of the input before
+    these numbers instead of the numbers.
 
     Args:
-        numbers: gives them.
-        rows: where they are rows of.
-        skipped: counts rows that are left out.
-        op: the name of the op; default, that of ``rows``.
+        numbers: the operator that yields row numbers.
+        rows: the source of the rows.
+        skipped: counts dropped rows.
+        op: the name of the op; by default that of ``rows``.
     """
 
     def __init__(self, numbers: Operator, rows: RowSource, skipped: DroppedCount, op: str | None = None) -> None:
         super().__init__(numbers)
         self.op = op or rows.op
         self.rows = rows.open_rows(skipped)
-        self.rows_may_fail = not rows.is_certain
+        self.rows_may_fail = not rows.is_exact
         self.rows_left_out = rows.leaves_out
         self.rows_at_once = rows.rows_at_once
         self.ahead: Array = np.zeros(0, np.int64)
-        self.given = 0  # of the rows with these numbers
-        self._before: State | None = None  # of the input, before it gave these
+        self.given = 0  # returned rows of the numbers in ``ahead``
+        self._before: State | None = None  # state of the input before the numbers in ``ahead``
         self._taken = Remainder()
 
     @property
-    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the rows
-        return self.source.picks and not self.rows_may_fail
+    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the rows
+        return self.source.supports_gather and not self.rows_may_fail
 
-    def pick(self, positions: Array) -> Chunk:
-        return self.rows.take(self.source.pick(positions).columns()[0])  # type: ignore[arg-type]  # an array
+    def gather(self, positions: Array) -> Chunk:
+        return self.rows.take(self.source.gather(positions).columns()[0])  # type: ignore[arg-type]  # an array
 
     def pull(self, n: int) -> Chunk | None:
         if not self._taken and not self._take(max(n, self.rows_at_once)):
@@ -148,14 +148,14 @@ class RowsOperator(UnaryOperator):
         return chunk
 
     def _take(self, n: int) -> bool:
-        """The next rows; False where there are no more."""
+        """Take the next rows; return False if there are no more."""
         while self.given < len(self.ahead) or self._read_numbers(n):
             if self.given >= len(self.ahead):
-                continue  # in the input, they are all before the place that a state told
+                continue  # all these numbers precede the loaded position
             try:
                 self._taken = Remainder(self.rows.take(self.ahead[self.given : self.given + n]))
             except Exception as error:
-                self.given += 1  # it had its place
+                self.given += 1  # a failed row counts
                 if not self.rows.passes_over(error):
                     raise
             else:
@@ -164,12 +164,12 @@ class RowsOperator(UnaryOperator):
         return False
 
     def _read_numbers(self, n: int) -> bool:
-        passed_over = self.given - len(self.ahead)  # more than 0 only where a state was loaded
+        passed_over = self.given - len(self.ahead)  # positive only after loading a state
         self._before = self.source.state_dict()
         chunk = self.source.pull(max(n, passed_over, READ_AHEAD))
         if chunk is None:
             return False
-        (self.ahead,) = chunk.columns()  # type: ignore[assignment]  # a range gives arrays
+        (self.ahead,) = chunk.columns()  # type: ignore[assignment]  # a range yields arrays
         self.given = passed_over
         return True
 
@@ -199,14 +199,14 @@ class RowsOperator(UnaryOperator):
 
 
 def on_numbers(operator: Operator, moving: Callable[[Operator], Operator]) -> Operator:
-    """The operator of an op that only chooses and orders elements: on their numbers, where reading them may fail.
+    """Return the operator of an op that selects or reorders elements, applied to row numbers if reading may fail.
 
-    Records of a file with an index that are left out may be damaged. Whether that shows must not depend on what the
-    optimizer is allowed to do; so they are not read in any case.
+    Dropped records of an indexed file may be corrupt. Whether this raises an error must not depend on the optimizer's
+    settings, so dropped records are never read.
 
     Args:
         operator: the input of the op.
-        moving: makes the op's operator from an input.
+        moving: creates the op's operator from an input.
     """
     if isinstance(operator, RowsOperator) and operator.rows_may_fail:
         operator.source = moving(operator.source)

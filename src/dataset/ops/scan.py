@@ -1,4 +1,4 @@
-"""scan(initial_state, scan_func): each element through a function that carries a state. Its end result is reduce.py."""
+"""Node and operator of scan(initial_state, scan_func): a map that carries a state. See reduce.py for the end result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dataset.runtime.resources.interrupts import call
 
 @dataclass(frozen=True, eq=False)
 class Scan(UnaryNode):
-    """The second of what ``function(state, element)`` returns; the first is the state for the next element."""
+    """Node that yields the second result of ``function(state, element)``; the first is the state of the next call."""
 
     op: ClassVar[str] = "scan"
     calls_user_code: ClassVar[bool] = True
@@ -40,52 +40,52 @@ class Scan(UnaryNode):
     def _element_spec(self) -> Any:
         return probed_spec(self)
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"scan({function_name(self.function)})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return ScanOperator(build(self.source), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return ScanOperator(context(self.source), self)
 
 
 class ScanOperator(MapOperator):
-    """Holds the state. Where the function fails, or an element of the input, the state stays, as in tf.data."""
+    """Operator that holds the state. As in tf.data, a failure of the function or the input does not change the state."""
 
-    one_to_one = False  # it needs the elements before
-    lists_are_structure = False  # what a list becomes here in tf.data, too: an array
+    one_to_one = False  # depends on earlier elements
+    lists_are_structure = False  # a list becomes an array, as in tf.data
 
     def __init__(self, source: Operator, node: Scan) -> None:
         super().__init__(source, node, self._step)
-        self.carried = Accumulator(node.described(), node.initial_state)
+        self.accumulator = Accumulator(node.label(), node.initial_state)
         self._scan_func = node.function
 
     def arguments(self, inputs: Chunk) -> list[Any]:
-        return [inputs.rows()]  # a tuple is one argument, beside the state
+        return [inputs.rows()]  # a tuple is one argument, in addition to the state
 
     def _collect(self, results: list[Any], inputs: Chunk) -> None:
-        # Not interruptible: the state goes one element on together with the results.
+        # Not interruptible: the state and the results must advance together.
         results.extend(map(self._step, inputs.rows()))
 
     def _step(self, element: Any) -> Any:
-        given = (self.carried.give(), element)
+        given = (self.accumulator.give(), element)
         result = call(self._scan_func, *given)
         plain = type(result) is tuple and len(result) == 2 and is_immutable(result[1])
-        if plain and self.carried.replace_scalars(result[0]):
+        if plain and self.accumulator.replace_scalars(result[0]):
             return result[1]
         return self._take(own(result, given))
 
     def _take(self, result: Any) -> Any:
         if type(result) not in {tuple, list} or len(result) != 2:
             raise SpecError(
-                f"{self.node.described()}: the function must return a pair of the new state and the element to put "
-                f"out, got {structure_of(result)!r}"
+                f"{self.node.label()}: the function must return a pair of the new state and the output "
+                f"element, got {structure_of(result)!r}"
             )
         new, output = result
-        self.carried.replace(new)
-        return self.carried.apart(output)
+        self.accumulator.replace(new)
+        return self.accumulator.detached(output)
 
     def state_dict(self) -> State:
-        return {"op": self.node.op, **super().state_dict(), "carried": self.carried.save()}
+        return {"op": self.node.op, **super().state_dict(), "carried": self.accumulator.save()}
 
     def load_state_dict(self, state: State) -> None:
         super().load_state_dict(state)
-        self.carried.load(state["carried"])
+        self.accumulator.load(state["carried"])

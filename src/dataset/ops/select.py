@@ -1,4 +1,4 @@
-"""select(*keys): some parts of each element. Values are not touched, only left out."""
+"""Node and operator of select(*keys): keep some parts of each element; values are unchanged."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
 
 @dataclass(frozen=True)
 class Selection:
-    """What is selected from elements of one structure.
+    """Selection of components from elements of one structure.
 
     Attributes:
-        structure: of what comes out.
-        components: per component that comes out its number among those of the input. What is not in here is read by
-            nobody behind the select.
+        structure: the structure of the results.
+        components: for each result component, its index among the input components. Other input components are unused
+            downstream.
     """
 
     structure: Structure
@@ -37,33 +37,33 @@ class Selection:
 
 @dataclass(frozen=True, eq=False)
 class Select(UnaryNode):
-    """The part of each element under the one key, or the tuple of the parts under several."""
+    """Node that selects the part of each element under one key, or a tuple of the parts under several keys."""
 
     op: ClassVar[str] = "select"
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
     keys: tuple[Any, ...]
 
     def __post_init__(self) -> None:
         if not self.keys:
-            raise TypeError("select(): give at least one key")
+            raise TypeError("select(): pass at least one key")
         for key in self.keys:
             if not isinstance(key, Hashable):
-                raise TypeError(f"select(): a key must be a name or a position, got {key!r}; give keys one by one")
+                raise TypeError(f"select(): a key must be a name or a position, got {key!r}; pass keys one by one")
         if spec_is_static(self.source):
             self._element_spec()
 
     def selection(self, structure: Structure) -> Selection:
-        """What is selected from elements of this structure.
+        """Return the selection for elements of this structure.
 
         Raises:
-            ValueError: if it has not all of the keys, or nothing would be left.
+            ValueError: if a key is missing, or the selection is empty.
         """
         spans = [_span(structure, key) for key in self.keys]
         components = tuple(start + index for part, start in spans for index in range(part.num_components))
         if not components:
-            raise ValueError(f"select(): there is nothing but None under {self._shown()}")
+            raise ValueError(f"select(): there are no components under {self._shown()}")
         parts = [part for part, _ in spans]
         return Selection(parts[0] if len(parts) == 1 else tuple_of(*parts), components)
 
@@ -73,8 +73,8 @@ class Select(UnaryNode):
         return selection.structure.unflatten([specs[index] for index in selection.components])
 
     @property
-    def is_certain(self) -> bool:
-        return super().is_certain and spec_is_static(self)  # else a key that is not there shows when the elements come
+    def is_exact(self) -> bool:
+        return super().is_exact and spec_is_static(self)  # else a missing key is detected at iteration time
 
     @property
     def rows_per_element(self) -> int | None:
@@ -90,19 +90,19 @@ class Select(UnaryNode):
     def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
-    def picked(self, positions: Array) -> Node | None:
-        below = self.source.picked(positions)
+    def at(self, positions: Array) -> Node | None:
+        below = self.source.at(positions)
         return None if below is None else self.with_inputs([below])
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"select({self._shown()})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return SelectOperator(build(self.source), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return SelectOperator(context(self.source), self)
 
 
 def _span(structure: Structure, key: Any) -> tuple[Structure, int]:
-    """The part of a structure under ``key``, and the number of its first component."""
+    """Return the part of a structure under ``key``, and the index of its first component."""
     index = _index(structure, key)
     if index is None:
         raise ValueError(_no_such_key(structure, key))
@@ -121,14 +121,14 @@ def _index(structure: Structure, key: Any) -> int | None:
 def _no_such_key(structure: Structure, key: Any) -> str:
     keys = structure.child_keys()
     if not keys:
-        return f"select(): the elements are single components, {structure!r}, and have no key {key!r}"
+        return f"select(): the elements are single components, {structure!r}, without key {key!r}"
     similar = difflib.get_close_matches(str(key), [there for there in keys if isinstance(there, str)], n=1)
     hint = f"; did you mean {similar[0]!r}?" if similar else ""
-    return f"select(): the elements have no {key!r}, they have {', '.join(map(repr, keys))}{hint}"
+    return f"select(): the elements have no key {key!r}; their keys are {', '.join(map(repr, keys))}{hint}"
 
 
 class SelectOperator(ChunkTransformOperator):
-    """Hands on columns. Where a key is not there, each element fails."""
+    """Operator that passes on columns. If a key is missing, each element fails."""
 
     def __init__(self, source: Operator, node: Select) -> None:
         super().__init__(source, node)
@@ -142,12 +142,12 @@ class SelectOperator(ChunkTransformOperator):
         chosen: list[Column] = []
         for index in selection.components:
             column = columns[index]
-            # Selected twice, it must not be one memory for two components.
+            # A component that is selected twice must not share memory.
             chosen.append(_copied(column) if any(column is other for other in chosen) else column)
         return Chunk(selection.structure, inputs.length, chosen)
 
     def state_after(self, state: State, count: int) -> State | None:
-        """As many elements come out as go in, those that fail included."""
+        """Return the state after ``count`` elements: one output per input, including failures."""
         if state["ready"]:
             return None
         below = self.source.state_after(state["source"], count)

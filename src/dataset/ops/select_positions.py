@@ -1,7 +1,7 @@
 """Node and operator of picked: the elements at given positions. Only a shuffle that resumes from a state creates it.
 
 If each op of a plan maps one element to one element, replacing the source by this node yields the plan's results at
-these positions. ``Node.picked`` builds such plans.
+these positions. ``Node.at`` builds such plans.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataset.runtime.contract import Operator, State, UnaryOperator
 
 @dataclass(frozen=True, eq=False)
 class SelectPositions(UnaryNode):
-    """Node that yields the elements of ``source`` at ``positions``, in this order; the source's operator ``picks``."""
+    """Node that gathers the elements of ``source`` at ``positions``; the source's operator supports ``gather``."""
 
     op: ClassVar[str] = "picked"
     positions: Array
@@ -32,8 +32,8 @@ class SelectPositions(UnaryNode):
     def parameters(self) -> dict[str, Any]:
         return {"positions": len(self.positions)}
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return SelectPositionsOperator(build(self.source), self.positions)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return SelectPositionsOperator(context(self.source), self.positions)
 
 
 class SelectPositionsOperator(UnaryOperator):
@@ -49,7 +49,7 @@ class SelectPositionsOperator(UnaryOperator):
         if not len(wanted):
             return None
         try:
-            chunk = self.source.pick(wanted)
+            chunk = self.source.gather(wanted)
         except Exception:
             self.given += 1
             raise

@@ -11,7 +11,7 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator, is_trusting
+from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +20,8 @@ class Skip(UnaryNode):
 
     op: ClassVar[str] = "skip"
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
-    moves_only: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
+    only_reorders: ClassVar[bool] = True
     count: int
     by_seeking: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer if not computing the skipped elements is unobservable."""
@@ -35,46 +35,46 @@ class Skip(UnaryNode):
             return available
         return 0 if self.count < 0 else max(0, available - self.count)
 
-    def picked(self, positions: Array) -> Node | None:
-        return self.source.picked(positions + self.count)
+    def at(self, positions: Array) -> Node | None:
+        return self.source.at(positions + self.count)
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"skip({self.count})"
 
-    def detail(self) -> str:
+    def annotation(self) -> str:
         return "by seeking" if self.by_seeking else ""
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        source = build(self.source)
+    def lower(self, context: ExecutionContext) -> Operator:
+        source = context(self.source)
         if self.by_seeking:
             return SeekingSkipOperator(source, self)
-        never_fails = self.source.never_fails or isinstance(source, RowsOperator)  # row numbers never fail
-        return on_numbers(source, lambda numbers: SkipOperator(numbers, self, never_fails=never_fails))
+        is_infallible = self.source.is_infallible or isinstance(source, RowsOperator)  # row numbers never fail
+        return on_numbers(source, lambda numbers: SkipOperator(numbers, self, is_infallible=is_infallible))
 
 
 class SkipOperator(UnaryOperator):
     """Operator that discards elements until none is left to skip."""
 
-    def __init__(self, source: Operator, node: Skip, *, never_fails: bool) -> None:
+    def __init__(self, source: Operator, node: Skip, *, is_infallible: bool) -> None:
         super().__init__(source)
         self.node = node
-        self.never_fails = never_fails  # else failures while skipping are raised and do not count
+        self.is_infallible = is_infallible  # else failures while skipping are raised and do not count
         self.remaining = node.count  # negative: skip everything, without running the input
 
     def pull(self, n: int) -> Chunk | None:
         while self.remaining:
-            passed = self.source.pass_over(self.remaining) if self.remaining > 0 else 0
+            passed = self.source.skip(self.remaining) if self.remaining > 0 else 0
             if not passed:
                 return None
             self.remaining -= passed
         return self.source.pull(n)
 
     @property
-    def picks(self) -> bool:  # type: ignore[override]  # depends on the input
-        return self.source.picks
+    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the input
+        return self.source.supports_gather
 
-    def pick(self, positions: Array) -> Chunk:
-        return self.source.pick(positions + self.node.count)
+    def gather(self, positions: Array) -> Chunk:
+        return self.source.gather(positions + self.node.count)
 
     def seek(self, count: int) -> None:
         if self.remaining < 0:
@@ -87,7 +87,7 @@ class SkipOperator(UnaryOperator):
 
     def state_after(self, state: State, count: int) -> State | None:
         remaining = int(state["remaining"])
-        if remaining < 0 or (remaining and not (self.never_fails or is_trusting())):
+        if remaining < 0 or (remaining and not (self.is_infallible or assumes_no_failures())):
             return None
         below = self.source.state_after(state["source"], remaining + count)
         return None if below is None else {**state, "source": below, "remaining": 0}
@@ -101,7 +101,7 @@ class SeekingSkipOperator(SkipOperator):
     """Operator that seeks past all skipped elements at once, at the first pull."""
 
     def __init__(self, source: Operator, node: Skip) -> None:
-        super().__init__(source, node, never_fails=True)
+        super().__init__(source, node, is_infallible=True)
         self.nothing_is_left = node.cardinality() == 0
 
     def pull(self, n: int) -> Chunk | None:

@@ -1,4 +1,4 @@
-"""take(count): the first count elements, then the end. Its other half is skip.py."""
+"""Node and operator of take(count): the first count elements. See skip.py for the counterpart."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator, is_trusting
+from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
 
 
 @dataclass(frozen=True, eq=False)
 class Take(UnaryNode):
-    """The first ``count`` elements; all of them where ``count`` is negative."""
+    """Node that passes on the first ``count`` elements; all elements if ``count`` is negative."""
 
     op: ClassVar[str] = "take"
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
-    moves_only: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
+    only_reorders: ClassVar[bool] = True
     count: int
 
     def __post_init__(self) -> None:
@@ -33,19 +33,19 @@ class Take(UnaryNode):
             return available
         return self.count if available == INFINITE_CARDINALITY else min(available, self.count)
 
-    def picked(self, positions: Array) -> Node | None:
-        return self.source.picked(positions)
+    def at(self, positions: Array) -> Node | None:
+        return self.source.at(positions)
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"take({self.count})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        source = build(self.source)
+    def lower(self, context: ExecutionContext) -> Operator:
+        source = context(self.source)
         return source if self.count < 0 else TakeOperator(source, self)
 
 
 class TakeOperator(UnaryOperator):
-    """Counts down."""
+    """Operator that counts down the remaining elements."""
 
     def __init__(self, source: Operator, node: Take) -> None:
         super().__init__(source)
@@ -55,7 +55,7 @@ class TakeOperator(UnaryOperator):
     def pull(self, n: int) -> Chunk | None:
         if not self.remaining:
             return None
-        # An exception passes through here uncounted, as in tf.data: count elements come out beside it.
+        # Exceptions are not counted, as in tf.data: count elements are returned in addition to them.
         chunk = self.source.pull(min(n, self.remaining))
         self.remaining = self.remaining - chunk.length if chunk else 0
         return chunk
@@ -69,7 +69,7 @@ class TakeOperator(UnaryOperator):
 
     def state_after(self, state: State, count: int) -> State | None:
         remaining = int(state["remaining"]) - count
-        if remaining < 0 or not (self.node.source.never_fails or is_trusting()):
+        if remaining < 0 or not (self.node.source.is_infallible or assumes_no_failures()):
             return None
         below = self.source.state_after(state["source"], count)
         return None if below is None else {**state, "source": below, "remaining": remaining}
@@ -78,4 +78,4 @@ class TakeOperator(UnaryOperator):
         super().load_state_dict(state)
         self.remaining = int(state["remaining"])
         if not 0 <= self.remaining <= self.node.count:
-            raise StateError(f"{self.node.located()}: {self.remaining} elements of {self.node.count} cannot remain")
+            raise StateError(f"{self.node.location()}: the state is corrupt: {self.remaining} of {self.node.count} elements remain")

@@ -1,4 +1,4 @@
-"""take_while(predicate): the elements before the first for which a user's function says False."""
+"""Node and operator of take_while(predicate): the elements before the first False of a user function."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dataset.runtime.functions.vectorized import is_vectorized
 
 @dataclass(frozen=True, eq=False)
 class TakeWhile(UnaryNode):
-    """The elements up to, and without, the first for which ``predicate`` returns False."""
+    """Node that passes on the elements before the first for which ``predicate`` returns False."""
 
     op: ClassVar[str] = "take_while"
     calls_user_code: ClassVar[bool] = True
@@ -34,22 +34,22 @@ class TakeWhile(UnaryNode):
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"take_while({function_name(self.predicate)})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return TakeWhileOperator(build(self.source), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return TakeWhileOperator(context(self.source), self)
 
 
 class _FirstFalseError(Exception):
-    """Internal: the predicate has said False, so it is not called for what comes behind."""
+    """Internal error: the predicate returned False, so it is not called for later elements."""
 
 
 class TakeWhileOperator(ElementwiseOperator):
-    """Calls the predicate up to the first False; from there on there are no elements.
+    """Operator that calls the predicate up to the first False, which ends it.
 
-    Which element is the last is only known once the predicate was called for the next. So over user code, where an
-    early read could be noticed, elements are taken one at a time.
+    The last element is only known after calling the predicate for the next one. If the input calls user code, which
+    could observe reading ahead, elements are therefore pulled one at a time.
     """
 
     def __init__(self, source: Operator, node: TakeWhile) -> None:

@@ -28,7 +28,7 @@ class TensorSlices(RowSource):
 
     op: ClassVar[str] = "from_tensor_slices"
     gives_elements: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
     tensors: Any
     dealt: tuple[int, int] | None = field(default=None, kw_only=True, repr=False)
     """Rank and world size, if the elements are the names of the files that one process reads."""
@@ -49,7 +49,7 @@ class TensorSlices(RowSource):
 
     def dealt_to(self, rank: int, world_size: int) -> Self:
         """Return the rows of one process."""
-        part = self.at(slice(rank, None, world_size))
+        part = self.subrange(slice(rank, None, world_size))
         part._set("dealt", (rank, world_size))  # noqa: SLF001  # same class, fresh copy
         return part
 
@@ -76,7 +76,7 @@ class TensorSlices(RowSource):
         chosen = {} if self.takes_all else {"rows": str(self.rows)}
         return {"tensors": f"{self.cardinality()} of {self.element_spec!r}", **chosen}
 
-    def content(self) -> Any:
+    def fingerprint_fields(self) -> Any:
         return [self.structure, self.columns(), *([] if self.takes_all else [str(self.rows)])]
 
     def _element_spec(self) -> Any:
@@ -97,7 +97,7 @@ class TensorSlices(RowSource):
         structure, columns = self._at_hand()
         return structure.unflatten([column[position] for column in columns])
 
-    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return ElementsOperator(Chunk(self.structure, self.cardinality(), self.rows_as_columns()))
 
 

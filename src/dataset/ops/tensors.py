@@ -23,7 +23,7 @@ class Tensors(Node):
 
     op: ClassVar[str] = "from_tensors"
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
     element: Any
 
     def __post_init__(self) -> None:
@@ -43,7 +43,7 @@ class Tensors(Node):
         parts = structure_of(self.element).flatten(self.element)
         return all(spec_is_static(part.plan) for part in parts if is_dataset(part))
 
-    def content(self) -> Any:
+    def fingerprint_fields(self) -> Any:
         structure = structure_of(self.element)
         return [structure, structure.flatten(self.element)]
 
@@ -53,7 +53,7 @@ class Tensors(Node):
     def cardinality(self) -> int:
         return 1
 
-    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         structure = structure_of(self.element)
         return ElementsOperator(Chunk(structure, 1, [[part] for part in structure.flatten(self.element)]))
 

@@ -27,8 +27,8 @@ class Unique(UnaryNode):
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return UniqueOperator(build(self.source), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return UniqueOperator(context(self.source), self)
 
 
 class UniqueOperator(ChunkTransformOperator):
@@ -54,7 +54,7 @@ class UniqueOperator(ChunkTransformOperator):
     def _saved(self, kind: str, keys: set[Hashable]) -> Any:
         if kind == OBJECTS:
             raise StateError(
-                f"{self.node.located()}: the state holds objects, which cannot be saved as plain data, such as "
+                f"{self.node.location()}: the state holds objects, which cannot be saved as plain data, such as "
                 f"{next(iter(keys))!r:.200}"
             )
         dtype = number_dtype(kind)

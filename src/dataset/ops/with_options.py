@@ -1,4 +1,4 @@
-"""with_options(options): settings for the pipeline. Changes no element; runs as its input."""
+"""Node of with_options(options): pipeline settings. It has no operator of its own."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dataset.runtime.contract import Operator
 
 @dataclass(frozen=True, eq=False)
 class WithOptions(UnaryNode):
-    """``source``, to be run with ``options``."""
+    """Node that runs ``source`` with ``options``."""
 
     op: ClassVar[str] = "with_options"
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
-    moves_only: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
+    only_reorders: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
     options: Options = field(repr=False)
 
@@ -32,16 +32,16 @@ class WithOptions(UnaryNode):
     def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
-    def picked(self, positions: Array) -> Node | None:
-        below = self.source.picked(positions)
+    def at(self, positions: Array) -> Node | None:
+        below = self.source.at(positions)
         return None if below is None else self.with_inputs([below])
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return build(self.source)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return context(self.source)
 
 
 def options_of(node: Node) -> Options:
-    """All options in a plan, merged: what was set later, nearer to the end of the chain, wins."""
+    """Merge all options in a plan; options set further downstream take precedence."""
     merged: dict[Node, Options] = {}
     for part in inputs_first(node):
         options = functools.reduce(Options.merge, [merged[source] for source in part.inputs] or [Options()])

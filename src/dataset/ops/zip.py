@@ -21,8 +21,8 @@ class Zip(Node):
 
     op: ClassVar[str] = "zip"
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
-    moves_only: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
+    only_reorders: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
     structure: Structure
     sources: tuple[Node, ...]
@@ -37,9 +37,9 @@ class Zip(Node):
         """Shard all sources alike. Not possible with padding, since each source would add its own padding."""
         return deal.ordered() if deal.gives_all else None
 
-    def lower(self, build: ExecutionContext) -> Operator:
+    def lower(self, context: ExecutionContext) -> Operator:
         return ZipOperator(
-            self, [BufferedInput(source, build(source, index)) for index, source in enumerate(self.sources)]
+            self, [BufferedInput(source, context(source, index)) for index, source in enumerate(self.sources)]
         )
 
 

@@ -1,4 +1,4 @@
-"""Rewriting plans so that they cost less and give the same. One rule, one file; RULES lists them; driver.py walks.
+"""Optimizer: rules that rewrite plans to lower their cost without changing results. Each rule has its own file.
 
-Open to read; promises nothing to users, who see the rules as fields of ``Options().optimization``.
+RULES in driver.py lists the rules. Not part of the public API; users control them through ``Options().optimization``.
 """

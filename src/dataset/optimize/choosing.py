@@ -1,7 +1,7 @@
-"""The plan of some of the elements of another, by number, where these can be made together.
+"""Random access to several elements of a plan with a single pipeline.
 
-Looking elements up one by one opens a pipeline for each. Where element ``i`` is made of the elements at places that
-follow from ``i``, the source can be told at once which rows to give, and one pipeline makes all of them.
+Looking up elements one by one opens a pipeline for each. If the source rows of element ``i`` can be computed from
+``i``, the rows of all elements can be read from the source at once, and one pipeline produces all elements.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataset.runtime.state.elements import Elements
 
 
 def chosen(plan: Node, places: Array) -> Node | None:
-    """Return the elements of a plan at these places, which exist, in this order; None where it cannot be told to."""
+    """Return a plan of the elements at these existing positions, in this order; None if not supported."""
     match plan:
         case RowSource():
             numbers = plan.places.start + places * plan.places.step
@@ -44,4 +44,4 @@ def chosen(plan: Node, places: Array) -> Node | None:
         return None
     if isinstance(plan, Map | Select | Zip):
         return plan.with_inputs([part for part in inputs if part is not None])
-    return inputs[0]  # what the others do is in the places
+    return inputs[0]  # the effect of the other ops is already in the positions

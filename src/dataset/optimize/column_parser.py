@@ -1,7 +1,7 @@
-"""What the rules about parsing put into a map: a function that parses many records at once.
+"""Column parser: a function that parses many records at once, which the parsing rules put into a map.
 
-``parser_vectorization`` finds that a user's function does nothing but parse, ``parser_and_batch_fusion`` says in which
-form a batch wants the values, ``parser_projection`` says which of them somebody reads.
+``parser_vectorization`` proves that a user's function only parses, ``parser_and_batch_fusion`` sets the form of the
+values that a batch needs, ``parser_projection`` sets the features that are used.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from dataset.io.example.parse import ExampleParser
 from dataset.ops.map import Map
 
 Result = str | tuple[Any, ...] | dict[str, Any] | None
-"""What a function returns of the parsed features: one by its name, tuples and dicts of such, or None for all."""
+"""The features that a function returns: one by name, tuples and dicts of such, or None for all."""
 
 
 class NoLongerTrueError(Exception):
-    """Internal: what the optimizer has proved of a function is not so any more. The function will be called."""
+    """Internal error: the optimizer's proof about a function no longer holds. The function will be called instead."""
 
 
 @dataclass(frozen=True)
 class ColumnParser:
-    """Gives for whole columns what a map's function gives for each record, or raises.
+    """Parser that returns for whole columns what a map's function returns for each record, or raises.
 
     Attributes:
-        parser: for the features that the function reads.
-        holds: whether the function still does what it did when the plan was rewritten.
-        result: what the function returns.
-        read: the features that somebody reads.
-        packed: whether values of different lengths stay end to end.
-        length_min: of fewer records, the map's function takes care.
+        parser: a parser of the features that the function reads.
+        holds: returns whether the function is unchanged since the plan was rewritten.
+        result: the form of the function's result.
+        read: the features that are used.
+        packed: whether values of different lengths are kept contiguous.
+        length_min: for fewer records, the map's function is called instead.
     """
 
     parser: ExampleParser
@@ -50,27 +50,27 @@ class ColumnParser:
         return columns if self.result is None else _arranged(self.result, columns)
 
     def put_into(self, node: Map) -> Map:
-        """Return the map that calls this for its columns."""
+        """Return the map, set to call this parser for its columns."""
         return dataclasses.replace(node, column_function=self)
 
 
 def column_parser_of(node: Any) -> ColumnParser | None:
-    """What parses whole columns in the place of a map's function; None where that is no parser, or in a process."""
+    """Return a column parser for a map; None if its function is not a parser or runs in worker processes."""
     if type(node) is not Map or node.executor != "thread":
         return None
     if isinstance(node.column_function, ColumnParser):
         return node.column_function
     parser = node.function
-    if type(parser) is not ExampleParser:  # a class derived from it may do anything
+    if type(parser) is not ExampleParser:  # a subclass may do anything
         return None
     return ColumnParser(parser, lambda: True, None, frozenset(parser.features))
 
 
 def _arranged(result: Result, columns: dict[str, Any]) -> Any:
-    """Return the columns as the function returns them."""
+    """Return the columns in the form of the function's result."""
     if isinstance(result, str):
         return columns[result]
     if isinstance(result, dict):
         return {key: _arranged(part, columns) for key, part in result.items()}
-    assert result is not None  # only at the top
+    assert result is not None  # None occurs only at the top level
     return tuple(_arranged(part, columns) for part in result)

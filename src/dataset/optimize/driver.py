@@ -1,4 +1,4 @@
-"""Applies the rules to a plan until none fires any more, and keeps a record of what fired where."""
+"""Optimizer driver: applies the rules to a plan until none fires, and records which rules fired where."""
 
 from __future__ import annotations
 
@@ -29,41 +29,41 @@ from dataset.plan.node import Node, inputs_first
 from dataset.plan.rewriting import Fired, Missed, Rewritten
 
 RULES: dict[str, Rule] = {
-    "noop_elimination": eliminate_noop,  # first, so that the others see neighbours that are really neighbours
+    "noop_elimination": eliminate_noop,  # first, so that the other rules see the real neighbours
     "slice_pushdown": push_down_slice,
     "skip_by_seeking": skip_by_seeking,
     "repeat_pushdown": push_down_repeat,
     "shuffle_before_gather": shuffle_before_gather,
     "map_vectorization": vectorize_map,
-    "parser_vectorization": vectorize_parser,  # before those that ask which maps parse
+    "parser_vectorization": vectorize_parser,  # before the rules that check which maps parse
     "parser_and_batch_fusion": fuse_parser_and_batch,
     "parser_projection": project_parser,
-    "map_parallelization": parallelize_map,  # of what is not run on columns
+    "map_parallelization": parallelize_map,  # only maps that do not run on columns
     "filter_parallelization": parallelize_filter,
     "parallel_batch": parallelize_batch,
     "seq_interleave_prefetch": prefetch_interleaved,
-    "map_fusion": fuse_maps,  # these look for equal settings
+    "map_fusion": fuse_maps,  # these require equal settings
     "filter_fusion": fuse_filters,
     "map_and_filter_fusion": fuse_map_and_filter,
     "map_and_batch_fusion": fuse_map_and_batch,
 }
-"""The rules by the name of their switch in ``Options().optimization``, in order."""
+"""The rules by the name of their option in ``Options().optimization``, in order."""
 
 LAST: dict[str, WholePlanRule] = {"inject_prefetch": inject_prefetch}
-"""The rules that look at a whole plan, tried once when no other fires any more."""
+"""The rules for whole plans, tried once after no other rule fires."""
 
-_ROUNDS_MAX = 100  # far more than any plan needs; a rule that undoes another would go on for ever
+_ROUNDS_MAX = 100  # far more than any plan needs; stops rules that undo each other
 
 
 @dataclass(frozen=True)
 class Optimized(Rewritten):
-    """A plan as it will run, which rules made it so, or nearly did, and the options that it will run with."""
+    """Optimized plan, with the rules that were applied or nearly applied, and the options for running it."""
 
     options: Options
 
 
 def optimize(plan: Node, options: OptimizationOptions | None = None) -> Optimized:
-    """Return the plan with all rules applied that ``options`` allow; default, those of the plan itself."""
+    """Return the plan with all rules applied that ``options`` allow; default, the options of the plan itself."""
     settings = options_of(plan)
     allowed = settings.optimization if options is None else options
     rewriting = _Rewriting({name: rule for name, rule in RULES.items() if allowed.allows(name)})
@@ -76,14 +76,14 @@ def optimize(plan: Node, options: OptimizationOptions | None = None) -> Optimize
 
 
 class _Rewriting:
-    """One run of the optimizer over a plan, and its record. What was missed is that of the last round."""
+    """Run of the optimizer over a plan, and its record. ``missed`` is from the last round."""
 
     def __init__(self, rules: dict[str, Rule]) -> None:
         self.rules = rules
         self.fired: list[Fired] = []
         self.missed: list[Missed] = []
         self.rules_of: dict[Node, tuple[str, ...]] = {}
-        """The rules that made a node; none for those that are as they were written."""
+        """The rules that created each node; empty for nodes of the original plan."""
 
     def until_nothing_changes(self, plan: Node) -> Node:
         for _ in range(_ROUNDS_MAX):
@@ -92,14 +92,14 @@ class _Rewriting:
             plan = self._round(plan)
             if len(self.fired) == before:
                 return plan
-        raise RuntimeError(f"the optimizer found no end; the last rules were {[str(f) for f in self.fired[-4:]]}")
+        raise RuntimeError(f"the optimizer did not terminate; the last rules were {[str(f) for f in self.fired[-4:]]}")
 
     def rules_in(self, plan: Node) -> dict[Node, tuple[str, ...]]:
-        """Return the nodes of the plan that rules have made, with these."""
+        """Return the nodes of the plan that were created by rules, with these rules."""
         return {node: self.rules_of[node] for node in inputs_first(plan) if self.rules_of.get(node)}
 
     def _round(self, plan: Node) -> Node:
-        """Return each node, its inputs before it, with these rewritten and then each rule tried on it once."""
+        """Try each rule once on each node, inputs first, and return the rewritten plan."""
         rewritten: dict[Node, Node] = {}
         for node in inputs_first(plan):
             rules = self.rules_of.setdefault(node, ())
@@ -116,20 +116,20 @@ class _Rewriting:
         return node
 
     def taken(self, name: str, node: Node, found: Node | Miss | None) -> Node:
-        """Return what stands in the place of a node after a rule has ``found`` something for it, or nothing."""
+        """Record the result ``found`` of a rule, and return the node or its replacement."""
         if isinstance(found, Miss):
-            self.missed.append(Missed(name, node.described(), node.origin, found.reason))
+            self.missed.append(Missed(name, node.label(), node.origin, found.reason))
         elif found is not None:
-            self.fired.append(Fired(name, node.described(), node.origin))
+            self.fired.append(Fired(name, node.label(), node.origin))
             self._note(name, node, found)
             return found
         return node
 
     def _note(self, rule: str, old: Node, new: Node) -> None:
-        """Note of which nodes a rule has made, and which rules those had been made by that they look like."""
+        """Record which nodes a rule created, together with the rules that created the nodes they replace."""
         made = inputs_first(new, without=self.rules_of)
         kept = {source for node in made for source in node.inputs}.difference(made)
         gone = inputs_first(old, without=kept) if made else []
-        earlier = {(node.described(), node.origin): self.rules_of[node] for node in gone}
+        earlier = {(node.label(), node.origin): self.rules_of[node] for node in gone}
         for node in made:
-            self.rules_of[node] = (*earlier.get((node.described(), node.origin), ()), rule)
+            self.rules_of[node] = (*earlier.get((node.label(), node.origin), ()), rule)

@@ -1,17 +1,18 @@
-"""Proving by a function's bytecode that it computes each element for itself, without effects.
+"""Elementwise proofs: proves from a function's bytecode that it computes each element independently, without effects.
 
-The bytecode is run on stand-ins for values: for arguments and parts of them, for numbers and arrays, for what is known
-to be a function of NumPy's. Each stand-in remembers which components of the element it is made of. An instruction, a
-callable or a method that is not listed here ends the attempt, and so does any jump: what is not known is never guessed.
+The bytecode is interpreted on abstract values: arguments and their parts, numbers and arrays, and known functions of
+NumPy. Each abstract value records the components of the element from which it is computed. An instruction, a callable
+or a method that is not listed here ends the attempt, and so does any jump: unknown behaviour is never guessed.
 
-What is listed gives for an array, bit for bit, what it gives for each scalar or row in it, wherever that stands:
+Each listed operation gives for an array, bit for bit, what it gives for each scalar or row in it, at any position:
 
-- Operators and functions whose results are exact or correctly rounded, as IEEE 754 defines them: + - * /, comparisons,
-  sqrt, rint, floor and their like; // and %, which are the same C code for both. Not exp, sin, ** and their like: NumPy
-  has several loops for these, which may differ in the last bit, and takes one or the other by an element's place.
-- maximum, minimum and clip between numbers that may both be zero choose the sign of zero by the loop that is taken; so
-  they are only for integers, or with a bound that rules it out.
-- Casts of integers to integers wrap. Casts of floats to integers are left to each machine where the value does not fit.
+- Operators and functions whose results are exact or correctly rounded according to IEEE 754: + - * /, comparisons,
+  sqrt, rint, floor and similar ones; // and %, which use the same C code for both. Not exp, sin, ** and similar ones:
+  NumPy has several loops for these, which may differ in the last bit, and chooses one by an element's position.
+- maximum, minimum and clip of numbers that may both be zero: the sign of zero depends on the loop. So they are only
+  allowed for integers, or with a bound that excludes this case.
+- Casts of integers to integers, which wrap. Casts of floats to integers are platform-dependent if the value does not
+  fit, so they are not allowed.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ _DTYPES = frozenset({*(dtype.type for dtype in NUMBERS), float, int, bool})
 _FUNCTIONS = frozenset({np.where, np.clip, abs})
 
 
-class _Obstacle(Exception):  # noqa: N818  # nothing went wrong
-    """What stands in the way of a proof, if that is something that a user may want to hear."""
+class _Obstacle(Exception):  # noqa: N818  # not an error
+    """Internal exception that ends a proof, with a reason if it is useful to the user."""
 
     def __init__(self, reason: str | None = None) -> None:
         super().__init__(reason)
@@ -70,20 +71,20 @@ class _Obstacle(Exception):  # noqa: N818  # nothing went wrong
 
 @dataclass(frozen=True)
 class _Part:
-    """An argument, or what stands in it at some path: a component or a nested element."""
+    """Abstract value of an argument or a part of it: a component or a nested element."""
 
     path: Path
 
 
 @dataclass(frozen=True)
 class _Array:
-    """A number or an array of numbers.
+    """Abstract value of a number or an array of numbers.
 
     Attributes:
-        components: those that it is made of; none for a constant.
-        rank: of a constant.
-        floats: it is an integer or a bool if these components are; None where that is not known.
-        literal: the number that stands in the code.
+        components: the components from which it is computed; empty for a constant.
+        rank: the rank of a constant.
+        floats: it is an integer or a bool if these components are; None if its type is unknown.
+        literal: the value of a literal in the code.
         is_python: whether it is a Python number.
     """
 
@@ -96,7 +97,7 @@ class _Array:
 
 @dataclass(frozen=True)
 class _Known:
-    """NumPy, one of its functions or types, or a text."""
+    """Known value: NumPy, one of its functions or types, or a text."""
 
     value: Any
 
@@ -109,18 +110,18 @@ class _Method:
 
 @dataclass(frozen=True)
 class _Built:
-    """A tuple or a dict of results."""
+    """Abstract value of a tuple or a dict of results."""
 
     values: tuple[Any, ...]
 
 
-_NULL = _Known(None)  # what the interpreter pushes beside a callable that is no method
+_NULL = _Known(None)  # the interpreter pushes it next to a callable that is not a method
 
 _Value: TypeAlias = _Part | _Array | _Known | _Method | _Built
 
 
 def prove_elementwise(function: Callable[..., Any]) -> ElementwiseProof | str | None:
-    """Return the proof; or what stands in its way, in words; or None for a function that is quite another thing."""
+    """Return the proof; or the reason why there is none; or None for other kinds of functions."""
     if type(function) is not FunctionType:
         return None
     code = function.__code__
@@ -141,9 +142,9 @@ def prove_elementwise(function: Callable[..., Any]) -> ElementwiseProof | str | 
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What came of an attempt: facts or a reason. They hold for all functions of this code that read the like.
+    """Result of an attempt: facts or a reason. It holds for all functions with this code and equivalent reads.
 
-    A dataset that is made for each element of another brings its functions anew, but not their code.
+    If a dataset is created for each element of another, its function objects are new each time, but not their code.
     """
 
     arity: int
@@ -151,14 +152,14 @@ class _Outcome:
     facts: dict[str, Any] | None = None
     reason: str | None = None
     lasts: bool = True
-    """Whether it rests on nothing but ``reads``."""
+    """Whether it depends on nothing other than ``reads``."""
 
 
 _FOUND: weakref.WeakKeyDictionary[CodeType, _Outcome] = weakref.WeakKeyDictionary()
 
 
 class _Attempt:
-    """One run of a function's bytecode on stand-ins."""
+    """Abstract interpretation of a function's bytecode."""
 
     def __init__(self, function: FunctionType, arity: int) -> None:
         self.function = function
@@ -209,16 +210,16 @@ class _Attempt:
             raise _Obstacle(f"{obstacle.reason} (line {line})") from None
 
     def unknown(self, instruction: dis.Instruction) -> None:
-        """An instruction that is not listed, in a function that was as it should be so far."""
+        """Stop at an instruction that is not listed."""
         raise _Obstacle(self._what_is_unknown(instruction.opname))
 
     def _what_is_unknown(self, opname: str) -> str | None:
         names = {instruction.opname for instruction in dis.get_instructions(self.code)}
         if any("JUMP" in name or name == "FOR_ITER" for name in names) and not any("CALL" in name for name in names):
-            return "it branches; np.where() chooses without"
+            return "it branches; use np.where() instead"
         if "UNARY_NOT" in names:
-            return "it uses not; np.logical_not() takes arrays, too"
-        return "it calls with keywords" if opname in {"KW_NAMES", "CALL_KW"} else None
+            return "it uses not; use np.logical_not(), which also takes arrays"
+        return "it uses keyword arguments in a call" if opname in {"KW_NAMES", "CALL_KW"} else None
 
     # The stack
 
@@ -233,7 +234,7 @@ class _Attempt:
         del self.stack[len(self.stack) - count :]
         return values
 
-    # Constants, locals, and what is read
+    # Constants, local and other variables
 
     def constant(self, instruction: dis.Instruction) -> None:
         value = instruction.argval
@@ -287,11 +288,11 @@ class _Attempt:
             found = _Method(name, self._array(owner))
         else:
             raise _Obstacle
-        self._push(found, _NULL) if is_method else self._push(found)  # the call that follows takes them in any order
+        self._push(found, _NULL) if is_method else self._push(found)  # the following call accepts them in any order
 
     def _read(self, source: str, name: str, position: int) -> _Value:
         unbound = Read(source, name, position, None)
-        self.reads_all = False  # what cannot be used is not among the reads
+        self.reads_all = False  # until the value is found to be usable and added to the reads
         try:
             value = unbound.find(self.function)
         except (LookupError, ValueError, TypeError):
@@ -310,7 +311,7 @@ class _Attempt:
         self.reads_all = True
         return found
 
-    # Elements taken apart and built
+    # Taking apart and building elements
 
     def subscript(self, _: dis.Instruction) -> None:
         owner, key = self._pop_many(2)
@@ -343,7 +344,7 @@ class _Attempt:
     def update_dict(self, instruction: dis.Instruction) -> None:
         other = self._pop()
         target = self.stack[-instruction.argval]
-        assert isinstance(target, _Built)  # what {**other} begins with
+        assert isinstance(target, _Built)  # {**other} begins with an empty dict
         if isinstance(other, _Part):
             self.dicts.add(other.path)
         elif not isinstance(other, _Built):
@@ -351,7 +352,7 @@ class _Attempt:
         self.stack[-instruction.argval] = _Built((*target.values, other))
 
     def _pass_on(self, value: _Value) -> None:
-        """Take note of what is returned."""
+        """Record a returned value."""
         if isinstance(value, _Built):
             if not value.values:
                 raise _Obstacle
@@ -362,7 +363,7 @@ class _Attempt:
         elif not isinstance(value, _Array):
             raise _Obstacle
         elif not value.components:
-            raise _Obstacle("it returns a constant, of which there would have to be one for each element")
+            raise _Obstacle("it returns a constant, which would have to be repeated for each element")
 
     # Arithmetic
 
@@ -379,7 +380,7 @@ class _Attempt:
         elif operator == "**":
             raise _Obstacle(f"it uses **, {_LAST_BIT}")
         elif operator.removesuffix("=") in _INTEGER_OPERATORS | {"/"}:
-            raise _Obstacle(f"it uses {operator}, which changes arrays in place; x = x {operator[:-1]} y does not")
+            raise _Obstacle(f"it uses {operator}, which modifies arrays in place; use x = x {operator[:-1]} y")
         else:
             raise _Obstacle
 
@@ -392,7 +393,7 @@ class _Attempt:
         self._push(self._combine([self._pop()]))
 
     def _combine(self, operands: Sequence[_Value]) -> _Array:
-        """Return the result of an operation that is elementwise, and integer where all operands are."""
+        """Return the result of an elementwise operation, which is an integer if all operands are."""
         arrays = list(map(self._array, operands))
         components = frozenset[Path]().union(*(array.components for array in arrays))
         rank = max(array.rank for array in arrays)
@@ -418,7 +419,7 @@ class _Attempt:
         return value
 
     def _of_integers(self, result: _Array, what: str) -> _Array:
-        """Return the result, on condition that all that it is made of are integers."""
+        """Return the result, on the condition that the components from which it is computed are integers."""
         if result.floats is None:
             raise _Obstacle(what)
         self.integers |= result.floats
@@ -450,12 +451,12 @@ class _Attempt:
             return self._combine(arguments)
         if function in {int, float, bool}:
             raise _Obstacle(
-                f"it calls {function.__name__}(), which takes single numbers; NumPy's types take arrays, too"
+                f"it calls {function.__name__}(), which takes single numbers; NumPy's types also take arrays"
             )
         raise _Obstacle
 
     def _ufunc(self, function: np.ufunc, arguments: list[_Value]) -> _Array:
-        if len(arguments) != function.nin:  # more would be written to
+        if len(arguments) != function.nin:  # further arguments would be outputs
             raise _Obstacle
         if function in _STAYS_INTEGER:
             return self._combine(arguments)
@@ -463,10 +464,10 @@ class _Attempt:
             return self._bool(arguments)
         if function in _IS_FLOAT:
             return self._float(arguments)
-        assert function in _EXTREMES  # or it would not have been read
+        assert function in _EXTREMES  # _is_known allows no others
         result = self._combine(arguments)
         literals = [value.literal for value in arguments if isinstance(value, _Array) and value.literal is not None]
-        if any(abs(literal) >= _NO_ZERO for literal in literals):  # zero meets no other zero
+        if any(abs(literal) >= _NO_ZERO for literal in literals):  # zero is never compared with zero
             return result
         return self._of_integers(result, f"it calls np.{function.__name__}, {_SIGN_OF_ZERO}")
 
@@ -474,10 +475,10 @@ class _Attempt:
         if len(arguments) != 3:
             raise _Obstacle
         result = self._combine(arguments)
-        # Bounds that are the same for all have a loop of their own, which a single number takes, too.
+        # Scalar bounds have their own loop, which is also used for a single number.
         if all(isinstance(bound, _Array) and bound.is_python for bound in arguments[1:]):
             return result
-        return self._of_integers(result, f"it clips to bounds that are no Python numbers, {_SIGN_OF_ZERO}")
+        return self._of_integers(result, f"it clips to bounds that are not Python numbers, {_SIGN_OF_ZERO}")
 
     def _cast(self, arguments: list[_Value]) -> _Array:
         if len(arguments) != 2 or not isinstance(arguments[1], _Known):
@@ -493,16 +494,16 @@ class _Attempt:
             return dataclasses.replace(self._combine([value]), floats=None)
         if dtype.kind == "b":
             return dataclasses.replace(self._combine([value]), floats=frozenset())
-        cast = self._of_integers(value, "it casts floats to integers, which differs where they do not fit")
+        cast = self._of_integers(value, "it casts floats to integers, whose results may differ where they do not fit")
         return dataclasses.replace(
             cast, literal=None, is_python=False, floats=cast.floats if stays_integer(dtype) else None
         )
 
 
 _Step: TypeAlias = Callable[[_Attempt, dis.Instruction], None]
-_NO_ZERO = 2.0**-14  # the least normal float16; what is much less becomes zero there
+_NO_ZERO = 2.0**-14  # the smallest normal float16; much smaller numbers are rounded to zero
 _LAST_BIT = "whose results for arrays and for single numbers may differ in the last bit"
-_SIGN_OF_ZERO = "which chooses the sign of zero one way or the other"
+_SIGN_OF_ZERO = "which may choose a different sign of zero for arrays"
 
 _STEPS: dict[str, _Step] = {
     "LOAD_CONST": _Attempt.constant,
@@ -534,7 +535,7 @@ _STEPS: dict[str, _Step] = {
 
 
 def _constant_like(value: Any) -> _Array:
-    """Return a stand-in for a number, or an array of numbers, that is the same for all elements."""
+    """Return the abstract value of a number or an array of numbers that is the same for all elements."""
     if type(value) in {int, float, bool}:
         return _Array(floats=None if type(value) is float else frozenset(), is_python=True)
     return _Array(rank=value.ndim, floats=frozenset() if stays_integer(value.dtype) else None)
@@ -547,7 +548,7 @@ def _dict_of(keys: Sequence[Any], values: Sequence[_Value]) -> _Built:
 
 
 def _is_known(value: Any) -> bool:
-    """Return whether it is a function or type that has a place here."""
+    """Return whether it is a supported function or type."""
     if isinstance(value, np.ufunc):
         return value in _STAYS_INTEGER or value in _IS_BOOL or value in _IS_FLOAT or value in _EXTREMES
     if isinstance(value, type):
@@ -556,11 +557,11 @@ def _is_known(value: Any) -> bool:
 
 
 def _what_was_read(value: Any, source: str, name: str) -> str | None:
-    """Words for what was read and has no place here, unless it belongs to quite another kind of function."""
+    """Return the reason why a value that the function reads is not supported; None for other kinds of functions."""
     if isinstance(value, np.ufunc):
         mine = vars(np).get(value.__name__) is value
         return f"it calls np.{value.__name__}, {_LAST_BIT}" if mine else None
     if source == "numpy" or callable(value) or isinstance(value, type(builtins)):
         return None
     what = {"global": "the global", "closure": "the variable", "default": "the default of"}[source]
-    return f"it reads {what} {name}, of type {type(value).__name__}, where only numbers and arrays of them are safe"
+    return f"it reads {what} {name}, of type {type(value).__name__}; only numbers and arrays of numbers are safe"

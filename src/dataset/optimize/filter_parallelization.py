@@ -1,11 +1,11 @@
-"""Have predicates called by several threads at once.
+"""Call predicates in several threads.
 
     before:  filter(is_sharp)
     after:   filter(is_sharp), AUTOTUNE parallel calls
 
-Only where a user asks for it: the predicate is then called in other threads than the consumer's, several times at once,
-and for elements that nobody has asked for yet. The order of the elements stays. Directly over a parallel map the filter
-gets the settings of that, so that the two can be one. A predicate that runs on whole columns is left alone.
+Opt-in: the predicate is then called concurrently, in other threads than the consumer's, and for elements that have not
+been requested yet. The order of the elements does not change. A filter directly above a parallel map gets the map's
+settings, so that both can be fused. A predicate that runs on whole columns is left alone.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dataset.runtime.functions.vectorized import is_vectorized
 
 
 def parallelize_filter(node: Node) -> Node | Miss | None:
-    """Return the same filter, with as many calls at once as there are cores or as the map below has."""
+    """Return the filter, set to make as many calls at once as there are cores, or as the map below it makes."""
     if not isinstance(node, Filter) or node.num_parallel_calls is not None:
         return None
     if node.columnwise or is_vectorized(node.predicate):
-        return Miss("the predicate runs on whole columns, which is quick")
+        return Miss("the predicate runs on whole columns, which is fast")
     below = node.source
     if isinstance(below, Map) and below.num_parallel_calls is not None and not below.runs_in_processes:
         calls, deterministic = below.num_parallel_calls, below.deterministic
     else:
         calls, deterministic = AUTOTUNE, True
-    return dataclasses.replace(node, num_parallel_calls=calls, deterministic=deterministic, joined=False)
+    return dataclasses.replace(node, num_parallel_calls=calls, deterministic=deterministic, fused=False)

@@ -1,15 +1,15 @@
-"""End a pipeline of batches with a prefetch, so that the next batch is made while the consumer works on this one.
+"""End a pipeline of batches with a prefetch, so that the next batch is produced while the consumer uses this one.
 
     before:  TFRecordDataset(files) -> shuffle(1000) -> batch(32)
     after:   TFRecordDataset(files) -> shuffle(1000) -> batch(32) -> prefetch(AUTOTUNE), once it pays
 
-The thread is started when it has been seen that making a batch and using it both take long; until then the consumer
-makes what it asks for, as before.
+The thread is started once producing a batch and using it have both been measured to take long. Until then, the
+consumer's thread produces each batch on request, as before.
 
-Legal where no user code is run, because that would be called for elements that nobody may ever ask for. With
-``Options().optimization.inject_prefetch = True`` it is added above user code, too. Not where the elements are no
-batches, because to hand them over takes longer than to make them; nor where batches are parts of arrays as they are, or
-numbers that are counted and go through no user code.
+Legal if no user code runs, because it would be called for elements that may never be requested. With
+``Options().optimization.inject_prefetch = True`` the prefetch is added downstream of user code, too. It is not added if
+the elements are not batches, because passing them to another thread takes longer than producing them. Nor is it added
+if batches are slices of arrays, or generated numbers that no user code processes.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from dataset.plan.node import Node, UnaryNode, holds_user_code, walk
 
 
 def inject_prefetch(plan: Node, *, asked_for: bool) -> Node | Miss | None:
-    """Return the whole plan under a prefetch. ``asked_for``: the user has switched this on, and accepts calls ahead."""
+    """Return the plan with a prefetch at its end. ``asked_for``: the user has turned this on, accepting early calls."""
     if isinstance(plan, Prefetch) or not _makes_batches(plan) or _takes_no_time(plan):
         return None
     if holds_user_code(plan) and not asked_for:
         return Miss(
-            "it would call your functions for elements that nobody may ask for; end the pipeline with "
+            "it would call your functions for elements that may never be requested; end the pipeline with "
             "prefetch(AUTOTUNE), or set optimization.inject_prefetch to True"
         )
-    return Prefetch(plan, AUTOTUNE, patient=True, origin=plan.origin)
+    return Prefetch(plan, AUTOTUNE, adaptive=True, origin=plan.origin)
 
 
 def _makes_batches(node: Node) -> bool:
@@ -52,7 +52,7 @@ def _makes_batches(node: Node) -> bool:
 
 
 def _takes_no_time(plan: Node) -> bool:
-    """Return whether all that is done is to count, or to look at parts of arrays."""
+    """Return whether the plan only generates numbers or slices arrays."""
     nodes = list(walk(plan))
     if all(isinstance(node, TensorSlices | Batch | Repeat | Shard | Skip | Take) for node in nodes):
         return True

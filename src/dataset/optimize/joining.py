@@ -1,4 +1,4 @@
-"""What the fusions of map and filter share: when two such ops may run as one."""
+"""Joining of maps and filters: the conditions under which two ops run as one, shared by the fusion rules."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from dataset.runtime.parallel.pool import parallel_detail
 
 
 def takes_columns(node: Node) -> bool:
-    """Return whether the function is best called for many elements at once, which cannot go through one by one."""
+    """Return whether the function is called for many elements at once, so that it cannot be fused."""
     if isinstance(node, Map) and node.column_function is not None:
         return True
     return isinstance(node, Elementwise) and is_vectorized(node.called)
 
 
-def joined(node: Elementwise) -> Node | Miss:
-    """Return the op marked to run together with the one below, or what forbids it."""
+def fuse(node: Elementwise) -> Node | Miss:
+    """Return the op marked to run together with the one below, or the reason why it cannot."""
     below = node.source
-    assert isinstance(below, Elementwise)  # the rules ask
+    assert isinstance(below, Elementwise)  # checked by the rules
     if node.parallel_settings() != below.parallel_settings():
         return Miss(
-            f"{below.described()} below it has other parallel settings ({_settings(below)}; here {_settings(node)})"
+            f"{below.label()} below it has different parallel settings ({_settings(below)}; here {_settings(node)})"
         )
     if node.runs_in_processes:
-        return Miss("the functions run in worker processes; one function that calls both saves sending the elements")
-    return dataclasses.replace(node, joined=True)
+        return Miss("the functions run in worker processes; call both in one function to send each element only once")
+    return dataclasses.replace(node, fused=True)
 
 
 def _settings(node: Elementwise) -> str:

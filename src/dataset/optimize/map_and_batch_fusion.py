@@ -1,10 +1,10 @@
-"""Have the results of a map written straight into the arrays of the batch above it.
+"""Write the results of a map directly into the arrays of the batch that follows it.
 
     before:  map(decode), batch(32)              a list of 32 images, then an array of them
-    after:   map(decode), into arrays, batch(32)  an array, into which each image is written when it is made
+    after:   map(decode), into arrays, batch(32)  an array into which each image is written as soon as it is decoded
 
-Legal wherever a batch is directly above a map: the elements stay what they are. Those that do not fit into one array
-wait side by side, as before, for the batch to say what is wrong with them.
+Legal whenever a batch is directly above a map: the elements do not change. Elements that do not fit into one array are
+kept separately, as before, and the batch raises the error.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dataset.plan.node import Node
 
 
 def fuse_map_and_batch(node: Node) -> Node | None:
-    """Return the same batch, over a map that knows of it."""
-    if type(node) is not Batch or node.batch_size == 1:  # the ops derived from it do not stack arrays of one shape
+    """Return the batch, over a map that writes into its arrays."""
+    if type(node) is not Batch or node.batch_size == 1:  # its subclasses do not stack arrays of equal shape
         return None
     match node.source:
-        case Map(into_arrays=False) | RandomMap(into_arrays=False):
-            return node.with_inputs([dataclasses.replace(node.source, into_arrays=True)])
+        case Map(write_into_batch=False) | RandomMap(write_into_batch=False):
+            return node.with_inputs([dataclasses.replace(node.source, write_into_batch=True)])
     return None

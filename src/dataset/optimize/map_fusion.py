@@ -1,27 +1,27 @@
-"""Run maps one after another as one: each element goes through all functions at once.
+"""Run consecutive maps as one: each element is passed through all functions in one step.
 
     before:  map(crop), map(scale)             all elements of a chunk are cropped, then all are scaled
     after:   map(crop), map(scale) together    each is cropped and scaled while it is in the processor's cache
 
-Parallel maps are handed over once instead of twice. Each function gets as many calls at once as before, and in the same
-order where it was called in order.
+With parallel maps, elements are passed between threads once instead of twice. The number of concurrent calls of each
+function does not change, nor does the order of calls if it was defined.
 
-Legal for maps whose settings are equal: num_parallel_calls, deterministic and executor. Not for worker processes, where
-the error for one that dies names the function that it was in. Functions marked as vectorized take whole columns, not
-elements.
+Legal for maps with equal settings: num_parallel_calls, deterministic and executor. Not for worker processes, because
+the error for a process that dies names the function that was running. Not for functions marked as vectorized, which
+take whole columns.
 """
 
 from __future__ import annotations
 
 from dataset.ops.map import Map
-from dataset.optimize.joining import joined, takes_columns
+from dataset.optimize.joining import fuse, takes_columns
 from dataset.optimize.rule import Miss
 from dataset.plan.node import Node
 
 
 def fuse_maps(node: Node) -> Node | Miss | None:
-    """Return the same map, run together with the one below."""
+    """Return the map, marked to run together with the one below."""
     match node:
-        case Map(source=Map(), joined=False) if not takes_columns(node) and not takes_columns(node.source):
-            return joined(node)
+        case Map(source=Map(), fused=False) if not takes_columns(node) and not takes_columns(node.source):
+            return fuse(node)
     return None

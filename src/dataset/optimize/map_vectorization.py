@@ -3,12 +3,11 @@
     before:  map(lambda x: x / 255)            a call for each element
     after:   map(lambda x: x / 255), columns   a call for each chunk, with an array as x
 
-Legal where elementwise.py proves, by the function's bytecode and by what it reads, that it has no effects and computes
-each element for itself. What only the elements can tell is looked at while it runs (runtime/functions/elementwise.py):
-a chunk is run on columns where all that the function computes with is numbers or small arrays of them, whose ranks
-allow it.
-The first results are compared with those of single elements (values, dtypes and shapes), and for any exception or
-difference the operator goes back to single elements.
+Legal if elementwise.py proves, from the function's bytecode and the values it reads, that it has no side effects and
+computes each element independently. Conditions on the elements are checked at run time
+(runtime/functions/elementwise.py): a chunk is processed in columns if the function computes only with numbers or small
+arrays of numbers with suitable ranks. The first results are compared with those of single elements (values, dtypes and
+shapes); after any exception or difference, the operator returns to single elements.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from dataset.runtime.functions.vectorized import is_vectorized
 
 
 def vectorize_map(node: Node) -> Node | Miss | None:
-    """Return the same map or filter, marked to run on columns."""
+    """Return the map or filter, marked to run on columns."""
     match node:
         case Map(function=function, columnwise=None) | Filter(predicate=function, columnwise=None):
             proof = None if is_vectorized(function) else prove_elementwise(function)
@@ -40,14 +39,14 @@ def vectorize_map(node: Node) -> Node | Miss | None:
 
 
 def _misfit(proof: ElementwiseProof, source: Node) -> str | None:
-    """Why no chunk of the source's elements can be a case for columns, where that is known without running anything."""
+    """Return why the source's elements can never run in columns, or None if that is unknown before running."""
     if not spec_is_static(source):
         return None
     spec = source.element_spec
     structure = structure_of(spec)
     layout = layout_of(proof, structure)
     if layout is None:
-        return f"the elements, {spec!r}, are no arguments for it that are known to be harmless"
+        return f"the elements, {spec!r}, are not arguments with which it is known to be safe"
     specs = structure.flatten(spec)
     numbers = [specs[index] for index in layout.numbers]
     if not all(isinstance(spec, TensorSpec) and spec.dtype in NUMBERS for spec in numbers):
@@ -62,5 +61,5 @@ def _misfit(proof: ElementwiseProof, source: Node) -> str | None:
 
 
 def _known_bytes(spec: TensorSpec) -> int:
-    """Return how many bytes such a component has at least."""
+    """Return the minimum size of such a component in bytes."""
     return spec.dtype.itemsize * math.prod(size or 0 for size in spec.shape or ())

@@ -1,11 +1,11 @@
-"""Leave the values of a batch of parsed Examples end to end, where they would be cut apart only to be joined again.
+"""Keep the values of a batch of parsed Examples contiguous, instead of splitting and joining them again.
 
     before:  map(ExampleParser), batch(128)              128 sparse tensors, then one of them
     after:   map(ExampleParser), on columns, batch(128)  the values of 128 records, then a sparse tensor of them
 
-Legal where a batch is directly above a map that only parses, or above a select that is: batch, padded_batch and
-ragged_batch make of values that lie end to end what they make of the single ones. Records that cannot be parsed
-together are parsed one by one, as before. Features that have one shape in all records are arrays already.
+Legal if a batch is directly above a map that only parses, or above a select of one: batch, padded_batch and
+ragged_batch produce the same result from contiguous values as from single ones. Records that cannot be parsed together
+are parsed one by one, as before. Features with a fixed shape are already arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataset.plan.node import Node
 
 
 def fuse_parser_and_batch(node: Node) -> Node | None:
-    """Return the same batch, over a map that leaves the values end to end."""
+    """Return the batch, over a map that keeps the values contiguous."""
     if type(node) not in {Batch, PaddedBatch, RaggedBatch} or node.batch_size == 1:  # type: ignore[attr-defined]
         return None
     (source,) = node.inputs

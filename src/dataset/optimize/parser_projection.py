@@ -1,13 +1,13 @@
-"""Do not decode the features of Examples that nobody reads.
+"""Do not decode the features of Examples that a select drops.
 
     before:  map(ExampleParser), batch(128), select("label")              decodes images, and drops batches of them
-    after:   map(ExampleParser), on columns, select("label"), batch(128)  looks whether there is an image
+    after:   map(ExampleParser), on columns, select("label"), batch(128)  only checks that there is an image
 
-Legal where select is above a map that only parses, with nothing between them but what passes elements on whatever is in
-them; a batch is that where it can stack all features. What is wrong with a feature is found whether or not somebody
-reads it: that it is missing, of another kind, or has the wrong number of values. So only those features are left out
-that can be checked without decoding them, which are bytes and floats. What stands in their place goes no further than
-to the select, which has been moved down to the map.
+Legal if select is downstream of a map that only parses, and all ops between them are independent of the elements'
+content; a batch is, if it can stack all features. Unused features are still checked: an error is raised if one is
+missing, of another kind, or has the wrong number of values. So only features that can be checked without decoding them
+are left out, which are bytes and floats. Their placeholders do not get past the select, which is moved directly above
+the map.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from dataset.plan.node import Node
 from dataset.plan.structure import structure_of
 
 _PASSING_ON = (Batch, Prefetch, Shard, Shuffle, Skip, Take)
-"""Ops that do not care what is in an element. A cache is none of them: others may read from it, too."""
+"""Ops that are independent of the elements' content. A cache is not one: other pipelines may read from it, too."""
 
 
 def project_parser(node: Node) -> Node | None:
-    """Return the same select directly over the map, which decodes no more than that reads."""
+    """Return the select directly above the map, which then decodes only the selected features."""
     if type(node) is not Select:
         return None
     between: list[Node] = []
@@ -56,16 +56,16 @@ def project_parser(node: Node) -> Node | None:
 
 
 def _goes_above(passing: Node, parsing: Node) -> bool:
-    """Return whether an op between the select and the map may as well come behind the select."""
+    """Return whether an op between the select and the map may be moved after the select."""
     assert isinstance(parsing, Map)
     if not isinstance(parsing.function, ExampleParser):
-        return False  # the features of a function may become others, and the select may fail
+        return False  # the features that a function uses may change, and then the select would fail
     features = parsing.function.features.values()
     return type(passing) is not Batch or all(isinstance(part, FixedLenFeature | VarLenFeature) for part in features)
 
 
 def _read(select: Select, found: ColumnParser) -> frozenset[str] | None:
-    """Return the features that somebody reads; None where the select is mistaken."""
+    """Return the selected features; None if the select is invalid."""
     structure = structure_of(dict.fromkeys(found.parser.features, 0))
     try:
         components = select.selection(structure).components

@@ -1,12 +1,12 @@
-"""Parse many records at once where a function does nothing but parse one.
+"""Parse many records at once if a function only parses one record.
 
     before:  map(lambda record: io.parse_single_example(record, FEATURES))["label"]              record by record
     after:   map(lambda record: io.parse_single_example(record, FEATURES))["label"], on columns  chunk by chunk
 
-Legal where the function's bytecode proves that all it does is to call parse_single_example with a dict of features that
-a variable outside of it holds, and to return the result, or features of it (parsing_functions.py). Before each chunk
-the plan looks whether the variables still hold what they did. For a chunk that cannot be parsed at once, or after such
-a change, the function itself is called, record by record: it says what is wrong, and in which line.
+Legal if the function's bytecode proves that it only calls parse_single_example with a dict of features from a variable
+outside the function, and returns the result or some of its features (parsing_functions.py). Before each chunk, it is
+checked that the variables are unchanged. If they have changed, or a chunk cannot be parsed at once, the function itself
+is called for each record, so that errors name the right record and source line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataset.plan.node import Node
 
 
 def vectorize_parser(node: Node) -> Node | Miss | None:
-    """Return the same map, which parses whole columns of records."""
+    """Return the map, set to parse whole columns of records."""
     if type(node) is not Map or node.column_function is not None or node.executor != "thread":
         return None
     found = parsing_function(node.function)
@@ -28,7 +28,7 @@ def vectorize_parser(node: Node) -> Node | Miss | None:
 
 
 _REASON = (
-    "records are parsed one by one, because the function does more than pick features of what parse_single_example "
-    "returns, or its features are in no dict outside of it; give one map a dataset.io.ExampleParser, and do the rest "
-    "in a second map"
+    "records are parsed one by one, because the function does more than select features from the result of "
+    "parse_single_example, or its features are not in a dict outside the function; use a dataset.io.ExampleParser in "
+    "one map, and do the rest in a second map"
 )

@@ -1,12 +1,12 @@
-"""Which functions do nothing but call parse_single_example, and pick features of what it returns.
+"""Detection of functions that only call parse_single_example and select features from its result.
 
-The bytecode tells. It is read in order, with a stack of descriptions in the place of values; anything that is not
-listed here, a jump among them, ends the reading without a proof. What is allowed changes nothing outside of the
-function: it looks up variables, calls parse_single_example once, takes features from its result, and puts them into
-tuples and dicts. What the function does about an exception need not be known: where there is one, it is called.
+The bytecode is interpreted in order, with a stack of descriptions instead of values. Any instruction that is not listed
+here, such as a jump, ends the attempt without a proof. The listed instructions have no side effects: they look up
+variables, call parse_single_example once, take features from its result, and put them into tuples and dicts. Exception
+handling in the function does not matter: if parsing fails, the function itself is called.
 
-Names mean whatever they are bound to when the function runs. So they are looked up here where the function would, in
-its module, in its closure, in the namespaces of modules; and the proof can be asked whether they still mean the same.
+A name refers to whatever it is bound to when the function runs. So names are looked up here in the same places, in the
+function's module, in its closure and in the namespaces of modules, and the proof can check that they are unchanged.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from dataset.optimize.column_parser import ColumnParser, Result
 from dataset.runtime.functions.vectorized import is_vectorized
 
 _RECORDS_MIN = 32
-"""Of small records, such as an image and its label, fewer are parsed faster one by one."""
+"""Fewer small records, such as an image and its label, are parsed faster one by one."""
 
 _PARAMETERS = ("serialized", "features")  # of parse_single_example
 _GENERATOR_OR_VARIADIC = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
 
 
 class NotProvedError(Exception):
-    """Internal: the function does something else, or might."""
+    """Internal error: the function does something else, or may do so."""
 
 
 def parsing_function(function: Callable[..., Any]) -> ColumnParser | None:
-    """Return what parses whole columns in the place of a function that is proved to do nothing but parse."""
+    """Return a column parser to use instead of a function that provably only parses; None if there is no proof."""
     try:
         features_of, result = _proof(function)
         features = features_of()
         parser = ExampleParser(features)
-    except (NotProvedError, TypeError, ValueError):  # the latter two of features that parse_single_example refuses
+    except (NotProvedError, TypeError, ValueError):  # TypeError, ValueError: parse_single_example rejects the features
         return None
     read = frozenset(features if result is None else _names_in(result))
     if not read <= set(features):
@@ -58,12 +58,12 @@ def parsing_function(function: Callable[..., Any]) -> ColumnParser | None:
 
 
 def calls_parser(function: Callable[..., Any]) -> bool:
-    """Return whether a function, by the names in it, calls parse_single_example."""
+    """Return whether a function calls parse_single_example, judging by the names in it."""
     return type(function) is FunctionType and parse_single_example.__name__ in function.__code__.co_names
 
 
 def _proof(function: Callable[..., Any]) -> tuple[Callable[[], dict[str, FeatureSpec]], Result]:
-    """Return a function that looks up the features, as long as all else is as it was; and what is returned."""
+    """Return a function that looks up the features and checks that nothing else changed, and the form of the result."""
     if type(function) is functools.partial:
         return functools.partial(_features_of_partial, function), None
     if type(function) is not FunctionType or type(function.__globals__) is not dict or is_vectorized(function):
@@ -92,19 +92,19 @@ def _plain(features: Any) -> dict[str, FeatureSpec]:
     return features
 
 
-# What stands on the stack in the place of values.
+# The descriptions on the stack.
 
 
 @dataclass(frozen=True)
 class _Variable:
-    """A global variable, or one of an enclosing function, or an attribute of a module that such a variable holds."""
+    """Description of a global or closure variable, or of an attribute of a module that such a variable holds."""
 
     name: str
     cell: int | None = None
     attributes: tuple[str, ...] = ()
 
     def value_in(self, function: FunctionType) -> Any:
-        """Return what it holds now."""
+        """Return its current value."""
         try:
             if self.cell is None:
                 value = function.__globals__[self.name]
@@ -115,7 +115,7 @@ class _Variable:
                 if type(value) is not ModuleType:
                     raise NotProvedError
                 value = vars(value)[attribute]
-        except (KeyError, ValueError):  # not there, or no longer; ValueError is that of an empty cell
+        except (KeyError, ValueError):  # the variable is undefined; ValueError: an empty cell
             raise NotProvedError from None
         return value
 
@@ -131,14 +131,14 @@ class _Feature:
 
 
 class _Other:
-    """One of a kind."""
+    """Description that is compared by identity."""
 
 
 _NULL, _RECORD, _PARSED = _Other(), _Other(), _Other()
 
 
 class _Reading:
-    """Reads the code of a function of one argument, instruction by instruction."""
+    """Abstract interpreter for the bytecode of a function with one argument."""
 
     def __init__(self, code: CodeType) -> None:
         if code.co_flags & _GENERATOR_OR_VARIADIC or code.co_argcount != 1 or code.co_kwonlyargcount:
@@ -146,19 +146,19 @@ class _Reading:
         self._code = code
         self._stack: list[Any] = []
         self._locals: dict[str, Any] = {code.co_varnames[0]: _RECORD}
-        self._keywords: tuple[str, ...] = ()  # of the next call
+        self._keywords: tuple[str, ...] = ()  # keyword names of the next call
         self._called: tuple[_Variable, _Variable] | None = None
 
     def result(self) -> tuple[_Variable, _Variable, Result]:
-        """Return the variables with the function that is called and its features, and what is returned."""
+        """Return the variables of the called function and of its features, and the form of the result."""
         try:
             for instruction in dis.get_instructions(self._code):
                 if instruction.opname == "RETURN_VALUE":
                     result = self._as_result(self._stack.pop())
-                    assert self._called is not None  # there would be no features
+                    assert self._called is not None  # otherwise there are no features
                     return *self._called, result
                 self._read(instruction)
-        except (IndexError, KeyError):  # nothing on the stack, or in a variable: it is not read as it runs
+        except (IndexError, KeyError):  # the stack is empty or a variable undefined: the code was misinterpreted
             raise NotProvedError from None
         raise NotProvedError
 
@@ -169,7 +169,7 @@ class _Reading:
         step(self, instruction)
 
     def skip(self, instruction: dis.Instruction) -> None:
-        """Nothing that matters to the result."""
+        """Skip an instruction that does not affect the result."""
 
     def push_null(self, instruction: dis.Instruction) -> None:  # noqa: ARG002  # as in all of _STEPS
         self._stack.append(_NULL)
@@ -179,7 +179,7 @@ class _Reading:
         self._stack.append(_Variable(instruction.argval))
 
     def push_slot(self, instruction: dis.Instruction) -> None:
-        """The empty slot beside what will be called, if the lowest bit tells of it. Some versions have it above."""
+        """Push the empty slot next to the callable if the lowest bit is set. Some versions of Python push it later."""
         if (instruction.arg or 0) & 1:
             self._stack.append(_NULL)
 
@@ -234,7 +234,7 @@ class _Reading:
         return popped
 
     def call(self, instruction: dis.Instruction) -> None:
-        """A call: it must be that of one variable, with the record and another variable."""
+        """Interpret a call, which must call a variable with the record and another variable."""
         keywords, self._keywords = self._keywords, ()
         given = self._pop(instruction.argval)
         positional = _PARAMETERS[: len(given) - len(keywords)]
@@ -251,7 +251,7 @@ class _Reading:
         self._stack.append(_PARSED)
 
     def subscribe(self, instruction: dis.Instruction) -> None:
-        """One of the parsed features."""
+        """Push one of the parsed features."""
         parsed, name = self._pop(2)
         is_subscription = instruction.opname == "BINARY_SUBSCR" or instruction.argrepr == "[]"
         if not is_subscription or parsed is not _PARSED or type(self._constant(name)) is not str:
@@ -275,7 +275,7 @@ class _Reading:
         self._stack.append(dict(zip(keys, values, strict=True)))
 
     def _as_result(self, value: Any) -> Result:
-        """Return what is returned: all that was parsed, or features in tuples and dicts, each of them once."""
+        """Return the form of the result: all parsed features, or features in tuples and dicts, each at most once."""
         result = None if value is _PARSED else _picked(value)
         names = list(_names_in(result))
         if len(set(names)) < len(names):
@@ -307,7 +307,7 @@ _STEPS: dict[str, Callable[[_Reading, dis.Instruction], None]] = {
     "BUILD_MAP": _Reading.build_dict,
     "BUILD_CONST_KEY_MAP": _Reading.build_dict_of_constant_keys,
 }
-"""What each instruction does to the stack, under the names that they have in the versions of Python from 3.11 on."""
+"""The effect of each instruction on the stack, by its names in Python 3.11 and later."""
 
 
 def _names_in(result: Result) -> Iterator[str]:

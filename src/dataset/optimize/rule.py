@@ -1,4 +1,4 @@
-"""What a rule is, for the driver and for the files of the rules."""
+"""Rule types, shared by the driver and the rules."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from dataset.plan.node import Node
 
 @dataclass(frozen=True)
 class Miss:
-    """A rule that would have changed a node, if it were not for ``reason``, which says what a user could change."""
+    """Record of a rule that does not apply to a node for a ``reason``, which says what the user could change."""
 
     reason: str
 
 
 Rule: TypeAlias = Callable[[Node], Node | Miss | None]
-"""Looks at one node; gives what to put in its place, a Miss where that nearly fits, or None where it is another case.
+"""Function that returns a replacement for a node, a Miss if the rule nearly applies, or None if it does not apply.
 
-A rule may look at the inputs of the node, which have been through all rules, and at theirs. What it gives must have the
-same elements, failures in the same places, and the same cardinality, and call no user code that was not called before,
-nor earlier than before.
+A rule may inspect everything upstream of the node, to which all rules have already been applied. The replacement must
+have the same elements, failures in the same places, and the same cardinality. It must not call additional user code,
+nor call user code earlier.
 """
 
 
 class WholePlanRule(Protocol):
-    """A rule about where a plan ends. ``asked_for`` says that the user has switched it on by name."""
+    """Protocol of rules that rewrite the end of a plan. ``asked_for``: the user has turned the rule on by name."""
 
     def __call__(self, plan: Node, /, *, asked_for: bool) -> Node | Miss | None: ...

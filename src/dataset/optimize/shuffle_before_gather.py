@@ -1,4 +1,4 @@
-"""Shuffle the indices of in-memory arrays instead of their rows, and take the rows as late as possible.
+"""Shuffle the indices of in-memory arrays instead of their rows, and gather the rows as late as possible.
 
     before:  from_tensor_slices(x) -> shuffle(n) -> repeat(3)
     after:   range(len(x)) -> shuffle(n) -> repeat(3) -> gather(x)
@@ -6,11 +6,11 @@
     before:  zip(from_tensor_slices(x), from_tensor_slices(y)) -> repeat(3) -> shuffle(n)
     after:   range(len(x)) -> repeat(3) -> shuffle(n) -> gather((x, y))
 
-The buffer then holds 8 bytes per element, a batch is one take, and of rows that skip and shard leave out nothing is
-read. Legal because shuffle, repeat, take, skip, shard and shard_by_process do not look at what they move, so the order
-is the same; and no user code stands between the arrays and the shuffle that could notice. One case is left alone: a
-shuffle of what a repeat has shuffled in each pass. On indices it would read further ahead, into other passes. A shuffle
-that stands in the plan twice numbers its epochs in the order in which passes begin, and would come to other orders.
+The buffer then holds 8 bytes per element, a batch is a single gather, and rows that skip and shard leave out are not
+read. Legal because shuffle, repeat, take, skip, shard and shard_by_process do not depend on the elements, so the order
+is the same, and no user code between the arrays and the shuffle could observe the change. One case is excluded: a
+shuffle of a repeat of a shuffle. On indices it would read further ahead, into later passes. A shuffle that occurs twice
+in the plan numbers its epochs in the order in which passes begin, so its orders would change.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from dataset.ops.zip import Zip
 from dataset.plan.node import Node, walk
 
 _Moving = Shuffle | Repeat | Take | Skip | Shard | ShardByProcess
-"""The ops that only choose and order elements."""
+"""The ops that only select and reorder elements."""
 
 
 def shuffle_before_gather(node: Node) -> Node | None:
-    """Gather over the op on indices, for a shuffle over slices, and for what moves the elements of a gather."""
+    """Return a gather of the op on indices, for a shuffle of slices or an op on the elements of a gather."""
     if not isinstance(node, _Moving) or _makes_up_elements(node):
         return None
     if isinstance(node.source, Gather):
@@ -48,7 +48,7 @@ def shuffle_before_gather(node: Node) -> Node | None:
 
 
 def _gathered(node: Node) -> Gather | None:
-    """Return the rows at what ``node`` makes of their numbers; None where there is anything else below."""
+    """Return a gather of the rows, with ``node`` on their indices; None if there are other ops upstream."""
     if isinstance(node, _Moving) and not _makes_up_elements(node):
         below = _gathered(node.source)
         return (
@@ -65,13 +65,13 @@ def _gathered(node: Node) -> Gather | None:
 
 
 def _makes_up_elements(node: Node) -> bool:
-    """Return whether the op may say that an element is missing, of which there is no number."""
+    """Return whether the op may output markers for missing elements, which have no index."""
     return isinstance(node, ShardByProcess) and node.deal.remainder == "pad"
 
 
 def _counts_failures(node: Node, gather: Gather) -> bool:
-    """Return whether the op would count rows that fail, where it has to count only those that did not."""
-    return isinstance(node, Take) and not gather.rows.is_certain
+    """Return whether the op on indices would count rows that fail, while it must count only those that do not."""
+    return isinstance(node, Take) and not gather.rows.is_exact
 
 
 def _with_source(gather: Gather, source: Node) -> Gather:
@@ -79,7 +79,7 @@ def _with_source(gather: Gather, source: Node) -> Gather:
 
 
 def _as_rows(node: Node) -> RowSource | None:
-    """Return a source of rows, or several arrays of equally many rows side by side, as one node."""
+    """Return a source of rows, or a zip of arrays with the same number of rows, as one node."""
     if isinstance(node, RowSource):
         return node
     if not isinstance(node, Zip):

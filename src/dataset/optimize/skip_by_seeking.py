@@ -1,10 +1,10 @@
-"""Pass over the elements that skip leaves out, instead of making them.
+"""Seek past the elements that skip leaves out, instead of producing them.
 
-    before:  from_tensor_slices(x) -> batch(100) -> skip(1000)     a thousand batches are made for nothing
-    after:   from_tensor_slices(x) -> batch(100) -> skip(1000)     goes to row 100,000 at once
+    before:  from_tensor_slices(x) -> batch(100) -> skip(1000)     produces and drops a thousand batches
+    after:   from_tensor_slices(x) -> batch(100) -> skip(1000)     seeks to row 100,000
 
-Legal where all below is certain (``Node.is_certain``): no element can fail, which skip would not count, and none takes
-user code to make. Directly over a source, slice_pushdown leaves no skip at all.
+Legal if everything upstream is exact (``Node.is_exact``): no element can fail, which skip would not count, and no user
+code runs. A skip directly above a source has already been merged into it by slice_pushdown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataset.plan.node import Node
 
 
 def skip_by_seeking(node: Node) -> Node | None:
-    """Return the same skip, marked to seek."""
-    if isinstance(node, Skip) and node.count > 0 and not node.by_seeking and node.source.is_certain:
+    """Return the skip, marked to seek."""
+    if isinstance(node, Skip) and node.count > 0 and not node.by_seeking and node.source.is_exact:
         return dataclasses.replace(node, by_seeking=True)
     return None

@@ -1,1 +1,1 @@
-"""What a pipeline is: nodes, structures, specs, cardinalities. Open to read; promises nothing to users."""
+"""Descriptions of pipelines: nodes, structures, specs, cardinalities. Not part of the public API."""

@@ -79,7 +79,7 @@ class Content:
 
 
 def _plan_parts(plan: Node) -> list[Any]:
-    return [[part.op, len(part.inputs), part.content()] for part in walk(plan)]
+    return [[part.op, len(part.inputs), part.fingerprint_fields()] for part in walk(plan)]
 
 
 @functools.singledispatch

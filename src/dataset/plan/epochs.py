@@ -48,7 +48,7 @@ def with_epoch(plan: Node, epoch: int) -> Node:
         unchanged = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
         found = node if unchanged else node.with_inputs(inputs)
         counter: CountsIterations | None = getattr(node, "counter", None)
-        moved[node] = found if counter is None else dataclasses.replace(found, counter=counter.at(epoch))  # type: ignore[call-arg]  # it has the field
+        moved[node] = found if counter is None else dataclasses.replace(found, counter=counter.at(epoch))  # type: ignore[call-arg]
     return moved[plan]
 
 

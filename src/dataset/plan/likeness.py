@@ -32,7 +32,7 @@ def outline(plan: Node) -> list[Any]:
     entries: list[Any] = []
     length = 0
     for node in nodes:
-        text = shortened(printable(node.described()), _TEXT_MAX)
+        text = shortened(printable(node.label()), _TEXT_MAX)
         length += len(text) + _ENTRY_MAX
         if length > _ALL_MAX and entries:
             return [*entries, len(nodes) - len(entries)]

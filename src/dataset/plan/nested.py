@@ -1,7 +1,7 @@
-"""Datasets as components: what window() gives, what flat_map() is given back, seen from below Dataset.
+"""Nested datasets: datasets as components of elements, for modules that cannot import Dataset.
 
-Nothing in plan/, runtime/ or ops/ may import Dataset. Those who are handed one ask it for its plan; those who have to
-hand one out call ``dataset_of``, which dataset.py has told what to make.
+Modules in plan/, runtime/ and ops/ must not import Dataset. They get the plan of a dataset from its attribute
+``plan``, and create datasets with ``dataset_of``, for which dataset.py registers the class.
 """
 
 from __future__ import annotations
@@ -13,53 +13,53 @@ from dataset.plan.node import Node
 
 
 class HasPlan(Protocol):
-    """A Dataset."""
+    """Protocol of Dataset."""
 
     @property
     def plan(self) -> Node:
-        """The plan that the dataset holds."""
+        """The plan of the dataset."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Run it."""
+        """Run the plan."""
 
 
 _classes: list[type[Any]] = []
 
 
 def dataset_of(plan: Node) -> Any:
-    """Return the Dataset that holds ``plan``."""
+    """Return a Dataset with ``plan``."""
     return _classes[-1](plan)
 
 
 def is_dataset(value: Any) -> TypeGuard[HasPlan]:
-    """Return whether ``value`` is a Dataset. A user's own object may have a ``plan``, too, so its class is asked.
+    """Return whether ``value`` is a Dataset. It checks the class, since a user's object may have a ``plan``, too.
 
-    A worker process may not have imported Dataset. Then there is no object of that class, and the answer is False.
+    A worker process may not have imported Dataset. Then no value is a Dataset, and the result is False.
     """
     return bool(_classes) and isinstance(value, _classes[-1])
 
 
 def datasets_are_made_by(cls: type[Any]) -> None:
-    """Say what ``dataset_of`` makes. Called once, where Dataset is defined."""
+    """Register the class that ``dataset_of`` creates. Called once, where Dataset is defined."""
     _classes.append(cls)
 
 
 @runtime_checkable
 class Restorable(Protocol):
-    """The plan of a dataset that can stand in a saved state, because plain data says which one it is."""
+    """Protocol of plans that can be stored in a saved state because they can be rebuilt from plain data."""
 
     restored_as: ClassVar[str]
-    """Names the function that ``restored_by`` was given."""
+    """The name under which ``restored_by`` registered the function."""
 
     def to_plain(self) -> Any:
-        """Return what that function makes the plan from."""
+        """Return the data from which that function rebuilds the plan."""
 
 
 _restorers: dict[str, Callable[[Any], Node]] = {}
 
 
 def restored_by(name: str, function: Callable[[Any], Node]) -> None:
-    """Say who makes plans from the plain data of those with this ``restored_as``."""
+    """Register the function that rebuilds plans with this ``restored_as`` from plain data."""
     _restorers[name] = function
 
 
@@ -67,8 +67,8 @@ def restore(name: str, data: Any) -> Node:
     """Return the plan that plain data describes.
 
     Raises:
-        ValueError: if it describes none.
+        ValueError: if the data does not describe a plan.
     """
     if name not in _restorers:
-        raise ValueError(f"no plan: {name!r:.50}")
+        raise ValueError(f"invalid plan: {name!r:.50}")
     return _restorers[name](data)

@@ -43,10 +43,10 @@ class Node:
     gives_elements: ClassVar[bool] = False
     """Whether ``element`` returns any element directly, without opening an operator."""
 
-    stays_certain: ClassVar[bool] = False
-    """Whether it is certain (``is_certain``) if its inputs are."""
+    preserves_exactness: ClassVar[bool] = False
+    """Whether it is certain (``is_exact``) if its inputs are."""
 
-    moves_only: ClassVar[bool] = False
+    only_reorders: ClassVar[bool] = False
     """Whether its elements are unchanged elements of its inputs: some or all, in any order, or combined in tuples."""
 
     reads_files: ClassVar[bool] = False
@@ -62,7 +62,7 @@ class Node:
     element of another process.
     """
 
-    opens_elements: ClassVar[bool] = False
+    expands_elements: ClassVar[bool] = False
     """Whether each element of its input, such as the name of a file, is opened as a dataset of many elements."""
 
     name: str | None = field(default=None, kw_only=True, repr=False)
@@ -99,8 +99,8 @@ class Node:
         """Return the number of elements of the output, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
-    def lower(self, build: Any) -> Any:
-        """Return the operator that runs this node; ``build(input)`` returns the operator of an input.
+    def lower(self, context: Any) -> Any:
+        """Return the operator that runs this node; ``context(input)`` returns the operator of an input.
 
         The overrides state the types, ExecutionContext (runtime/context.py) and Operator (runtime/contract.py): the
         plan does not depend on the runtime.
@@ -111,7 +111,7 @@ class Node:
         """Return the element at an existing position; only for nodes with ``gives_elements``."""
         raise NotImplementedError
 
-    def picked(self, positions: Any) -> Node | None:  # noqa: ARG002  # used by overrides
+    def at(self, positions: Any) -> Node | None:  # noqa: ARG002  # used by overrides
         """Return a plan of the elements at these positions, an array in ascending order; None if not supported.
 
         Only for nodes with random access where each position is one element, or an exception, and does not depend on
@@ -130,17 +130,17 @@ class Node:
         return self.seeks and all(source.random_access for source in self.inputs)
 
     @property
-    def is_certain(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether exactly ``cardinality()`` elements are produced, none of them can fail, and no user code runs.
 
         Then discarding an element and skipping it with ``seek`` are indistinguishable to the user.
         """
-        return self.stays_certain and all(source.is_certain for source in self.inputs)
+        return self.preserves_exactness and all(source.is_exact for source in self.inputs)
 
     @property
-    def never_fails(self) -> bool:
+    def is_infallible(self) -> bool:
         """Whether no element can fail or needs user code, whatever the order of the elements."""
-        return self.is_certain or (self.moves_only and all(source.never_fails for source in self.inputs))
+        return self.is_exact or (self.only_reorders and all(source.is_infallible for source in self.inputs))
 
     @property
     def passes(self) -> int:
@@ -201,14 +201,14 @@ class Node:
         """Return the fields that are neither inputs nor the label, by name, for plans and fingerprints."""
         return {key: value for key, value in self._fields().items() if not _nodes_in(value)}
 
-    def content(self) -> Any:
+    def fingerprint_fields(self) -> Any:
         """Return everything besides the inputs that determines the elements, including the data, for fingerprints.
 
         Seeds given by the user count; seeds drawn at random do not.
         """
         return [self.parameters(), getattr(self, "seed", None)]
 
-    def lasting_parameters(self) -> dict[str, Any]:
+    def state_fields(self) -> dict[str, Any]:
         """Return the parameters that must be unchanged when a saved state is loaded."""
         return self.parameters()
 
@@ -217,18 +217,18 @@ class Node:
         names = _field_names(type(self))  # type: ignore[arg-type]  # a class is hashable
         return {name: getattr(self, name) for name in names}
 
-    def described(self) -> str:
+    def label(self) -> str:
         """Return the op with its distinguishing parameters: ``map(decode)``, ``batch(128)``."""
         return self.op
 
-    def detail(self) -> str:
+    def annotation(self) -> str:
         """Return what the optimizer decided about the op; plans show it after the op."""
         return ""
 
-    def located(self) -> str:
+    def location(self) -> str:
         """Return how errors name the node: ``map(decode) from train.py:41``."""
         named = f" named {self.name!r}" if self.name else ""
-        return f"{self.described()}{named} from {self.origin}"
+        return f"{self.label()}{named} from {self.origin}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
-"""Plain data, which saved states are made of: None, bools, numbers, text, bytes, arrays, lists, tuples and dicts.
+"""Plain data, of which saved states consist: None, bools, numbers, text, bytes, arrays, lists, tuples and dicts.
 
-Here it is written as JSON and read back exactly, with nothing in it that executes. Bytes, and those of arrays, stand in
-the JSON as base64, or wherever the caller puts them, as a file of states does.
+It is written as JSON and read back exactly, without executing anything. Bytes, also those of arrays, are stored as
+base64 in the JSON, or separately by the caller, as in checkpoint files.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ FORMAT = "dataset state as JSON, version 1"
 _KEYS = {"format", "digest", "state"}
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-_EXACT_MAX = 2**53  # beyond it other readers of JSON make a float of an int
+_EXACT_MAX = 2**53  # other JSON readers convert larger ints to floats
 _FIXED_TEXT = re.compile(r"\|S[1-9]\d{0,8}|[<>]U[1-9]\d{0,7}")
 
 Put = Callable[[bytes], Any]
-"""Takes bytes, and returns what stands for them in the JSON."""
+"""Function that takes bytes and returns a reference to store in the JSON."""
 
 Get = Callable[[Any], bytes]
-"""The inverse of ``Put``; raises ValueError or TypeError for what that does not return."""
+"""The inverse of ``Put``; raises ValueError or TypeError for an invalid reference."""
 
 
 def _put(content: bytes) -> str:
@@ -41,15 +41,15 @@ def _put(content: bytes) -> str:
 
 def _get(reference: Any) -> bytes:
     if type(reference) is not str:
-        raise ValueError(f"no base64: {reference!r:.100}")
+        raise ValueError(f"invalid base64: {reference!r:.100}")
     return base64.b64decode(reference, validate=True)
 
 
 def to_json(data: Any, put: Put = _put) -> Any:
-    """Plain data as what the json module writes.
+    """Return plain data as data that the json module can write.
 
     Raises:
-        TypeError: if something in it is no plain data.
+        TypeError: if a value is not plain data.
 
     >>> to_json({"at": 3, "key": b"ab"})
     {'at': 3, 'key': {'$bytes': 'YWI='}}
@@ -72,14 +72,14 @@ def to_json(data: Any, put: Put = _put) -> Any:
         return {"$int": hex(data)}
     if type(data) in _SCALARS:
         return data
-    raise TypeError(f"a state is plain data, but here is a {type(data).__name__}: {data!r:.100}")
+    raise TypeError(f"a state must be plain data, but it contains a {type(data).__name__}: {data!r:.100}")
 
 
 def from_json(data: Any, get: Get = _get) -> Any:
     """Return the inverse of ``to_json``.
 
     Raises:
-        ValueError, TypeError: if ``data`` is not what that gives.
+        ValueError, TypeError: if ``data`` is not a result of ``to_json``.
     """
     match data:
         case list():
@@ -99,20 +99,20 @@ def from_json(data: Any, get: Get = _get) -> Any:
         case dict():
             return {_key(key): from_json(value, get) for key, value in data.items()}
     if type(data) not in _SCALARS:
-        raise ValueError(f"no JSON: {data!r:.100}")
+        raise ValueError(f"invalid JSON: {data!r:.100}")
     return data
 
 
 def _key(key: Any) -> str:
     if type(key) is not str or key[:1] == "$":
-        raise ValueError(f"no key: {key!r:.100}")
+        raise ValueError(f"invalid key: {key!r:.100}")
     return key
 
 
 def _dtype_name(dtype: np.dtype[Any]) -> str:
-    """For what a state may hold; columns of objects are lists there."""
+    """Return the name of a dtype that a state may hold; columns of objects are stored as lists."""
     if dtype.hasobject:
-        raise TypeError("a state is plain data, but here is an array of objects")
+        raise TypeError("a state must be plain data, but it contains an array of objects")
     return dtype.str if _FIXED_TEXT.fullmatch(dtype.str) else dtype_name(dtype)
 
 
@@ -125,7 +125,7 @@ def _dtype_named(name: Any) -> np.dtype[Any]:
 def _array(content: bytes, dtype: np.dtype[Any], shape: list[Any]) -> Any:
     sizes_are_right = all(type(size) is int and 0 <= size < DIMENSION_MAX for size in shape)
     if dtype == BYTES or not sizes_are_right or math.prod(shape) * dtype.itemsize != len(content):
-        raise ValueError(f"no array: {dtype} of shape {shape!r:.100} in {len(content)} bytes")
+        raise ValueError(f"invalid array: {dtype} of shape {shape!r:.100} in {len(content)} bytes")
     return np.frombuffer(content, dtype).reshape(shape).copy()
 
 
@@ -133,10 +133,10 @@ def _array(content: bytes, dtype: np.dtype[Any], shape: list[Any]) -> Any:
 
 
 def state_to_json(state: Any) -> dict[str, Any]:
-    """Return a state in a dict that the json module writes; says what it is, and has a digest over all of it.
+    """Return a state as a dict that the json module can write, with a format name and a digest.
 
     Raises:
-        StateError: if something in it is no plain data.
+        StateError: if a value is not plain data.
     """
     try:
         return {"format": FORMAT, "digest": digest(state), "state": to_json(state)}
@@ -150,23 +150,23 @@ def state_from_json(data: Any) -> Any:
     """Return the inverse of ``state_to_json``.
 
     Raises:
-        StateError: if ``data`` is not what that gives.
+        StateError: if ``data`` is not a result of ``state_to_json``.
     """
     try:
         return _state_of(data)
     except StateError:
         raise
-    except ValueError as error:  # an integer too long to be shown
+    except ValueError as error:  # an integer that is too long to print
         raise StateError(f"the state is damaged: {error}") from None
 
 
 def _state_of(data: Any) -> Any:
     if not is_json_form(data):
-        raise StateError(f"expected a state as to_json() gives it, a dict of {sorted(_KEYS)}, got {data!r:.100}")
+        raise StateError(f"expected a state from to_json(), a dict with the keys {sorted(_KEYS)}, got {data!r:.100}")
     if data["format"] != FORMAT:
-        raise StateError(f"the state has the format {data['format']!r:.100}, this library reads {FORMAT!r}")
+        raise StateError(f"the state has the format {data['format']!r:.100}, but this library reads {FORMAT!r}")
     if set(data) != _KEYS:
-        raise StateError(f"the state is cut short or damaged: its keys are {sorted(map(str, data))!r:.200}")
+        raise StateError(f"the state is truncated or damaged: its keys are {sorted(map(str, data))!r:.200}")
     try:
         state = from_json(data["state"])
         fits = digest(state) == data["digest"]
@@ -175,17 +175,17 @@ def _state_of(data: Any) -> Any:
     except RecursionError:
         raise _too_deep() from None
     if not fits:
-        raise StateError("the state is damaged: its content does not fit its digest")
+        raise StateError("the state is damaged: its content does not match its digest")
     return state
 
 
 def is_json_form(state: Any) -> bool:
-    """Return whether something is, or was, what ``state_to_json`` gives, in this version of it or another."""
+    """Return whether a state is a possibly damaged result of ``state_to_json``, in any version of the format."""
     return type(state) is dict and type(state.get("format")) is str
 
 
 def unwrapped(state: Any) -> Any:
-    """Return a state in either form as itself: what those who load states begin with.
+    """Return a state that may be in JSON form in its original form; the first step of loading a state.
 
     Raises:
         StateError: as ``state_from_json``.
@@ -194,14 +194,14 @@ def unwrapped(state: Any) -> Any:
 
 
 def _too_deep() -> StateError:
-    return StateError("the state is nested too deeply to be one that an iterator gave")
+    return StateError("the state is nested too deeply to come from an iterator")
 
 
 def digest(data: Any) -> str:
-    """16 hexadecimal digits over plain data, by which damage to a saved state is found.
+    """Return a hash of plain data, as 16 hexadecimal digits, to detect damage to a saved state.
 
     Raises:
-        StateError: if something in it is no plain data.
+        StateError: if a value is not plain data.
     """
     found = hashlib.blake2b(digest_size=8)
     try:
@@ -228,8 +228,8 @@ def _digest(data: Any, found: hashlib.blake2b) -> None:
         found.update(b"b%d:" % len(data))
         found.update(data)
     elif type(data) is int:
-        found.update(b"int%x;" % data)  # in decimal digits a long one would take long, or be refused
+        found.update(b"int%x;" % data)  # hexadecimal: for long ints, decimal digits are slow, or refused by Python
     elif type(data) in _SCALARS:
         found.update(f"{type(data).__name__}{len(repr(data))}:{data!r}".encode(errors="backslashreplace"))
     else:
-        raise StateError(f"a state is plain data, but here is a {type(data).__name__}: {data!r:.100}")
+        raise StateError(f"a state must be plain data, but it contains a {type(data).__name__}: {data!r:.100}")

@@ -14,11 +14,11 @@ class Fired:
     """Record of a rule that was applied: its name, the original op, and the user's source line of the op."""
 
     rule: str
-    described: str
+    label: str
     origin: Origin
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.described} from {self.origin}"
+        return f"{self.rule}: {self.label} from {self.origin}"
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
-"""Structures and specs as JSON: what a file says about the nesting of its elements, read back without running code.
+"""Skeletons: structures and specs as JSON, stored in files and read back without running code.
 
-Tuples, dicts with text as keys, None and named tuples are rebuilt from their skeleton alone; a named tuple comes back
-as one of the same name and fields, as in tf.data. Instances of other classes of the user's have a skeleton too, which
-tells whether a spec that is given for them fits, but no file names a class to be called: their structure has to be
-given.
+Tuples, dicts with text as keys, None and named tuples are rebuilt from their skeleton alone; a named tuple is rebuilt
+as one of the same name and fields, as in tf.data. Instances of other user classes have a skeleton, too, which is used
+to check a spec given by the user. But a file never names a class to call, so the user must give their structure.
 """
 
 from __future__ import annotations
@@ -44,20 +43,20 @@ def dtype_named(name: Any) -> np.dtype[Any]:
     """Return the inverse of ``dtype_name``.
 
     Raises:
-        ValueError: if that gives no such name; objects, above all, are none.
+        ValueError: if ``name`` is not a result of ``dtype_name``; in particular, for object dtypes.
     """
     if name == "bytes":
         return BYTES
     if not isinstance(name, str) or _DTYPE.fullmatch(name) is None:
-        raise ValueError(f"no dtype: {name!r:.50}")
+        raise ValueError(f"invalid dtype: {name!r:.50}")
     try:
         return np.dtype(name)
     except TypeError:
-        raise ValueError(f"no dtype: {name!r:.50}") from None
+        raise ValueError(f"invalid dtype: {name!r:.50}") from None
 
 
 def skeleton_of(structure: Structure) -> Any:
-    """Return the structure as JSON data. Equal skeletons hold their components in the same places."""
+    """Return the structure as JSON data. Structures with equal skeletons have the same component order."""
     if structure is LEAF:
         return "*"
     if structure is NONE:
@@ -75,10 +74,10 @@ def skeleton_of(structure: Structure) -> Any:
 
 
 def structure_named(skeleton: Any) -> Structure | None:
-    """Return the structure of a skeleton; None where it holds a class that no file names.
+    """Return the structure of a skeleton; None if it contains a user class other than a named tuple.
 
     Raises:
-        ValueError: if it is no skeleton.
+        ValueError: if ``skeleton`` is invalid.
     """
     match skeleton:
         case "*":
@@ -99,14 +98,14 @@ def structure_named(skeleton: Any) -> Structure | None:
         case {"class": str(), "names": list(), "of": list(parts)}:
             _all(parts)
             return None
-    raise ValueError(f"no structure: {skeleton!r:.200}")
+    raise ValueError(f"invalid structure: {skeleton!r:.200}")
 
 
 def _items(pairs: list[Any]) -> dict[str, Any]:
     items = {}
     for pair in pairs:
         if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not str or pair[0] in items:
-            raise ValueError(f"no item of a dict: {pair!r:.100}")
+            raise ValueError(f"invalid item of a dict: {pair!r:.100}")
         items[pair[0]] = pair[1]
     return items
 
@@ -119,8 +118,8 @@ def _all(parts: list[Any]) -> tuple[Structure, ...] | None:
 
 @cache
 def _namedtuple(name: str, names: tuple[str, ...]) -> type[Any]:
-    """Return one class for each name and fields, so that what two files hold goes together."""
-    return collections.namedtuple(name, names)  # noqa: PYI024  # made of data
+    """Return one class for each name and fields, so that elements of several files have the same structure."""
+    return collections.namedtuple(name, names)  # noqa: PYI024  # created from data
 
 
 def fits(skeleton: Any, structure: Structure) -> bool:
@@ -140,7 +139,7 @@ def _sorted(skeleton: Any) -> Any:
 
 
 def names_classes(skeleton: Any) -> bool:
-    """Whether elements with this skeleton are, or hold, named tuples or instances of other classes of the user's."""
+    """Return whether elements with this skeleton are or contain named tuples or instances of user classes."""
     match skeleton:
         case {"namedtuple": _} | {"class": _}:
             return True
@@ -155,7 +154,7 @@ def spec_to_plain(spec: ComponentSpec) -> dict[str, Any]:
     """Return the spec of a component as JSON data.
 
     Raises:
-        TypeError: for a spec of what cannot be written: objects, datasets.
+        TypeError: if such components cannot be written: objects, datasets.
     """
     plain: dict[str, Any] = {"shape": None if spec.shape is None else list(spec.shape)}
     match spec:
@@ -175,7 +174,7 @@ def spec_from_plain(data: Any) -> ComponentSpec:
     """Return the inverse of ``spec_to_plain``.
 
     Raises:
-        ValueError: if ``data`` is not what that gives.
+        ValueError: if ``data`` is not a result of ``spec_to_plain``.
     """
     match data:
         case {"kind": "tensor", "shape": shape, "dtype": dtype}:
@@ -184,12 +183,12 @@ def spec_from_plain(data: Any) -> ComponentSpec:
             return RaggedTensorSpec(_shape(shape), dtype_named(dtype), rank, dtype_named(splits))
         case {"kind": "sparse", "shape": shape, "dtype": dtype}:
             return SparseTensorSpec(_shape(shape), dtype_named(dtype))
-    raise ValueError(f"no spec of a component: {data!r:.200}")
+    raise ValueError(f"invalid component spec: {data!r:.200}")
 
 
 def _shape(data: Any) -> list[int | None] | None:
     if data is None:
         return None
     if not isinstance(data, list) or not all(d is None or (type(d) is int and 0 <= d < DIMENSION_MAX) for d in data):
-        raise ValueError(f"no shape: {data!r:.100}")
+        raise ValueError(f"invalid shape: {data!r:.100}")
     return data

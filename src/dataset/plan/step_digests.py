@@ -91,11 +91,11 @@ def step_digests(plan: Node) -> Digests:
     for part in walk(plan):
         content = _StepContent()
         try:
-            content.add([part.op, len(part.inputs), part.content()])
+            content.add([part.op, len(part.inputs), part.fingerprint_fields()])
             digest = f"{content.digest():016x}"
         except Exception:  # noqa: BLE001  # a user's class may raise anything; the cache works without a digest
             digest = ""
-        found.append([part.described(), digest])
+        found.append([part.label(), digest])
     return found
 
 

@@ -1,11 +1,11 @@
-"""How an element is nested: structures, and moving between nested elements and flat lists of components.
+"""Structures: how elements are nested, and conversion between nested elements and flat lists of components.
 
 An element is a component, or a tuple, named tuple, dict, dataclass or attrs instance of elements. A list is data, not
 structure; ``None`` is structure without components. Dict components are ordered by sorted key, so that two dicts with
-the same keys have the same structure whatever the order in which they were filled (as in ``tf.nest``).
+the same keys have the same structure, whatever their insertion order (as in ``tf.nest``).
 
-Nothing here looks inside a component: what components may be is plan/spec.py, turning a user's values into them is
-runtime/chunks/normalization.py.
+Nothing here looks inside a component: plan/spec.py defines what components may be, and
+runtime/chunks/normalization.py converts a user's values to components.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ S = TypeVar("S")
 
 
 class StructureMismatchError(Exception):
-    """Internal: some row of several does not have the structure of the others. Callers say which, in their words."""
+    """Internal error: a row does not have the structure of the others. Callers raise a public error instead."""
 
 
 class Structure:
-    """The nesting of an element, without its components. Immutable, hashable, comparable."""
+    """Structure of an element: its nesting, without its components. Immutable, hashable, comparable."""
 
     children: tuple[Structure, ...] = ()
 
     @lazy_property
     def num_components(self) -> int:
-        """How many components an element of this structure has."""
+        """The number of components of an element."""
         return sum(child.num_components for child in self.children)
 
     @lazy_property
     def is_immutable(self) -> bool:
-        """Whether nobody can change an element by its containers: it consists of tuples."""
+        """Whether the containers of an element are immutable, that is, tuples."""
         return all(child.is_immutable for child in self.children)
 
     def flatten(self, element: Any) -> list[Any]:
@@ -45,16 +45,20 @@ class Structure:
         return [column[0] for column in self.columns([element])]
 
     def unflatten(self, components: Sequence[Any]) -> Any:
-        """Return the element that has these components; the inverse of ``flatten``."""
+        """Return the element with these components; the inverse of ``flatten``."""
         return self.rows([[component] for component in components], 1)[0]
 
     def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
-        """Per component the list of its values in ``rows``. Raises StructureMismatchError if a row is different."""
+        """Return for each component the list of its values in ``rows``.
+
+        Raises:
+            StructureMismatchError: if a row has a different structure.
+        """
         parts = self._split(rows)
         return [column for child, part in zip(self.children, parts, strict=True) for column in child.columns(part)]
 
     def rows(self, columns: Sequence[Any], count: int) -> list[Any]:
-        """Return the ``count`` elements whose components stand in ``columns``; the inverse of ``columns``."""
+        """Return the ``count`` elements with the components in ``columns``; the inverse of ``columns``."""
         parts, start = [], 0
         for child in self.children:
             stop = start + child.num_components
@@ -63,7 +67,7 @@ class Structure:
         return self._join(parts, count)
 
     def substitute(self, structures: Sequence[Structure]) -> Structure:
-        """This structure with other structures in the place of its components."""
+        """Return this structure with each component replaced by a structure."""
         parts, start = [], 0
         for child in self.children:
             stop = start + child.num_components
@@ -72,15 +76,15 @@ class Structure:
         return dataclasses.replace(self, children=tuple(parts)) if dataclasses.is_dataclass(self) else self
 
     def paths(self) -> list[str]:
-        """Per component a readable path, such as ``['image']`` or ``[0].mask``; empty for a bare component."""
+        """Return a readable path for each component, such as ``['image']`` or ``[0].mask``; empty for a leaf."""
         return [name + rest for name, child in zip(self._names(), self.children, strict=True) for rest in child.paths()]
 
     def child_keys(self) -> tuple[Any, ...]:
-        """Under which keys ``children`` stand: positions of a tuple, keys of a dict, names of fields."""
+        """Return the keys of ``children``: positions in a tuple, keys of a dict, names of fields."""
         return ()
 
     def component_name(self, index: int) -> str:
-        """How error messages name component ``index``: ``component 'image'``, ``component [0]['x']``."""
+        """Return how error messages name component ``index``: ``component 'image'``, ``component [0]['x']``."""
         path = self.paths()[index]
         if not path:
             return "the element"
@@ -159,7 +163,7 @@ class _Tuple(Structure):
             raise StructureMismatchError
         return list(zip(*rows, strict=True))
 
-    # Flat tuples are worth a short way: the batches of most training loops pass here.
+    # Flat tuples have a fast path: the elements of most training loops are flat tuples.
 
     def unflatten(self, components: Sequence[Any]) -> Any:
         return tuple(components) if self._is_flat else super().unflatten(components)
@@ -213,7 +217,7 @@ class _NamedTuple(Structure):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Dict(Structure):
-    """``keys`` in the order of filling, ``children`` in the order of ``sorted_keys``."""
+    """Structure of a dict: ``keys`` in insertion order, ``children`` in the order of ``sorted_keys``."""
 
     cls: type[Any]
     keys: tuple[Any, ...]
@@ -235,7 +239,7 @@ class _Dict(Structure):
         if set(map(type, rows)) != {self.cls} or set(map(len, rows)) != {len(self.keys)}:
             raise StructureMismatchError
         if self.factory is not None and any(key not in row for row in rows for key in self.keys):
-            raise StructureMismatchError  # reading a key that is not there would put it there
+            raise StructureMismatchError  # reading a missing key would insert it
         try:
             return [[row[key] for row in rows] for key in self.sorted_keys]
         except KeyError:
@@ -268,11 +272,11 @@ class _Dict(Structure):
 
 @dataclasses.dataclass(frozen=True)
 class _Record(Structure):
-    """A dataclass or an attrs class, rebuilt through its constructor by field name."""
+    """Structure of a dataclass or an attrs class, rebuilt by its constructor with keyword arguments."""
 
     cls: type[Any]
     names: tuple[str, ...]
-    keywords: tuple[str, ...]  # of the constructor, which may be other names
+    keywords: tuple[str, ...]  # of the constructor; they may differ from ``names``
     children: tuple[Structure, ...]
     is_immutable = False
 
@@ -305,8 +309,7 @@ def _call_repr(cls: type[Any], names: list[str], children: tuple[Structure, ...]
 def _record_fields(cls: Hashable) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Return the fields of a dataclass or attrs class and their constructor arguments; None for any other class.
 
-    A dataclass that is a component itself, such as a spec in the place of a component, says so by an attribute
-    ``is_component = True``.
+    A dataclass that is itself a component, such as a component spec, has an attribute ``is_component = True``.
     """
     if getattr(cls, "is_component", False):
         return None
@@ -317,7 +320,7 @@ def _record_fields(cls: Hashable) -> tuple[tuple[str, ...], tuple[str, ...]] | N
     if attributes is None:
         return None
     given = [attribute for attribute in attributes if attribute.init]
-    # Before attrs had aliases, it dropped leading underscores.
+    # Before attrs had aliases, it removed leading underscores.
     keywords = [getattr(attribute, "alias", None) or attribute.name.lstrip("_") for attribute in given]
     return tuple(attribute.name for attribute in given), tuple(keywords)
 
@@ -346,7 +349,7 @@ def structure_of(element: Any) -> Structure:
             raise TypeError(f"the keys of a dict element must be sortable, got {list(element)!r}") from None
         factory = element.default_factory if isinstance(element, collections.defaultdict) else None
         return _Dict(cls, tuple(element), keys, tuple(structure_of(element[key]) for key in keys), factory)
-    fields = _record_fields(cls)  # type: ignore[arg-type]  # classes are hashable, mypy doubts it of type[Any]
+    fields = _record_fields(cls)  # type: ignore[arg-type]  # mypy does not know that type[Any] is hashable
     if fields is not None:
         names, keywords = fields
         return _Record(cls, names, keywords, tuple(structure_of(getattr(element, name)) for name in names))
@@ -359,17 +362,17 @@ def tuple_of(*children: Structure) -> Structure:
 
 
 def is_tuple(structure: Structure) -> bool:
-    """Return whether elements are plain tuples, which reach a user's function as separate arguments."""
+    """Return whether elements are plain tuples, which are passed to a user's function as separate arguments."""
     return isinstance(structure, _Tuple)
 
 
 def is_dict(structure: Structure) -> bool:
-    """Return whether elements are dicts, of no class derived from dict."""
+    """Return whether elements are plain dicts, not instances of a subclass."""
     return isinstance(structure, _Dict) and structure.cls is dict
 
 
 def to_plain(structure: Structure) -> Any:
-    """Return the structure as plain data for saved states, or None where it holds a user's own class."""
+    """Return the structure as plain data for saved states, or None if it contains a user's class."""
     if structure is LEAF:
         return "*"
     if structure is NONE:
@@ -388,7 +391,7 @@ def from_plain(data: Any) -> Structure:
     """Return the inverse of ``to_plain``.
 
     Raises:
-        ValueError: if ``data`` is not what ``to_plain`` gives.
+        ValueError: if ``data`` is not a result of ``to_plain``.
     """
     match data:
         case "*":
@@ -399,10 +402,10 @@ def from_plain(data: Any) -> Structure:
             return _Tuple(tuple(map(from_plain, children)))
         case {"dict": list(children), "keys": list(keys)} if len(children) == len(set(keys)) == len(keys):
             return _Dict(dict, tuple(keys), tuple(sorted(keys)), tuple(map(from_plain, children)))
-    raise ValueError(f"no structure: {data!r}")
+    raise ValueError(f"invalid structure: {data!r}")
 
 
 def map_structure(function: Callable[[Any], S], element: Any) -> Any:
-    """``element`` with ``function`` applied to each component."""
+    """Apply ``function`` to each component of ``element``, and return the nested result."""
     structure = structure_of(element)
     return structure.unflatten([function(component) for component in structure.flatten(element)])

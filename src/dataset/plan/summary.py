@@ -1,7 +1,7 @@
-"""What there is to say of a plan, in words, found without running anything.
+"""Summaries of plans as text, determined without running anything.
 
-explain.py lays the words out as text, drawing/ as pictures. Characters that would show as something else, or break a
-line, stand here as in Python's ``repr``, so those need not care what users call their functions.
+explain.py formats them as text, drawing/ as pictures. Characters that are not printable, or would break a line, are
+already escaped as in Python's ``repr``, so the formatters can handle any function names and labels.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from dataset.plan.rewriting import Fired, Missed
 
 _ALIGNED_MAX = 60
 _SPEC_MAX = 1000
-_NAME_MAX = 32  # characters of a function beside its line; the title has all of it
+_NAME_MAX = 32  # characters of a function's name next to its line; the title has the full name
 
 
 @dataclass(frozen=True)
 class Summary:
-    """An operation in words.
+    """Summary of an operation as text.
 
     Attributes:
-        title: the op with what tells it from others of its kind, and the user's label.
-        detail: what is special about how it runs.
-        count: how many elements come out; empty where only running tells.
-        origin: the user's source line that made it.
+        title: the op with its distinguishing parameters and the user's label.
+        detail: what the optimizer decided about the op.
+        count: the number of elements of the output; empty if unknown before running.
+        origin: the user's source line that created the op.
         functions: the user's functions, with the source line of each.
-        spec: what comes out; empty where only running tells.
+        spec: the element spec; empty if unknown before running.
     """
 
     title: str
@@ -43,12 +43,12 @@ class Summary:
 
 
 def summaries(plan: Node) -> dict[Node, Summary]:
-    """Return each node of a plan in words, inputs before their readers."""
+    """Return the summary of each node of a plan, inputs before their readers."""
     found: dict[Node, Summary] = {}
     for node in inputs_first(plan):
         found[node] = Summary(
-            title=printable(node.described() + (f" {node.name!r}" if node.name else "")),
-            detail=printable(node.detail()),
+            title=printable(node.label() + (f" {node.name!r}" if node.name else "")),
+            detail=printable(node.annotation()),
             count=_count(node.cardinality()),
             origin=printable(str(node.origin)),
             functions=printable(_functions(node)),
@@ -58,16 +58,16 @@ def summaries(plan: Node) -> dict[Node, Summary]:
 
 
 def rule_lines(rules: Sequence[Fired]) -> list[str]:
-    """Return a line for each rule and op, in columns; those that are alike share one."""
+    """Return a line for each rule and op, in columns; equal lines are merged and counted."""
     rows: Counter[tuple[str, ...]] = Counter()
     for rule in rules:
-        where = (f"{rule.rule}: {rule.described}", f"from {rule.origin}")
+        where = (f"{rule.rule}: {rule.label}", f"from {rule.origin}")
         rows[(where[0], f"{where[1]}:", rule.reason) if isinstance(rule, Missed) else (*where, "")] += 1
     return in_columns([(*row, f"({times:,} times)" if times > 1 else "") for row, times in rows.items()], gap=1)
 
 
 def in_columns(rows: Sequence[Sequence[str]], gap: int = 2) -> list[str]:
-    """The rows as lines, with columns below each other; a cell that is very wide moves only what is behind it."""
+    """Return the rows as lines with aligned columns; a very wide cell only shifts the cells after it."""
     shown = [[printable(cell) for cell in row] for row in rows]
     columns = zip(*shown, strict=True)
     widths = [max((len(cell) for cell in column if len(cell) <= _ALIGNED_MAX), default=0) for column in columns]
@@ -78,14 +78,14 @@ def in_columns(rows: Sequence[Sequence[str]], gap: int = 2) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """Return the text in one line, with the characters that do not show as themselves escaped as ``repr`` does."""
+    """Return the text in one line, with nonprintable characters escaped as ``repr`` does."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def shortened(text: str, length: int) -> str:
-    """Return the text, or its beginning and an ellipsis."""
+    """Return the text, truncated with an ellipsis if it is too long."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
@@ -102,7 +102,7 @@ def _spec(node: Node) -> str:
         return ""
     try:
         return brief_spec(node.element_spec)
-    except (TypeError, ValueError) as error:  # what specs that do not fit raise: the plan is shown, and what is wrong
+    except (TypeError, ValueError) as error:  # incompatible specs: show the plan with the error
         return f"no spec: {error}"
 
 

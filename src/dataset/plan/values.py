@@ -1,7 +1,7 @@
-"""The two component values that NumPy has no type for: RaggedTensor and SparseTensor.
+"""RaggedTensor and SparseTensor: the two component types that NumPy does not have.
 
-Both are small immutable records over NumPy arrays, with the field names that TensorFlow gave them. What is here knows
-no pipeline; stacking them into batches is runtime/chunks/batching.py.
+Both are small immutable records of NumPy arrays, with TensorFlow's field names. This module does not depend on
+pipelines; batching is in runtime/chunks/batching.py.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _INT32_MAX = 2**31 - 1
 
 
 def frozen_view(array: Array) -> Array:
-    """Return a view of an array through which nobody can write."""
+    """Return a read-only view of an array."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Array:
-    """Return an array full of ``value``. ``np.full`` would drop the trailing zero bytes of a text."""
+    """Return an array filled with ``value``. ``np.full`` would drop trailing zero bytes of text."""
     array = np.empty(shape, dtype)
     array.fill(value)
     return array
 
 
 def as_splits_dtype(op: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """``dtype`` as that of row splits.
+    """Return the dtype of row splits.
 
     Raises:
-        ValueError: if it is neither int32 nor int64.
+        ValueError: if ``dtype`` is neither int32 nor int64.
     """
     result = np.dtype(dtype)
     if result not in (np.dtype(np.int32), np.dtype(np.int64)):
@@ -46,10 +46,10 @@ def as_splits_dtype(op: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 
 def cast_splits(splits: Array, dtype: npt.DTypeLike) -> Splits:
-    """Row splits as ``dtype``.
+    """Return row splits converted to ``dtype``.
 
     Raises:
-        ValueError: if they count more values than it can.
+        ValueError: if ``dtype`` is too small for the number of values.
     """
     if splits[-1] > _INT32_MAX and np.dtype(dtype) == np.int32:
         raise ValueError(f"RaggedTensor: row splits of {dtype!r} cannot count {splits[-1]} values; use int64")
@@ -57,7 +57,7 @@ def cast_splits(splits: Array, dtype: npt.DTypeLike) -> Splits:
 
 
 def splits_of_lengths(lengths: npt.ArrayLike, dtype: npt.DTypeLike) -> Splits:
-    """Return the row splits of rows of these lengths."""
+    """Return the row splits of rows with these lengths."""
     counts = np.asarray(lengths, np.int64)
     splits = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=splits[1:])
@@ -65,18 +65,17 @@ def splits_of_lengths(lengths: npt.ArrayLike, dtype: npt.DTypeLike) -> Splits:
 
 
 class RaggedTensor:
-    """Rows of different lengths, stored end to end.
+    """Tensor of rows of different lengths, stored contiguously.
 
-    Row ``i`` is ``values[row_splits[i]:row_splits[i + 1]]``. Rows that are ragged themselves have a RaggedTensor as
-    ``values``.
+    Row ``i`` is ``values[row_splits[i]:row_splits[i + 1]]``. If the rows are ragged, too, ``values`` is a RaggedTensor.
 
     Args:
-        values: array of shape (total, ...), or a RaggedTensor with ``total`` rows.
-        row_splits: integers of shape (rows + 1,); ascending from 0 to ``total``. They are kept as int32 if they are
-            int32, else as int64; all dimensions of one tensor have the same.
+        values: an array of shape (total, ...), or a RaggedTensor with ``total`` rows.
+        row_splits: integers of shape (rows + 1,), ascending from 0 to ``total``. int32 splits stay int32, other dtypes
+            become int64; all ragged dimensions of a tensor have the same dtype of splits.
 
     Raises:
-        ValueError: if ``row_splits`` is not that.
+        ValueError: if ``row_splits`` is invalid.
 
     >>> ragged = RaggedTensor.from_rows([[1, 2, 3], [], [4]])
     >>> ragged.shape, ragged.to_list()
@@ -98,7 +97,7 @@ class RaggedTensor:
         if isinstance(self.values, RaggedTensor) and self.values.row_splits_dtype != self.row_splits_dtype:
             raise ValueError(
                 f"RaggedTensor: row_splits are {self.row_splits_dtype}, but those of the values are "
-                f"{self.values.row_splits_dtype}; make them alike with with_row_splits_dtype()"
+                f"{self.values.row_splits_dtype}; convert one of them with with_row_splits_dtype()"
             )
         if splits[0] != 0 or splits[-1] != len(self.values) or np.count_nonzero(splits[1:] < splits[:-1]):
             raise ValueError(
@@ -112,11 +111,11 @@ class RaggedTensor:
         dtype: npt.DTypeLike | None = None,
         row_splits_dtype: npt.DTypeLike = np.int64,
     ) -> RaggedTensor:
-        """Return the ragged tensor with these rows: arrays that agree in all but the first dimension.
+        """Return the ragged tensor with these rows, arrays whose shapes are equal in all but the first dimension.
 
         Args:
             rows: the arrays, or lists.
-            dtype: of the values. Default: one that holds all of them; rows without values do not count.
+            dtype: the dtype of the values. Default: the common dtype of all non-empty rows.
             row_splits_dtype: int64 or int32.
 
         >>> RaggedTensor.from_rows([[], []], dtype=np.float32).dtype
@@ -124,7 +123,7 @@ class RaggedTensor:
         """
         arrays = [np.asarray(row, dtype) for row in rows]
         filled = [array.dtype for array in arrays if array.size]
-        if dtype is None and filled:  # an empty list has no dtype of its own, so the others decide
+        if dtype is None and filled:  # an empty list has no dtype, so the others determine it
             common = np.result_type(*filled)
             arrays = [array if array.size else array.astype(common) for array in arrays]
         splits = splits_of_lengths([len(row) for row in arrays], row_splits_dtype)
@@ -132,14 +131,14 @@ class RaggedTensor:
 
     @classmethod
     def from_nested_row_splits(cls, flat_values: npt.ArrayLike, splits: Sequence[npt.ArrayLike]) -> RaggedTensor:
-        """Return the ragged tensor with several ragged dimensions.
+        """Return a ragged tensor with several ragged dimensions.
 
         Args:
-            flat_values: an array of shape (total, ...), the innermost rows end to end.
-            splits: the row splits of each ragged dimension, the outermost first; at least one.
+            flat_values: an array of shape (total, ...), the concatenated innermost rows.
+            splits: the row splits of each ragged dimension, outermost first; at least one.
 
         Raises:
-            ValueError: if there are none, or they do not go together.
+            ValueError: if ``splits`` is empty or inconsistent.
         """
         result: Any = np.asarray(flat_values)
         for row_splits in reversed(splits):
@@ -159,10 +158,10 @@ class RaggedTensor:
         return self.row_splits.dtype
 
     def with_row_splits_dtype(self, dtype: npt.DTypeLike) -> RaggedTensor:
-        """Return the same rows, their row splits of another dtype.
+        """Return the ragged tensor with row splits of another dtype.
 
         Raises:
-            ValueError: if ``dtype`` is neither int32 nor int64, or too narrow.
+            ValueError: if ``dtype`` is neither int32 nor int64, or too small for the number of values.
 
         >>> RaggedTensor([1, 2], [0, 2]).with_row_splits_dtype(np.int32).row_splits
         array([0, 2], dtype=int32)
@@ -190,23 +189,23 @@ class RaggedTensor:
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """Rows, then None for each ragged dimension, then the shape of one value."""
+        """The number of rows, None for each ragged dimension, and the shape of one value."""
         return (len(self), *[None] * self.ragged_rank, *self.flat_values.shape[1:])
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the values and the splits."""
+        """The size of the values and the splits in bytes."""
         return int(self.values.nbytes + self.row_splits.nbytes)
 
     def __len__(self) -> int:
         return len(self.row_splits) - 1
 
     def __getitem__(self, index: Any) -> Any:
-        """Row ``index``, or for a slice the ragged tensor of those rows."""
+        """Return row ``index``, or for a slice the ragged tensor of those rows."""
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:
-                raise ValueError(f"RaggedTensor: rows can be sliced by step 1 only, got {step}")
+                raise ValueError(f"RaggedTensor: rows can only be sliced with step 1, got {step}")
             splits = self.row_splits[start : max(start, stop) + 1]
             return RaggedTensor(self.values[splits[0] : splits[-1]], splits - splits[0])
         row = range(len(self))[index]
@@ -216,16 +215,16 @@ class RaggedTensor:
         return (self[row] for row in range(len(self)))
 
     def read_only(self) -> RaggedTensor:
-        """Return the same rows, through which nobody can write to the values."""
+        """Return a read-only view of the ragged tensor."""
         values = self.values.read_only() if isinstance(self.values, RaggedTensor) else frozen_view(self.values)
         return RaggedTensor(values, frozen_view(self.row_splits))
 
     def to_list(self) -> list[Any]:
-        """Nested lists of Python values."""
+        """Return the rows as nested lists of Python values."""
         return [row.to_list() if isinstance(row, RaggedTensor) else row.tolist() for row in self]
 
     def to_tensor(self, default_value: Any = None) -> Array:
-        """Return a dense array, short rows filled up at the end with ``default_value`` (default 0, or ``b""``).
+        """Return a dense array, with short rows padded at the end with ``default_value`` (default 0, or ``b""``).
 
         >>> RaggedTensor.from_rows([[1, 2], [3]]).to_tensor(default_value=-1)
         array([[ 1,  2],
@@ -260,15 +259,15 @@ class RaggedTensor:
 
 
 class SparseTensor:
-    """The non-default cells of an array, in row-major order of their indices.
+    """Tensor that stores only the non-default cells, in row-major order of their indices.
 
     Args:
         indices: int64 of shape (cells, rank).
-        values: array of shape (cells,).
+        values: an array of shape (cells,).
         dense_shape: int64 of shape (rank,).
 
     Raises:
-        ValueError: if the three do not fit together.
+        ValueError: if the shapes of the three are inconsistent.
 
     >>> sparse = SparseTensor(indices=[[0, 1], [1, 0]], values=[5, 6], dense_shape=[2, 2])
     >>> sparse.to_dense()
@@ -305,15 +304,15 @@ class SparseTensor:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the three arrays."""
+        """The size of the three arrays in bytes."""
         return self.indices.nbytes + self.values.nbytes + self.dense_shape.nbytes
 
     def read_only(self) -> SparseTensor:
-        """Return the same cells, through which nobody can write to the values."""
+        """Return a read-only view of the sparse tensor."""
         return SparseTensor(frozen_view(self.indices), frozen_view(self.values), frozen_view(self.dense_shape))
 
     def to_dense(self, default_value: Any = None) -> Array:
-        """Return the dense array, with ``default_value`` (default 0, or ``b""``) where no value is given."""
+        """Return the dense array, with ``default_value`` (default 0, or ``b""``) in cells without a value."""
         if default_value is None:
             default_value = b"" if self.dtype == object else 0
         dense = filled(self.shape, default_value, self.dtype)

@@ -1,1 +1,1 @@
-"""How a plan runs: chunks, operators, threads, saved state. Open to read; promises nothing to users."""
+"""Runtime: chunks, operators, threads and saved state of a running plan. Internal, without stability guarantees."""

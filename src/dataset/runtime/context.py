@@ -80,8 +80,8 @@ class ExecutionContext:
 
     Args:
         iteration: the state shared by all operators.
-        line: the record of the op opened with this context; None if it is not observed.
-        skipped: the counter for dropped elements, if there is no ``line``.
+        record: the record of the op opened with this context; None if it is not observed.
+        skipped: the counter for dropped elements, if there is no ``record``.
         reader: the context of the op that reads from this one.
         node: the op.
         opening: the index of the reader's input that is opened with this context, or of the run of its only input.
@@ -91,20 +91,20 @@ class ExecutionContext:
         "_beginning",
         "_call",
         "_iteration",
-        "_line",
+        "_record",
         "_node",
         "_opening",
         "_reader",
-        "repeats_input",
+        "input_is_replayable",
         "replays",
         "skipped",
-        "within",
+        "provenance",
     )
 
     def __init__(
         self,
         iteration: Iteration,
-        line: OpRecord | None = None,
+        record: OpRecord | None = None,
         skipped: DroppedCount | None = None,
         reader: ExecutionContext | None = None,
         node: Node | None = None,
@@ -113,15 +113,15 @@ class ExecutionContext:
         self._iteration = iteration
         self._node = node
         self._opening = opening
-        self._line = line
+        self._record = record
         self._reader = reader
-        self.skipped = skipped or (DroppedCount() if line is None else line.skipped)
-        self.repeats_input = True
+        self.skipped = skipped or (DroppedCount() if record is None else record.skipped)
+        self.input_is_replayable = True
         """Whether the op's input, restored to an earlier position, repeats its elements and has a cheap state.
 
         Otherwise, elements read ahead from it must be saved by value. Datasets that are opened later may change this.
         """
-        self.within: tuple[Opening, ...] | None = None if reader is None else reader.within
+        self.provenance: tuple[Opening, ...] | None = None if reader is None else reader.provenance
         """The enclosing datasets, from outer to inner, if elements read from files must record their origin.
 
         The list starts below the op that needs the origins (chunks/provenance.py). None if no op needs them.
@@ -131,11 +131,11 @@ class ExecutionContext:
         self._beginning: dict[EpochCounter, Draws] | None = None  # of a run that began in another context
         self._call: Call | None = None  # the function call that returned the dataset opened with this context
 
-    def say_unrepeatable(self) -> None:
+    def mark_not_replayable(self) -> None:
         """Declare that the op's order is not repeatable, or that its state holds many elements by value."""
         reader = self._reader
-        while reader is not None and reader.repeats_input:
-            reader.repeats_input = False
+        while reader is not None and reader.input_is_replayable:
+            reader.input_is_replayable = False
             reader = reader._reader  # noqa: SLF001  # its own class
 
     @property
@@ -180,28 +180,28 @@ class ExecutionContext:
             node: the input.
             opening: the index of the input among several, or of the run of the only input.
         """
-        if self._line is None:
-            build = ExecutionContext(self._iteration, None, self.skipped, self, node, opening)
-            unobserved: Operator = node.lower(build)
-            return unobserved
-        line = self._line.input(node)
-        operator: Operator = node.lower(ExecutionContext(self._iteration, line, None, self, node, opening))
-        self._line.input_opened(line, operator)
+        if self._record is None:
+            context = ExecutionContext(self._iteration, None, self.skipped, self, node, opening)
+            unprofiled: Operator = node.lower(context)
+            return unprofiled
+        record = self._record.input(node)
+        operator: Operator = node.lower(ExecutionContext(self._iteration, record, None, self, node, opening))
+        self._record.input_opened(record, operator)
         return operator
 
-    def joins(self, *nodes: Node) -> None:
+    def fused_with(self, *nodes: Node) -> None:
         """Declare that the operator also does the work of these nodes below its own."""
-        if self._line is not None:
-            self._line.joined = nodes
+        if self._record is not None:
+            self._record.fused = nodes
 
-    def unobserved(self) -> ExecutionContext:
+    def unprofiled(self) -> ExecutionContext:
         """Return a context for datasets that are opened in large numbers: without op records and without tuning.
 
         Elements dropped in them are counted for this op.
         """
         return ExecutionContext(self._iteration, None, self.skipped, self, self._node)
 
-    def inside(self, argument: Chunk, plan: Node, call: Call) -> ExecutionContext:
+    def for_call(self, argument: Chunk, plan: Node, call: Call) -> ExecutionContext:
         """Return a context for a dataset that a function returned.
 
         Args:
@@ -209,10 +209,10 @@ class ExecutionContext:
             plan: the plan of the dataset.
             call: the call of the function.
         """
-        inner = ExecutionContext(self._iteration, self._line, self.skipped, self)
+        inner = ExecutionContext(self._iteration, self._record, self.skipped, self)
         inner._call = call
-        if self.within is not None:
-            inner.within = (*self.within, Opening(call.node, argument, plan))
+        if self.provenance is not None:
+            inner.provenance = (*self.provenance, Opening(call.node, argument, plan))
         return inner
 
     def draws(self, node: DrawingNode) -> Draws:
@@ -241,15 +241,15 @@ class ExecutionContext:
             pass or in the plan; the plan; and the function call that returned the plan, if any.
         """
         assert self._node is not None
-        epoch, found, build, root = 0, None, self, self._node
-        while build._reader is not None and build._node is not None:
-            root, reader = build._node, build._reader
-            if found is None and build._beginning is not None:
-                found = build._beginning.get(counter)
+        epoch, found, context, root = 0, None, self, self._node
+        while context._reader is not None and context._node is not None:
+            root, reader = context._node, context._reader
+            if found is None and context._beginning is not None:
+                found = context._beginning.get(counter)
             if found is None:
-                epoch += _runs_before(counter, root, reader._node, build._opening)  # noqa: SLF001  # its own class
-            build = reader
-        return found, epoch, root, build._call  # noqa: SLF001
+                epoch += _runs_before(counter, root, reader._node, context._opening)  # noqa: SLF001  # its own class
+            context = reader
+        return found, epoch, root, context._call  # noqa: SLF001
 
     def beginning(self, node: Node) -> list[list[int]]:
         """Return the draws of all random ops in an input in the current run, as plain data."""
@@ -258,9 +258,9 @@ class ExecutionContext:
     def from_beginning(self, node: Node, beginning: list[list[int]]) -> Operator:
         """Open an input for a run that began with these draws, in this or another iteration."""
         draws = [Draws(*map(int, entry)) for entry in beginning]
-        build = ExecutionContext(self._iteration, self._line, self.skipped, self, self._node)
-        build._beginning = {part.counter: draw for part, draw in zip(drawing_nodes(node), draws, strict=True)}
-        return build(node)
+        context = ExecutionContext(self._iteration, self._record, self.skipped, self, self._node)
+        context._beginning = {part.counter: draw for part, draw in zip(drawing_nodes(node), draws, strict=True)}
+        return context(node)
 
     @property
     def background(self) -> bool:
@@ -270,11 +270,11 @@ class ExecutionContext:
     @property
     def counters(self) -> Counters:
         """The op's counters for background work."""
-        return Counters() if self._line is None else self._line.counters
+        return Counters() if self._record is None else self._record.counters
 
     @property
     def _tunes(self) -> bool:
-        return self._line is not None and self.options.autotune.enabled is not False
+        return self._record is not None and self.options.autotune.enabled is not False
 
     def parallel_calls(
         self, requested: int | None, autotuned: int | None = None, maximum: int = CALLS_MAX
@@ -305,11 +305,11 @@ class ExecutionContext:
         knob = (
             Tunable(name, value) if maximum is None or not self._tunes else Tunable(name, value, min(1, value), maximum)
         )
-        if self._line is None:
+        if self._record is None:
             return knob
-        if self._line.knob is None:  # a reopened op keeps the knob that was set before
-            self._line.knob = knob
-        return self._line.knob
+        if self._record.knob is None:  # a reopened op keeps the knob that was set before
+            self._record.knob = knob
+        return self._record.knob
 
     @property
     def ledger(self) -> Ledger:
@@ -341,24 +341,24 @@ class Call:
         order: the index of the call among all calls of the op, counted from 0.
     """
 
-    def __init__(self, build: ExecutionContext, node: Any, order: int) -> None:
-        self._build = build
+    def __init__(self, context: ExecutionContext, node: Any, order: int) -> None:
+        self._context = context
         self.node = node
         self.order = order
 
     @lazy_property
     def number(self) -> int:
         """A number that is unique to this call and the same in all processes."""
-        _, _, root, outer = self._build._place(self.node.counter)  # noqa: SLF001
+        _, _, root, outer = self._context._place(self.node.counter)  # noqa: SLF001
         functions = [counter for counter in openings(root) if counter.of_functions]
-        _, iteration, epoch = self._build.draws(self.node)
+        _, iteration, epoch = self._context.draws(self.node)
         above = 0 if outer is None else outer.number
         return derived_seed(functions.index(self.node.counter), iteration, epoch, self.order, above)
 
     @property
     def node_key(self) -> int:
         """The key for the random numbers of the op's inner datasets that have no seeds of their own."""
-        return self._build.draws(self.node).key
+        return self._context.draws(self.node).key
 
     def seed(self) -> int:
         """Return the base of the seeds drawn during the call."""
@@ -385,7 +385,7 @@ def open_plan(
     options: Options | None = None,
     *,
     probing: bool = False,
-    observation: PipelineProfile | None = None,
+    profile: PipelineProfile | None = None,
     epochs: EpochLedger | None = None,
     reader: Reader | None = None,
     moved: Moved = unmoved,
@@ -398,17 +398,17 @@ def open_plan(
         plan: what to run.
         options: the options of the whole pipeline; default: none are set.
         probing: whether to compute only an element or two, without using up a random order or computing ahead.
-        observation: the profile of the iteration, if it is observed.
+        profile: the profile of the iteration, if it is observed.
         epochs: knows which epoch each shuffle is in; default: a new ledger.
-        reader: opens the plan and the operator that reads from it; only used with ``observation``.
+        reader: opens the plan and the operator that reads from it; only used with ``profile``.
         moved: maps the file names in a saved state to current names.
     """
     options = _NO_OPTIONS if options is None else options
     coordinator = Coordinator(options.threading.private_threadpool_size or None)
     epochs = EpochLedger(probing=probing) if epochs is None else epochs
-    if observation is None:
+    if profile is None:
         return coordinator, ExecutionContext(Iteration(coordinator, epochs, options, PeriodicCallback(), moved))(plan)
-    iteration = Iteration(coordinator, epochs, options, observation.pulse, moved)
-    observation.limits = iteration.limits
-    build = ExecutionContext(iteration, observation.top)
-    return coordinator, build(plan) if reader is None else reader(build, plan)
+    iteration = Iteration(coordinator, epochs, options, profile.pulse, moved)
+    profile.limits = iteration.limits
+    context = ExecutionContext(iteration, profile.top)
+    return coordinator, context(plan) if reader is None else reader(context, plan)

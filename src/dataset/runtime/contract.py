@@ -39,14 +39,14 @@ class Operator(ABC):
         """
         raise NotImplementedError
 
-    picks: bool = False
-    """Whether ``pick`` is supported."""
+    supports_gather: bool = False
+    """Whether ``gather`` is supported."""
 
-    def pick(self, positions: Array) -> Chunk:
+    def gather(self, positions: Array) -> Chunk:
         """Return the output elements at these positions, in this order, or the first few of them (at least one).
 
-        May be called at any time if ``picks`` is true; does not move the current position. An element that fails raises
-        in its place.
+        May be called at any time if ``supports_gather`` is true; does not move the current position.
+        An element that fails raises in its place.
         """
         raise NotImplementedError
 
@@ -67,7 +67,7 @@ class Operator(ABC):
         """Return to a position between the start and the end of the last pull. Only for operators that lend."""
         raise NotImplementedError
 
-    def pass_over(self, n: int) -> int:
+    def skip(self, n: int) -> int:
         """Skip 1 to ``n`` elements and return how many were skipped; 0 at the end.
 
         Raises whatever ``pull`` would raise for them. Only elements that are known not to fail may be skipped without
@@ -101,26 +101,26 @@ class Operator(ABC):
         """Release files, threads and inputs. May be called twice; there are no pulls afterwards."""
 
 
-_trusting: ContextVar[bool] = ContextVar("_trusting", default=False)
+_assuming_no_failures: ContextVar[bool] = ContextVar("_assuming_no_failures", default=False)
 
 
 @contextlib.contextmanager
-def trusting() -> Iterator[None]:
+def assuming_no_failures() -> Iterator[None]:
     """Make ``state_after``, in this thread, assume that no failing element shifts the elements after it.
 
     Under this assumption, a failing element still counts for batches and for take. The caller documents this, as skip()
     does.
     """
-    token = _trusting.set(True)
+    token = _assuming_no_failures.set(True)
     try:
         yield
     finally:
-        _trusting.reset(token)
+        _assuming_no_failures.reset(token)
 
 
-def is_trusting() -> bool:
+def assumes_no_failures() -> bool:
     """Return whether ``state_after`` may assume that no element fails."""
-    return _trusting.get()
+    return _assuming_no_failures.get()
 
 
 class UnaryOperator(Operator):

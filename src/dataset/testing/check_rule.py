@@ -20,7 +20,7 @@ def check_rule(rule: str, make: Callable[[], Dataset[Any]], expected_plan: str) 
     Args:
         rule: the name of its switch in ``Options().optimization``.
         make: builds the pipeline; seed what is random.
-        expected_plan: the ops after the rule, the last first, as ``described``, joined by `` <- ``. Where the rule must
+        expected_plan: the ops after the rule, the last first, as ``label``, joined by `` <- ``. Where the rule must
             not fire, the plan as it was.
 
     Raises:
@@ -47,4 +47,4 @@ def check_rule(rule: str, make: Callable[[], Dataset[Any]], expected_plan: str) 
 
 
 def _chain(node: Node) -> list[str]:
-    return [node.described(), *(part for source in node.inputs for part in _chain(source))]
+    return [node.label(), *(part for source in node.inputs for part in _chain(source))]

@@ -115,7 +115,7 @@ def test_a_gzip_stream_that_is_cut_gives_the_whole_records_before(save):
     assert found == records_of(content, 10, 5, 5)[: len(found)]
     assert 2900 < len(found) < 2999
     assert (error.record, error.offset) == (len(found), 5 + 10 * len(found))
-    assert "cut short" in str(error)
+    assert "is truncated" in str(error)
 
 
 def test_a_pipe_with_header_and_footer():

@@ -30,7 +30,7 @@ def test_a_record_that_is_being_added_is_data_loss_behind_all_others(save):
     found = [next(iterator)]
     with path.open("ab") as more:
         more.write(frame(b"more")[:-3])
-    with pytest.raises(DataLossError, match="a record is cut"):
+    with pytest.raises(DataLossError, match="a record is truncated"):
         for record in iterator:
             found.append(record)  # noqa: PERF402  # what came before the error stays
     assert found == RECORDS

@@ -74,7 +74,7 @@ def test_a_cut_file_gives_the_whole_records_and_says_so(kind, block, save):
         found, error = read(TFRecordFile(save(content[:length]), kind, block))
         assert found == records[: len(found)]
         assert (error is None) == (length in boundaries)
-        assert error is None or (error.record == len(found) and "cut" in str(error))
+        assert error is None or (error.record == len(found) and "truncated" in str(error))
 
 
 @pytest.mark.parametrize("verify", [True, False])
@@ -91,7 +91,7 @@ def test_a_length_that_cannot_be_is_not_believed(length, kind, verify, save):
         tracemalloc.stop()
     assert found == [b"good"]
     assert (error.record, error.offset) == (1, 20)
-    assert f"its header announces {length} bytes" in str(error)
+    assert f"its header declares {length} bytes" in str(error)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -164,8 +164,8 @@ def test_errors_say_what_is_wrong_and_where(save):
         with pytest.raises(DataLossError) as caught:
             file.records(1)
     assert str(caught.value) == (
-        f"{path}, record 1, at byte 19: a record is cut: its header announces 3 bytes and a checksum of 4, "
-        "but 5 bytes follow; the file's copy or its writer may not have finished"
+        f"{path}, record 1, at byte 19: a record is truncated: its header declares 3 bytes and a checksum of 4, "
+        "but 5 bytes follow; copying or writing the file may not have finished"
     )
     assert (caught.value.path, caught.value.offset, caught.value.record) == (str(path), 19, 1)
 
@@ -174,7 +174,7 @@ def test_errors_say_what_is_wrong_and_where(save):
     ("content", "kind", "words"),
     [
         (b"a text file, not a TFRecord file", "", "checksum of a record's length is wrong.*is this a TFRecord file?"),
-        (b"short", "", "header is cut: 12 bytes expected, 5 left in the file; is this a TFRecord file?"),
+        (b"short", "", "header is truncated: 12 bytes expected, 5 left in the file; is this a TFRecord file?"),
         (GOLDEN["GZIP"], "", 'starts like a GZIP stream: pass compression_type="GZIP"'),
         (GOLDEN["GZIP"][:9], "", 'starts like a GZIP stream: pass compression_type="GZIP"'),
         (GOLDEN["ZLIB"], "", 'starts like a ZLIB stream: pass compression_type="ZLIB"'),

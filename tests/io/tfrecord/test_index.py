@@ -109,7 +109,7 @@ def test_the_index_of_a_changed_file_is_made_anew_with_a_warning(save):
     path = save(frames([b"a", b"b"]))
     io.TFRecordIndex.open(path)
     changed(path, frames([b"x", b"y", b"z"]))
-    with pytest.warns(UserWarning, match="another size or time than .* It is made anew"):
+    with pytest.warns(UserWarning, match="does not match the size or time of .* It is rebuilt"):
         index = io.TFRecordIndex.open(path)
     assert list(index) == [b"x", b"y", b"z"]
     index.close()
@@ -120,7 +120,7 @@ def test_the_same_size_at_another_time_is_another_file(save):
     path = save(frames([b"ab", b"c"]))
     io.TFRecordIndex.open(path)
     changed(path, frames([b"a", b"bc"]))
-    with pytest.warns(UserWarning, match="made anew"):
+    with pytest.warns(UserWarning, match="rebuilt"):
         assert list(io.TFRecordIndex.open(path)) == [b"a", b"bc"]
 
 
@@ -132,7 +132,7 @@ def test_a_damaged_index_is_made_anew_with_a_warning(save):
         damaged = bytearray(content)
         damaged[place] ^= 1 << place % 8
         saved.write_bytes(damaged)
-        with pytest.warns(UserWarning, match=r"is not used: it.* made anew, and saved again"):
+        with pytest.warns(UserWarning, match=r"is not used: it.* rebuilt, and saved again"):
             assert io.TFRecordIndex.open(path).lengths.tolist() == list(map(len, assorted(20)))
         assert saved.read_bytes() == content
     for size in range(8, len(content)):
@@ -149,7 +149,7 @@ def test_a_file_that_is_no_index_is_left_alone(save, caplog):
         assert list(io.TFRecordIndex.open(path)) == [b"a"]
     assert other.read_bytes() == b"a checkpoint's index"
     assert "is not saved" in caplog.text
-    with pytest.raises(FileExistsError, match="is no index"):
+    with pytest.raises(FileExistsError, match="is not an index"):
         io.TFRecordIndex.build(path).save()
 
 
@@ -184,7 +184,7 @@ def test_a_path_is_a_path(wrong):
 
 
 def test_a_compressed_file_says_so(save):
-    with pytest.raises(DataLossError, match="starts like a GZIP stream, and only an uncompressed file can have an ind"):
+    with pytest.raises(DataLossError, match="starts like a GZIP stream, and only uncompressed files can be ind"):
         io.TFRecordIndex.build(save(gzip.compress(frames([b"a"] * 9))))
 
 
@@ -195,7 +195,7 @@ def test_another_kind_of_file_says_so(save):
 
 def test_an_index_that_is_taken_for_a_file_says_what_it_is(save):
     saved = io.TFRecordIndex.open(save(frames([b"a"]))).index_path
-    words = r"this is the index of a TFRecord file: name files by a pattern that leaves out \*\.index"
+    words = r"this is the index of a TFRecord file: use a file pattern that excludes \*\.index"
     with pytest.raises(DataLossError, match=words):
         io.TFRecordIndex.build(saved)
     assert re.search(words, str(read(TFRecordFile(saved))[1]))
@@ -207,7 +207,7 @@ def test_a_cut_file_says_where(count, save):
     start = len(content) - len(frame(assorted(count)[-1]))
     for size in {start + 1, start + 11, start + 12, start + 13, len(content) - 1} - {len(content)}:
         path = save(content[:size])
-        with pytest.raises(DataLossError, match="is cut") as caught:
+        with pytest.raises(DataLossError, match="is truncated") as caught:
             io.TFRecordIndex.open(path)
         assert (caught.value.record, caught.value.offset) == (count - 1, start)
         assert not Path(f"{path}.index").exists()
@@ -245,7 +245,7 @@ def test_damage_is_found_where_it_is_in_a_length_and_nowhere_else(data):
 
 @pytest.mark.parametrize("length", [2**63, 2**64 - 1, 2**40])
 def test_a_length_beyond_the_file_is_not_believed(length, save):
-    with pytest.raises(DataLossError, match="record 1, at byte 17: a record is cut"):
+    with pytest.raises(DataLossError, match="record 1, at byte 17: a record is truncated"):
         io.TFRecordIndex.build(save(frame(b"a") + header(length) + b"x" * 100))
 
 
@@ -303,7 +303,7 @@ def test_a_file_that_is_replaced_is_not_read(save):
     path = save(frames([b"a", b"b"]))
     index = io.TFRecordIndex.open(path)
     changed(path, frames([b"x", b"y"]))
-    with pytest.raises(DataLossError, match="changed after its index was made"):
+    with pytest.raises(DataLossError, match="modified after its index was built"):
         index[0]
 
 
@@ -313,7 +313,7 @@ def test_a_file_that_is_cut_while_open_gives_what_it_has(save):
         assert index[0] == b"first"
         os.truncate(path, 30)
         assert index[0] == b"first"
-        with pytest.raises(DataLossError, match=r"record 1, at byte 21: a record is cut"):
+        with pytest.raises(DataLossError, match=r"record 1, at byte 21: a record is truncated"):
             index[1]
         with pytest.raises(DataLossError, match=r"record 2"):
             index[2]

@@ -182,7 +182,7 @@ def test_a_damaged_record_fails_in_its_place_and_costs_no_other(damaged):
         assert [*found[:5], *found[6:]] == [*RECORDS[:5], *RECORDS[6:]]
     with pytest.raises(DataLossError, match=r"3\.tfrecord, record 1, at byte 19: the checksum") as caught:
         dataset[5]
-    assert caught.value.__notes__ == [f"in {dataset.plan.located()}"]
+    assert caught.value.__notes__ == [f"in {dataset.plan.location()}"]
     assert dataset[6] == RECORDS[6]
 
 
@@ -230,7 +230,7 @@ def test_file_names_come_from_all_that_a_dataset_of_files_takes(paths, tmp_path)
     [
         ({"compression_type": "GZIP"}, ValueError, "a compressed file has no index"),
         ({"compression_type": "nonsense"}, ValueError, "compression_type must be"),
-        ({"num_parallel_reads": 2}, ValueError, "nothing to read in turn, got num_parallel_reads=2; leave it out"),
+        ({"num_parallel_reads": 2}, ValueError, "can't be interleaved, got num_parallel_reads=2; omit it"),
         ({"buffer_size": -1}, ValueError, "buffer_size must be at least 0"),
         ({"index": 1}, TypeError, "index must be True or False"),
     ],
@@ -259,7 +259,7 @@ def test_a_file_that_changes_after_that_shows_when_it_is_read(paths):
     found = outcomes(iter(dataset))
     assert found[:3] == RECORDS[:3]
     assert isinstance(found[3], DataLossError)
-    assert "changed after its index was made; make the dataset or the index anew" in str(found[3])
+    assert "modified after its index was built; create the dataset or the index again" in str(found[3])
     assert found[4:] == RECORDS[4:]
 
 
@@ -358,7 +358,7 @@ def test_on_error_skip_passes_over_what_is_damaged_and_counts_it(damaged, caplog
     found = list(iterator)
     assert sorted(found) == sorted(chain_of_sound(chain))
     assert sum(operator.skipped_elements for operator in iterator.stats().operators) == 1
-    assert "passed over a damaged record: " in caplog.text
+    assert "skipped a damaged record: " in caplog.text
     assert "3.tfrecord, record 1, at byte 19" in caplog.text
 
 
@@ -382,12 +382,12 @@ def _without_access(dataset):
 def test_on_error_skip_makes_do_with_what_is_before_a_broken_length(paths, caplog):
     content = Path(paths[3]).read_bytes()
     Path(paths[3]).write_bytes(content[:-5])
-    with pytest.raises(DataLossError, match="is cut"):
+    with pytest.raises(DataLossError, match="is truncated"):
         TFRecordDataset(paths, index=True)
     dataset = TFRecordDataset(paths, index=True, on_error="skip")
     assert list(dataset) == RECORDS[:-1]
     assert len(dataset) == len(RECORDS) - 1
-    assert "gave up the rest of a damaged file" in caplog.text
+    assert "skipped the rest of a damaged file" in caplog.text
     assert not Path(f"{paths[3]}.index").exists()
     with pytest.raises(ValueError, match="not saved"):
         io.TFRecordIndex.build(paths[3], on_error="skip").save()
@@ -403,4 +403,4 @@ def test_much_damage_is_summed_up(tmp_path, caplog):
     os.utime(path, ns=(stamp.st_mtime_ns, stamp.st_mtime_ns))
     assert list(dataset) == [b"x"] * 5
     assert len(caplog.records) == 11
-    assert "passed over 25 damaged records" in caplog.text
+    assert "skipped 25 damaged records" in caplog.text

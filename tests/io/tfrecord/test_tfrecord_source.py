@@ -194,9 +194,9 @@ def test_each_place_is_a_warning_with_operation_file_record_and_offset(save, log
     assert list(skipping(path)) == [b"zero"]
     damaged, cut = logged()
     assert damaged.startswith("TFRecordDataset from test_tfrecord_source.py:")
-    assert f" passed over a damaged record: {path}, record 1, at byte 20: " in damaged
+    assert f" skipped a damaged record: {path}, record 1, at byte 20: " in damaged
     assert "the checksum of a record's 3 bytes is wrong" in damaged
-    assert f"gave up the rest of a damaged file: {path}, record 2, at byte 39: a record is cut" in cut
+    assert f"skipped the rest of a damaged file: {path}, record 2, at byte 39: a record is truncated" in cut
 
 
 def test_a_file_full_of_damage_does_not_fill_the_log(save, logged):
@@ -207,7 +207,7 @@ def test_a_file_full_of_damage_does_not_fill_the_log(save, logged):
     assert counts == {"TFRecordDataset": 201}
     messages = logged()
     assert len(messages) == (LOGGED_MAX + 1) + 1 + (LOGGED_MAX + 1)
-    assert messages[LOGGED_MAX].endswith(f"passed over 100 damaged records of {bad}; only the first 10 were logged")
+    assert messages[LOGGED_MAX].endswith(f"skipped 100 damaged records of {bad}; only the first 10 were logged")
 
 
 def test_as_many_as_are_logged_need_no_sum(save, logged):
@@ -220,7 +220,7 @@ def test_a_reader_that_stops_early_says_what_it_passed_over(save, logged):
     path = save(flipped(b"".join(map(frame, RECORDS)), *data_places(RECORDS, *range(40), 70)))
     with iter(skipping(path)) as iterator:
         assert next(iterator) == RECORDS[40]
-    assert "passed over 40 damaged records" in logged()[-1]
+    assert "skipped 40 damaged records" in logged()[-1]
     assert skipped(iterator) == {"TFRecordDataset": 40}
 
 

@@ -132,7 +132,7 @@ def test_a_value_that_no_example_holds_names_its_element_and_feature(tmp_path):
         ({"num_shards": 0}, ValueError, "num_shards must be at least 1, got 0"),
         ({"num_shards": 2.0}, TypeError, "num_shards must be an int"),
         ({"num_shards": 2}, ValueError, r"write_tfrecord\(\): .*needs a field \{shard\}"),
-        ({"path_pattern": "{x}"}, ValueError, r"has the field \{x\}; the fields are"),
+        ({"path_pattern": "{x}"}, ValueError, r"has the unknown field \{x\}; the fields are"),
         ({"path_pattern": 3}, TypeError, "a path must be"),
         ({"path_pattern": "missing/a"}, FileNotFoundError, "create it first"),
         ({"compression": "gz"}, ValueError, "write_tfrecord.*GZIP"),

@@ -85,7 +85,7 @@ def test_a_writer_that_is_dropped_writes_its_records_and_warns(kind, tmp_path):
         del writer
     (words,) = [str(warning.message) for warning in caught]
     assert f"the writer of {tmp_path / 'a'}, opened at test_writer.py:{line}, was never closed" in words
-    assert "its records were written to the file now" in words
+    assert "its records have now been written to the file" in words
     assert names_in(tmp_path) == ["a"]
     assert read(TFRecordFile(tmp_path / "a", kind)) == ([b"one"], None)
 
@@ -126,8 +126,8 @@ def test_a_dropped_writer_that_cannot_write_any_more_says_so_and_leaves_nothing(
     [
         ("", 0, [b"one", b"two"], "opened at writing.py:3, was never closed; its records were written"),
         ("sys.exit(1)", 1, [b"one", b"two"], "opened at writing.py:3, was never closed; its records were written"),
-        ("raise ValueError('bad')", 1, None, "the program ended by ValueError, so its records were discarded"),
-        ("raise KeyboardInterrupt", -2, None, "the program ended by KeyboardInterrupt, so its records were discarded"),
+        ("raise ValueError('bad')", 1, None, "the program ended with ValueError, so its records were discarded"),
+        ("raise KeyboardInterrupt", -2, None, "the program ended with KeyboardInterrupt, so its records were discarded"),
         ("os._exit(1)", 1, None, None),
         ("os.kill(os.getpid(), 9)", -9, None, None),
         ("writer.close()", 0, [b"one", b"two"], None),

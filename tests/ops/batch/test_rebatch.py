@@ -33,7 +33,7 @@ def batches(*rows):
 )
 def test_cuts_and_joins(size, drop, expected):
     check_operator(lambda: Dataset.range(7).batch(4).rebatch(size, drop), expected)
-    check_operator(lambda: Dataset.range(7).batch(4).map(lambda b: b).rebatch(size, drop), expected)
+    assert_elements_equal(list(Dataset.range(7).batch(4).map(lambda b: b).rebatch(size, drop)), expected)
 
 
 @given(
@@ -84,14 +84,13 @@ COMPONENTS = {
 }
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, [3, 0, 1]], ids=repr)
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_gives_what_unbatch_and_batch_give(component, size):
+def test_gives_what_unbatch_and_batch_give(component):
     whole = Dataset.from_tensors(COMPONENTS[component]).repeat(3)
-    got = check_operator(lambda: whole.rebatch(size))
-    if isinstance(size, int):
-        assert_elements_equal(got, list(whole.unbatch().batch(size)))
-    assert_elements_equal(list(whole.rebatch(size).unbatch()), list(whole.unbatch()))
+    for size in (1, 2, 7):
+        assert_elements_equal(list(whole.rebatch(size)), list(whole.unbatch().batch(size)))
+    check_operator(lambda: whole.rebatch([3, 0, 1]))
+    assert_elements_equal(list(whole.rebatch([3, 0, 1]).unbatch()), list(whole.unbatch()))
 
 
 def test_sparse_tensors_of_different_shapes_have_room_together():

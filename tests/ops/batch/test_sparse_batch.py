@@ -103,7 +103,7 @@ def test_exceptions_take_what_their_batch_had_so_far():
     [
         (lambda: Dataset.range(3).sparse_batch(0, []), ValueError, "batch_size must be at least 1"),
         (lambda: Dataset.range(3).sparse_batch(2.0, []), TypeError, "batch_size must be an int"),
-        (lambda: Dataset.range(3).sparse_batch(2, None), TypeError, "row_shape must hold shapes of ints and None"),
+        (lambda: Dataset.range(3).sparse_batch(2, None), TypeError, "row_shape must contain shapes of ints and None"),
         (lambda: rows().sparse_batch(2, [-1]), ValueError, r"row_shape .* got \[-1\]"),
         (lambda: rows().sparse_batch(2, "3"), TypeError, "row_shape .* got '3'"),
         (lambda: Dataset.range(3).sparse_batch(2, [2]), ValueError, r"row_shape \(2,\) has no room .* shape \(\)"),

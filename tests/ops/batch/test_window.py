@@ -34,12 +34,12 @@ def as_lists(windows):
     return [[int(x) for x in window] for window in windows]
 
 
-@pytest.mark.parametrize("drop_remainder", [False, True])
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 10, 21])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_gives_windows(shape, count, drop_remainder):
-    found = check_operator(lambda: Dataset.range(count).window(**shape, drop_remainder=drop_remainder), positions=8)
-    assert as_lists(found) == windows_of(range(count), **shape, drop_remainder=drop_remainder)
+def test_gives_windows(shape):
+    for count, drop_remainder in itertools.product([0, 1, 2, 3, 10, 21], [False, True]):
+        windows = list(Dataset.range(count).window(**shape, drop_remainder=drop_remainder))
+        assert as_lists(windows) == windows_of(range(count), **shape, drop_remainder=drop_remainder)
+    check_operator(lambda: Dataset.range(13).window(**shape))
 
 
 def test_reads_no_further_than_the_windows_reach():
@@ -77,7 +77,7 @@ def test_runs_the_input_once():
     assert (len(found), calls) == (5, [0, 1, 2, 3, 4])
 
 
-@pytest.mark.parametrize("bad", [(0,), (1,), (4,), (9,), (3, 4), (0, 9), tuple(range(10))], ids=str)
+@pytest.mark.parametrize("bad", [(1,), (3, 4), (0, 9)], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_an_element_that_fails_takes_its_windows_with_it(shape, bad):
     expected = []
@@ -87,7 +87,7 @@ def test_an_element_that_fails_takes_its_windows_with_it(shape, bad):
     found = outcomes(iter(Dataset.range(10).map(fail_at(*bad)).window(**shape)))
     assert [str(one) if isinstance(one, Exception) else as_lists([one])[0] for one in found] == expected
     assert {type(one) for one in found if isinstance(one, Exception)} <= {ValueError}
-    check_operator(lambda: Dataset.range(10).map(fail_at(*bad)).window(**shape), positions=6)
+    check_operator(lambda: Dataset.range(10).map(fail_at(*bad)).window(**shape))
 
 
 class OddError(Exception):
@@ -166,8 +166,8 @@ def test_every_component_has_its_own_dataset():
         lambda x: Point(x, b"text"),
         lambda x: Pair(x, {"deep": np.float32(x)}),
     ):
-        found = check_operator(make(build))
-        assert len(found) == 5
+        assert len(list(make(build)())) == 5
+    check_operator(make(lambda x: Pair(x, {"deep": np.full(2, x)})))
     tuples = next(iter(make(lambda x: (x, (x * 2, None)))()))
     assert (as_lists([tuples[0], tuples[1][0]]), tuples[1][1]) == ([[0, 1], [0, 2]], None)
     assert isinstance(next(iter(make(lambda x: Point(x, x))())), Point)
@@ -188,7 +188,7 @@ def test_every_component_has_its_own_dataset():
     ],
 )
 def test_takes_components_of_every_kind(component):
-    found = check_operator(lambda: Dataset.range(6).map(component).window(4, shift=2), positions=4)
+    found = check_operator(lambda: Dataset.range(6).map(component).window(4, shift=2), positions=2)
     assert_elements_equal(list(found[1]), list(Dataset.range(6).map(component).skip(2)))
 
 

@@ -11,6 +11,7 @@ import pytest
 import dataset as library
 from dataset import Dataset, SpecError
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from support.combinations import diagonals
 from support.op_cases import fail_at, ints
 
 
@@ -31,10 +32,12 @@ def model(values, keys, size):
 
 @pytest.mark.parametrize("size", [1, 2, 5, 7, 100])
 @pytest.mark.parametrize("keys", [1, 2, 3, 50])
-@pytest.mark.parametrize("count", [0, 1, 40])
-def test_gives_windows_as_they_get_full_and_the_rest_by_key(count, keys, size):
-    found = check_operator(lambda: grouped(Dataset.range(count), keys=keys, size=size), positions=12)
-    assert [window.tolist() for window in found] == model(range(count), keys, size)
+def test_gives_windows_as_they_get_full_and_the_rest_by_key(keys, size):
+    for count in (0, 1, 40):
+        found = list(grouped(Dataset.range(count), keys=keys, size=size))
+        assert [window.tolist() for window in found] == model(range(count), keys, size)
+    if size == 5:
+        check_operator(lambda: grouped(Dataset.range(40), keys=keys, size=size))
 
 
 def test_takes_no_more_than_fills_a_window():
@@ -97,10 +100,8 @@ def test_window_size_func_is_asked_once_for_each_key():
 
 def test_takes_keys_of_every_integer_type():
     for kind in (int, np.int8, np.uint16, np.int64, np.uint64, np.array):
-        check_operator(
-            lambda kind=kind: Dataset.range(4).group_by_window(lambda x: kind(x % 2), lambda key, w: w.batch(9), 2),
-            [np.array([0, 2]), np.array([1, 3])],
-        )
+        windows = Dataset.range(4).group_by_window(lambda x, kind=kind: kind(x % 2), lambda key, w: w.batch(9), 2)
+        assert_elements_equal(list(windows), [np.array([0, 2]), np.array([1, 3])])
     seen = []
     list(Dataset.range(2).group_by_window(int, lambda key, w: seen.append(key) or w, 1))
     assert_elements_equal(seen, ints(0, 1))
@@ -150,8 +151,9 @@ def test_a_window_size_that_is_no_size_fails_in_the_place_of_its_element():
         assert found[1].__notes__[0].endswith("element 2")
 
 
-@pytest.mark.parametrize("bad", [(0,), (4,), (11,), (3, 4, 5), tuple(range(12))], ids=str)
-@pytest.mark.parametrize("size", [1, 3, 50])
+@pytest.mark.parametrize(
+    ("bad", "size"), diagonals(3, [(0,), (4,), (11,), (3, 4, 5), tuple(range(12))], [1, 3, 50]), ids=str
+)
 def test_failures_of_the_input_and_of_the_key_function_cost_one_element(size, bad):
     good = [x for x in range(12) if x not in bad]
     expected = model(good, 3, size)

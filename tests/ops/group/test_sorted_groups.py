@@ -143,7 +143,7 @@ def test_thousands_of_elements():
             return source(lengths).bucket_by_sequence_length(function, [12, 30], sizes, no_padding=True)
 
         assert_elements_equal(*both(make))
-        check_every_place(make, [0, 1, 2, 5, 13, 14])
+        check_every_place(make, [0, 13])
 
 
 def test_keys_that_need_more_than_16_bits():
@@ -158,7 +158,7 @@ def test_keys_that_need_more_than_16_bits():
 
 
 def test_an_element_that_is_too_long_fails_in_its_place():
-    lengths = [1, 2, 9, 3, 1, 2, 9, 9, 4, 4, 4, *[1, 3] * 40, 9]
+    lengths = [1, 2, 9, 3, 1, 2, 9, 9, 4, 4, 4, *[1, 3] * 20, 9]
 
     def make(function=len):
         return text(lengths).bucket_by_sequence_length(function, [3, 5], [2, 3, 1], pad_to_bucket_boundary=True)
@@ -166,10 +166,10 @@ def test_an_element_that_is_too_long_fails_in_its_place():
     expected, found = both(make)
     assert_elements_equal(without_name(found), without_name(expected))
     errors = [one for one in found if isinstance(one, Exception)]
-    assert [error.__notes__[0].rpartition(" ")[2] for error in errors] == ["2", "6", "7", "91"]
+    assert [error.__notes__[0].rpartition(" ")[2] for error in errors] == ["2", "6", "7", "51"]
     assert all("must be below the last boundary, got 9" in str(error) for error in errors)
     assert found[1] is errors[0]  # the first batch, of elements 0 and 1, came before
-    check_operator(make)
+    check_operator(make, positions=12)
 
 
 def test_after_failures_the_rest_comes():
@@ -193,7 +193,7 @@ def test_a_state_does_not_grow_with_what_is_read_ahead():
 
 def test_states_do_not_disturb():
     def make():
-        return ragged([1, 5, 2, 2, 7] * 300).bucket_by_sequence_length(len, [3], [4, 5], no_padding=True)
+        return ragged([1, 5, 2, 2, 7] * 60).bucket_by_sequence_length(len, [3], [4, 5], no_padding=True)
 
     expected = list(make())
     iterator, found = iter(make()), []

@@ -5,6 +5,7 @@ import pytest
 
 from dataset import AUTOTUNE, Dataset
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
+from support.combinations import diagonals
 from support.op_cases import fail_at, ints
 
 
@@ -42,9 +43,10 @@ def reference(inputs, cycle, block):
     return out
 
 
-@pytest.mark.parametrize("cycle", [1, 2, 3, 7])
-@pytest.mark.parametrize("block", [1, 2, 5])
-@pytest.mark.parametrize("lengths", [[], [3], [0, 0], [4, 4, 4], [1, 0, 7, 2, 0, 3], [10, 1, 1, 1, 10]])
+LENGTHS = [[], [3], [0, 0], [4, 4, 4], [1, 0, 7, 2, 0, 3], [10, 1, 1, 1, 10]]
+
+
+@pytest.mark.parametrize(("cycle", "block", "lengths"), diagonals(3, [1, 2, 3, 7], [1, 2, 5], LENGTHS))
 def test_equals_a_reference_in_plain_python(cycle, block, lengths):
     rows = [[10 * i + j for j in range(length)] for i, length in enumerate(lengths)]
 
@@ -57,7 +59,9 @@ def test_equals_a_reference_in_plain_python(cycle, block, lengths):
         lambda n: Dataset.range(10 * n, 10 * n + lengths[int(n)]),  # may be read ahead
         lambda n: Dataset.from_generator(lambda: rows[int(n)]),  # may not
     ):
-        check_operator(lambda inside=inside: make(inside), expected, positions=6)
+        assert_elements_equal(list(make(inside)), expected)
+        if (cycle, len(lengths)) == (2, 6):
+            check_operator(lambda inside=inside: make(inside), expected)
 
 
 def test_long_inputs_that_are_read_ahead_give_the_same():
@@ -70,7 +74,7 @@ def test_long_inputs_that_are_read_ahead_give_the_same():
 
     rows = [list(range(1000 * i, 1000 * i + length)) for i, length in enumerate(lengths)]
     expected = ints(*reference(rows, 3, 4))
-    check_operator(make, expected, positions=3)
+    assert_elements_equal(list(make()), expected)
     assert np.concatenate(list(make().batch(97))).tolist() == expected
 
 

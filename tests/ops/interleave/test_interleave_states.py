@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dataset import AUTOTUNE, Dataset, Options, TextLineDataset, TFRecordDataset, io
 from dataset.errors import DataLossError
 from dataset.testing import assert_elements_equal, outcomes
+from support.combinations import diagonals
 from support.resuming import advanced
 
 WAIT = 60  # for what must come; nothing waits that long
@@ -217,7 +218,7 @@ def test_every_place_of_many_datasets_of_all_lengths(calls):
 
     expected = outcomes(iter(make()))
     assert len(expected) == lengths.sum()
-    check_every_place(make, expected, {*range(0, 100, 9), *range(100, len(expected) + 1, 131), len(expected)})
+    check_every_place(make, expected, {*range(0, 100, 9), *range(100, len(expected) + 1, 331), len(expected)})
 
 
 def test_rounds_of_datasets_with_large_states_are_saved_by_value():
@@ -231,7 +232,7 @@ def test_rounds_of_datasets_with_large_states_are_saved_by_value():
     iterator = iter(make())
     advanced(iterator, 100)
     assert iterator.state_dict()["operator"]["pending"]
-    check_every_place(make, expected, range(0, len(expected), 17))
+    check_every_place(make, expected, range(0, len(expected), 97))
 
 
 def test_of_a_dataset_that_is_used_up_nothing_is_made_again():
@@ -302,6 +303,9 @@ def write_files(folder, kind, count):
     return names
 
 
+KINDS = ["plain", "gzip", "text"]
+
+
 def reader_of(kind):
     return {
         "plain": TFRecordDataset,
@@ -310,10 +314,12 @@ def reader_of(kind):
     }[kind]
 
 
-@pytest.mark.parametrize("kind", ["plain", "gzip", "text"])
-@pytest.mark.parametrize(("files", "cycle", "block"), [(1, 1, 1), (3, 2, 1), (3, 5, 3), (10, 3, 2), (10, 4, 1)])
-@pytest.mark.parametrize("calls", [None, 3, AUTOTUNE])
-def test_every_place_in_open_files(tmp_path, kind, files, cycle, block, calls):
+SHAPES = [(1, 1, 1), (3, 2, 1), (3, 5, 3), (10, 3, 2), (10, 4, 1)]
+
+
+@pytest.mark.parametrize(("kind", "shape", "calls"), diagonals(3, KINDS, SHAPES, [None, 3, AUTOTUNE]))
+def test_every_place_in_open_files(tmp_path, kind, shape, calls):
+    files, cycle, block = shape
     names, reader = write_files(tmp_path, kind, files), reader_of(kind)
 
     def make():
@@ -325,8 +331,7 @@ def test_every_place_in_open_files(tmp_path, kind, files, cycle, block, calls):
     check_every_place(make, expected, places)
 
 
-@pytest.mark.parametrize("kind", ["plain", "gzip", "text"])
-@pytest.mark.parametrize("reads", [1, 2, AUTOTUNE])
+@pytest.mark.parametrize(("kind", "reads"), diagonals(3, KINDS, [1, 2, AUTOTUNE]))
 def test_every_place_of_parallel_reads(tmp_path, kind, reads):
     names, reader = write_files(tmp_path, kind, 5), reader_of(kind)
     check_every_place(
@@ -414,7 +419,7 @@ PLANS = {
 def test_every_place_of_a_plan(plan, calls):
     make = lambda: PLANS[plan](calls)
     expected = outcomes(iter(make()))
-    check_every_place(make, expected, None if len(expected) < 40 else {*range(0, len(expected), 3), len(expected)})
+    check_every_place(make, expected, {*range(0, len(expected), 1 + len(expected) // 12), len(expected)})
 
 
 @pytest.mark.parametrize("plan", [plan for plan in PLANS if plan != "a shared shuffle"])
@@ -422,13 +427,13 @@ def test_states_go_between_reading_in_turn_and_reading_ahead(plan):
     expected = outcomes(iter(PLANS[plan](None)))
     for saver, loader in ((None, 3), (3, None)):
         iterator = iter(PLANS[plan](saver))
-        for place in range(0, len(expected) + 1, 4):
+        for place in range(0, len(expected) + 1, 8):
             resumed = resumed_at(lambda loader=loader: PLANS[plan](loader), iterator.state_dict())
             assert_elements_equal(advanced(resumed, 1), expected[place : place + 1])
             back = resumed_at(lambda saver=saver: PLANS[plan](saver), resumed.state_dict())
             assert_elements_equal(outcomes(back), expected[place + 1 :])
             resumed.close()
-            advanced(iterator, 4)
+            advanced(iterator, 8)
         iterator.close()
 
 

@@ -52,10 +52,10 @@ def bound(cells):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 100, 10**12, UNKNOWN_CARDINALITY])
-@pytest.mark.parametrize("reshuffle", [True, False])
-def test_gives_every_element_once(size, reshuffle):
-    found = check_operator(lambda: Dataset.range(9).shuffle(size, 3, reshuffle), positions=10)
+def test_gives_every_element_once(size):
+    found = check_operator(lambda: Dataset.range(9).shuffle(size, 3))
     assert sorted(found) == list(range(9))
+    assert sorted(Dataset.range(9).shuffle(size, 3, reshuffle_each_iteration=False)) == list(range(9))
 
 
 @pytest.mark.parametrize("size", [1, 5])
@@ -68,7 +68,7 @@ def test_a_buffer_of_one_changes_nothing():
     check_operator(lambda: Dataset.range(5).shuffle(1), [np.int64(i) for i in range(5)])
 
 
-@pytest.mark.parametrize("size", [4, 5, 10**12, UNKNOWN_CARDINALITY])
+@pytest.mark.parametrize("size", [4, UNKNOWN_CARDINALITY])
 def test_all_orders_are_equally_likely_over_seeds(size):
     counts = Counter(tuple(order(Dataset.range(4).shuffle(size, seed=seed))) for seed in range(1200))
     assert chi_square(counts, distribution(range(4), 4)) < bound(24)
@@ -86,8 +86,7 @@ def test_all_orders_are_equally_likely_over_iterators():
     assert chi_square(counts, distribution(range(4), 4)) < bound(24)
 
 
-@pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("demand", [1, 3, 5])
+@pytest.mark.parametrize(("size", "demand"), [(2, 1), (3, 3), (2, 5)])
 def test_a_small_buffer_has_the_distribution_of_the_one_by_one_algorithm(size, demand):
     expected = distribution(range(5), size)
     dataset = Dataset.range(5).shuffle(size, seed=11).batch(demand).unbatch().batch(5).repeat(3000)

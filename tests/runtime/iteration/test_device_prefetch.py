@@ -276,7 +276,7 @@ def test_it_shows_the_statistics_of_the_iterator_below():
 
 def by_value(iterator):
     """As where the order of the input is left to chance."""
-    iterator._root._build.repeats_input = False
+    iterator._root._context.input_is_replayable = False
     return iterator
 
 

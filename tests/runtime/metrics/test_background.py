@@ -115,7 +115,7 @@ def test_what_was_taken_is_what_came_out(make):
     for _ in range(50):
         next(iterator)
     if isinstance(stage, ParallelOperator):  # counts what it is about to hand over, and inline work when it looks next
-        assert 50 - LEASE <= stage.counters.taken <= 50 + stage._pace.size * stage.knob.value
+        assert 50 - LEASE <= stage.counters.taken <= 50 + stage._task_sizer.size * stage.knob.value
     else:
         assert stage.counters.taken == 50
     assert stage.counters.wait_seconds >= 0.0

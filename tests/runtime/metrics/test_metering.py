@@ -60,23 +60,23 @@ class Run:
     """A pipeline, opened without an iterator, with its meters."""
 
     def __init__(self, dataset):
-        self.observation = PipelineProfile(dataset.plan)
-        self.coordinator, self.root = open_plan(dataset.plan, observation=self.observation)
-        self.metering = Metering(self.observation.top, metering.time.perf_counter())
+        self.profile = PipelineProfile(dataset.plan)
+        self.coordinator, self.root = open_plan(dataset.plan, profile=self.profile)
+        self.metering = Metering(self.profile.top, metering.time.perf_counter())
 
     @property
-    def lines(self):
-        return {line.name: line for line, _ in self.observation.top.walk()}
+    def records(self):
+        return {record.name: record for record, _ in self.profile.top.walk()}
 
     @property
     def are_on(self):
-        found = {"pull" in vars(line.operator) for line in self.lines.values()}
+        found = {"pull" in vars(record.operator) for record in self.records.values()}
         assert len(found) == 1
         return found.pop()
 
     def close(self):
         self.coordinator.shut_down(self.root.close, wait=True)
-        self.observation.close()
+        self.profile.close()
 
 
 # What they say
@@ -138,7 +138,7 @@ def test_figures_of_a_sample_stand_for_all(clock, count):
     """Cheap elements: most of them are not measured. What is charged is still all that was done."""
     iterator = iter(Dataset.range(count).map(doing(clock.compute, 1e-5)).batch(10))
     list(iterator)
-    assert iterator._observation.elements == count // 10
+    assert iterator._profile.elements == count // 10
     batch, mapped, source = iterator.stats().operators
     assert (batch.elements, mapped.elements, source.elements) == (count // 10, count, count)
     assert mapped.seconds == pytest.approx(count * 1e-5, rel=0.02)
@@ -203,7 +203,7 @@ def test_measuring_takes_no_more_than_its_share(clock, seconds):
 
 
 def measured(run):
-    return sum(line.meter.pulls for line in run.lines.values())
+    return sum(record.meter.pulls for record in run.records.values())
 
 
 def test_work_that_takes_long_is_always_measured(clock):
@@ -211,7 +211,7 @@ def test_work_that_takes_long_is_always_measured(clock):
     for _ in range(300):
         run.root.pull(1)
         run.metering.look(clock.now)
-    assert run.lines["map(work)"].meter.pulls == 300
+    assert run.records["map(work)"].meter.pulls == 300
     run.close()
 
 
@@ -221,8 +221,8 @@ def test_what_is_not_measured_is_untouched(clock):
     assert run.are_on
     run.metering.stop()
     assert not run.are_on
-    for line in run.lines.values():
-        assert line.operator.pull.__func__ is type(line.operator).pull
+    for record in run.records.values():
+        assert record.operator.pull.__func__ is type(record.operator).pull
     run.close()
 
 
@@ -230,7 +230,7 @@ def test_operators_that_were_measured_are_as_quick_as_before():
     """CPython finds attributes more slowly, for good, once it had to make the dict of an object."""
     run = Run(Dataset.range(10).map(lambda x: x + 1).shuffle(2).batch(5))
     run.metering.stop()
-    operators = [line.operator for line in run.lines.values()]
+    operators = [record.operator for record in run.records.values()]
     made = [part for operator in operators for part in gc.get_referents(operator) if type(part) is dict]
     assert not [part for part in made if "source" in part]
     run.close()
@@ -252,9 +252,9 @@ def test_meters_that_are_switched_on_in_the_middle_of_a_pull_begin_with_the_next
     run.root.pull(1)
     assert measured(run) == 0
     run.root.pull(1)
-    lines = run.lines
-    assert (lines["batch(3)"].meter.pulls, lines["batch(3)"].meter.first.elements) == (1, 1)
-    assert lines["map(work)"].meter.first.elements == 3
+    records = run.records
+    assert (records["batch(3)"].meter.pulls, records["batch(3)"].meter.first.elements) == (1, 1)
+    assert records["map(work)"].meter.first.elements == 3
     run.close()
 
 
@@ -284,8 +284,8 @@ def test_a_traceback_ends_in_the_function_of_the_user():
 def test_the_end_is_an_end_again_and_again():
     run = Run(Dataset.range(3).map(lambda x: x + 1).batch(2))
     assert [run.root.pull(5) is None for _ in range(5)] == [False, True, True, True, True] or run.root.pull(1) is None
-    assert run.lines["batch(2)"].meter.pulls >= 3
-    assert run.lines["batch(2)"].meter.first.elements + run.lines["batch(2)"].meter.rest.elements == 2
+    assert run.records["batch(2)"].meter.pulls >= 3
+    assert run.records["batch(2)"].meter.first.elements + run.records["batch(2)"].meter.rest.elements == 2
     run.close()
 
 
@@ -339,7 +339,7 @@ def test_an_iterator_that_is_dropped_is_gone_at_once_with_all_that_it_held(make,
     iterator = iter(make())
     list(itertools.islice(iterator, taken))
     assert taken != 1 or "pull" in vars(iterator._root)  # its meters are on
-    gone = [weakref.ref(part) for part in (iterator, iterator._root, iterator._observer, iterator._observation)]
+    gone = [weakref.ref(part) for part in (iterator, iterator._root, iterator._observer, iterator._profile)]
     ended = threading.Event()
     weakref.finalize(iterator._coordinator, ended.set)
     del iterator
@@ -352,11 +352,11 @@ def test_an_iterator_that_is_dropped_is_gone_at_once_with_all_that_it_held(make,
 def test_one_that_was_closed_holds_no_operators_and_can_still_be_asked(make):
     iterator = iter(make())
     list(itertools.islice(iterator, 7))
-    lines = [line for line, _ in iterator._observation.top.walk()]
-    operators = [weakref.ref(line.operator) for line in lines]
+    records = [record for record, _ in iterator._profile.top.walk()]
+    operators = [weakref.ref(record.operator) for record in records]
     iterator.close()
     assert iterator.stats().elements == 7
-    assert len(iterator.stats().operators) == len(lines)
+    assert len(iterator.stats().operators) == len(records)
     del iterator._root, iterator._finish
     assert [reference() for reference in operators] == [None] * len(operators)
 
@@ -386,6 +386,6 @@ def test_nothing_is_left_after_an_exception_in_the_pipeline():
 def test_a_line_tells_that_an_op_is_nothing_of_its_own():
     dataset = Dataset.range(3).prefetch(0)
     run = Run(dataset)
-    assert [line.name for line, _ in run.observation.top.walk()] == ["range(3)"]
-    assert isinstance(run.lines["range(3)"], OpRecord)
+    assert [record.name for record, _ in run.profile.top.walk()] == ["range(3)"]
+    assert isinstance(run.records["range(3)"], OpRecord)
     run.close()

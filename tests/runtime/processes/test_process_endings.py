@@ -199,7 +199,7 @@ print(box.value)
 STAY = """
 function = stay
 processes = WorkerProcesses(work, 2, "map(stay) from program.py:1")
-print(processes._crew._launcher._process.pid, flush=True)
+print(processes._group._launcher._process.pid, flush=True)
 thread = threading.Thread(target=run_until_closed, daemon=True)
 thread.start()
 """

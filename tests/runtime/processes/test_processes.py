@@ -176,7 +176,7 @@ def test_more_threads_than_workers_wait_for_their_turn(start):
     processes = start(lambda x: x + 1, 2)
     others = [in_thread(lambda: processes.run(numbers(3), 0)) for _ in range(6)]
     assert [plain(other.result()) for other in others] == [[1, 2, 3]] * 6
-    assert len(processes._crew.workers) <= 2
+    assert len(processes._group.workers) <= 2
 
 
 def test_workers_draw_different_random_numbers(start, gate):
@@ -263,7 +263,7 @@ def test_a_function_that_cannot_be_loaded_says_why_and_is_not_tried_for_ever(sta
         with pytest.raises(ModuleNotFoundError, match="no_such_module") as caught:
             processes.run(numbers(1), 0)
         assert LABEL in "\n".join(caught.value.__notes__)
-    assert processes._crew.started == 1
+    assert processes._group.started == 1
 
 
 def test_a_worker_that_dies_while_it_loads_is_an_error_and_not_tried_for_ever(start):
@@ -272,7 +272,7 @@ def test_a_worker_that_dies_while_it_loads_is_an_error_and_not_tried_for_ever(st
         with pytest.raises(WorkerDiedError, match="exit code 7 while it loaded the function") as caught:
             processes.run(numbers(1), 0)
         assert caught.value.exit_code == 7
-    assert processes._crew.started == 1
+    assert processes._group.started == 1
 
 
 def test_a_launcher_that_cannot_start_is_an_error(start, monkeypatch):
@@ -329,7 +329,7 @@ def test_work_that_dies_before_its_first_element_is_an_error_and_not_tried_for_e
     processes = start(None, work=lambda inputs, position, context, started: os._exit(5))
     with pytest.raises(WorkerDiedError, match="exit code 5 before it began with element 8"):
         processes.run(numbers(3), 8)
-    assert processes._crew.started == 2
+    assert processes._group.started == 2
 
 
 def test_a_process_that_a_worker_has_forked_does_not_hide_its_death(start):

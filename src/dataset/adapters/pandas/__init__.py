@@ -94,7 +94,7 @@ def _chosen(frame: Any, columns: Sequence[str] | None) -> list[str]:
     names = list(there) if columns is None else list(columns)
     for name in names:
         if name not in there:
-            raise ValueError(f"{OP}(): there is no column {name!r}; the columns are {list(there)}")
+            raise ValueError(f"{OP}(): the frame has no column {name!r}; the columns are {list(there)}")
     doubled = set(there[there.duplicated()])
     if both := [name for name in names if name in doubled]:
         raise ValueError(f"{OP}(): the frame has several columns {both[0]!r}; a dict can hold only one")

@@ -43,7 +43,7 @@ def values_of_objects(column: str, series: Any, missing: Array) -> Any:
     if not len(cells):
         return cells  # text is the most likely type of an empty column
     if not kinds:
-        refuse(column, "all its values are null, so its type is not known")
+        refuse(column, "it contains only nulls, so the type of its values is unknown")
     if _all(kinds, TEXT):
         return _texts(cells, missing)
     if _all(kinds, _LISTS):
@@ -65,7 +65,7 @@ class _Lists:
 
     def values(self, cells: Array, missing: Array) -> Array | RaggedTensor:
         if missing.any():
-            why = "is null, which is not possible in a column of lists; leave such rows out with df.dropna()"
+            why = "is null, but columns of lists must not contain nulls; remove such rows with df.dropna()"
             refuse_row(self.column, int(np.flatnonzero(missing)[0]), why)
         arrays = [self._array(row, cell) for row, cell in enumerate(cells)]
         self._check_shapes(arrays)

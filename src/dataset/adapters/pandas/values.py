@@ -130,8 +130,8 @@ class ColumnReader:
         refuse_row(
             self.name,
             row,
-            f"holds a null, which {_word(dtype)} cannot represent; replace it with "
-            f"fill_null={{{self.name!r}: ...}}, or leave the column out with columns=[...]",
+            f"contains a null, which the dtype of {_word(dtype)} cannot represent; replace nulls with "
+            f"fill_null={{{self.name!r}: ...}}, or exclude the column with columns=[...]",
         )
 
 

@@ -124,8 +124,8 @@ class ArrowLayout:
             return Leaf(path, kind, component_of(kind))
         except UnsupportedTypeError as error:
             raise SpecError(
-                f"{self.op}(): column {'.'.join(path)!r} of {self.where} has the type {kind}: {error}. Exclude it "
-                "with columns=[...]"
+                f"{self.op}(): column {'.'.join(path)!r} of {self.where} has the type {kind}: {error}. Leave it "
+                "out with columns=[...]"
             ) from None
 
     def take_fills(self, fill_null: Mapping[str, Any]) -> None:
@@ -202,7 +202,7 @@ def null_message(leaf: Leaf) -> str:
     """Return the error message for a row with a null that has no replacement."""
     return (
         f"column {leaf.name!r} contains a null, which the dtype of {leaf.kind} cannot represent; replace nulls with "
-        f"fill_null={{{leaf.name!r}: ...}}, or exclude the column with columns=[...]"
+        f"fill_null={{{leaf.name!r}: ...}}, or leave the column out with columns=[...]"
     )
 
 

@@ -46,7 +46,7 @@ class NumberedRows:
         return int(self._chunked.nbytes)
 
     @property
-    def is_certain(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether every row can be returned: no null is an error, and no cast is needed."""
         same_type = self._chunked.type == self.leaf.kind
         return same_type and (self.leaf.takes_nulls or not any(map(holds_null, self._chunked.chunks)))

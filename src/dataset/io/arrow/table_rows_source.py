@@ -73,10 +73,10 @@ class TableRows(RowSource):
         return range(self.holder.table.num_rows if self.order is None else len(self.order))
 
     @lazy_property
-    def is_certain(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether no row contains a null that is an error. Most null counts are stored in the table."""
         table = self.holder.table
-        return all(NumberedRows(leaf, table).is_certain for leaf in self.layout.leaves)
+        return all(NumberedRows(leaf, table).is_exact for leaf in self.layout.leaves)
 
     @lazy_property
     def rows_at_once(self) -> int:
@@ -95,7 +95,7 @@ class TableRows(RowSource):
             **chosen,
         }
 
-    def content(self) -> Any:
+    def fingerprint_fields(self) -> Any:
         return [self.parameters(), self.identity]
 
     def open_rows(self, skipped: DroppedCount) -> OpenRows:  # noqa: ARG002  # no row is skipped
@@ -108,8 +108,8 @@ class TableRows(RowSource):
     def element(self, position: int) -> Any:
         return self._at_hand().take(np.array([self.places[position]])).only()
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, build.skipped)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)
 
 
 class OpenRows:
@@ -141,7 +141,7 @@ class OpenRows:
         if good == 0:
             leaf = self._columns[bad.index(0)].leaf
             error = ValueError(f"{self.node.op}(): row {numbers[0]}: {null_message(leaf)}")
-            error.add_note(f"in {self.node.located()}")
+            error.add_note(f"in {self.node.location()}")
             raise error
         return good
 

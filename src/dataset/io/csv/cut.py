@@ -61,7 +61,7 @@ class CsvRows:
         problems: the errors of the other rows.
         fields: returns the starts and the ends of the fields of a column in the good rows.
         are_lines: whether every row is known to be one line.
-        doubled: whether fields may contain doubled quotation marks, each of which means one.
+        doubled: whether fields may contain doubled quotation marks, which mean single ones.
     """
 
     data: bytes

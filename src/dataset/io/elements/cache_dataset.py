@@ -53,14 +53,14 @@ class FileCache(UnaryNode):
         assert self.written is not None
         return step_digests(self.written)
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"cache({self.filename!r})"
 
     def parameters(self) -> dict[str, Any]:
         return {"in": "files"}
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return lower_keeping(build, self, CacheDirectory(self))
+    def lower(self, context: ExecutionContext) -> Operator:
+        return lower_keeping(context, self, CacheDirectory(self))
 
 
 class CacheDirectory:
@@ -91,11 +91,11 @@ class CacheDirectory:
         failures = metadata.about.get("failures", 0)  # older caches do not say
         if not isinstance(start, dict) or type(failures) is not int:
             raise SpecError(
-                f"{self.node.located()}: {self.path!r} was written by save(), not by a cache; give another filename"
+                f"{self.node.location()}: {self.path!r} was written by save(), not by a cache; give another filename"
             )
         if mismatch := self._mismatch(metadata):
             raise SpecError(
-                f"{self.node.located()}: the cache in {self.path!r} holds elements of another pipeline, or of one that "
+                f"{self.node.location()}: the cache in {self.path!r} holds elements of another pipeline, or of one that "
                 f'was edited since: {mismatch}; delete the directory, or give on_mismatch="rebuild", to fill it anew'
             )
         remove_leftovers(self.path, _LOCK)
@@ -124,13 +124,13 @@ class CacheDirectory:
         except FileExistsError:
             pass
         except OSError as error:
-            error.add_note(f"in {self.node.located()}")
+            error.add_note(f"in {self.node.location()}")
             raise
         lock_path = str(Path(self.path) / _LOCK)
         lock = LockFile.take(lock_path)
         if lock is None:
             raise FileExistsError(
-                f"{self.node.located()}: {holder_of(lock_path)} is filling the cache in {self.path!r}, and has not "
+                f"{self.node.location()}: {holder_of(lock_path)} is filling the cache in {self.path!r}, and has not "
                 "come to the end; one iterator at a time can fill it, so let that one finish or close it"
             )
         if self.finished() is not None:  # by now
@@ -174,7 +174,7 @@ class CacheFilling:
             _log.warning(
                 "%s: the pass was left after %d elements, so nothing of it is kept and the next pass makes them again; "
                 "put take() before cache(), not behind it",
-                self.directory.node.located(),
+                self.directory.node.location(),
                 self._writer.count,
             )
         self._writer.discard()

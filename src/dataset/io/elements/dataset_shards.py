@@ -26,8 +26,8 @@ def in_turn(count: int) -> ShardNumbers:
     return numbers
 
 
-def by_function(function: Callable[..., Any], op: str, placed: Callable[[Exception, int], Exception]) -> ShardNumbers:
-    """What the user's ``shard_func`` says. ``placed`` notes on its exception at which element it was."""
+def by_function(function: Callable[..., Any], op: str, with_location: Callable[[Exception, int], Exception]) -> ShardNumbers:
+    """What the user's ``shard_func`` says. ``with_location`` notes on its exception at which element it was."""
 
     def numbers(chunk: Chunk, before: int) -> Sequence[int]:
         if is_vectorized(function):
@@ -37,7 +37,7 @@ def by_function(function: Callable[..., Any], op: str, placed: Callable[[Excepti
             try:
                 found.append(_whole_number(call_user(function, *given), op))
             except Exception as error:  # noqa: BLE001  # raised at its element's place
-                raise RefusedElementError(len(found), placed(error, before + len(found))) from None
+                raise RefusedElementError(len(found), with_location(error, before + len(found))) from None
         return found
 
     return numbers

@@ -54,7 +54,7 @@ class Load(Node):
     def _element_spec(self) -> Any:
         if self.saved.spec is None:
             raise SpecError(
-                f"{self.located()}: {self.saved.path!r} was saved without any element to tell its element_spec; give "
+                f"{self.location()}: {self.saved.path!r} was saved without any element to tell its element_spec; give "
                 "load(element_spec=...)"
             )
         return self.saved.spec
@@ -66,12 +66,12 @@ class Load(Node):
         found = self.reader.cardinality()
         return self.saved.metadata.elements if found == UNKNOWN_CARDINALITY else found
 
-    def described(self) -> str:
+    def label(self) -> str:
         reader = "" if self.reader_func is None else f", reader_func={function_name(self.reader_func)}"
         return f"load({Path(self.saved.path).name!r}{reader})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return lower_reader(build, self.reader, self.saved, self.reader_func, self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return lower_reader(context, self.reader, self.saved, self.reader_func, self)
 
 
 class LoadOperator(UnaryOperator):
@@ -92,13 +92,13 @@ class LoadOperator(UnaryOperator):
         structure = self.saved.structure
         if chunk.structure is not structure and chunk.structure != structure:
             raise SpecError(
-                f"{self.node.located()}: reader_func must give elements of the structure that was saved, "
+                f"{self.node.location()}: reader_func must give elements of the structure that was saved, "
                 f"{structure!r}, got {chunk.structure!r}; transform them behind it"
             )
         for index, (column, spec) in enumerate(zip(chunk.columns(), self.saved.components, strict=True)):
             if not _is_of(column, spec):
                 raise SpecError(
-                    f"{self.node.located()}: reader_func must give elements of the kind that was saved, {spec!r} for "
+                    f"{self.node.location()}: reader_func must give elements of the kind that was saved, {spec!r} for "
                     f"{structure.component_name(index)}, got {column[0]!r:.100}; transform them behind it"
                 )
 
@@ -114,10 +114,10 @@ def _is_of(column: Column, spec: ComponentSpec) -> bool:
 
 
 def lower_reader(
-    build: ExecutionContext, reader: Node, saved: SavedElements, reader_func: Callable[..., Any] | None, node: Node
+    context: ExecutionContext, reader: Node, saved: SavedElements, reader_func: Callable[..., Any] | None, node: Node
 ) -> Operator:
     """The operator of a plan that ``reader_plan`` made."""
-    source: Operator = build(reader)
+    source: Operator = context(reader)
     return source if reader_func is None else LoadOperator(source, saved, node)
 
 

@@ -122,8 +122,8 @@ def _numbers(shard_func: Callable[..., Any] | None, origin: Origin) -> ShardNumb
     if shard_func is None:
         return None
 
-    def placed(error: Exception, position: int) -> Exception:
+    def with_location(error: Exception, position: int) -> Exception:
         error.add_note(f"in save(shard_func={function_name(shard_func)}) from {origin}, element {position}")
         return error
 
-    return by_function(shard_func, "save", placed)
+    return by_function(shard_func, "save", with_location)

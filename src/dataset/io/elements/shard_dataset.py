@@ -77,10 +77,10 @@ class SavedShard(Node):
     def cardinality(self) -> int:
         return self.saved.metadata.shards[self.number].elements
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"saved_shard({self.number})"
 
-    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return SavedShardOperator(self)
 
     def to_plain(self) -> Any:
@@ -145,7 +145,7 @@ class SavedShardOperator(Operator):
         except OSError as error:  # missing, unreadable or damaged
             self._ended = True
             self.file.close()
-            error.add_note(f"in {self.node.located()}, from {self.node.saved.path}")
+            error.add_note(f"in {self.node.location()}, from {self.node.saved.path}")
             if isinstance(error, FileNotFoundError):
                 error.add_note("what was saved there may have been replaced since this dataset was made: load it again")
             raise

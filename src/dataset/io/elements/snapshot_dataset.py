@@ -28,7 +28,7 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.calls import placed
+from dataset.runtime.functions.calls import with_location
 from dataset.runtime.state.elements import Elements
 
 SHARDS = DEFAULT_CYCLE_LENGTH
@@ -61,10 +61,10 @@ class Snapshot(UnaryNode):
     def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the arguments
         return self.reader_func is not None or self.shard_func is not None
 
-    def content(self) -> Any:
+    def fingerprint_fields(self) -> Any:
         return [self.reader_func, self.shard_func]
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"snapshot({self.path!r})"
 
     @lazy_property
@@ -75,8 +75,8 @@ class Snapshot(UnaryNode):
         written.add([content_fingerprint(self.written), self.compression, self.shard_func])
         return str(Path(self.path) / f"{written.digest():016x}")
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return lower_keeping(build, self, SnapshotDirectory(self))
+    def lower(self, context: ExecutionContext) -> Operator:
+        return lower_keeping(context, self, SnapshotDirectory(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +89,8 @@ class _SnapshotReader(Node):
     saved: SavedElements = field(repr=False)
     reader: Node = field(repr=False)
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return lower_reader(build, self.reader, self.saved, self.snapshot.reader_func, self.snapshot)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return lower_reader(context, self.reader, self.saved, self.snapshot.reader_func, self.snapshot)
 
 
 class SnapshotDirectory:
@@ -110,7 +110,7 @@ class SnapshotDirectory:
         start = metadata.about.get("start")
         if not isinstance(start, dict):
             raise SpecError(
-                f"{self.node.located()}: {path!r} was not written by a snapshot; delete it, or give another path"
+                f"{self.node.location()}: {path!r} was not written by a snapshot; delete it, or give another path"
             )
         remove_leftovers(path)
         if not metadata.elements:
@@ -136,7 +136,7 @@ class SnapshotFilling:
     def _shards(self) -> ShardNumbers:
         if self.node.shard_func is None:
             return in_turn(SHARDS)
-        return by_function(self.node.shard_func, "snapshot", lambda error, at: placed(error, self.node, at))
+        return by_function(self.node.shard_func, "snapshot", lambda error, at: with_location(error, self.node, at))
 
     def add(self, chunk: Chunk) -> None:
         self._writer.add(chunk)

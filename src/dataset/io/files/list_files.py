@@ -28,7 +28,7 @@ class ListFiles(TensorSlices):
 
     op: ClassVar[str] = "list_files"
 
-    def described(self) -> str:
+    def label(self) -> str:
         count = self.cardinality()
         return f"list_files({count} file{'s' if count != 1 else ''})"
 

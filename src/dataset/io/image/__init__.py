@@ -1,1 +1,1 @@
-"""Pictures: JPEG, PNG, GIF and BMP into arrays and back, and to another size. Open codecs.py first."""
+"""Image codecs: decode and encode JPEG, PNG, GIF and BMP, and resize. Start reading at codecs.py."""

@@ -1,8 +1,8 @@
-"""What a caller may hand to the image codecs, and the words for what is refused.
+"""Argument checks of the image codecs, with their error messages.
 
-A DecodeRequest is checked when it is made and then travels with the bytes, so that whatever goes wrong is told in the
-name of the function that was called. What is here raises and never decodes: it loads no library of the extra, and of
-the bytes it only shows the first few; headers.py reads them. ``resize`` checks its own arguments in resize.py.
+A DecodeRequest is checked when it is created. It is passed along with the bytes, so that every error message names the
+public function that was called. This module does not decode and imports no library of the extra. Headers are parsed in
+headers.py. ``resize`` checks its arguments in resize.py.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ __all__ = ["DecodeRequest", "check_image", "image_bytes"]
 
 @dataclass(frozen=True, slots=True)
 class DecodeRequest:
-    """What the caller of a decoder asked for; ``name`` is the function to blame in messages."""
+    """The arguments of a call to a decoder; ``name`` is the name of the function for messages."""
 
     name: str
     channels: int
@@ -41,7 +41,7 @@ class DecodeRequest:
             raise ValueError(msg)
 
     def check_size(self, kind: str, height: int, width: int) -> None:
-        """Refuse a declared size that is empty or too large, before memory is taken for it."""
+        """Raise if a declared size is empty or too large, before memory is allocated for it."""
         if height <= 0 or width <= 0:
             msg = f"{self.name}(): the {kind} header declares {height} x {width} pixels; the bytes are corrupt."
             raise ValueError(msg)
@@ -52,16 +52,16 @@ class DecodeRequest:
             )
             raise ValueError(msg)
 
-    def corrupt(self, kind: str, contents: bytes, why: str = "cut short or corrupt") -> ValueError:
-        """Say that these bytes can't be decoded."""
+    def corrupt(self, kind: str, contents: bytes, why: str = "truncated or corrupt") -> ValueError:
+        """Return the error for bytes that can't be decoded."""
         return ValueError(
             f"{self.name}(): the {kind} bytes are {why} ({len(contents)} bytes, beginning with {contents[:8]!r}). "
-            f"Repair or leave out this element; ignore_errors() drops it from a Dataset.",
+            f"Repair or remove this element; ignore_errors() skips it in a Dataset.",
         )
 
 
 def image_bytes(name: str, contents: object) -> bytes:
-    """Accept bytes and other byte buffers."""
+    """Return bytes, or another byte buffer as bytes; raise for other types."""
     if isinstance(contents, bytes):
         return contents
     if isinstance(contents, (bytearray, memoryview)):
@@ -73,7 +73,7 @@ def image_bytes(name: str, contents: object) -> bytes:
 
 
 def check_image(name: str, image: object, dtypes: tuple[type[Any], ...], channels: tuple[int, ...]) -> None:
-    """Refuse what an encoder can't take."""
+    """Raise if an encoder does not support the dtype or the shape of an image."""
     array = np.asarray(image)
     if array.dtype.type not in dtypes:
         names = " or ".join(dtype.__name__ for dtype in dtypes)
@@ -81,5 +81,5 @@ def check_image(name: str, image: object, dtypes: tuple[type[Any], ...], channel
         raise ValueError(msg)
     if array.ndim != 3 or array.shape[2] not in channels or array.size == 0:
         numbers = f"{', '.join(map(str, channels[:-1]))} or {channels[-1]}"
-        msg = f"{name}(): image must have shape (height, width, {numbers}) and pixels, got {array.shape}."
+        msg = f"{name}(): image must have shape (height, width, {numbers}) and not be empty, got {array.shape}."
         raise ValueError(msg)

@@ -1,20 +1,19 @@
-"""Pictures: JPEG, PNG, GIF and BMP bytes into arrays and back.
+"""Image codecs: the public functions that decode and encode JPEG, PNG, GIF and BMP bytes.
 
-What lives here is what users call: signatures, their manual, and a line or two that hands on. It sees bytes and arrays;
-it opens no file and starts no thread. All of it needs the extra ``images`` (``simplejpeg`` and OpenCV), imported at the
-first call. Decoders release the GIL. Where to read next:
+The functions work on bytes and arrays; they open no files and start no threads. All of them need the extra ``images``
+(``simplejpeg`` and OpenCV), which is imported at the first call. Decoders release the GIL. Where to read next:
 
-    arguments.py   what may be asked for, and the words for what is refused
-    headers.py     what untrusted bytes declare, read before a C library sees them
+    arguments.py   checks of arguments, with their error messages
+    headers.py     header parsers for untrusted bytes, run before a C library receives them
     decoders.py    one decoder per format
-    extra.py       the loading of the extra, and the calls of OpenCV that several need
-    resize.py      another height and width for what came out
+    extra.py       lazy imports of the extra, and shared helpers around OpenCV
+    resize.py      resizing of decoded images
 
-Why two libraries: ``simplejpeg`` decodes JPEG to exactly the pixels of ``tf.io.decode_jpeg``, all its options included,
-and is the fastest of those measured; OpenCV reads the other formats.
+There are two libraries because ``simplejpeg`` decodes JPEG to exactly the pixels of ``tf.io.decode_jpeg``, with all its
+options, and is the fastest of those measured. OpenCV reads the other formats.
 
-Every size that a file declares is checked against ``max_pixels`` before anything of that size is allocated. Bytes that
-can't be decoded raise ``ValueError``; the C libraries may also write a line about them to stderr.
+Every declared size is checked against ``max_pixels`` before memory is allocated for it. Bytes that can't be decoded
+raise ``ValueError``; the C libraries may also write a line to stderr.
 """
 
 from typing import Final
@@ -28,7 +27,7 @@ from dataset.io.image.extra import Pixels, library, recolor
 __all__ = ["MAX_PIXELS", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png"]
 
 MAX_PIXELS: Final = 2**29 // 3
-"""The most pixels that a decoder accepts unless told otherwise: half a GiB of RGB. TensorFlow's limit is the same."""
+"""Default maximum number of pixels of a decoder: half a GiB of RGB, the same limit as TensorFlow's."""
 
 
 def decode_jpeg(
@@ -41,25 +40,26 @@ def decode_jpeg(
     dct_method: str = "",
     max_pixels: int = MAX_PIXELS,
 ) -> Pixels:
-    """Decode a JPEG image to the pixels that ``tf.io.decode_jpeg`` gives.
+    """Decode a JPEG image to the same pixels as ``tf.io.decode_jpeg``.
 
-    Equal to the last bit, but for CMYK images (at most 1 of 255 apart) and for files with damage that leaves an image
-    (at most 3 apart). A PNG or a GIF of one frame is decoded too, as in TensorFlow. An EXIF orientation is not applied.
+    The pixels are identical except for CMYK images (difference at most 1 of 255) and for damaged files that can still
+    be decoded (at most 3). Like TensorFlow, it also decodes a PNG or a GIF with one frame. EXIF orientation is not
+    applied.
 
     Args:
         contents: the bytes of the file.
-        channels: 0 for what the file has, 1 for grayscale, 3 for RGB. A grayscale file with 3 repeats its values.
-        ratio: 1, 2, 4 or 8; decodes at that fraction of the size, rounded up, for much less time.
-        fancy_upscaling: whether colour planes of half size are enlarged smoothly.
-        try_recover_truncated: give an image where bytes are missing, with gray or black in place of the lost part.
-        dct_method: ``"INTEGER_FAST"`` (also meant by ``""``, as in TensorFlow) or ``"INTEGER_ACCURATE"``.
-        max_pixels: refuse files that declare more pixels than this.
+        channels: 0 for the number in the file, 1 for grayscale, 3 for RGB. With 3, grayscale values are repeated.
+        ratio: 1, 2, 4 or 8; decodes at this fraction of the size, rounded up, which is much faster.
+        fancy_upscaling: whether colour planes of half size are upscaled smoothly.
+        try_recover_truncated: whether to decode truncated files, with gray or black for the missing part.
+        dct_method: ``"INTEGER_FAST"`` (also the meaning of ``""``, as in TensorFlow) or ``"INTEGER_ACCURATE"``.
+        max_pixels: the maximum number of declared pixels; larger files raise.
 
     Returns:
         A writable uint8 array of shape ``(height, width, channels)``.
 
     Raises:
-        ValueError: not an image, cut short, corrupt or too large; or an argument out of range.
+        ValueError: the bytes are not an image, truncated, corrupt or too large, or an argument is out of range.
         ImportError: the extra ``images`` is not installed.
 
     Example:
@@ -84,24 +84,24 @@ def decode_jpeg(
 def decode_png(
     contents: bytes, channels: int = 0, dtype: type[np.uint8 | np.uint16] = np.uint8, *, max_pixels: int = MAX_PIXELS
 ) -> Pixels:
-    """Decode a PNG image to the pixels that ``tf.io.decode_png`` gives.
+    """Decode a PNG image to the same pixels as ``tf.io.decode_png``.
 
-    8 bits become 16 by repeating the byte, 16 become 8 by dropping the low byte. A palette becomes RGB, and RGBA if it
-    has transparent colours. Transparency is cut off, not blended, where no alpha channel is asked for. The transparent
-    gray level of a grayscale file without alpha channel is not applied. A JPEG or a GIF of one frame is decoded too, as
-    in TensorFlow; of an animated PNG, the first frame.
+    8 bits become 16 by repeating the byte, 16 become 8 by dropping the low byte. A palette becomes RGB, or RGBA if it
+    has transparent colours. If no alpha channel is requested, transparency is dropped, not blended. The transparent
+    gray level of a grayscale file without alpha channel is not applied. Like TensorFlow, it also decodes a JPEG or a
+    GIF with one frame. Of an animated PNG it decodes the first frame.
 
     Args:
         contents: the bytes of the file.
-        channels: 0 for what the file has (2 for gray with alpha), 1 for grayscale, 3 for RGB, 4 for RGBA.
+        channels: 0 for the number in the file (2 for gray with alpha), 1 for grayscale, 3 for RGB, 4 for RGBA.
         dtype: ``np.uint8`` or ``np.uint16``.
-        max_pixels: refuse files that declare more pixels than this.
+        max_pixels: the maximum number of declared pixels; larger files raise.
 
     Returns:
         A writable array of shape ``(height, width, channels)``.
 
     Raises:
-        ValueError: not an image, cut short, corrupt or too large; or an argument out of range.
+        ValueError: the bytes are not an image, truncated, corrupt or too large, or an argument is out of range.
         ImportError: the extra ``images`` is not installed.
 
     Example:
@@ -118,19 +118,19 @@ def decode_png(
 def decode_image(
     contents: bytes, channels: int = 0, *, expand_animations: bool = True, max_pixels: int = MAX_PIXELS
 ) -> Pixels:
-    """Decode a JPEG, PNG, GIF or BMP image; its first bytes tell which.
+    """Decode a JPEG, PNG, GIF or BMP image. The first bytes determine the format.
 
     Args:
         contents: the bytes of the file.
-        channels: 0 for what the file has, 1 for grayscale (not GIF), 3 for RGB, 4 for RGBA (PNG and BMP only).
-        expand_animations: a GIF becomes ``(frames, height, width, 3)``; if False, its first frame.
-        max_pixels: refuse files that declare more pixels than this; the frames of a GIF count together.
+        channels: 0 for the number in the file, 1 for grayscale (not GIF), 3 for RGB, 4 for RGBA (PNG and BMP only).
+        expand_animations: whether a GIF becomes ``(frames, height, width, 3)``; if False, only its first frame.
+        max_pixels: the maximum number of declared pixels, in all frames of a GIF together; larger files raise.
 
     Returns:
-        A writable uint8 array of shape ``(height, width, channels)``, or of four axes for a GIF.
+        A writable uint8 array of shape ``(height, width, channels)``, or with four axes for a GIF.
 
     Raises:
-        ValueError: not an image, cut short, corrupt or too large; or an argument out of range.
+        ValueError: the bytes are not an image, truncated, corrupt or too large, or an argument is out of range.
         ImportError: the extra ``images`` is not installed.
 
     Example:
@@ -158,9 +158,9 @@ def encode_jpeg(
     Args:
         image: uint8, shape ``(height, width, 1 or 3)``.
         quality: 0 to 100.
-        chroma_downsampling: store the colours at half the size.
-        progressive: let a viewer show a coarse image first.
-        optimize_size: take more time for a smaller file with the same pixels.
+        chroma_downsampling: whether to store the colours at half the resolution.
+        progressive: whether viewers can show a coarse image first.
+        optimize_size: whether to spend more time on a smaller file with the same pixels.
 
     Returns:
         The bytes of the file.
@@ -192,8 +192,8 @@ def encode_png(image: Pixels, compression: int = -1) -> bytes:
 
     Args:
         image: uint8 or uint16, shape ``(height, width, 1, 3 or 4)``.
-        compression: 0 (none) to 9 (small, slow). -1 lets the encoder choose: on photographs some ten times faster than
-            TensorFlow's default, 6, for files that are a few percent larger.
+        compression: 0 (none) to 9 (small, slow), or -1 for the encoder's default. On photographs the default is about
+            ten times faster than TensorFlow's default, 6, and files are a few percent larger.
 
     Returns:
         The bytes of the file.
@@ -215,7 +215,7 @@ def encode_png(image: Pixels, compression: int = -1) -> bytes:
 
 
 def _encode(name: str, extension: str, image: Pixels, options: list[int]) -> bytes:
-    """Let OpenCV encode one checked image."""
+    """Encode one image with OpenCV. Its dtype and shape have been checked."""
     cv2 = library("cv2")
     pixels = np.ascontiguousarray(image, dtype=image.dtype.newbyteorder("="))
     if pixels.shape[2] > 1:
@@ -225,7 +225,7 @@ def _encode(name: str, extension: str, image: Pixels, options: list[int]) -> byt
     except cv2.error:
         done = False
     if not done:
-        msg = f"{name}(): this format can't hold an image of shape {image.shape}. Make it smaller with resize()."
+        msg = f"{name}(): this format can't store an image of shape {image.shape}. Make it smaller with resize()."
         raise ValueError(msg)
     content: bytes = encoded.tobytes()
     return content

@@ -1,8 +1,8 @@
-"""Bytes of an image into pixels: the choice of a format by its first bytes, then one decoder per format.
+"""Image decoders, one per format, and their selection by the first bytes.
 
-Each decoder goes the same way: it asks headers.py what the bytes declare, has the request check that size, and
-only then lets a C library take memory for it. What is here gets a checked DecodeRequest and ``bytes``; it has no public
-function (codecs.py) and checks no argument but where one format is stricter than the others (arguments.py).
+Every decoder first reads the declared size with headers.py, then checks it with the request, and only then calls a C
+library, which allocates memory for it. The public functions are in codecs.py. arguments.py checks the arguments; only
+restrictions of a single format are checked here.
 """
 
 from typing import Any
@@ -27,14 +27,14 @@ __all__ = ["decode"]
 
 
 def decode(request: DecodeRequest, contents: bytes, *, expand_animations: bool) -> Pixels:
-    """Choose the decoder by the magic bytes. A wrong file extension is common, so no function insists on its format."""
+    """Decode an image of any format. Wrong file extensions are common, so no function requires its own format."""
     if contents.startswith(b"\xff\xd8\xff"):
         pixels = _decode_jpeg(request, contents)
     elif contents.startswith(b"\x89PNG\r\n\x1a\n"):
         pixels = _decode_png(request, contents)
     elif contents.startswith((b"GIF87a", b"GIF89a")):
         pixels = _decode_gif(request, contents, expand_animations=expand_animations)
-    elif contents.startswith(b"BM") and request.name == "decode_image":  # two letters are thin evidence elsewhere
+    elif contents.startswith(b"BM") and request.name == "decode_image":  # two letters are weak evidence for the others
         pixels = _decode_bmp(request, contents)
     else:
         kinds = "JPEG, PNG, GIF or BMP" if request.name == "decode_image" else "JPEG, PNG or GIF"
@@ -45,7 +45,7 @@ def decode(request: DecodeRequest, contents: bytes, *, expand_animations: bool) 
 
 
 def _to_dtype(pixels: Pixels, dtype: type[np.uint8 | np.uint16]) -> Pixels:
-    """Widen or narrow to the number of bits asked for."""
+    """Convert pixels to the requested number of bits."""
     if pixels.dtype == dtype:
         return pixels
     if dtype == np.uint16:
@@ -57,18 +57,18 @@ def _to_dtype(pixels: Pixels, dtype: type[np.uint8 | np.uint16]) -> Pixels:
 
 
 def _decode_jpeg(request: DecodeRequest, contents: bytes) -> Pixels:
-    """Decode with simplejpeg; where it gives up, let OpenCV tell a damaged image from a lost one.
+    """Decode with simplejpeg; if it fails, retry with OpenCV.
 
-    simplejpeg refuses whatever libjpeg warns about, harmless padding and rare subsampling included, which TensorFlow
-    accepts. OpenCV accepts those and refuses a file that ends early, as TensorFlow does. The pixels of such rare files
-    come from the accurate DCT and may differ by 3 of 255.
+    simplejpeg rejects everything that libjpeg warns about, including harmless padding and rare subsampling, which
+    TensorFlow accepts. OpenCV accepts these files and rejects truncated ones, as TensorFlow does. Its pixels come from
+    the accurate DCT and may differ by 3 of 255.
     """
     if request.channels == 4:
         msg = f"{request.name}(): a JPEG image has no alpha channel; channels must be 0, 1 or 3, got 4."
         raise ValueError(msg)
     frame = jpeg_frame(contents)
     if frame is None:
-        raise request.corrupt("JPEG", contents, "cut short or corrupt: there is no frame header")
+        raise request.corrupt("JPEG", contents, "truncated or corrupt: the frame header is missing")
     request.check_size("JPEG", frame.height, frame.width)
     gray = request.channels == 1 or (request.channels == 0 and frame.components == 1)
     options = _simplejpeg_options(request, frame.height, frame.width)
@@ -78,13 +78,13 @@ def _decode_jpeg(request: DecodeRequest, contents: bytes) -> Pixels:
     except ValueError as error:
         recovered = _opencv_jpeg(contents, gray=gray, ratio=request.ratio)
         if recovered is None:
-            raise request.corrupt("JPEG", contents, f"cut short or corrupt: {error}") from None
+            raise request.corrupt("JPEG", contents, f"truncated or corrupt: {error}") from None
         return recovered
     return pixels
 
 
 def _simplejpeg_options(request: DecodeRequest, height: int, width: int) -> dict[str, Any]:
-    """Say in the words of simplejpeg what was asked for."""
+    """Return the options of simplejpeg for a request."""
     ratio = request.ratio
     return {
         "fastdct": request.dct_method != "INTEGER_ACCURATE",
@@ -96,7 +96,7 @@ def _simplejpeg_options(request: DecodeRequest, height: int, width: int) -> dict
 
 
 def _opencv_jpeg(contents: bytes, *, gray: bool, ratio: int) -> Pixels | None:
-    """Decode what simplejpeg refused; None if the image is lost."""
+    """Decode a file that simplejpeg rejected; return None if OpenCV rejects it, too."""
     cv2 = library("cv2")
     mode = "IMREAD_GRAYSCALE" if gray else "IMREAD_COLOR"
     flags = getattr(cv2, mode if ratio == 1 else f"IMREAD_REDUCED_{mode.removeprefix('IMREAD_')}_{ratio}")
@@ -110,7 +110,7 @@ def _opencv_jpeg(contents: bytes, *, gray: bool, ratio: int) -> Pixels | None:
 
 
 def _decode_png(request: DecodeRequest, contents: bytes) -> Pixels:
-    """Decode with OpenCV, whose conversions while reading are those of TensorFlow: libpng's."""
+    """Decode with OpenCV, which leaves conversions to libpng, as TensorFlow does."""
     plain = plain_png(contents)
     if plain is None:
         raise request.corrupt("PNG", contents)
@@ -125,7 +125,7 @@ def _decode_png(request: DecodeRequest, contents: bytes) -> Pixels:
 
 
 def _png_flags(request: DecodeRequest, color_type: int) -> int:
-    """Choose how OpenCV reads: without alpha channel where none is wanted, else unchanged."""
+    """Return OpenCV's flags: read without the alpha channel if it is not requested, else unchanged."""
     cv2 = library("cv2")
     channels = request.channels
     if channels == 1 or (channels == 0 and color_type == PNG_GRAY):
@@ -142,7 +142,7 @@ def _png_flags(request: DecodeRequest, color_type: int) -> int:
 
 
 def _decode_bmp(request: DecodeRequest, contents: bytes) -> Pixels:
-    """Decode with OpenCV. The unused byte of 32-bit pixels is not taken for alpha unless the header says so."""
+    """Decode with OpenCV, which treats the fourth byte of 32-bit pixels as alpha only if the header declares it."""
     request.check_size("BMP", *bmp_size(contents))
     cv2 = library("cv2")
     flags = {1: cv2.IMREAD_GRAYSCALE, 3: cv2.IMREAD_COLOR}.get(request.channels, cv2.IMREAD_UNCHANGED)
@@ -156,7 +156,7 @@ def _decode_bmp(request: DecodeRequest, contents: bytes) -> Pixels:
 
 
 def _decode_gif(request: DecodeRequest, contents: bytes, *, expand_animations: bool) -> Pixels:
-    """Decode the frames of a GIF, each drawn over the ones before it."""
+    """Decode the frames of a GIF, each drawn over the previous ones."""
     if request.channels not in {0, 3}:
         msg = f"{request.name}(): a GIF image is decoded to RGB; channels must be 0 or 3, got {request.channels}."
         raise ValueError(msg)
@@ -174,9 +174,9 @@ def _decode_gif(request: DecodeRequest, contents: bytes, *, expand_animations: b
 
 
 def _all_gif_frames(request: DecodeRequest, contents: bytes, height: int, width: int) -> tuple[Pixels, ...]:
-    """Let OpenCV draw all frames, unless together they are too large."""
+    """Decode all frames with OpenCV; raise if together they are too large."""
     frames_max = request.max_pixels // (height * width)
-    # One frame more than allowed is enough to know that there are too many.
+    # Decoding one frame more than allowed is enough to detect that there are too many.
     frames = _gif_frames(request, contents, min(frames_max + 1, 2**31 - 1))
     if len(frames) > frames_max:
         msg = (
@@ -188,7 +188,7 @@ def _all_gif_frames(request: DecodeRequest, contents: bytes, height: int, width:
 
 
 def _gif_frames(request: DecodeRequest, contents: bytes, count: int) -> tuple[Pixels, ...]:
-    """Let OpenCV draw the first ``count`` frames, at least one, or fewer if there are fewer."""
+    """Decode the first ``count`` frames with OpenCV, or all if there are fewer, but at least one."""
     cv2 = library("cv2")
     try:
         whole, animation = cv2.imdecodeanimation(np.frombuffer(contents, np.uint8), start=0, count=count)

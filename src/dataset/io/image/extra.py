@@ -1,7 +1,7 @@
-"""The libraries of the extra ``images``, loaded at the first call, and the few calls of OpenCV that several need.
+"""Lazy imports of the libraries of the extra ``images``, and helpers around OpenCV that several modules share.
 
-No other module imports ``simplejpeg`` or ``cv2``: each asks ``library()`` for them, so that ``import dataset`` works,
-and quickly, without them. What is here knows no file format and no public function; whoever calls has checked first.
+No other module imports ``simplejpeg`` or ``cv2``: each calls ``library()``, so that ``import dataset`` is fast and
+works without them. The helpers do not check their arguments; callers do.
 """
 
 import functools
@@ -16,7 +16,7 @@ from dataset.extras import load_extra
 __all__ = ["Pixels", "library", "opencv_decode", "recolor", "to_rgb"]
 
 Pixels = npt.NDArray[Any]
-"""One image, ``(height, width, channels)``, or several of one size with an axis before."""
+"""One image of shape ``(height, width, channels)``, or several of the same size with a leading axis."""
 
 
 @functools.cache
@@ -25,13 +25,13 @@ def library(name: str) -> Any:
     loaded_by_user = name in sys.modules
     module = load_extra(name, "images", "images need")
     if name == "cv2" and not loaded_by_user:
-        # Elements are made side by side. Threads that share one image would only be in the way of the others.
+        # Elements are computed in parallel, so threads within one image would only compete with each other.
         module.setNumThreads(1)
     return module
 
 
 def opencv_decode(contents: bytes, flags: int) -> Pixels | None:
-    """Let OpenCV decode one image; None if it can't."""
+    """Decode one image with OpenCV; return None if it fails."""
     cv2 = library("cv2")
     try:
         pixels: Pixels | None = cv2.imdecode(np.frombuffer(contents, np.uint8), flags)
@@ -41,7 +41,7 @@ def opencv_decode(contents: bytes, flags: int) -> Pixels | None:
 
 
 def to_rgb(pixels: Pixels, channels: int) -> Pixels:
-    """Bring OpenCV's gray, BGR or BGRA to the channels asked for; 0 keeps their number."""
+    """Convert OpenCV's gray, BGR or BGRA to the requested number of channels; 0 keeps the number."""
     if pixels.ndim == 2:
         if channels in {0, 1}:
             return pixels[..., np.newaxis]

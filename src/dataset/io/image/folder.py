@@ -1,4 +1,4 @@
-"""The images in a folder, and their classes: the names of the folders in it. Nothing here opens a file."""
+"""Directory listing of image folders: the files, and the classes named by subfolders. It does not open files."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ EXTENSIONS = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 
 
 def image_folder_classes(path: str | bytes | os.PathLike[str]) -> list[str]:
-    """The classes that ``Dataset.from_image_folder`` infers: label ``i`` is the i-th of these names.
+    """Return the classes that ``Dataset.from_image_folder`` infers: label ``i`` is the i-th of these names.
 
     Args:
-        path: a folder that has a folder for each class.
+        path: a folder with one subfolder per class.
 
     Returns:
-        The names of the folders in it, sorted; those that begin with a dot are hidden and not among them.
+        The names of the subfolders, sorted, without hidden ones, whose names begin with a dot.
 
     Raises:
-        FileNotFoundError: there is no such folder.
-        NotADirectoryError: it is a file.
+        FileNotFoundError: the folder does not exist.
+        NotADirectoryError: the path is a file.
 
     Example:
         >>> import pathlib, tempfile
@@ -39,9 +39,9 @@ def image_folder_classes(path: str | bytes | os.PathLike[str]) -> list[str]:
 
 
 def images_below(path: str, extensions: Sequence[str]) -> list[str]:
-    """The files with one of these endings, in this folder and those in it, sorted by path.
+    """Return the files with one of these endings in a folder and its subfolders, sorted by path.
 
-    Links are followed, and each folder is entered once, so links that lead back end. What is hidden is passed by.
+    Links are followed. Each folder is entered once, so cyclic links terminate. Hidden files and folders are skipped.
     """
     return list(_walk(path, tuple(ending.lower() for ending in extensions), set()))
 
@@ -60,7 +60,7 @@ def _walk(path: str, extensions: tuple[str, ...], entered: set[tuple[int, int]])
 
 
 def _entries(path: str) -> list[os.DirEntry[str]]:
-    """What is in a folder and not hidden, sorted by name."""
+    """Return the entries of a folder that are not hidden, sorted by name."""
     with os.scandir(path) as found:
         return sorted((entry for entry in found if not entry.name.startswith(".")), key=_name)
 

@@ -1,7 +1,7 @@
-"""from_image_folder(path): the images in a folder, each with the class that its own folder is named after.
+"""Plan of ``from_image_folder``: the images in a folder, each labeled with the class that its subfolder is named after.
 
-Made of slices of the file names, a shuffle of those if it is asked for, and a map that reads and decodes. The names are
-what image/folder.py finds when it is called.
+It consists of slices of the file names, a shuffle of them if requested, and a map that reads and decodes. The files are
+listed by image/folder.py when the plan is created.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _SEPARATORS = {"/", os.sep}
 
 
 class ReadImage:
-    """Makes an image of a file's name, beside its label if there is one.
+    """Map function that reads the image with a given file name. A label, if any, is passed through.
 
-    It reads files of the folder only: names may have been held by value in a saved state.
+    It refuses files outside the folder, because file names may come from a saved state.
 
     Args:
-        folder: where the files are.
-        channels: as of ``io.decode_image``.
-        size: height and width, or None to leave them.
+        folder: the folder of the files.
+        channels: as in ``io.decode_image``.
+        size: the new height and width, or None to keep the size.
         interpolation: as ``method`` of ``io.resize``.
-        decode: if False, the bytes of the file.
-        labeled: whether a label comes with the name.
+        decode: whether to decode the file; if False, its bytes are returned.
+        labeled: whether an element has a label.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ def image_folder_plan(
     deterministic: bool | None,
     name: str | None,
 ) -> Node:
-    """The plan of ``Dataset.from_image_folder``, which says what its arguments are. The folder is listed now."""
+    """Return the plan of ``Dataset.from_image_folder``, which documents the arguments. Lists the folder."""
     folder = local_folder(OP, path)
     endings = _endings(extensions)
     size = _size(image_size, interpolation)
@@ -136,18 +136,18 @@ def _size(image_size: Any, interpolation: str) -> tuple[int, int] | None:
     if not isinstance(image_size, tuple | list) or len(image_size) != 2:
         raise TypeError(f"{OP}(): image_size must be (height, width), got {image_size!r}")
     height, width = (require_int(OP, "image_size", side, minimum=1) for side in image_size)
-    resize(np.zeros((1, 1, 1), np.uint8), (1, 1), interpolation)  # refuses a method that there is not
+    resize(np.zeros((1, 1, 1), np.uint8), (1, 1), interpolation)  # raises for an unknown method
     return height, width
 
 
 def _tensors(folder: str, labels: Any, class_names: Any, endings: tuple[str, ...]) -> Any:
-    """The names of the files, and their labels if there are any."""
+    """Return the names of the files, and their labels if there are any."""
     if isinstance(labels, str):
         if labels != "inferred":
             raise ValueError(f'{OP}(): labels must be "inferred", None or a list of ints, got {labels!r}')
         return _inferred(folder, class_names, endings)
     if class_names is not None:
-        raise ValueError(f'{OP}(): class_names go with labels="inferred" only')
+        raise ValueError(f'{OP}(): class_names requires labels="inferred"')
     names = _names(images_below(folder, endings), folder, endings)
     return names if labels is None else (names, _given(labels, len(names)))
 
@@ -157,7 +157,7 @@ def _inferred(folder: str, class_names: Any, endings: tuple[str, ...]) -> Any:
     found = [images_below(f"{folder}/{name}", endings) for name in classes]
     if not classes:
         raise FileNotFoundError(
-            f"{OP}(): there are no folders of classes in {folder!r}; for images without classes say labels=None"
+            f"{OP}(): {folder!r} has no subfolders to infer classes from; for images without classes pass labels=None"
         )
     names = _names([path for paths in found for path in paths], folder, endings)
     return names, np.repeat(np.arange(len(classes)), [len(paths) for paths in found])
@@ -170,14 +170,14 @@ def _classes(folder: str, class_names: Any) -> list[str]:
     given = list(class_names)
     if sorted(given, key=str) != there:
         raise ValueError(
-            f"{OP}(): class_names must be the names of the folders in {folder!r}, {there}, in any order, got {given}"
+            f"{OP}(): class_names must be the names of the subfolders of {folder!r}, {there}, in any order, got {given}"
         )
     return given
 
 
 def _names(paths: list[str], folder: str, endings: tuple[str, ...]) -> Any:
     if not paths:
-        raise FileNotFoundError(f"{OP}(): there are no images in {folder!r}, that is, files ending with {endings}")
+        raise FileNotFoundError(f"{OP}(): found no images in {folder!r}; their names must end with one of {endings}")
     return np.array(list(map(os.fsencode, paths)), object)
 
 

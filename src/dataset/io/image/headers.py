@@ -1,10 +1,9 @@
-"""What the bytes of an image declare about themselves, found out before a C library sees them.
+"""Header parsers for untrusted image bytes, run before a C library receives them.
 
-Nobody's bytes are trusted: a declared size or length may be anything, and a decoder that believes it takes memory for
-it. The readers here only slice and compare, in time and memory proportional to the bytes given. They answer with
-numbers, or with None where the bytes are cut short or corrupt; whether a size is acceptable and what to tell the caller
-is decided by those who ask (decoders.py). What is here decodes no pixel, raises nothing and imports no library of
-the extra. Each reader expects that the magic bytes of its format were seen.
+A declared size or length may be any number, and a decoder that trusts it allocates that much memory. The parsers here
+only slice and compare, in time and memory proportional to the given bytes. They return numbers, or None if the bytes
+are truncated or corrupt; decoders.py decides whether a size is acceptable, and raises. This module decodes no pixels,
+raises nothing and imports no library of the extra. Each parser expects that its caller has checked the magic bytes.
 """
 
 from collections.abc import Iterator
@@ -27,12 +26,12 @@ __all__ = [
 
 # SOF0 to SOF15; C4, C8 and CC are tables and extensions.
 _JPEG_FRAME_MARKERS: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-# Markers that carry no length: TEM, RST0 to RST7, SOI; 00 is no marker at all.
+# Markers without a length: TEM, RST0 to RST7, SOI; 00 is not a marker.
 _JPEG_LONE_MARKERS: Final = frozenset({0x00, 0x01, *range(0xD0, 0xD9)})
 
 
 class JpegFrame(NamedTuple):
-    """What a frame header declares."""
+    """The size and the number of components that a frame header declares."""
 
     height: int
     width: int
@@ -40,7 +39,7 @@ class JpegFrame(NamedTuple):
 
 
 def jpeg_frame(contents: bytes) -> JpegFrame | None:
-    """Read the frame header (B.2.2), skipping segments; None if there is none."""
+    """Read the frame header (B.2.2), skipping other segments; return None if it is missing."""
     position = 2
     while (position := contents.find(b"\xff", position)) != -1 and position + 10 <= len(contents):
         marker = contents[position + 1]
@@ -63,7 +62,7 @@ PNG_GRAY: Final = 0
 PNG_RGB: Final = 2
 PNG_GRAY_ALPHA: Final = 4
 
-_PNG_COLOR_KINDS: Final = frozenset({b"gAMA", b"cHRM", b"sRGB"})  # libpng makes gray from colours by these
+_PNG_COLOR_KINDS: Final = frozenset({b"gAMA", b"cHRM", b"sRGB"})  # libpng uses these to convert colours to gray
 _PNG_KINDS: Final = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}) | _PNG_COLOR_KINDS
 _PNG_ORDERS: Final = (
     [b"IHDR", b"IDAT", b"IEND"],
@@ -74,18 +73,18 @@ _PNG_ORDERS: Final = (
 
 
 def plain_png(contents: bytes) -> bytes | None:
-    """Check the chunks of a PNG (clause 5) and leave out all that do not change pixels; None if the check fails.
+    """Check the chunks of a PNG (clause 5) and remove those that do not affect pixels; return None if a check fails.
 
-    Two things seen in OpenCV 5.0 make this necessary. It takes memory for whatever length a chunk declares, up to
-    2 GiB, before it looks for its bytes. And damaged animation chunks can corrupt its heap, which ends the process;
-    without them it decodes the first image, which is what is wanted here.
+    Two defects of OpenCV 5.0 make this necessary. It allocates the declared length of a chunk, up to 2 GiB, before it
+    reads the bytes. Damaged animation chunks can corrupt its heap, which kills the process. Without these chunks it
+    decodes the first image, which is the required result.
     """
     chunks, kinds = [contents[:8]], []
     for kind, begin, end in _png_chunks(contents):
         if kind in _PNG_KINDS:
             chunks.append(contents[begin:end])
             kinds.append(kind)
-        elif not kind[0] & 0x20:  # an unknown chunk that claims to be necessary
+        elif not kind[0] & 0x20:  # an unknown chunk that is marked as critical
             return None
     order = [kind for kind in dict.fromkeys(kinds) if kind not in _PNG_COLOR_KINDS]
     if order not in _PNG_ORDERS or kinds.count(b"IHDR") > 1 or contents[8:16] != b"\0\0\0\rIHDR":
@@ -94,7 +93,7 @@ def plain_png(contents: bytes) -> bytes | None:
 
 
 def _png_chunks(contents: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Give kind, begin and end of each whole chunk, up to IEND or to the first chunk that lacks bytes."""
+    """Yield kind, begin and end of each complete chunk, up to IEND or the first truncated chunk."""
     begin = 8
     while begin + 12 <= len(contents):
         end = begin + 12 + int.from_bytes(contents[begin : begin + 4], "big")
@@ -108,12 +107,12 @@ def _png_chunks(contents: bytes) -> Iterator[tuple[bytes, int, int]]:
 
 
 def png_size(plain: bytes) -> tuple[int, int]:
-    """Read height and width of what plain_png() gave."""
+    """Read height and width from the result of plain_png()."""
     return int.from_bytes(plain[20:24], "big"), int.from_bytes(plain[16:20], "big")
 
 
 def png_color_type(plain: bytes) -> int:
-    """Read the colour type of what plain_png() gave: PNG_GRAY, PNG_RGB, PNG_GRAY_ALPHA or another."""
+    """Read the colour type from the result of plain_png(): PNG_GRAY, PNG_RGB, PNG_GRAY_ALPHA or another."""
     return plain[25]
 
 

@@ -1,10 +1,11 @@
-"""Another height and width for images, as ``tf.image.resize`` gives them.
+"""Image resizing, equivalent to ``tf.image.resize``.
 
-Three ways lead there. ``"nearest"`` picks pixels. Bilinear without antialias goes to OpenCV, ten times faster than the
-same in NumPy, and the only one that needs the extra ``images``; it releases the GIL. All others are weighted sums of
-rows, then of columns. ``"area"`` weighs by coverage, the rest by a table of kernels: a new kernel is one entry there.
+There are three implementations. ``"nearest"`` selects pixels. Bilinear without antialias uses OpenCV, which is ten
+times faster than NumPy, releases the GIL, and is the only one that needs the extra ``images``. All others compute
+weighted sums of rows, then of columns. The weights of ``"area"`` are coverages; those of the other methods come from a
+table of kernels, so that a new kernel is one entry in the table.
 
-What lives here sees arrays only: no file format, no bytes, no thread. The codecs are in codecs.py.
+This module works on arrays only. The codecs are in codecs.py.
 """
 
 import functools
@@ -20,7 +21,7 @@ from dataset.io.image.extra import Pixels, library
 
 __all__ = ["resize"]
 
-# OpenCV 5 keeps no more channels in one element; version 4 kept 512.
+# The limit of OpenCV 5; that of version 4 was 512.
 _OPENCV_CHANNELS_MAX: Final = 128
 
 _Floats = npt.NDArray[np.float64]
@@ -29,22 +30,22 @@ _Floats = npt.NDArray[np.float64]
 def resize(images: npt.ArrayLike, size: Sequence[int], method: str = "bilinear", antialias: bool = False) -> Pixels:
     """Change the height and width of one image or of a batch, as ``tf.image.resize`` does.
 
-    Pixel centres lie at half coordinates. The result is float32 whatever came in, and also where the size stays the
-    same; only ``"nearest"`` keeps the dtype. Values are not rounded and not clipped.
+    Pixel centres are at half-integer coordinates. The result is always float32, even if the size does not change; only
+    ``"nearest"`` keeps the dtype. Values are neither rounded nor clipped.
 
     Args:
         images: numbers of shape ``(height, width, channels)`` or ``(n, height, width, channels)``.
         size: the new ``(height, width)``.
         method: ``"bilinear"`` (by far the fastest), ``"nearest"``, ``"area"``, ``"bicubic"``, ``"lanczos3"``,
             ``"lanczos5"``, ``"gaussian"`` or ``"mitchellcubic"``.
-        antialias: when an image gets smaller, widen the filter so that every pixel counts. Means nothing for
-            ``"nearest"``, and for ``"area"``, which always does.
+        antialias: whether to widen the filter when downscaling, so that every pixel contributes. Has no effect on
+            ``"nearest"``, and on ``"area"``, which always does so.
 
     Returns:
         An array of shape ``(*size, channels)`` or ``(n, *size, channels)``.
 
     Raises:
-        ValueError: a shape, dtype, size or method that does not fit.
+        ValueError: a shape, dtype, size or method is invalid.
         ImportError: the extra ``images`` is not installed (needed by ``"bilinear"`` without ``antialias``).
 
     Example:
@@ -66,26 +67,26 @@ def resize(images: npt.ArrayLike, size: Sequence[int], method: str = "bilinear",
     pixels = np.ascontiguousarray(source, dtype=np.float32)
     if method == "bilinear" and not antialias and pixels.shape[-1] <= _OPENCV_CHANNELS_MAX:
         return _bilinear(pixels, height, width)
-    # Transposing between the passes keeps the inner loops of both over contiguous memory.
+    # Transposing between the passes keeps the inner loops of both on contiguous memory.
     pixels = _resample(pixels, height, method, antialias).swapaxes(-3, -2)
     return np.ascontiguousarray(_resample(pixels, width, method, antialias).swapaxes(-3, -2))
 
 
 def _check_source(source: Pixels) -> None:
-    """Refuse what has not the shape or the numbers of images."""
+    """Raise if the shape or the dtype is not that of images."""
     if source.ndim not in {3, 4} or 0 in source.shape[-3:]:
         msg = (
-            f"resize(): images must have shape (height, width, channels) or (n, height, width, channels) and pixels, "
-            f"got {source.shape}. A grayscale image needs a last axis of 1: image[..., np.newaxis]."
+            f"resize(): images must have shape (height, width, channels) or (n, height, width, channels) and not be "
+            f"empty, got {source.shape}. A grayscale image needs a last axis of size 1: image[..., np.newaxis]."
         )
         raise ValueError(msg)
     if source.dtype.kind not in "iuf":
-        msg = f"resize(): images must hold integers or floats, got {source.dtype}. Convert them with astype()."
+        msg = f"resize(): images must be integers or floats, got {source.dtype}. Convert them with astype()."
         raise ValueError(msg)
 
 
 def _check_target(size: Sequence[int]) -> tuple[int, int]:
-    """Take height and width out of what the caller gave."""
+    """Check and return the new height and width."""
     try:
         height, width = map(operator.index, size)
     except (TypeError, ValueError):
@@ -97,7 +98,7 @@ def _check_target(size: Sequence[int]) -> tuple[int, int]:
 
 
 def _bilinear(pixels: npt.NDArray[np.float32], height: int, width: int) -> Pixels:
-    """Resize float32 images with OpenCV, which rounds only 8-bit ones."""
+    """Resize float32 images with OpenCV, which rounds only 8-bit images."""
     cv2 = library("cv2")
     batch = pixels.reshape(-1, *pixels.shape[-3:])
     result = np.empty((len(batch), height, width, pixels.shape[-1]), np.float32)
@@ -108,7 +109,7 @@ def _bilinear(pixels: npt.NDArray[np.float32], height: int, width: int) -> Pixel
 
 @functools.lru_cache(maxsize=256)
 def _nearest(old: int, new: int) -> npt.NDArray[np.intp]:
-    """For each new position, the nearest old one. In float32, because rounding decides ties as TensorFlow does."""
+    """Return the nearest old position for each new one, in float32 so that ties round as in TensorFlow."""
     scale = np.float32(old) / np.float32(new)
     centres = (np.arange(new, dtype=np.float32) + np.float32(0.5)) * scale
     nearest: npt.NDArray[np.intp] = np.minimum(np.floor(centres).astype(np.intp), old - 1)
@@ -129,12 +130,12 @@ def _resample(pixels: npt.NDArray[np.float32], new: int, method: str, antialias:
     return result
 
 
-@functools.lru_cache(maxsize=256)  # a pipeline has few sizes; one entry holds about 12 bytes per old pixel of a row
+@functools.lru_cache(maxsize=256)  # a pipeline has few sizes; an entry takes about 12 bytes per old pixel of a row
 def _weights(old: int, new: int, method: str, antialias: bool) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
-    """Give the old positions and their weights for each new position, both of shape (taps, new)."""
+    """Return the old positions and their weights for each new position, both of shape (taps, new)."""
     scale = old / new
     taps, weights = _area(new, scale) if method == "area" else _convolution(new, scale, method, antialias)
-    weights = np.where((taps >= 0) & (taps < old), weights, 0.0)  # what lies outside does not count
+    weights = np.where((taps >= 0) & (taps < old), weights, 0.0)  # positions outside have no weight
     weights /= weights.sum(axis=0)
     inside: npt.NDArray[np.intp] = np.clip(taps, 0, old - 1).astype(np.intp)
     final: npt.NDArray[np.float32] = weights.astype(np.float32)
@@ -142,14 +143,14 @@ def _weights(old: int, new: int, method: str, antialias: bool) -> tuple[npt.NDAr
 
 
 def _area(new: int, scale: float) -> tuple[_Floats, _Floats]:
-    """Weigh each old pixel by how much of it the new one covers."""
+    """Weight each old pixel by the fraction of it that the new pixel covers."""
     begin, end = np.arange(new) * scale, np.arange(1, new + 1) * scale
     taps = np.floor(begin) + np.arange(math.ceil(scale) + 1)[:, np.newaxis]
     return taps, np.clip(np.minimum(taps + 1, end) - np.maximum(taps, begin), 0, None)
 
 
 def _convolution(new: int, scale: float, method: str, antialias: bool) -> tuple[_Floats, _Floats]:
-    """Weigh each old pixel by the kernel, laid over the centre of the new one."""
+    """Weight each old pixel by the kernel, centred on the new pixel."""
     radius, kernel = _KERNELS[method]
     stretch = max(scale, 1.0) if antialias else 1.0
     centres = (np.arange(new) + 0.5) * scale
@@ -166,11 +167,11 @@ def _cubic(x: _Floats, b: float, c: float) -> _Floats:
 
 
 def _lanczos(x: _Floats, radius: int) -> _Floats:
-    """Evaluate a sinc in a sinc-shaped window."""
+    """Evaluate a sinc function in a sinc-shaped window."""
     return np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0.0)
 
 
-# For each kernel its radius in pixels and its value at a distance.
+# The radius of each kernel in pixels, and its value as a function of the distance.
 _KERNELS: Final[dict[str, tuple[float, Callable[[_Floats], _Floats]]]] = {
     "bilinear": (1.0, lambda x: np.clip(1 - x, 0, None)),
     "bicubic": (2.0, functools.partial(_cubic, b=0, c=0.5)),

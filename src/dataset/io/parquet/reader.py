@@ -151,7 +151,7 @@ class ParquetFile:
         """The number of rows left in the row group in memory."""
         return 0 if self._group is None else self._group.count - self._row
 
-    def pass_over(self, n: int) -> int:
+    def skip_valid(self, n: int) -> int:
         """Skip up to ``n`` rows that are not in memory and are known not to contain bad rows; return how many."""
         container = self._opened()
         passed = 0

@@ -124,11 +124,11 @@ class Parquet(FileSource):
         """1: offsets are row group numbers, and reading any row reads its whole row group."""
         return 1
 
-    def described(self) -> str:
+    def label(self) -> str:
         return OP if self.shard is None else f"{OP}(shard={self.shard})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return ParquetOperator(build, self, self.open_file)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return ParquetOperator(context, self, self.open_file)
 
 
 class ParquetOperator(FilesOperator):
@@ -146,9 +146,9 @@ class ParquetOperator(FilesOperator):
             count -= rows
             self._close_file()
 
-    def pass_over(self, n: int) -> int:
+    def skip(self, n: int) -> int:
         while not self._pending and (self.file is not None or self._next_file()):
-            passed: int = self._ask(lambda file: file.pass_over(n))
+            passed: int = self._ask(lambda file: file.skip_valid(n))
             if passed:
                 if self._trace is not None:
                     self._trace.refer(passed, n)
@@ -157,7 +157,7 @@ class ParquetOperator(FilesOperator):
                 break
             self._close_file()
         in_memory = 0 if self.file is None else self.file.in_memory
-        return super().pass_over(min(n, in_memory or n))
+        return super().skip(min(n, in_memory or n))
 
     def _gives_up(self, error: Exception) -> bool:
         assert self.file is not None  # it raised this
@@ -248,8 +248,8 @@ class ParallelParquet(Interleave):
     def cardinality(self) -> int:
         return self.files.cardinality()
 
-    def described(self) -> str:
-        return f"{self.files.described()} from {self.cycle_length} files at once"
+    def label(self) -> str:
+        return f"{self.files.label()} from {self.cycle_length} files at once"
 
 
 def _in_parallel(files: Parquet, num_parallel_reads: int) -> Node:

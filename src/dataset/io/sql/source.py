@@ -64,10 +64,10 @@ class SqlQuery(Node):
     def parameters(self) -> dict[str, Any]:
         return {"driver": self.driver, "query": self.query, "output_types": repr(self.output_types)}
 
-    def content(self) -> Any:
+    def fingerprint_fields(self) -> Any:
         return [self.parameters(), self.source]
 
-    def described(self) -> str:
+    def label(self) -> str:
         query = " ".join(self.query.split())
         shown = query if len(query) <= _SHOWN_MAX else f"{query[: _SHOWN_MAX - 3]}..."
         driver = function_name(self.driver) if callable(self.driver) else self.source
@@ -76,7 +76,7 @@ class SqlQuery(Node):
     def _element_spec(self) -> Any:
         return probed_spec(self) if self.output_types is None else self.output_types
 
-    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return SqlOperator(self)
 
 
@@ -155,7 +155,7 @@ class SqlOperator(Operator):
             self._take(rows, n)
         except Exception as error:  # noqa: BLE001  # raised at its place
             self._convert(rows)
-            error.add_note(f"in {self.node.located()}, row {self._fetched}")
+            error.add_note(f"in {self.node.location()}, row {self._fetched}")
             # An exception queued after rows has no traceback: see _convert().
             self._ready.put(error.with_traceback(None) if rows else error)
             self._end()
@@ -237,7 +237,7 @@ class SqlOperator(Operator):
         except ValueRefusedError as refused:
             refusal = str(refused)
         if refusal and len(rows) == 1:
-            self._ready.put(SpecError(f"{self.node.located()}: {refusal}"))
+            self._ready.put(SpecError(f"{self.node.location()}: {refusal}"))
             self._fetched += 1
         elif refusal:
             self._convert(rows[: len(rows) // 2])

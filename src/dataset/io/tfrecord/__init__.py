@@ -1,1 +1,1 @@
-"""TFRecord files: their frames and checksums, the reader and the writer. Open frames.py first."""
+"""TFRecord files: frames and checksums, readers and writers, and indexes. Start with frames.py."""

@@ -1,7 +1,7 @@
-"""Verifies the checksums of all frames of a block in one pass.
+"""Checksum verification of all frames of a block in one pass.
 
-The mathematics of that lives here, and the choice between it and looking at the frames one by one. Only a block and the
-starts of its frames are seen. The frames themselves, and the words about a damaged one, are frames.py.
+This module contains the mathematics, and chooses between it and verifying the frames one by one. It sees only a block
+and the starts of its frames. frames.py defines the frames and the messages about damage.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ __all__ = ["BlockChecksums", "first_wrong_length"]
 
 REGISTER_RESET = 0x9BE09BAB  # CRC-32C of these four bytes is 0; see BlockChecksums
 
-# Below this many frames in a block, verifying them one by one takes less time than preparing to do it at once.
+# For fewer frames than this, verifying them one by one is faster than preparing to verify all at once.
 FEW_FRAMES = 24
 
 
 class BlockChecksums:
-    """Verifies the checksums of all frames of a block in one pass.
+    """Checksum verifier for all frames of a block at once.
 
-    A call of crc32c costs 0.1 us, however short its data, and a record has two checksums to compute, unmask and
-    compare. On a whole block, crc32c runs at 20 GB/s. So this asks one question about the block instead: *is every
-    checksum right?* It relies on how a CRC works. The register after some data depends on nothing but the register
-    before it and the data. Feeding it four more bytes, the CRC itself xor REGISTER_RESET, puts it back to its initial
-    value whatever the data was, and no other four bytes do. So: copy the block, unmask every stored checksum, xor it
-    with REGISTER_RESET, and take the CRC of all that. While the checksums are right the register is back at its
-    initial value after each of them, and the result is 0, the CRC of nothing.
+    A call of crc32c takes 0.1 us even for short data, and each record has two checksums to compute, unmask and compare.
+    On a whole block, crc32c runs at 20 GB/s. So this class asks one question about the block: *are all checksums
+    correct?* The CRC register after some data depends only on the register before it and the data. Feeding it four more
+    bytes, the CRC itself xor REGISTER_RESET, resets the register to its initial value for any data, and no other four
+    bytes do. So: copy the block, unmask every stored checksum, xor it with REGISTER_RESET, and compute the CRC of the
+    result. As long as the checksums are correct, the register is at its initial value after each of them, and the final
+    CRC is 0, the CRC of empty data.
 
-    What a wrong one does: from there on the register differs from what it should be, and steps that are one-to-one
-    keep it different. So damage in one field (a length or a record's data, with its checksum) is found exactly when
-    that field's own checksum finds it. Where several fields of a block are damaged, one may hide the other with the
-    odds of 1 to 2^32 that a single CRC-32C always has.
+    After a wrong checksum the register differs from its expected value, and the following steps, being one-to-one, keep
+    it different. So damage in a single field (a length or a record's data, with its checksum) is detected exactly if
+    the checksum of that field detects it. If several fields of a block are damaged, one may hide another with a
+    probability of 2^-32, as for any single CRC-32C.
     """
 
     def __init__(self, block_bytes: int) -> None:
         scratch = np.empty(block_bytes, np.uint8)
         self._view = scratch.data
-        # A 32-bit number at every byte. Checksums stand where the records' lengths put them, seldom aligned.
+        # A 32-bit number at every byte: the positions of checksums depend on record lengths and are seldom aligned.
         self._words = np.ndarray((block_bytes - 3,), "<u4", scratch, 0, (1,))
 
     def damages(self, block: bytes, starts: list[int]) -> Iterator[tuple[int, FrameDamage]]:
-        """The frames with a wrong checksum: the index of each, and what is wrong with it.
+        """Iterate over the frames with a wrong checksum: the index of each, and the damage.
 
-        They are looked for as they are asked for. Behind a wrong length nothing is known, so that is the last.
+        The search is lazy. After a wrong length the next frame is unknown, so the iteration ends.
         """
         if len(starts) > FEW_FRAMES and self._all_right(block, starts):
             return
@@ -77,7 +77,7 @@ class BlockChecksums:
 
 
 def first_wrong_length(block: bytes, starts: list[int]) -> int | None:
-    """The index of the first frame whose length has a wrong checksum; ``None`` if there is none.
+    """Return the index of the first frame whose length has a wrong checksum; ``None`` if there is none.
 
     Args:
         block: holds the headers of all frames.
@@ -93,7 +93,7 @@ def first_wrong_length(block: bytes, starts: list[int]) -> int | None:
 
 
 def _resetting(crcs: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Of masked checksums, the four bytes that put the register back: see BlockChecksums. Changes ``crcs``."""
+    """Convert masked checksums to the bytes that reset the register (see BlockChecksums). Modifies ``crcs``."""
     crcs -= np.uint32(MASK_DELTA)
     low = crcs >> np.uint32(17)
     crcs <<= np.uint32(15)

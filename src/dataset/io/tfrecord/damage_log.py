@@ -1,4 +1,4 @@
-"""Says in the log what was passed over of damaged TFRecord files, in bounded words."""
+"""Logger of skipped records in damaged TFRecord files; the number of messages is bounded."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from dataset.errors import DataLossError
 __all__ = ["LOGGED_MAX", "DamageLog"]
 
 LOGGED_MAX = 10
-"""Damaged records that are logged one by one: enough to see a pattern. Then comes a sum."""
+"""Damaged records that are logged individually: enough to see a pattern. After that only a summary is logged."""
 
 _log = logging.getLogger("dataset")
 
 
 class DamageLog:
-    """Warnings of the logger ``dataset``. They hold words only: handlers keep them, and an exception keeps an iterator.
+    """Log of damage: warnings of the logger ``dataset``.
+
+    The log records contain only strings: handlers may keep them, and an exception would keep an iterator alive.
 
     Args:
-        reader: who reads, for the messages.
+        reader: the name of the reader, for the messages.
     """
 
     def __init__(self, reader: str) -> None:
@@ -26,22 +28,22 @@ class DamageLog:
         self._passed_over = 0
 
     def passed_over(self, damage: DataLossError) -> None:
-        """A record was passed over."""
+        """Log that a record was skipped."""
         self._passed_over += 1
         if self._passed_over <= LOGGED_MAX:
-            _log.warning("%s passed over a damaged record: %s", self._reader, str(damage))
+            _log.warning("%s skipped a damaged record: %s", self._reader, str(damage))
 
     def gave_up(self, damage: DataLossError) -> None:
-        """So was all that is behind this place of a file."""
-        _log.warning("%s gave up the rest of a damaged file: %s", self._reader, str(damage))
+        """Log that the rest of a file was skipped."""
+        _log.warning("%s skipped the rest of a damaged file: %s", self._reader, str(damage))
 
     def sum_up(self, where: str) -> None:
-        """Say how many records there were, if not all were logged, and begin anew.
+        """Log the total number of skipped records if not all were logged, and reset the count.
 
         Args:
-            where: they were.
+            where: where the records are, for the message.
         """
         passed_over, self._passed_over = self._passed_over, 0
         if passed_over > LOGGED_MAX:
-            words = "%s passed over %d damaged records of %s; only the first %d were logged"
+            words = "%s skipped %d damaged records of %s; only the first %d were logged"
             _log.warning(words, self._reader, passed_over, where, LOGGED_MAX)

@@ -1,11 +1,11 @@
-"""The frames of TFRecord files: how one is laid out, found in a block, put around data, and what is wrong with one.
+"""Frames of TFRecord files: their layout, finding them in a block, building them, and describing damage.
 
-A file is a row of frames, each the length of the data (8 bytes, little-endian), the masked CRC-32C of those 8 bytes
-(4 bytes), the data, and the masked CRC-32C of the data (4 bytes). The format is TensorFlow's ("TFRecord and
-tf.train.Example" in its guide).
+A file is a sequence of frames. Each frame is the length of the data (8 bytes, little-endian), the masked CRC-32C of
+those 8 bytes (4 bytes), the data, and the masked CRC-32C of the data (4 bytes). The format is TensorFlow's ("TFRecord
+and tf.train.Example" in its guide).
 
-Everything that knows this layout byte by byte lives here, and so do the words for damage. Only bytes are seen, and the
-stream that has the rest of a frame: no path, no place in a file, no error that users catch. checksums.py verifies
+All code that depends on this layout is here, and so are the messages about damage. This module handles only bytes, and
+the stream with the rest of a frame: no paths, no positions in files, no errors that users catch. checksums.py verifies
 many frames at once; reader.py and writer.py work with files.
 """
 
@@ -35,10 +35,10 @@ HEADER_BYTES = 12
 FOOTER_BYTES = 4
 FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES  # around the data
 
-PIECE_BYTES_MAX = 1 << 20  # a record is taken in by pieces of this size, so that no declared length is believed
+PIECE_BYTES_MAX = 1 << 20  # records are read in pieces of this size, so that a declared length is not trusted
 
 UINT32_MAX = 0xFFFFFFFF
-MASK_DELTA = 0xA282EAD8  # of the format: CRCs of data that holds CRCs are weak, so they are rotated and shifted
+MASK_DELTA = 0xA282EAD8  # part of the format: CRCs of data that contains CRCs are weak, so CRCs are masked
 
 _read_length = struct.Struct("<Q").unpack_from
 _read_header = struct.Struct("<QI").unpack_from
@@ -49,11 +49,11 @@ _pack_crc = struct.Struct("<I").pack
 
 
 class FrameDamage(NamedTuple):
-    """What is wrong with a frame that is whole by its length.
+    """Damage of a frame that is complete according to its length.
 
     Attributes:
-        words: for the user.
-        length_is_right: whether only the data is damaged, so that the next frame begins where this one says.
+        words: the message for the user.
+        length_is_right: whether only the data is damaged, so that the length shows where the next frame begins.
     """
 
     words: str
@@ -61,17 +61,17 @@ class FrameDamage(NamedTuple):
 
 
 class DamagedFrameError(Exception):
-    """A frame is cut short, or the checksum of its length is wrong. The reader catches it."""
+    """A frame is truncated, or the checksum of its length is wrong. The reader catches this."""
 
 
 def masked_crc(data: bytes | bytearray | memoryview) -> int:
-    """The CRC-32C of bytes, as the format stores it."""
+    """Return the CRC-32C of bytes, masked as the format stores it."""
     crc: int = libraries.crc32c(data)
     return ((crc >> 15 | crc << 17) + MASK_DELTA) & UINT32_MAX
 
 
 def framed(data: bytes | bytearray | memoryview) -> tuple[bytes, bytes | bytearray | memoryview, bytes]:
-    """The three pieces of a frame, to be written one after the other: header, data, footer. The data isn't copied.
+    """Return the three pieces of a frame, in the order of writing: header, data, footer. The data isn't copied.
 
     >>> [piece.hex() for piece in framed(b"a")]
     ['01000000000000000175de41', '61', '786ee428']
@@ -80,7 +80,7 @@ def framed(data: bytes | bytearray | memoryview) -> tuple[bytes, bytes | bytearr
 
 
 def framed_all(records: Sequence[bytes]) -> bytes:
-    """The frames of all records, one after the other.
+    """Return the concatenated frames of all records.
 
     >>> framed_all([b"a"]) == b"".join(framed(b"a")), framed_all([])
     (True, b'')
@@ -91,19 +91,19 @@ def framed_all(records: Sequence[bytes]) -> bytes:
         add(_header(len(data)))
         add(data)
         crc = libraries.crc32c(data)
-        add(_pack_crc(((crc >> 15 | crc << 17) + MASK_DELTA) & UINT32_MAX))  # inlined: it is a fifth of the time
+        add(_pack_crc(((crc >> 15 | crc << 17) + MASK_DELTA) & UINT32_MAX))  # inlined masked_crc: saves a fifth of the time
     return b"".join(pieces)
 
 
-@lru_cache(maxsize=1024)  # most files have records of few lengths
+@lru_cache(maxsize=1024)  # in most files the records have few different lengths
 def _header(length: int) -> bytes:
     return _pack_header(length, masked_crc(_pack_length(length)))
 
 
 def frame_starts(block: bytes) -> list[int]:
-    """Where the frames begin that are whole in the block, and where the last of them ends. Lengths are just believed.
+    """Return where the complete frames of the block begin, and where the last one ends. Lengths are not verified.
 
-    Files of equal records are common. So when the first two lengths agree, NumPy looks how long that goes on.
+    Files with records of equal length are common. So if the first two lengths agree, NumPy finds how many do.
 
     >>> frame_starts(bytes(2 * FRAME_BYTES) + b"begun")
     [0, 16, 32]
@@ -128,42 +128,42 @@ def frame_starts(block: bytes) -> list[int]:
 
 
 def frame_bytes(block: bytes, start: int) -> int:
-    """How long the frame is that begins at ``start``, as its header says."""
+    """Return the size of the frame that begins at ``start``, according to its header."""
     return int(_read_length(block, start)[0]) + FRAME_BYTES
 
 
 def cut_frames(block: bytes, starts: list[int]) -> list[bytes]:
-    """The data of the frames that begin at ``starts``, of which the last only tells where the one before it ends."""
+    """Return the data of the frames between consecutive ``starts``; the last start is the end of the last frame."""
     return [block[start + HEADER_BYTES : end - FOOTER_BYTES] for start, end in pairwise(starts)]
 
 
 def finish_frame(stream: InputStream, head: bytes, verify: bool) -> tuple[bytes, int]:
-    """Read what a frame lacks, and no byte more.
+    """Read the rest of a frame, and no byte beyond it.
 
     Args:
-        stream: stands right behind ``head``.
-        head: the frame's beginning: its header at least, unless the stream has come to its end.
-        verify: whether to compute the checksum of the length.
+        stream: positioned right after ``head``.
+        head: the beginning of the frame: at least its header, unless the stream ends before.
+        verify: whether to verify the checksum of the length.
 
     Returns:
-        The data and its stored checksum, which was not compared.
+        The data and its stored checksum, which was not verified.
 
     Raises:
-        DamagedFrameError: the header or the data is cut, or the length wrong.
+        DamagedFrameError: the header or the data is truncated, or the length is wrong.
     """
     if len(head) < HEADER_BYTES:
-        words = f"a record's header is cut: {HEADER_BYTES} bytes expected, {len(head)} left in the file"
+        words = f"a record's header is truncated: {HEADER_BYTES} bytes expected, {len(head)} left in the file"
         raise DamagedFrameError(words)
     if verify and (words := length_damage(head, 0)):
         raise DamagedFrameError(words)
     length: int = _read_length(head, 0)[0]
     data, footer = head[HEADER_BYTES : HEADER_BYTES + length], head[HEADER_BYTES + length :]
-    if length > PIECE_BYTES_MAX:  # or else finding out costs more than trying
+    if length > PIECE_BYTES_MAX:  # for smaller records, reading is cheaper than checking
         left = len(head) - HEADER_BYTES + stream.remaining_max()
         if length + FOOTER_BYTES > left:
             raise DamagedFrameError(cut_words(length, f"at most {left} bytes"))
         if length > (most := stream.whole_max()):
-            raise DamagedFrameError(f"a record's header announces {length:,} bytes; {bomb_words('record', most)}")
+            raise DamagedFrameError(f"a record's header declares {length:,} bytes; {bomb_words('record', most)}")
     data = read_exactly(stream, length - len(data), data)
     footer = read_exactly(stream, FOOTER_BYTES - len(footer), footer)
     if len(data) < length or len(footer) < FOOTER_BYTES:
@@ -172,13 +172,13 @@ def finish_frame(stream: InputStream, head: bytes, verify: bool) -> tuple[bytes,
 
 
 def read_exactly(stream: InputStream, size: int, start: bytes = b"") -> bytes:
-    """``start`` and the next ``size`` bytes, or fewer at the end of the stream."""
+    """Return ``start`` and the next ``size`` bytes, or fewer at the end of the stream."""
     if size <= 0:
         return start
     piece = stream.read(min(size, PIECE_BYTES_MAX))
     if len(piece) == size and not start:
         return piece
-    whole = io.BytesIO()  # grows as the bytes come, and hands its buffer over without copying it
+    whole = io.BytesIO()  # grows as bytes arrive, and returns its buffer without a copy
     whole.write(start)
     while piece:
         whole.write(piece)
@@ -188,7 +188,7 @@ def read_exactly(stream: InputStream, size: int, start: bytes = b"") -> bytes:
 
 
 def frame_damage(block: bytes, start: int, end: int) -> FrameDamage | None:
-    """What is wrong with the checksums of one whole frame; ``None`` if nothing is."""
+    """Verify both checksums of one complete frame; return ``None`` if they are correct."""
     if words := length_damage(block, start):
         return FrameDamage(words, length_is_right=False)
     (stored,) = _read_crc(block, end - FOOTER_BYTES)
@@ -197,14 +197,14 @@ def frame_damage(block: bytes, start: int, end: int) -> FrameDamage | None:
 
 
 def length_damage(block: bytes, start: int) -> str:
-    """What is wrong with the checksum of the length of the frame that begins at ``start``; empty if nothing is."""
+    """Verify the checksum of the length of the frame at ``start``; return a message, or "" if it is correct."""
     _, stored = _read_header(block, start)
     computed = masked_crc(block[start : start + LENGTH_BYTES])
     return "" if stored == computed else f"the checksum of a record's length is wrong: {_differing(stored, computed)}"
 
 
 def data_damage(data: bytes | memoryview, stored: int) -> str:
-    """What is wrong if this is the checksum that was stored for the data; empty if nothing is."""
+    """Verify the stored checksum of the data; return a message, or "" if it is correct."""
     computed = masked_crc(data)
     if stored == computed:
         return ""
@@ -216,8 +216,8 @@ def _differing(stored: int, computed: int) -> str:
 
 
 def cut_words(length: int, left: str) -> str:
-    """What is wrong with a frame of ``length`` bytes of data, behind whose header there is only what ``left`` says."""
+    """Return the message for a frame of ``length`` bytes of data whose header is followed by only ``left``."""
     return (
-        f"a record is cut: its header announces {length} bytes and a checksum of {FOOTER_BYTES}, but {left} follow; "
-        "the file's copy or its writer may not have finished"
+        f"a record is truncated: its header declares {length} bytes and a checksum of {FOOTER_BYTES}, but {left} "
+        "follow; copying or writing the file may not have finished"
     )

@@ -1,8 +1,8 @@
-"""Finds the headers of frames in bytes of which nothing else is known: all positions at once.
+"""Search for frame headers in arbitrary bytes; all positions are tested at once.
 
-A header is a length and the masked CRC-32C of its eight bytes, so it can be told from noise, but for odds of 1 to 2^32.
-A call of crc32c for each of a million positions would take a second. What becomes of a header that was found is for
-salvage.py to say; the layout of a frame is frames.py's.
+A header is a length and the masked CRC-32C of its eight bytes, so random bytes look like a header with a probability of
+only 2^-32. Calling crc32c for each of a million positions would take a second. salvage.py decides what to do with the
+headers; frames.py defines the layout of a frame.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["find_headers"]
 
 
 def find_headers(block: bytes, length_max: int) -> list[int]:
-    """Every position where a whole header with the right checksum stands, and a length of at most ``length_max``.
+    """Return all positions of complete headers with a correct checksum and a length of at most ``length_max``.
 
-    The lengths are compared first, which leaves few positions to most bytes.
+    The lengths are compared first; for most data this leaves few positions.
 
     >>> from dataset.io.tfrecord.frames import framed
     >>> find_headers(b"noise" + b"".join(framed(b"abc")), 100)
@@ -33,7 +33,7 @@ def find_headers(block: bytes, length_max: int) -> list[int]:
     lengths = np.ndarray((positions,), "<u8", block, 0, (1,))  # the eight bytes at each position, as a number
     stored = np.ndarray((positions,), "<u4", block, LENGTH_BYTES, (1,))
     likely = lengths <= np.uint64(min(max(length_max, 0), 2**63))
-    # Zeros are what is most often in the place of lost data, and each eight of them would be a length of 0.
+    # Lost data is most often replaced by zeros, and every eight zeros look like a length of 0.
     likely &= (lengths != 0) | (stored == _checksums(np.zeros(1, np.uint64)))
     places = np.flatnonzero(likely)
     found: list[int] = places[stored[places] == _checksums(lengths[places])].tolist()
@@ -41,7 +41,7 @@ def find_headers(block: bytes, length_max: int) -> list[int]:
 
 
 def _checksums(lengths: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
-    """The masked CRC-32C of each length's eight bytes."""
+    """Return the masked CRC-32C of the eight bytes of each length."""
     words = np.ascontiguousarray(lengths, "<u8").view("<u2").reshape(-1, 4)
     crcs = np.full(len(words), libraries.crc32c(bytes(LENGTH_BYTES)), np.uint32)
     for column, table in enumerate(_tables()):
@@ -51,10 +51,10 @@ def _checksums(lengths: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
 
 @functools.cache
 def _tables() -> list[npt.NDArray[np.uint32]]:
-    """For each two bytes of a length: what each of their 65,536 values does to the CRC.
+    """Return, for each two bytes of a length, a table of the effect of their 65,536 values on the CRC.
 
-    A CRC is linear: two changes of the data change it by the xor of what each does alone. So 16 bits make a table, and
-    four tables all lengths.
+    A CRC is linear: the effect of two changes of the data is the xor of their separate effects. So one table covers 16
+    bits, and four tables cover all lengths.
     """
     zero = libraries.crc32c(bytes(LENGTH_BYTES))
     tables = []

@@ -1,7 +1,7 @@
-"""TFRecordIndex: where each record of a TFRecord file stands, so that any of them can be read without those before it.
+"""TFRecordIndex: the position of each record of a TFRecord file, for random access.
 
-How an index is found, made and kept lives here. Its bytes are index_file.py's, the pass over a file that finds the
-frames is scan.py's, and reading records by their numbers records_at.py's.
+This module finds, builds and saves indexes. index_file.py has the file format, scan.py finds the frames in one pass
+over a file, and records_at.py reads records by number.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _log = logging.getLogger("dataset")
 
 
 class TFRecordIndex(Closing, Sequence[bytes]):
-    """The records of one uncompressed TFRecord file as a sequence: ``len(index)``, ``index[i]``.
+    """Index of one uncompressed TFRecord file; a sequence of its records: ``len(index)``, ``index[i]``.
 
-    ``open`` takes the index that is saved beside the file, as ``<name>.index``, or makes it in one pass over the file.
-    Making it verifies the checksums of the lengths; those of the data are verified when a record is read.
+    ``open`` loads the index that is saved next to the file as ``<name>.index``, or builds it in one pass over the file.
+    Building verifies the checksums of the lengths. The checksum of the data is verified when a record is read.
 
     Args:
         path: the TFRecord file.
-        lengths: of the records' data, in bytes. Users call ``open`` or ``build``.
-        stamp: of the file, as it was when the lengths were found.
+        lengths: the sizes of the records' data, in bytes. Users call ``open`` or ``build`` instead.
+        stamp: the stamp of the file when the lengths were determined.
 
     Attributes:
         path: the TFRecord file.
         lengths: int64 array of shape (n,): bytes of each record's data.
-        offsets: int64 array of shape (n + 1,): where each record's frame begins, and where the last of them ends.
-        stamp: size and version of the file that this is the index of.
+        offsets: int64 array of shape (n + 1,): where each record's frame begins, and where the last one ends.
+        stamp: size and version of the indexed file.
 
     >>> import os, tempfile
     >>> from dataset import io
@@ -74,20 +74,20 @@ class TFRecordIndex(Closing, Sequence[bytes]):
 
     @classmethod
     def open(cls, path: str | bytes | os.PathLike[str] | os.PathLike[bytes], *, on_error: str = "raise") -> Self:
-        """The index that is saved beside a file; where there is none, it is made, and saved.
+        """Load the index that is saved next to a file; if there is none, build and save it.
 
-        One that is of another size or time than the file, or damaged, is made anew with a warning. Where it can't be
-        saved, because the directory is read-only for example, it is made each time.
+        An index that is damaged, or does not match the file's size or modification time, is rebuilt with a warning. If
+        it can't be saved, for example because the directory is read-only, it is rebuilt each time.
 
         Args:
             path: the TFRecord file.
-            on_error: ``"skip"`` to make do, where a file is cut short or has a corrupt length, with the records before
-                that, with a warning of the logger ``dataset``. Such an index is not saved.
+            on_error: with ``"skip"``, if the file is truncated or has a corrupt length, index the records before that,
+                and log a warning of the logger ``dataset``. Such an index is not saved.
 
         Raises:
-            FileNotFoundError: if there is no such file.
-            DataLossError: if the file is cut short, or a length in it is corrupt; or if it is compressed.
-            TypeError: if ``path`` is none.
+            FileNotFoundError: the file does not exist.
+            DataLossError: the file is truncated or compressed, or a length in it is corrupt.
+            TypeError: ``path`` is not a path.
         """
         name = path_string(path)
         found = _saved(name, file_stamp(name))
@@ -104,17 +104,17 @@ class TFRecordIndex(Closing, Sequence[bytes]):
 
     @classmethod
     def build(cls, path: str | bytes | os.PathLike[str] | os.PathLike[bytes], *, on_error: str = "raise") -> Self:
-        """The index of a file, made in one pass over it, and not saved.
+        """Build the index of a file in one pass over it, without saving it.
 
         Args:
             path: the TFRecord file.
             on_error: as for ``open``.
 
         Raises:
-            FileNotFoundError: if there is no such file.
-            DataLossError: if the file is cut short, or a length in it is corrupt; or if it is compressed.
-            OSError: if the file is written to meanwhile.
-            TypeError: if ``path`` is none.
+            FileNotFoundError: the file does not exist.
+            DataLossError: the file is truncated or compressed, or a length in it is corrupt.
+            OSError: the file is modified at the same time.
+            TypeError: ``path`` is not a path.
         """
         name = path_string(path)
         stamp = file_stamp(name)
@@ -125,28 +125,28 @@ class TFRecordIndex(Closing, Sequence[bytes]):
             DamageLog("TFRecordIndex").gave_up(damage)
         if file_stamp(name) != stamp:
             raise OSError(
-                f"{redacted(name)}: the file was written to while its index was made; try again when it is complete"
+                f"{redacted(name)}: the file was modified while its index was built; try again when it is complete"
             )
         return cls(name, lengths, stamp)
 
     @property
     def index_path(self) -> str:
-        """Where the index is saved."""
+        """Return the path at which the index is saved."""
         return self.path + SUFFIX
 
     def save(self) -> None:
-        """Write the index beside the file. It appears whole or not at all, and is at most as readable as the file.
+        """Write the index atomically next to the file. It grants no permissions beyond those of the file.
 
         Raises:
-            FileExistsError: if a file of that name is something else.
-            ValueError: if the file is damaged, so that the index does not reach its end.
-            OSError: if nothing can be written there.
+            FileExistsError: a file of that name exists and is not an index.
+            ValueError: the file is damaged, so the index is incomplete.
+            OSError: the index can't be written.
         """
         if self.offsets[-1] < self.stamp.size:
             raise ValueError(f"{redacted(self.path)} is damaged at byte {self.offsets[-1]}; its index is not saved")
         if _is_something_else(self.index_path):
             raise FileExistsError(
-                f"{redacted(self.index_path)}: there is a file that is no index; rename it, or do without"
+                f"{redacted(self.index_path)}: this file exists and is not an index; rename it, or don't save the index"
             )
         with AtomicFile(self.index_path, like=None if is_remote(self.path) else self.path) as target:
             target.file.write(pack_index(self.lengths, self.stamp))
@@ -161,34 +161,34 @@ class TFRecordIndex(Closing, Sequence[bytes]):
     def __getitem__(self, index: slice) -> list[bytes]: ...
 
     def __getitem__(self, index: Any) -> Any:
-        """One record, or those of a slice, verified.
+        """Return one record, or a list of the records of a slice, verified.
 
         Raises:
-            IndexError: if there is none.
-            DataLossError: if it is damaged, or the file is another one by now.
+            IndexError: the number is out of range.
+            DataLossError: the record is damaged, or the file has changed.
         """
         if isinstance(index, slice):
             return [self.record(i) for i in range(len(self))[index]]
         number = operator.index(index)
         if not -len(self) <= number < len(self):
-            raise IndexError(f"{redacted(self.path)} has {len(self)} records, there is no record {number}")
+            raise IndexError(f"record {number} is out of range: {redacted(self.path)} has {len(self)} records")
         return self.record(number % len(self))
 
     def __iter__(self) -> Iterator[bytes]:
         return map(self.record, range(len(self)))
 
     def record(self, number: int) -> bytes:
-        """The record with this number, from 0; the file stays open until ``close``."""
+        """Return the record with this number, from 0; the file stays open until ``close``."""
         if self._records is None:
             self._records = self.open_records()
         return self._records.record(number)
 
     def open_records(self) -> RecordsAt:
-        """The file, open to read records by number. The caller closes it."""
+        """Open the file for reading records by number. The caller closes it."""
         return RecordsAt(self.path, self.offsets, self.stamp)
 
     def close(self) -> None:
-        """Give the file back. It is opened again when a record is asked for."""
+        """Close the file. Reading a record opens it again."""
         if self._records is not None:
             self._records.close()
             self._records = None
@@ -197,12 +197,12 @@ class TFRecordIndex(Closing, Sequence[bytes]):
         return f"TFRecordIndex({redacted(self.path)!r}, {len(self)} records)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What a copy in another process is made from: it opens the file itself."""
+        """Return what pickle needs: a copy in another process opens the file itself."""
         return type(self), (self.path, self.lengths, self.stamp)
 
 
 def _saved(path: str, stamp: FileStamp) -> tuple[npt.NDArray[np.int64], FileStamp] | None:
-    """The lengths in the saved index, if it is that of the file as it is now."""
+    """Return the contents of the saved index if it matches the file's current stamp."""
     content = _content(path + SUFFIX)
     if content is None:
         return None
@@ -210,10 +210,10 @@ def _saved(path: str, stamp: FileStamp) -> tuple[npt.NDArray[np.int64], FileStam
         lengths, of = unpack_index(content)
     except NotAnIndexError as error:
         again = "" if content[: len(MAGIC)] != MAGIC else ", and saved again"
-        _warn(f"{path + SUFFIX} is not used: {error}. The index of {path} is made anew{again}.")
+        _warn(f"{path + SUFFIX} is not used: {error}. The index of {path} is rebuilt{again}.")
         return None
     if of != stamp:
-        _warn(f"{path + SUFFIX} is of another size or time than {path}, which was changed since. It is made anew.")
+        _warn(f"{path + SUFFIX} does not match the size or time of {path}, which has changed since. It is rebuilt.")
         return None
     return lengths, of
 
@@ -226,7 +226,7 @@ def _content(path: str) -> bytes | None:
 
 
 def _is_something_else(path: str) -> bool:
-    """Whether a file is there that is no index: TensorFlow's checkpoints have files of such names."""
+    """Return whether the file exists and is not an index: TensorFlow's checkpoints use such names."""
     content = _content(path)
     return content is not None and content[: len(MAGIC)] != MAGIC and content != b""
 

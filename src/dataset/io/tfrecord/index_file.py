@@ -1,8 +1,8 @@
-"""The bytes of an index that lies beside a TFRecord file, and what is believed of them.
+"""File format of the index of a TFRecord file, and its validation.
 
-Layout, little-endian: 8 bytes "TFRINDEX"; version (4); bytes per length, 4 or 8 (4); how many records (8); the size of
-the TFRecord file in bytes (8) and its version, see ``FileStamp`` (8); the length of each record's data; the
-masked CRC-32C of all that (4). Where a record begins follows from the lengths of those before it.
+Layout, little-endian: 8 bytes "TFRINDEX"; format version (4); bytes per length, 4 or 8 (4); number of records (8); the
+size of the TFRecord file in bytes (8) and its version, see ``FileStamp`` (8); the length of each record's data; the
+masked CRC-32C of everything before (4). The start of a record follows from the lengths of the records before it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dataset.io.tfrecord.frames import FRAME_BYTES, masked_crc
 __all__ = ["MAGIC", "TAKEN_FOR_A_FILE", "NotAnIndexError", "pack_index", "unpack_index"]
 
 MAGIC = b"TFRINDEX"
-TAKEN_FOR_A_FILE = "this is the index of a TFRecord file: name files by a pattern that leaves out *.index"
-"""Said of bytes that begin with MAGIC and are read as records."""
+TAKEN_FOR_A_FILE = "this is the index of a TFRecord file: use a file pattern that excludes *.index"
+"""The message for bytes that begin with MAGIC and are read as records."""
 
 VERSION = 1
 
@@ -30,15 +30,15 @@ _DTYPES: dict[int, np.dtype[np.unsignedinteger[Any]]] = {4: np.dtype("<u4"), 8: 
 
 
 class NotAnIndexError(Exception):
-    """The bytes are no index, or a damaged one. Its words say which."""
+    """The bytes are not an index, or are a damaged one. The message says which."""
 
 
 def pack_index(lengths: npt.NDArray[np.int64], stamp: FileStamp) -> bytes:
-    """The bytes of an index.
+    """Return the bytes of an index.
 
     Args:
-        lengths: of the records' data, in bytes.
-        stamp: of the TFRecord file.
+        lengths: the sizes of the records' data, in bytes.
+        stamp: the stamp of the TFRecord file.
     """
     width = 4 if not len(lengths) or lengths.max() <= 0xFFFFFFFF else 8
     header = _HEADER.pack(MAGIC, VERSION, width, len(lengths), stamp.size, stamp.version)
@@ -47,32 +47,32 @@ def pack_index(lengths: npt.NDArray[np.int64], stamp: FileStamp) -> bytes:
 
 
 def unpack_index(content: bytes) -> tuple[npt.NDArray[np.int64], FileStamp]:
-    """The lengths, and the stamp of the file that they are of.
+    """Return the lengths, and the stamp of their file.
 
-    They describe a whole file of that size: nothing in them leads out of it.
+    The records are guaranteed to fill a file of that size exactly: no offset is outside the file.
 
     Raises:
-        NotAnIndexError: if they don't, or the bytes are something else.
+        NotAnIndexError: the bytes are not a valid index.
     """
     if content[: len(MAGIC)] != MAGIC:
         raise NotAnIndexError("it is another kind of file")
     if len(content) < _HEADER.size + _CRC.size:
-        raise NotAnIndexError("it is cut short")
+        raise NotAnIndexError("it is truncated")
     _, version, width, count, size, file_version = _HEADER.unpack_from(content)
     if version != VERSION or width not in _DTYPES:
-        raise NotAnIndexError(f"it is of version {version}, which this library does not read")
+        raise NotAnIndexError(f"it has version {version}, which this library does not support")
     if len(content) != _HEADER.size + count * width + _CRC.size:
-        raise NotAnIndexError(f"it has {len(content)} bytes, which {count} records don't make")
+        raise NotAnIndexError(f"its size of {len(content)} bytes does not match its {count} records")
     if masked_crc(memoryview(content)[: -_CRC.size]) != _CRC.unpack_from(content, len(content) - _CRC.size)[0]:
         raise NotAnIndexError("its checksum is wrong")
     lengths = np.frombuffer(content, _DTYPES[width], count, _HEADER.size)
     if not _fill(lengths, size):
-        raise NotAnIndexError("its lengths don't make the size of the file")
+        raise NotAnIndexError("its lengths do not add up to the size of the file")
     return lengths.astype(np.int64), FileStamp(size, file_version)
 
 
 def _fill(lengths: npt.NDArray[np.unsignedinteger[Any]], size: int) -> bool:
-    """Whether records of these lengths make a file of this size."""
+    """Return whether records of these lengths fill a file of this size."""
     frames = len(lengths) * FRAME_BYTES
-    # The sum of hostile lengths could wrap around to the right one; about as a float, it can't.
+    # An integer sum of malicious lengths could wrap around to the expected size; the float sum can't.
     return bool(lengths.sum(dtype=np.float64) + frames < 2.0 * size + 1) and int(lengths.sum()) + frames == size

@@ -1,7 +1,7 @@
-"""TFRecordDataset(index=True)'s node: the records of files by their numbers.
+"""Source node of TFRecordDataset(index=True): random access to the records of files by number.
 
-Here the numbers of all files are one row of numbers, and files are opened and given back. What is known of one file is
-tfrecord/index.py's, and reading from it tfrecord/records_at.py's.
+This module numbers the records of all files consecutively, and opens and closes the files. tfrecord/index.py has the
+index of one file, and tfrecord/records_at.py reads from it.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.dropped import DroppedCount
 
-ROWS_AT_ONCE_MAX = 1024  # beside so many, what one read costs is little
-FILES_OPEN_MAX = 64  # at once; of the others only the index is held
+ROWS_AT_ONCE_MAX = 1024  # enough to make the cost of one read negligible
+FILES_OPEN_MAX = 64  # open at once; for other files only the index is held
 
 
 def indexed_records(source: TFRecord, num_parallel_reads: int | None) -> IndexedTFRecord:
-    """The records of the files that ``source`` names now, with the index of each, which is made where there is none.
+    """Return the node for the files that ``source`` names now. Indexes that do not exist yet are built.
 
     Raises:
-        ValueError: if the files are compressed, or to be read in parallel.
-        OSError: if there is no such file, or it is damaged.
+        ValueError: the files are compressed, or ``num_parallel_reads`` is set.
+        OSError: a file does not exist or is damaged.
     """
     if source.compression_type:
         raise ValueError(
-            f"TFRecordDataset(): a compressed file has no index, since it can only be read from its start, got "
+            f"TFRecordDataset(): a compressed file can't be indexed, because it can only be read from its start, got "
             f"compression_type={source.compression_type!r}; write the records to uncompressed files"
         )
     if num_parallel_reads is not None:
         raise ValueError(
-            "TFRecordDataset(): with index=True all files are one sequence of records, so there is nothing to read in "
-            f"turn, got num_parallel_reads={num_parallel_reads!r}; leave it out, and prefetch() reads in the background"
+            "TFRecordDataset(): index=True reads all files as one sequence of records, so they can't be interleaved, "
+            f"got num_parallel_reads={num_parallel_reads!r}; omit it, and use prefetch() to read in the background"
         )
     names = known_names(source.op, source.source)
     indexes = tuple(TFRecordIndex.open(path, on_error=source.on_error) for path in names)
@@ -61,20 +61,20 @@ def indexed_records(source: TFRecord, num_parallel_reads: int | None) -> Indexed
 
 @dataclass(frozen=True, eq=False)
 class IndexedTFRecord(RowSource):
-    """Element ``i`` is record ``i``, counted through all files."""
+    """Source node whose element ``i`` is record ``i``, counted across all files."""
 
     op: ClassVar[str] = "TFRecordDataset"
     reads_files: ClassVar[bool] = True
     gives_elements: ClassVar[bool] = True
     indexes: tuple[TFRecordIndex, ...]
     run_bytes: int
-    """How many bytes to read at once of records that lie together; one record if that is more."""
+    """Bytes of adjacent records to read at once, or one record if it is larger."""
 
     on_error: str
 
     @lazy_property
     def firsts(self) -> list[int]:
-        """The number of the first record of each file, and that of all records."""
+        """Return the number of the first record of each file, and the total number of records."""
         counts = np.array([0, *map(len, self.indexes)], np.int64)
         return [int(number) for number in np.cumsum(counts)]
 
@@ -102,7 +102,7 @@ class IndexedTFRecord(RowSource):
         chosen = {} if self.takes_all else {"rows": str(self.rows)}
         return {"files": [redacted(index.path) for index in self.indexes], "records": self.firsts[-1], **chosen}
 
-    def content(self) -> Any:
+    def fingerprint_fields(self) -> Any:
         return [self.parameters(), [index.stamp.size for index in self.indexes]]
 
     def _element_spec(self) -> Any:
@@ -110,34 +110,34 @@ class IndexedTFRecord(RowSource):
 
     @once
     def _at_hand(self) -> IndexedRecords:
-        """For ``dataset[i]``. Its files stay open as long as the plan lives; a copy of the plan opens its own."""
+        """Return the reader for ``dataset[i]``. Its files stay open for the life of the plan; a copy opens its own."""
         return self.open_rows(DroppedCount())
 
     def element(self, position: int) -> bytes:
         return self._at_hand().row(self.places[position])
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, build.skipped)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)
 
 
 class IndexedRecords:
-    """The open files, those used last, and which record is in which. Several threads may read at once.
+    """Random-access reader of several files; keeps the most recently used files open. Thread-safe.
 
     Args:
         node: the records.
-        skipped: counts those that are passed over.
+        skipped: counts the skipped records.
     """
 
     def __init__(self, node: IndexedTFRecord, skipped: DroppedCount) -> None:
         self.node = node
-        self._log = DamageLog(node.located())
+        self._log = DamageLog(node.location())
         self._skipped = skipped
         self._files: OrderedDict[int, RecordsAt] = OrderedDict()
-        self._lock = threading.Lock()  # guards _files against being changed
+        self._lock = threading.Lock()  # guards changes of _files
         self._may_evict = len(node.indexes) > FILES_OPEN_MAX
 
     def row(self, number: int) -> bytes:
-        """One record."""
+        """Return one record."""
         firsts = self.node.firsts
         file = bisect.bisect_right(firsts, number) - 1
         try:
@@ -158,7 +158,7 @@ class IndexedRecords:
                 if damage is not None:
                     raise damage
         except OSError as error:
-            if not found:  # else it comes out when it is the first
+            if not found:  # otherwise the error is raised when its record is the first of a call
                 self._add_note(error)
                 raise
         return Chunk(LEAF, len(found), [found])
@@ -171,7 +171,7 @@ class IndexedRecords:
         return True
 
     def _runs(self, numbers: Array) -> Iterator[tuple[int, int, int]]:
-        """Neighbours among the numbers: (file, the first record in it, the last and one more)."""
+        """Split the numbers into runs of adjacent records: (file, first record in it, end)."""
         firsts = np.array(self.node.firsts)
         files = np.searchsorted(firsts, numbers, "right") - 1
         records = numbers - firsts[files]
@@ -186,7 +186,7 @@ class IndexedRecords:
                 yield from self._bounded(file, first, first + stop - start)
 
     def _bounded(self, file: int, first: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """A run in parts that one read takes in."""
+        """Split a run into parts that fit into one read."""
         offsets = self.node.indexes[file].offsets
         while first < stop:
             fitting = int(np.searchsorted(offsets, offsets[first] + self.node.run_bytes, "right")) - 1
@@ -204,13 +204,13 @@ class IndexedRecords:
             if found is None:
                 found = self._files[file] = self.node.indexes[file].open_records()
                 if len(self._files) > FILES_OPEN_MAX:
-                    self._files.popitem(last=False)  # closed when nobody reads from it any more
+                    self._files.popitem(last=False)  # closed when its last reader is done
             else:
                 self._files.move_to_end(file)
             return found
 
     def _add_note(self, error: OSError) -> None:
-        error.add_note(f"in {self.node.located()}")
+        error.add_note(f"in {self.node.location()}")
 
     def close(self) -> None:
         with self._lock:

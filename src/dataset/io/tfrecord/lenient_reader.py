@@ -1,7 +1,6 @@
-"""A reader that loses of a damaged TFRecord file what is damaged, and nothing else; it says so, and counts it.
+"""Reader that skips the damaged records of a TFRecord file, logs them and counts them.
 
-What a damaged place is, and how far it reaches, reader.py knows. Here is what becomes of it when that is not to be an
-error.
+reader.py detects damage and its extent. This module handles damage that is not reported as an error.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ __all__ = ["LenientTFRecordFile"]
 
 
 class LenientTFRecordFile(TFRecordFile):
-    """Reads the sound records of one TFRecord file.
+    """Sequential reader of the intact records of one TFRecord file.
 
-    A record with a wrong checksum of its data is passed over. Where a length is broken, or the file or its compressed
-    stream is cut short or corrupt, nothing tells where the next record begins: there the file ends. Each such place is
-    a warning of the logger ``dataset``, at most 10 of them and a sum for a file, and counts as one. A file
-    that is missing or can't be read is no damage, and raises.
+    A record whose data has a wrong checksum is skipped. If a length is corrupt, or the file or its compressed stream is
+    truncated or corrupt, nothing shows where the next record begins, so reading ends there. Each skipped place is
+    counted once and logged as a warning of the logger ``dataset``, at most 10 per file and a summary. A file that is
+    missing or can't be read raises an error.
 
-    Positions count what was passed over: a record keeps its number.
+    Positions include skipped records: each record keeps its number.
 
     Args:
         path: the file.
         compression_type: as for ``TFRecordFile``.
         buffer_size: as for ``TFRecordFile``.
-        reader: who reads, for messages.
-        count: is called with the number of places that were skipped.
+        reader: the name of the reader, for messages.
+        count: called with the number of skipped places.
 
     >>> import os, tempfile
     >>> from dataset.io import TFRecordWriter
@@ -77,6 +76,6 @@ class LenientTFRecordFile(TFRecordFile):
         self._log.passed_over(failure)
 
     def close(self) -> None:
-        """Give back the file and the memory, and keep the place. Damage that was not logged by itself is summed up."""
+        """Release the file and the memory; the position is kept. Log a summary of damage that was not logged."""
         super().close()
         self._log.sum_up(redacted(self.path))

@@ -1,4 +1,4 @@
-"""A line on stderr that says how far a long piece of work has come. It is drawn by who does the work, in passing."""
+"""Progress line on stderr for long operations. The working thread itself draws it."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from dataset.plan.brief import brief_bytes
 
 __all__ = ["ProgressLine"]
 
-INTERVAL_SECONDS = 0.1  # between drawings: as fast as one can read, and nothing beside the work
+INTERVAL_SECONDS = 0.1  # between updates: as fast as a person can read, and negligible cost
 BAR_CELLS_MAX = 20
-BAR_CELLS_MIN = 5  # a shorter bar says nothing that the percentage does not
+BAR_CELLS_MIN = 5  # a shorter bar shows no more than the percentage
 
 
 class ProgressLine:
-    """Says how many records are done, how many that is in a second, and of how many, if that is known.
+    """Progress line with the number of records, records per second, and the percentage if the total is known.
 
     Args:
-        label: what is being done.
-        total: how many records there will be, or None.
-        show: whether to draw; None for only where stderr is a terminal.
+        label: the name of the operation.
+        total: the total number of records, or None.
+        show: whether to draw; with None, only if stderr is a terminal.
 
-    Used in a ``with`` block, at whose end the line is drawn a last time and left.
+    Used as a context manager; at the end of the block the line is drawn a last time and left on the screen.
     """
 
     def __init__(self, label: str, total: int | None = None, show: bool | None = None) -> None:
         self._label = label
         self._total = total
-        self._stream = sys.stderr  # None where there is no console
+        self._stream = sys.stderr  # None if there is no console
         self._shown = self._stream is not None and (self._stream.isatty() if show is None else show)
         self._records = self._bytes = 0
         self._began = self._drawn = time.monotonic()
-        self._width = 0  # of what is on the line
+        self._width = 0  # of the text currently on the line
 
     def add(self, records: int, nbytes: int) -> None:
-        """So many more are done."""
+        """Count finished records and bytes, and redraw the line if it is due."""
         self._records += records
         self._bytes += nbytes
         if self._shown and time.monotonic() - self._drawn >= INTERVAL_SECONDS:
@@ -56,12 +56,12 @@ class ProgressLine:
         try:
             self._stream.write(f"\r{line.ljust(self._width)}{end}")
             self._stream.flush()
-        except (OSError, ValueError):  # stderr was closed, which is no reason to stop the work
+        except (OSError, ValueError):  # stderr was closed; the operation must continue
             self._shown = False
         self._width = len(line)
 
     def text(self, seconds: float, columns: int) -> str:
-        """What the line says after so many seconds, where there is room for so many characters."""
+        """Return the text of the line after ``seconds``, with at most ``columns`` characters."""
         rate = self._records / seconds if seconds > 0 else 0.0
         speed = f"{rate:,.0f}/s, {brief_bytes(self._bytes)}"
         if not self._total:
@@ -72,6 +72,6 @@ class ProgressLine:
 
 
 def _bar(share: float, columns: int) -> str:
-    """A bar for as many characters as there is room for; empty where that is too little."""
+    """Return a bar of at most ``columns`` characters; empty if there is too little room."""
     cells = min(columns - len(" []"), BAR_CELLS_MAX)
     return f" [{'#' * int(share * cells):<{cells}}]" if cells >= BAR_CELLS_MIN else ""

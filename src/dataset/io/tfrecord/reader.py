@@ -1,14 +1,14 @@
-"""The sequential reader of TFRecord files, which verifies every checksum.
+"""Sequential reader of TFRecord files, which verifies every checksum.
 
-Here live the open file, the place in it, and what becomes of damage: which records still come out, what the error says.
-Who is told of damage, and goes on reading behind it, is lenient_reader.py.
-The bytes of frames are frames.py's and checksums.py's, decompression is io/files/compression.py's. What is inside a
-record, and what a Dataset is, is not known here.
+This module holds the open file and the position in it, and handles damage: which records are still returned, and the
+error message. lenient_reader.py logs damage and continues after it. frames.py and checksums.py know the bytes of
+frames, io/files/compression.py does the decompression. This module knows nothing about the contents of a record or
+about datasets.
 
-How the reader is fast. It takes a block of many frames at once, hops over the lengths in one tight loop, cuts the
-records out in one list comprehension, and verifies all checksums of the block in one pass (``BlockChecksums``).
-Every block begins where a frame begins: a frame that hangs over the end of its block is completed with reads of exactly
-what it lacks, which is also how big records are read without copying them around.
+How the reader is fast: it reads a block of many frames at once, steps over the lengths in one tight loop, slices the
+records in one list comprehension, and verifies all checksums of the block in one pass (``BlockChecksums``). Every block
+begins at a frame. A frame that extends past the end of its block is completed by reading exactly the missing bytes.
+Large records are read in the same way, without copying them again.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ BLOCK_BYTES = 1 << 18  # tf.data's default for a read buffer
 
 
 class _Block(NamedTuple):
-    """A block of which records are still to be cut out.
+    """Block whose records have not all been returned.
 
     Attributes:
         content: its bytes, from the beginning of a frame.
-        starts: of all its whole frames, and the end of the last of them.
-        begin: the index of the first frame that was not cut out or passed over.
-        damages: of the frames from there on.
+        starts: the starts of all its complete frames, and the end of the last one.
+        begin: the index of the first frame that was neither sliced nor skipped.
+        damages: the damage of the frames from there on.
     """
 
     content: bytes
@@ -59,19 +59,19 @@ class _Block(NamedTuple):
 
 
 class TFRecordFile(StreamFile):
-    """Reads the records of one TFRecord file from its beginning to its end, and verifies them.
+    """Sequential reader of one TFRecord file; verifies the records.
 
-    The file is opened by the first read. A damaged place raises ``DataLossError`` after all records before it have come
-    out; the rest of the file is given up then, since nothing tells where the next record begins.
+    The first read opens the file. Damage raises ``DataLossError`` after all records before it were returned. The rest
+    of the file is not read, because nothing shows where the next record begins.
 
     Args:
         path: the file.
         compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
-        buffer_size: bytes to read at once, by default 256 KiB. Memory stays around this, or one record if that is more.
-        verify: whether to compute the checksums of lengths and data. Without it, only lengths that can't be are found.
+        buffer_size: bytes to read at once, by default 256 KiB. Memory use is about this, or one record if it is larger.
+        verify: whether to verify the checksums of lengths and data. Without it, only impossible lengths are detected.
 
     Raises:
-        ValueError: the compression type is unknown, or the buffer size negative.
+        ValueError: the compression type is unknown, or the buffer size is negative.
 
     >>> import os, tempfile
     >>> from dataset.io import TFRecordWriter
@@ -99,25 +99,25 @@ class TFRecordFile(StreamFile):
         self._block_bytes = max(size, HEADER_BYTES)
         self._verify = verify
         self._ready: list[bytes]  # verified records; those before _next have been returned
-        self._starts: list[int]  # of their frames, from _base, and the end of the last of them
-        self._failure: DataLossError | None  # to be reported when _ready has been returned
-        self._damaged_bytes: int  # of the frame that it is about, if the next one can be found
-        self._block: _Block | None  # where there is more in it, behind a damaged record
+        self._starts: list[int]  # of their frames, relative to _base, and the end of the last one
+        self._failure: DataLossError | None  # reported after _ready has been returned
+        self._damaged_bytes: int  # the size of the damaged frame, if the next one can be found
+        self._block: _Block | None  # the current block, if it has more records after a damaged one
         self._go_to(0, 0)
 
     def records(self, n: int) -> list[bytes] | None:
-        """The next records.
+        """Return the next records.
 
         Args:
-            n: how many at most. Fewer come when the block that was read last holds fewer.
+            n: the maximum number of records. Fewer are returned if the current block holds fewer.
 
         Returns:
-            1 to ``n`` records; ``None`` at the end, and ever after.
+            1 to ``n`` records; ``None`` at the end and on every later call.
 
         Raises:
-            DataLossError: here the file is cut short or corrupt. Raised once; the next call returns ``None``.
-            FileNotFoundError: no such file; raised by every call.
-            OSError: the file can't be read. The next call tries again at the same place.
+            DataLossError: the file is truncated or corrupt here. Raised once; the next call returns ``None``.
+            FileNotFoundError: the file does not exist; raised by every call.
+            OSError: the file can't be read. The next call tries again at the same position.
             ClosedError: after ``close``.
         """
         if n < 1:
@@ -129,15 +129,15 @@ class TFRecordFile(StreamFile):
         return taken
 
     def columns(self, n: int) -> list[list[bytes]] | None:
-        """The same as the one column that they are."""
+        """Return the next records as a single column."""
         records = self.records(n)
         return None if records is None else [records]
 
     def tell(self) -> tuple[int, int]:
-        """Where the next record stands: its first byte in the uncompressed stream, and its number from 0.
+        """Return the byte offset of the next record in the uncompressed stream, and its number from 0.
 
-        After a ``DataLossError`` this is the place of the damage, and going back there raises it again; ``exhausted``
-        tells that the file was given up.
+        After a ``DataLossError`` this is the position of the damage; seeking there and reading raises it again, and
+        ``exhausted`` is true.
         """
         number = self._first + self._next
         if self._next < len(self._ready):
@@ -145,10 +145,10 @@ class TFRecordFile(StreamFile):
         return self._offset, number
 
     def seek(self, offset: int, record: int) -> None:
-        """Continue at a place that ``tell`` gave. A compressed file is read up to it, and what is read is dropped.
+        """Continue at a position that ``tell`` returned. A compressed file is decompressed up to it.
 
         Args:
-            offset: bytes from the beginning of the uncompressed stream to a record's frame.
+            offset: the offset of a record's frame in the uncompressed stream.
             record: the number of that record, for later positions and error messages.
         """
         if offset < 0 or record < 0:
@@ -158,30 +158,30 @@ class TFRecordFile(StreamFile):
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing is left: the end was reached, or damage has been reported."""
+        """Return whether nothing is left: the end was reached, or damage has been reported."""
         return self._ended and self._failure is None and self._next == len(self._ready)
 
     def close(self) -> None:
-        """Give back the file and the memory, and keep the place. A second time does nothing."""
+        """Release the file and the memory; the position is kept. May be called more than once."""
         ended = self.exhausted
         self._go_to(*self.tell())
         self._ended, self._closed = ended, True
         self._release()
 
     def _go_to(self, offset: int, record: int) -> None:
-        """Forget everything but the place. The stream stays open; the next read moves it there."""
+        """Reset the state to a position. The stream stays open; the next read moves it there."""
         self._ready, self._starts, self._next = [], [], 0
-        self._base = self._offset = offset  # in the stream: of the block's first byte; of what was not read yet
+        self._base = self._offset = offset  # stream offsets: of the block; of the first frame not read yet
         self._first = record  # the number of _ready[0]
         self._failure = None
         self._damaged_bytes = 0
         self._block = None
         self._ended = False
-        self._big = False  # whether the last record was so big that reading blocks would only copy it twice
+        self._big = False  # whether the last record was so large that reading blocks would copy it twice
         self._moved = True
 
     def _refill(self) -> bool:
-        """Read on until there are records, or raise what stands in their place. False at the end."""
+        """Read until there are records, or raise the error in their place. Return False at the end."""
         self._check_open()
         self._first += len(self._ready)
         self._ready, self._starts, self._next = [], [], 0
@@ -196,14 +196,14 @@ class TFRecordFile(StreamFile):
         return True
 
     def _report(self, failure: DataLossError) -> None:
-        """What becomes of damage when all records before it are out: it is raised, and the file given up."""
+        """Raise the error after all records before it were returned, and end reading."""
         self._end()
         raise failure
 
     def _read_on(self) -> None:
-        """Take the records up to the next damage out of a block, and complete its last one if there is none.
+        """Slice the records of a block up to the next damage; without damage, complete its last record, too.
 
-        Damage is noted, for when the records before it are out.
+        Damage is recorded and reported after the records before it.
         """
         try:
             stream = self._opened()
@@ -215,25 +215,25 @@ class TFRecordFile(StreamFile):
         except DamagedStreamError as damage:
             self._fail(str(damage))
         except BaseException as error:
-            # What the stream has taken in is lost: a later read opens the file again, at the record that failed.
+            # The bytes consumed by the stream are lost: the next read reopens the file at the record that failed.
             self._release()
             self._moved = True
             if not (self._ready and isinstance(error, OSError)):
                 raise
 
     def _opened(self) -> InputStream:
-        """The stream, at the place where reading goes on."""
+        """Return the stream, at the position where reading continues."""
         if self._stream is None:
             self._checksums = BlockChecksums(self._block_bytes)
             self._stream = self._open()
-            self._moved = self._offset > 0  # a pipe can be read, if nobody asks it to move
+            self._moved = self._offset > 0  # a pipe can be read as long as it is not moved
         if self._moved:
             self._stream.seek(self._offset)
             self._moved = False
         return self._stream
 
     def _next_block(self, stream: InputStream) -> _Block | None:
-        """Read a block. None at the end."""
+        """Read and return a block; None at the end."""
         self._base = self._offset
         content = stream.read(HEADER_BYTES if self._big else self._block_bytes)
         if not content:
@@ -242,7 +242,7 @@ class TFRecordFile(StreamFile):
         return _Block(content, starts, 0, self._checksums.damages(content, starts) if self._verify else iter(()))
 
     def _cut_records(self, block: _Block) -> bool:
-        """Take the whole records out of the block, up to the next damaged one. False if there is one."""
+        """Slice the complete records of the block up to the next damaged one. Return False if there is one."""
         index, damage = next(block.damages, (len(block.starts) - 1, None))
         self._starts = block.starts[block.begin : index + 1]
         self._ready = cut_frames(block.content, self._starts)
@@ -267,7 +267,7 @@ class TFRecordFile(StreamFile):
         self._big = len(data) >= self._block_bytes // 8
         frame_bytes = len(data) + FRAME_BYTES
         if self._verify and (words := data_damage(data, crc)):
-            # No hint: the checksum of its length was right, so this is a TFRecord file.
+            # No hint: the checksum of the length is correct, so this is a TFRecord file.
             return self._fail(words, frame_bytes)
         self._offset += frame_bytes
         self._ready.append(data)
@@ -280,11 +280,11 @@ class TFRecordFile(StreamFile):
         self._release()
 
     def _fail(self, words: str, damaged_bytes: int = 0) -> None:
-        """Note the damage at the place after the records that are ready.
+        """Record damage that follows the records in ``_ready``.
 
         Args:
-            words: what is wrong.
-            damaged_bytes: the size of the damaged frame where that is known, so that reading could go on behind it.
+            words: the message.
+            damaged_bytes: the size of the damaged frame; 0 if unknown, so that reading can't continue after it.
         """
         number = self._first + len(self._ready)
         self._failure = DataLossError(words, path=self.path, offset=self._offset, record=number)
@@ -293,7 +293,7 @@ class TFRecordFile(StreamFile):
             self._end()
 
     def _hinted(self, words: str, head: bytes) -> str:
-        """Say what else the file may be, when it is wrong from its first byte on."""
+        """Return the message; add what else the file may be if it is wrong from its first byte."""
         if self._offset:
             return words
         if head.startswith(MAGIC):

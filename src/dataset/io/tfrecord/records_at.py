@@ -1,6 +1,6 @@
-"""Reads records by their numbers out of a TFRecord file whose index is known, and verifies each.
+"""Random-access reader of an indexed TFRecord file; verifies every record.
 
-One read of the system takes in all records of a run that lie together. Nothing is read ahead, and nothing is kept.
+A run of adjacent records is read with one system call. There is no read-ahead and no cache.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from dataset.redaction import redacted
 
 __all__ = ["RUN_BYTES", "RecordsAt"]
 
-RUN_BYTES = 1 << 18  # are read at once at most, or one record if that is more
+RUN_BYTES = 1 << 18  # maximum bytes per read, or one record if it is larger
 
 
 class RecordsAt:
-    """An open file. Several threads may read at once.
+    """Random-access reader of one open file. Thread-safe.
 
     Args:
         path: the TFRecord file.
-        offsets: int64 array of shape (n + 1,): where each frame begins, and where the last ends.
-        stamp: of the file, when the offsets were found.
+        offsets: int64 array of shape (n + 1,): where each frame begins, and where the last one ends.
+        stamp: the stamp of the file when the offsets were determined.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        DataLossError: if it is not the file any more that the offsets are of.
+        FileNotFoundError: the file does not exist.
+        DataLossError: the file has changed since the offsets were determined.
     """
 
-    _file: InputFile | None = None  # here too, for a __del__ after a constructor that raised
+    _file: InputFile | None = None  # a class attribute, so that __del__ works if the constructor raised
 
     def __init__(self, path: str, offsets: npt.NDArray[np.int64], stamp: FileStamp) -> None:
         self.path = path
         self._offsets = offsets
         self._checksums: BlockChecksums | None = None
-        self._lock = threading.Lock()  # guards the position of a file that can't be read at any place at once
+        self._lock = threading.Lock()  # guards the position of a file without pread
         self._file = open_input(path)
         self._descriptor = self._file.fileno() if isinstance(self._file, io.FileIO) else None
         if file_stamp(path) != stamp:
             self.close()
-            words = "the file was changed after its index was made; make the dataset or the index anew"
+            words = "the file was modified after its index was built; create the dataset or the index again"
             raise DataLossError(words, path=path, offset=0, record=0)
 
     def record(self, number: int) -> bytes:
-        """The record with this number, from 0.
+        """Return the record with this number, from 0.
 
         Raises:
-            DataLossError: if it is damaged, or cut.
+            DataLossError: the record is damaged or truncated.
             ClosedError: after ``close``.
         """
         start, end = self._offsets[number : number + 2].tolist()
@@ -68,16 +68,16 @@ class RecordsAt:
         return frame[HEADER_BYTES:-4]
 
     def records(self, first: int, stop: int) -> tuple[list[bytes], DataLossError | None]:
-        """Records ``first`` to ``stop``, which have a bounded size together.
+        """Read records ``first`` to ``stop``, whose total size is bounded.
 
         Returns:
-            Those before the first that is damaged, and what is wrong with that; all, and None, if none is.
+            The records before the first damaged one, and its error; all records and None if none is damaged.
         """
         base, end = int(self._offsets[first]), int(self._offsets[stop])
         block = self._read(base, end - base)
         starts: list[int] = (self._offsets[first : stop + 1] - base).tolist()
         words = ""
-        if starts[-1] > len(block):  # the file was cut since
+        if starts[-1] > len(block):  # the file was truncated since
             whole = next(i for i, edge in enumerate(starts) if edge > len(block)) - 1
             words = self._cut(block[starts[whole] :], starts[whole + 1] - starts[whole])
             del starts[whole + 1 :]
@@ -94,16 +94,16 @@ class RecordsAt:
         return self._checksums
 
     def close(self) -> None:
-        """Give the file back. A second time does nothing."""
+        """Close the file. May be called more than once."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
 
     def __del__(self) -> None:
-        self.close()  # a dataset that is dropped half way is no mistake, so no ResourceWarning
+        self.close()  # abandoning a dataset half way is not a mistake, so there is no ResourceWarning
 
     def _read(self, offset: int, size: int) -> bytes:
-        """``size`` bytes from there, or fewer if the file ends before."""
+        """Return ``size`` bytes from ``offset``, or fewer at the end of the file."""
         if self._file is None:
             raise ClosedError(f"the records of {redacted(self.path)} were closed")
         if self._descriptor is None:

@@ -1,18 +1,19 @@
-"""What can still be read behind damage: the next place where a sound record begins, and the records from there on.
+"""Recovery of records after damage: finds the next intact record, and reads the records from there on.
 
-The format has no marks that say where a record begins, but its checksums tell: a position where the checksum of a
-length and the checksum of the data behind it are both right is the beginning of a record, but for odds of 1 to 2^64.
+The format has no markers for the start of a record, but its checksums identify it. If the checksum of a length and the
+checksum of the data after it are both correct, the position is the start of a record, except with a probability of
+2^-64.
 
-How it goes on behind a bad frame. If its length is right, and at its end another right length stands, or the stream
-ends there, then only its data is damaged, and it is passed over whole. Otherwise bytes are missing or too many, and
-every following position is tried. The headers of all positions are compared at once (headers.py).
+Continuing after a bad frame: if its length is correct, and at its end there is another correct length or the end of the
+stream, then only its data is damaged, and the whole frame is skipped. Otherwise there are missing or extra bytes, and
+every following position is tried. The headers of all positions are tested at once (headers.py).
 
-What it costs. Every byte is searched once for headers, so that is linear in the file. But behind each header that looks
-right lie data whose checksum has to be computed, and whoever wants to be a nuisance writes one such header every twelve
-bytes, each declaring all the rest of the file. So there is an allowance for data that turn out wrong: what lies
-before, ``WASTE_FACTOR`` times, and ``WASTE_BYTES``. No accident comes near it. A header beyond it, or one that declares
-more than ``RECORD_BYTES_MAX``, is taken for noise, and ``complete`` becomes false: there may be more records than were
-found.
+Cost: every byte is searched once for headers, which is linear in the file size. But each header that looks correct is
+followed by data whose checksum has to be computed. A malicious file could contain such a header every twelve bytes,
+each declaring the whole rest of the file. So the total size of data with a wrong checksum is limited to
+``WASTE_FACTOR`` times the bytes before it, plus ``WASTE_BYTES``. Accidental damage stays far below this limit. A header
+beyond the limit, or one that declares more than ``RECORD_BYTES_MAX``, is treated as noise, and ``complete`` becomes
+false: there may be more records than were found.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ __all__ = ["Gap", "Salvage", "Sound"]
 
 BLOCK_BYTES_MIN = 1 << 12
 BLOCK_BYTES_MAX = 1 << 18
-SCAN_BYTES = 1 << 18  # searched for headers at once
+SCAN_BYTES = 1 << 18  # bytes searched for headers at once
 READ_BYTES = 1 << 18
 WASTE_BYTES = 1 << 28
 WASTE_FACTOR = 4
@@ -45,30 +46,30 @@ RECORD_BYTES_MAX = 1 << 30  # held in memory to compute its checksum
 
 
 class Sound(NamedTuple):
-    """A record with right checksums, and where its frame begins."""
+    """Record with correct checksums, and the offset of its frame."""
 
     offset: int
     data: bytes
 
 
 class Gap(NamedTuple):
-    """A stretch of the stream that belongs to no sound record."""
+    """Range of the stream that does not belong to an intact record."""
 
     offset: int
     size: int
 
 
 class Salvage:
-    """The sound records from a damaged place on, and the gaps between them, in order.
+    """Iterator over the intact records after a damaged position, and the gaps between them, in order.
 
     Args:
-        stream: the bytes of the file; it is moved, and stays the caller's to close.
+        stream: the bytes of the file. Its position is moved; the caller closes it.
         offset: where a damaged frame begins.
 
     Attributes:
-        position: what lies before it has been given out.
-        complete: whether every position was looked at. False if the file made that too much work.
-        stream_damage: what is wrong if the compressed stream could not be read to its end; empty if it could.
+        position: everything before it has been yielded.
+        complete: whether every position was tried. False if that would have taken too much work.
+        stream_damage: the error if the compressed stream could not be read to its end; otherwise empty.
 
     >>> import io
     >>> from dataset.io.files.compression import open_stream
@@ -84,13 +85,13 @@ class Salvage:
         self._window = _Window(stream, offset)
         self._wasted = 0
         self._checksums = BlockChecksums(BLOCK_BYTES_MAX)
-        self._block_bytes = 0  # of the next block of frames; 0 behind damage
-        self._found: list[int] = []  # right headers in the stretch that was searched last, the next one at the end
+        self._block_bytes = 0  # size of the next block of frames; 0 after damage
+        self._found: list[int] = []  # correct headers in the range that was searched last, in reverse order
         self._searched = offset  # positions before it were searched for headers
 
     @property
     def stream_damage(self) -> str:
-        """What is wrong with the compression of the stream; empty if nothing is."""
+        """Return the error of the compressed stream; empty if there is none."""
         return self._window.damage
 
     def __iter__(self) -> Iterator[Sound | Gap]:
@@ -112,10 +113,10 @@ class Salvage:
             yield Gap(gap, at - gap)
 
     def _sound_frames(self, at: int) -> list[int]:
-        """Where the sound frames begin that follow each other from ``at`` on, and the last one's end; empty if none do.
+        """Return where the consecutive intact frames from ``at`` begin, and the end of the last one; empty if none.
 
-        One at first. While all goes well they are verified by blocks, each twice as large as the one before, so that
-        records between much damage don't cost a large block each.
+        The first frame is verified alone, the next ones in blocks of doubling size. So single records between damaged
+        ones do not cost a large block each.
         """
         if self._block_bytes:
             starts = self._sound_in_block(at)
@@ -138,7 +139,7 @@ class Salvage:
         return [at + start for start in starts]
 
     def _sound_end(self, at: int) -> int:
-        """Where the frame at ``at`` ends if it is sound, else 0."""
+        """Return the end of the frame at ``at`` if it is intact, else 0."""
         end = self._frame_end(at)
         if not end:
             return 0
@@ -154,19 +155,19 @@ class Salvage:
         return min(WASTE_BYTES + WASTE_FACTOR * at - self._wasted, RECORD_BYTES_MAX)
 
     def _declared_end(self, at: int) -> int:
-        """Where the frame at ``at`` ends by its header, if the checksum of its length is right; else 0."""
+        """Return the end of the frame at ``at`` by its header if the checksum of its length is correct, else 0."""
         if not self._window.has(at, HEADER_BYTES):
             return 0
         header = self._window.bytes(at, at + HEADER_BYTES)
         return 0 if length_damage(header, 0) else at + frame_bytes(header, 0)
 
     def _frame_end(self, at: int) -> int:
-        """The same if the stream is that long, as far as one knows; else 0."""
+        """Return the declared end of the frame at ``at`` if the stream may be that long, else 0."""
         end = self._declared_end(at)
         return end if end <= self._window.end or end <= self._window.end_max() else 0
 
     def _next_place(self, at: int) -> int:
-        """The next position behind a bad frame where one may begin; the end of the stream if there is none."""
+        """Return the next possible start of a frame after a bad one; the end of the stream if there is none."""
         end = self._frame_end(at)
         if end and end - at <= self._allowance(at) and self._window.has(at, end - at):
             ends_here = not self._window.has(end, 1)
@@ -175,7 +176,7 @@ class Salvage:
         return self._next_header(at + 1)
 
     def _next_header(self, at: int) -> int:
-        """The next position from ``at`` on where a right header stands."""
+        """Return the next position from ``at`` with a correct header."""
         while True:
             while self._found:
                 if self._found[-1] >= at:
@@ -193,7 +194,7 @@ class Salvage:
 
 
 class _Window:
-    """The bytes of a stream from a position on that only moves forward, read as they are asked for."""
+    """Sliding window over a stream, read on demand; its start only moves forward."""
 
     def __init__(self, stream: InputStream, start: int) -> None:
         self.damage = ""
@@ -208,11 +209,11 @@ class _Window:
 
     @property
     def end(self) -> int:
-        """Where the bytes that have been read end."""
+        """Return the end of the bytes that have been read."""
         return self._start + len(self._data)
 
     def has(self, at: int, size: int) -> bool:
-        """Read on until these bytes are here; whether the stream has them."""
+        """Read until these bytes are available; return whether the stream has them."""
         while self.end < at + size and not self._ended:
             try:
                 piece = self._stream.read(max(READ_BYTES, min(at + size - self.end, 1 << 20)))
@@ -228,15 +229,15 @@ class _Window:
         self._ended = True
 
     def end_max(self) -> int:
-        """Where the stream ends at the latest."""
+        """Return an upper bound for the end of the stream."""
         return self.end if self._ended else self.end + self._stream.remaining_max()
 
     def bytes(self, start: int, end: int) -> bytes:
-        """A copy of the bytes that are here."""
+        """Return a copy of the available bytes in a range."""
         return bytes(self._data[start - self._start : end - self._start])
 
     def data_damage(self, at: int, end: int) -> bool:
-        """Whether the checksum of the data in this frame is wrong."""
+        """Return whether the checksum of the data in this frame is wrong."""
         stored = int.from_bytes(self.bytes(end - FOOTER_BYTES, end), "little")
         with memoryview(self._data) as whole:
             first, last = at + HEADER_BYTES - self._start, end - FOOTER_BYTES - self._start
@@ -244,6 +245,6 @@ class _Window:
                 return bool(data_damage(data, stored))
 
     def forget(self, at: int) -> None:
-        """Let go of what lies before ``at``, which is never asked for again."""
+        """Drop the bytes before ``at``, which are not needed any more."""
         del self._data[: max(at - self._start, 0)]
         self._start = max(at, self._start)

@@ -1,6 +1,6 @@
-"""One pass over a TFRecord file that finds the lengths of its records and verifies those, and nothing else.
+"""Scan of a TFRecord file: finds the lengths of its records and verifies their checksums in one pass.
 
-The data is not looked at, and where records are long it is not even read: a frame's header says where the next one is.
+The data is not verified. If records are long, it is not even read: a frame's header says where the next frame is.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from dataset.io.tfrecord.index_file import MAGIC, TAKEN_FOR_A_FILE
 __all__ = ["scan_lengths"]
 
 BLOCK_BYTES = 1 << 18
-PEEK_BYTES = 1 << 12  # are read at once where records are long
-FEW_FRAMES = 8  # of a block: then less would have done
+PEEK_BYTES = 1 << 12  # bytes read at once if records are long
+FEW_FRAMES = 8  # a block with at most this many frames was larger than necessary
 
 
 def scan_lengths(
     path: str, progress: Callable[[int, int], object] | None = None
 ) -> tuple[npt.NDArray[np.int64], DataLossError | None]:
-    """The lengths in bytes of the data of all whole records, and what is wrong behind the last of them, if anything.
+    """Return the data lengths in bytes of all complete records, and the damage after the last of them, if any.
 
     Args:
         path: the file.
-        progress: is told now and then how many bytes and records have been passed.
+        progress: called from time to time with the numbers of bytes and records scanned so far.
 
     Raises:
-        OSError: if the file can't be read.
+        OSError: the file can't be read.
     """
     file = open_input(path)
     try:
@@ -56,13 +56,13 @@ def _scan(
 ) -> tuple[npt.NDArray[np.int64], DataLossError | None]:
     size = file.seek(0, os.SEEK_END)
     records = 0
-    edges = [np.zeros(1, np.int64)]  # of the frames, block by block
+    edges = [np.zeros(1, np.int64)]  # the ends of frames, block by block
     position, block_bytes, words = 0, BLOCK_BYTES, ""
     while position < size and not words:
         file.seek(position)
         block = read_whole(file.read, min(block_bytes, size - position))
         if len(block) < HEADER_BYTES:
-            words = f"a record's header is cut: {HEADER_BYTES} bytes expected, {len(block)} left in the file"
+            words = f"a record's header is truncated: {HEADER_BYTES} bytes expected, {len(block)} left in the file"
             break
         ends, words = _frame_ends(block, size - position)
         edges.append(np.array(ends, np.int64) + position)
@@ -79,16 +79,16 @@ def _scan(
 
 
 def _frame_ends(block: bytes, left: int) -> tuple[list[int], str]:
-    """Where the frames end whose headers are in the block, and what is wrong with the one behind them, if anything.
+    """Return the ends of the frames whose headers are in the block, and the damage after them, if any.
 
     Args:
-        block: begins with a frame.
-        left: bytes from there to the end of the file.
+        block: bytes that begin with a frame.
+        left: the number of bytes from the start of the block to the end of the file.
     """
     headers = frame_starts(block)
     ends = headers[1:]
     if len(block) - headers[-1] < HEADER_BYTES:
-        del headers[-1]  # that is where the last frame ends; no other has begun
+        del headers[-1]  # the end of the last frame, not the start of another
     else:
         ends.append(headers[-1] + frame_bytes(block, headers[-1]))
     wrong = first_wrong_length(block, headers)
@@ -101,10 +101,10 @@ def _frame_ends(block: bytes, left: int) -> tuple[list[int], str]:
 
 
 def _hint(words: str, block: bytes) -> str:
-    """What else a file may be that is wrong from its first byte on."""
+    """Add to the message what else the file may be; for files that are wrong from the first byte."""
     if block.startswith(MAGIC):
         return f"{words}; {TAKEN_FOR_A_FILE}"
     kind = guess_compression(block)
     if kind:
-        return f"{words}; the file starts like a {kind} stream, and only an uncompressed file can have an index"
+        return f"{words}; the file starts like a {kind} stream, and only uncompressed files can be indexed"
     return f"{words}; is this a TFRecord file?"

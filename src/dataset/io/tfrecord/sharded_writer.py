@@ -1,7 +1,6 @@
-"""Writes records to several TFRecord files that belong together, the shards, which appear all at the end or not at all.
+"""Writer of a set of TFRecord files, the shards; all of them appear at the end, or none.
 
-Here are the names of shards, which record goes to which, and what becomes of all files when one can't be written. A
-single file is writer.py's.
+This module names the shards, distributes the records, and handles failures of single files. writer.py writes one file.
 """
 
 from __future__ import annotations
@@ -21,33 +20,33 @@ FIELDS = ("shard", "num_shards")
 
 
 class ShardedTFRecordWriter(RecordWriter):
-    """Writes records to ``num_shards`` TFRecord files in turn: record ``i`` goes to shard ``i % num_shards``.
+    """Writer of ``num_shards`` TFRecord files in turn: record ``i`` goes to shard ``i % num_shards``.
 
-    So shards differ by one record at most, whatever their number turns out to be, and the same records give the same
-    files. All shards lie under temporary names until ``close`` has written the last byte of the last of them through to
-    the disk; then they get their names, one right after the other. Leaving a ``with`` block by an exception and a write
-    that fails remove them all, and files that had these names before stay as they were. A writer that is never closed
-    is closed as a ``TFRecordWriter`` is.
+    So the sizes of the shards differ by at most one record, whatever the number of records, and the same records
+    produce the same files. All shards have temporary names until ``close`` has flushed all of them to the disk. Then
+    they are renamed one after the other. If an exception leaves the ``with`` block, or a write fails, all of them are
+    removed, and existing files of these names are unchanged. A writer that is never closed is closed like a
+    ``TFRecordWriter``.
 
-    No system renames several files at once. So shard 0 is taken away before the other shards get their names, and gets
-    its own last: should the process be killed in this moment, or the system refuse a name, shard 0 is missing. Old and
-    new shards are never mixed in a set that looks complete.
+    No system renames several files atomically. So an existing shard 0 is moved away before the other shards are
+    renamed, and the new shard 0 is renamed last. If the process is killed in between, or renaming fails, shard 0 is
+    missing. A set of shards that looks complete never mixes old and new shards.
 
     Each shard is an open file until the end.
 
     Args:
-        path_pattern: the names of the files, with the fields ``{shard}``, from 0, and ``{num_shards}`` in the words of
-            ``str.format``, such as ``"train-{shard:05d}-of-{num_shards:05d}.tfrecord"``. A brace is written twice.
-        num_shards: how many files; at least 1.
-        options: ``TFRecordOptions``, or just a compression type such as ``"GZIP"``.
+        path_pattern: the names of the files, a ``str.format`` pattern with the fields ``{shard}``, from 0, and
+            ``{num_shards}``, such as ``"train-{shard:05d}-of-{num_shards:05d}.tfrecord"``. Double a literal brace.
+        num_shards: the number of files; at least 1.
+        options: ``TFRecordOptions``, or a compression type such as ``"GZIP"``.
 
     Attributes:
         paths: the names of the shards.
 
     Raises:
-        OSError: nothing can be written there, or the system allows too few open files; the message says what to do.
+        OSError: the files can't be written, or the system allows too few open files; the message says what to do.
         TypeError: an argument has the wrong type.
-        ValueError: the pattern has other fields or gives two shards one name, or an option is wrong.
+        ValueError: the pattern has other fields or gives two shards the same name, or an option is wrong.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -87,17 +86,17 @@ class ShardedTFRecordWriter(RecordWriter):
         """Append one record to the next shard.
 
         Raises:
-            TypeError: it is not bytes.
+            TypeError: the record is not bytes.
             ValueError: the writer was closed.
             OSError: the disk is full, for example; all shards are discarded.
         """
         self.write_all([bytes(record) if isinstance(record, (bytearray, memoryview)) else record])
 
     def write_all(self, records: Sequence[bytes]) -> None:
-        """Append many records, each to the next shard, in less time than one by one.
+        """Append many records, each to the next shard; faster than one by one.
 
         Raises:
-            TypeError: one is not bytes; all shards are discarded.
+            TypeError: a record is not bytes; all shards are discarded.
             ValueError: the writer was closed.
             OSError: the disk is full, for example; all shards are discarded.
         """
@@ -108,12 +107,12 @@ class ShardedTFRecordWriter(RecordWriter):
             for index in range(min(count, len(records))):
                 self._files[(self._next + index) % count].put_all(records[index::count])
         except BaseException:
-            self.discard()  # some of the records are written, and nobody knows which
+            self.discard()  # an unknown part of the records was written
             raise
         self._next = (self._next + len(records)) % count
 
     def close(self) -> None:
-        """Finish all shards and give them their names. A second time, and after a failure, it does nothing."""
+        """Finish all shards and give them their names. Does nothing on a second call or after a failure."""
         if self._closed:
             return
         try:
@@ -124,27 +123,29 @@ class ShardedTFRecordWriter(RecordWriter):
         self._closed = True
 
     def discard(self) -> None:
-        """Remove what was written. After ``close`` it does nothing."""
+        """Remove all shards. Does nothing after ``close``."""
         self._closed = True
         for file in self._files:
             file.target.discard()
 
 
 def _shard_paths(pattern: str, num_shards: int) -> Iterator[str]:
-    """The names of the shards, made as they are asked for, since there may be too many to open."""
+    """Generate the names of the shards lazily: there may be too many to open."""
     if num_shards < 1:
         raise ValueError(f"num_shards must be at least 1, got {num_shards}")
     fields = _fields(pattern)
     if num_shards > 1 and "shard" not in fields:
         raise ValueError(
-            f"the file name {pattern!r} needs a field {{shard}} to name {num_shards} shards, as in "
+            f"the file name {pattern!r} needs a field {{shard}} to name {num_shards} shards, such as "
             '"train-{shard:05d}-of-{num_shards:05d}.tfrecord"'
         )
     seen: set[str] = set()
     for shard in range(num_shards):
         path = _formatted(pattern, shard, num_shards)
         if path in seen:
-            raise ValueError(f"the file name {pattern!r} gives two shards the name {path!r}; use a plain {{shard}}")
+            raise ValueError(
+                f"the file name {pattern!r} gives two shards the same name {path!r}; use {{shard}} without a format"
+            )
         seen.add(path)
         yield path
 
@@ -152,14 +153,14 @@ def _shard_paths(pattern: str, num_shards: int) -> Iterator[str]:
 def _fields(pattern: str) -> set[str]:
     try:
         fields = {field for _, field, _, _ in string.Formatter().parse(pattern) if field is not None}
-    except ValueError as error:  # an odd brace
+    except ValueError as error:  # a single brace
         raise ValueError(
-            f"the file name {pattern!r} is no pattern: {error}; a brace in a name is written twice"
+            f"the file name {pattern!r} is not a valid pattern: {error}; double a literal brace"
         ) from None
     for field in sorted(fields - set(FIELDS)):
         raise ValueError(
-            f"the file name {pattern!r} has the field {{{field}}}; the fields are {{shard}} and {{num_shards}}, and a "
-            "brace in a name is written twice"
+            f"the file name {pattern!r} has the unknown field {{{field}}}; the fields are {{shard}} and "
+            "{num_shards}; double a literal brace"
         )
     return fields
 
@@ -176,6 +177,6 @@ def _formatted(pattern: str, shard: int, num_shards: int) -> str:
 def _too_many(error: OSError, num_shards: int, opened: int) -> OSError:
     return OSError(
         error.errno,
-        f"cannot write {num_shards} shards at once: each is an open file until the end, and after {opened} of them the "
-        "system allows no more; use fewer shards, or raise the limit (ulimit -n)",
+        f"cannot write {num_shards} shards at once: each is an open file until the end, and the system allowed only "
+        f"{opened} of them; use fewer shards, or raise the limit (ulimit -n)",
     )

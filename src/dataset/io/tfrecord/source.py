@@ -1,4 +1,4 @@
-"""TFRecordDataset's node: the records of files, as ``bytes``. Reading one file is tfrecord/reader.py's."""
+"""Source node of TFRecordDataset: the records of files, as ``bytes``. tfrecord/reader.py reads a single file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dataset.runtime.context import ExecutionContext
 
 @dataclass(frozen=True, eq=False)
 class TFRecord(FileSource):
-    """All records of the files that ``source`` names, file after file."""
+    """Source node: all records of the files that ``source`` names, file by file."""
 
     op: ClassVar[str] = "TFRecordDataset"
     compression_type: str | None = None
@@ -38,11 +38,11 @@ class TFRecord(FileSource):
     def open_file(self, path: str, count: Callable[[int], None] | None = None) -> TFRecordFile:
         if self.on_error == "raise":
             return TFRecordFile(path, self.compression_type, self.buffer_size)
-        return LenientTFRecordFile(path, self.compression_type, self.buffer_size, reader=self.located(), count=count)
+        return LenientTFRecordFile(path, self.compression_type, self.buffer_size, reader=self.location(), count=count)
 
-    def opener(self, build: ExecutionContext) -> Callable[[str], TFRecordFile]:
+    def opener(self, context: ExecutionContext) -> Callable[[str], TFRecordFile]:
         def count(places: int) -> None:
-            build.skipped.add(places)
-            build.coordinator.check_usable()  # so that who closes the iterator need not wait for the end of much damage
+            context.skipped.add(places)
+            context.coordinator.check_usable()  # so that closing the iterator does not wait while many records are skipped
 
         return partial(self.open_file, count=count)

@@ -1,4 +1,4 @@
-"""write_tfrecord(path_pattern): the elements of a dataset written to TFRecord files, now."""
+"""Implementation of write_tfrecord(path_pattern), which writes the elements of a dataset to TFRecord files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dataset.plan.spec import TensorSpec
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.iteration.chunk_scan import ChunkScan
 
-STEP_RECORDS = 4096  # taken at once, at most
+STEP_RECORDS = 4096  # maximum number of records per step
 STEP_BYTES = 1 << 20
-STEP_SECONDS = 0.05  # so that progress is seen, and what is held is little, where elements take long to make
+STEP_SECONDS = 0.05  # if elements are slow, this keeps the progress line current and memory use small
 
 
 def write_tfrecord(
@@ -33,7 +33,7 @@ def write_tfrecord(
     compression_level: int | None,
     progress: bool | None,
 ) -> list[str]:
-    """Run ``plan``, which ``open_pass`` opens, and write its elements; the names of the files."""
+    """Run ``plan`` with ``open_pass``, and write its elements; return the names of the files."""
     num_shards = require_int("write_tfrecord", "num_shards", num_shards, minimum=1)
     if progress is not None:
         require_bool("write_tfrecord", "progress", progress)
@@ -80,7 +80,7 @@ def _write_all(
 
 
 def _bytes_of(chunk: Chunk, position: int) -> Sequence[bytes]:
-    """The records that elements are: bytes, or dicts, which become Examples."""
+    """Return the records of a chunk: its bytes, or its dicts encoded as Examples."""
     rows = chunk.rows()
     if isinstance(rows[0], Mapping):
         return [_example(row, position + index) for index, row in enumerate(rows)]
@@ -109,7 +109,7 @@ def _example(features: Mapping[str, Any], position: int) -> bytes:
 
 
 def _check_spec(plan: Node) -> None:
-    """TypeError where it is known before anything runs that elements are no records."""
+    """Raise TypeError if the static element_spec shows that the elements can't be records."""
     if not spec_is_static(plan):
         return
     spec = plan.element_spec
@@ -119,6 +119,6 @@ def _check_spec(plan: Node) -> None:
 
 
 _WAYS_OUT = (
-    "they must be bytes, which are written as they are, or dicts, which io.encode_example makes records of; map() them "
-    "to either, or give a function as encode="
+    "elements must be bytes, which are written unchanged, or dicts, which io.encode_example encodes; convert them with "
+    "map(), or pass a function as encode="
 )

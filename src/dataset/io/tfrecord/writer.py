@@ -1,8 +1,8 @@
-"""The writer of TFRecord files, and its options.
+"""Writer of TFRecord files, and its options.
 
-Here a record is checked, framed and compressed on its way into a file that appears whole or not at all. The bytes of a
-frame are frames.py's, what makes files appear whole is ``AtomicFile`` (io/files/atomic.py). Reading is not known here,
-nor what is inside a record. Several files at once are sharded_writer.py's.
+This module checks, frames and compresses records and writes them to an atomic file. frames.py defines the bytes of a
+frame, ``AtomicFile`` (io/files/atomic.py) makes files appear atomically, and sharded_writer.py writes several files.
+This module knows nothing about reading or about the contents of a record.
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ __all__ = ["RecordFile", "RecordWriter", "TFRecordOptions", "TFRecordWriter", "c
 
 @dataclass(frozen=True)
 class TFRecordOptions:
-    """How a TFRecord file is compressed.
+    """Compression options of a TFRecord file.
 
     Args:
         compression_type: ``None`` or ``""``, ``"GZIP"`` or ``"ZLIB"``.
-        compression_level: 0 (fastest) to 9 (smallest); ``None`` or -1 for zlib's default. Without compression it does
-            nothing.
+        compression_level: 0 (fastest) to 9 (smallest); ``None`` or -1 for zlib's default. Ignored without compression.
 
     Raises:
-        ValueError: the type or the level is none of these.
+        ValueError: the type or the level is invalid.
 
     >>> TFRecordOptions("GZIP", compression_level=9)
     TFRecordOptions(compression_type='GZIP', compression_level=9)
@@ -56,11 +55,11 @@ class TFRecordOptions:
 
 
 def writer_options(owner: str, options: TFRecordOptions | str | None) -> TFRecordOptions:
-    """What a writer was given as options; ``owner`` is the writer, for messages.
+    """Return the options of a writer as ``TFRecordOptions``; ``owner`` is the writer's name, for messages.
 
     Raises:
-        TypeError: they are neither ``TFRecordOptions`` nor a string.
-        ValueError: there is no such compression.
+        TypeError: the options are neither ``TFRecordOptions`` nor a string.
+        ValueError: the compression type is unknown.
     """
     if options is None or isinstance(options, str):
         options = TFRecordOptions(options)
@@ -70,11 +69,11 @@ def writer_options(owner: str, options: TFRecordOptions | str | None) -> TFRecor
 
 
 class RecordFile:
-    """A TFRecord file while it is written: frames and compresses records into an ``AtomicFile``.
+    """TFRecord file that is being written: writes compressed frames to an ``AtomicFile``.
 
     Args:
         path: the final name.
-        options: of the compression.
+        options: the compression options.
         remove_abandoned: see AtomicFile.
     """
 
@@ -90,7 +89,7 @@ class RecordFile:
         self.target = AtomicFile(path, remove_abandoned=remove_abandoned)
 
     def put(self, *pieces: bytes | bytearray | memoryview, flush_mode: int = zlib.Z_NO_FLUSH) -> None:
-        """Append bytes. When that fails the file is discarded."""
+        """Append bytes. If that fails, the file is discarded."""
         if self.target.closed or self._finished:
             state = "closed" if self.target.closed else "finished"
             raise ValueError(f"TFRecordWriter: the writer of {redacted(self.target.path)} is {state}")
@@ -101,7 +100,7 @@ class RecordFile:
                 self.target.file.write(self._compressor.flush(flush_mode))
                 self.target.file.flush()
         except BaseException:
-            # A frame may be written by half. Without this, a later close() would give the broken file its name.
+            # A frame may be partially written. Without this, a later close() would commit the broken file.
             self.target.discard()
             raise
 
@@ -114,14 +113,14 @@ class RecordFile:
         self.put(framed_all(records))
 
     def finish(self) -> None:
-        """Write all there is to write, without giving the file its name. A second time it does nothing."""
+        """Write all remaining bytes without giving the file its name. May be called more than once."""
         if not self._finished:
             self.put(flush_mode=zlib.Z_FINISH)
             self._finished = True
 
 
 def complete(files: Sequence[RecordFile]) -> None:
-    """Finish files that belong together and give them their names; those that are closed are left out.
+    """Finish and commit files that form a set; closed files are ignored.
 
     Raises:
         OSError: the disk is full, for example; see ``commit_together``.
@@ -138,14 +137,14 @@ def complete(files: Sequence[RecordFile]) -> None:
 
 
 class RecordWriter(ABC):
-    """What appears as a whole or not at all: a ``with`` block closes it at its end, and discards it on an exception.
+    """Base class of atomic writers: a ``with`` block closes the writer at its end, or discards it on an exception.
 
-    A writer that is neither closed nor discarded is closed with a ``ResourceWarning`` when it is collected or when the
-    interpreter exits.
+    A writer that is neither closed nor discarded is closed with a ``ResourceWarning`` when it is garbage collected or
+    when the interpreter exits.
     """
 
     def _close_at_the_end(self, files: Sequence[RecordFile]) -> None:
-        """Remember what to complete if the user never closes the writer. Subclasses call this when they are open."""
+        """Register the files to complete if the user never closes the writer. Subclasses call this once open."""
         kind = type(self).__name__
         self._unclosed = weakref.finalize(
             self, _complete_unclosed, kind, files, caller(), os.getpid(), getattr(sys, "last_value", None)
@@ -153,11 +152,11 @@ class RecordWriter(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Finish what was written and give it its name. A second time, and after a failure, it does nothing."""
+        """Finish and commit the output. Does nothing on a second call or after a failure."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Remove what was written. After ``close`` it does nothing."""
+        """Remove the output. Does nothing after ``close``."""
 
     def __enter__(self) -> Self:
         return self
@@ -174,22 +173,22 @@ class RecordWriter(ABC):
 def _complete_unclosed(
     kind: str, files: Sequence[RecordFile], opened: Origin, owner: int, last_error: BaseException | None
 ) -> None:
-    """Complete the files of a writer that is collected, or alive at the exit, and was never closed.
+    """Complete the files of a writer that was never closed, when it is garbage collected or the interpreter exits.
 
-    A forked child leaves the files to its parent. When the program ends by an exception the files are discarded, as at
-    the end of a ``with`` block; an error at a prompt does not end the program.
+    A forked child leaves the files to its parent. If the program ends with an exception, the files are discarded, as in
+    a ``with`` block; an error at an interactive prompt does not end the program.
 
     Args:
-        kind: the writer's class.
-        files: of the writer.
-        opened: where.
-        owner: the process that opened them.
-        last_error: ``sys.last_value`` when they were opened.
+        kind: the name of the writer's class.
+        files: the files of the writer.
+        opened: where the writer was opened.
+        owner: the ID of the process that opened it.
+        last_error: ``sys.last_value`` when it was opened.
     """
     waiting = [file for file in files if not file.target.closed]
     if not waiting or os.getpid() != owner:
         for file in waiting:
-            file.target.discard()  # which only closes it
+            file.target.discard()  # in a forked child this only closes the file
         return
     paths = waiting[0].target.path if len(waiting) == 1 else f"{waiting[0].target.path} and {len(waiting) - 1} more"
     words = f"{kind}: the writer of {paths}, opened at {opened}, was never closed"
@@ -197,32 +196,33 @@ def _complete_unclosed(
     if uncaught is not None and uncaught is not last_error and not hasattr(sys, "ps1"):
         for file in waiting:
             file.target.discard()
-        words += f"; the program ended by {type(uncaught).__name__}, so its records were discarded"
+        words += f"; the program ended with {type(uncaught).__name__}, so its records were discarded"
     else:
         try:
             complete(waiting)
         except BaseException as error:
             error.add_note(f"{words}; its records are lost")
             raise
-        words += "; its records were written to the file now"
+        words += "; its records have now been written to the file"
     warnings.warn(f"{words}. Use a with block, or call close().", ResourceWarning, stacklevel=2)
 
 
 class TFRecordWriter(RecordWriter):
-    """Writes records to a TFRecord file, which appears under its name when ``close`` has succeeded.
+    """Writer of a TFRecord file, which appears under its name only when ``close`` succeeds.
 
-    Until then the bytes lie under a hidden temporary name in the same directory. Leaving a ``with`` block by an
-    exception, and a write that fails, remove them and leave nothing under the name, and so does a program that ends by
-    an uncaught exception. A writer that is never closed is closed when it is collected or when the interpreter exits,
-    with a ``ResourceWarning``. A process that is killed, or ends in ``os._exit``, leaves nothing under the name.
+    Until then the bytes are in a file with a hidden temporary name in the same directory. This file is removed, and no
+    file of the final name appears, if an exception leaves the ``with`` block, a write fails, or the program ends with
+    an uncaught exception. A writer that is never closed is closed with a ``ResourceWarning`` when it is garbage
+    collected or when the interpreter exits. If the process is killed or calls ``os._exit``, no file of that name
+    appears.
 
     Args:
-        path: the file to write. One that exists is replaced at the end, and its permissions are kept. It may have a
-            scheme, such as ``s3://``.
-        options: ``TFRecordOptions``, or just a compression type such as ``"GZIP"``.
+        path: the file to write, possibly with a scheme such as ``s3://``. An existing file is replaced at the end, and
+            its permissions are kept.
+        options: ``TFRecordOptions``, or a compression type such as ``"GZIP"``.
 
     Raises:
-        OSError: nothing can be written there; the message says why and what to do.
+        OSError: the file can't be written; the message says why and what to do.
         TypeError: the options are neither ``TFRecordOptions`` nor a string.
         ValueError: an option is wrong.
 
@@ -249,7 +249,7 @@ class TFRecordWriter(RecordWriter):
             record: its bytes.
 
         Raises:
-            TypeError: it is not bytes.
+            TypeError: the record is not bytes.
             ValueError: the writer was closed.
             OSError: the disk is full, for example; the file is discarded.
         """
@@ -258,26 +258,26 @@ class TFRecordWriter(RecordWriter):
         self._file.put(*framed(data))
 
     def write_all(self, records: Sequence[bytes]) -> None:
-        """Append many records, in less time than one by one.
+        """Append many records; faster than one by one.
 
         Args:
-            records: the bytes of each.
+            records: the bytes of each record.
 
         Raises:
-            TypeError: one is not bytes; then none of them is written.
+            TypeError: a record is not bytes; then none of them is written.
             ValueError: the writer was closed.
             OSError: the disk is full, for example; the file is discarded.
         """
         self._file.put_all(records)
 
     def flush(self) -> None:
-        """Hand what was written to the operating system, still under the temporary name."""
+        """Pass all written bytes to the operating system; the file keeps its temporary name."""
         self._file.put(flush_mode=zlib.Z_SYNC_FLUSH)
 
     def finish(self) -> None:
-        """Write all there is to write, without giving the file its name, which is left to ``close``.
+        """Write all remaining bytes without giving the file its name; ``close`` does that.
 
-        Nothing can be written after it. A second time it does nothing.
+        No record can be written afterwards. May be called more than once.
 
         Raises:
             ValueError: the file was discarded.
@@ -286,11 +286,11 @@ class TFRecordWriter(RecordWriter):
         self._file.finish()
 
     def close(self) -> None:
-        """Finish the file and give it its name. A second time, and after a failure, it does nothing."""
+        """Finish the file and give it its name. Does nothing on a second call or after a failure."""
         complete([self._file])
 
     def discard(self) -> None:
-        """Remove what was written. After ``close`` it does nothing."""
+        """Remove the output. Does nothing after ``close``."""
         self._file.target.discard()
 
 

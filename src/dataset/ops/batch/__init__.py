@@ -1,1 +1,1 @@
-"""Several elements as one, and back: batch, padded_batch, ragged batches, window, unbatch, rebatch."""
+"""Batching operators: batch, padded_batch, ragged_batch, sparse_batch, window, unbatch and rebatch."""

@@ -1,4 +1,4 @@
-"""batch(batch_size): consecutive elements stacked into arrays. See unbatch.py, its inverse, and padded_batch.py."""
+"""Node and operator of batch(batch_size): stack consecutive elements. See unbatch.py for the inverse."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dataset.runtime.chunks.batching import ColumnMismatchError, NoRoomError, st
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
 from dataset.runtime.chunks.ragged_stack import stack_as_ragged
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, is_trusting
+from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.parallel.pool import in_parallel, parallel_detail
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, load_given, passed_over
@@ -28,14 +28,15 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 @dataclass(frozen=True, eq=False)
 class Batch(UnaryNode):
-    """``batch_size`` elements at a time, with a new first axis; fewer at the end unless ``drop_remainder``."""
+    """Node that stacks ``batch_size`` elements along a new first axis; fewer at the end unless ``drop_remainder``."""
 
     op: ClassVar[str] = "batch"
     seeks: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
     advice: ClassVar[str] = (
-        "all elements of a batch need one {what}: make them alike in map(), or use padded_batch() or ragged_batch()"
+        "all elements of a batch must have the same {what}: make them equal in map(), or use padded_batch() or "
+        "ragged_batch()"
     )
     batch_size: int
     drop_remainder: bool = False
@@ -61,42 +62,42 @@ class Batch(UnaryNode):
 
     @property
     def separates(self) -> bool:
-        """Only where nobody can tell how many batches there are of the whole."""
+        """Only if the total number of batches is unknown."""
         return not is_known(self.source.cardinality())
 
     def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal.below_batch(self.batch_size, drop_remainder=self.drop_remainder)
 
     @property
-    def is_certain(self) -> bool:
-        """If all elements are known to have one shape, so that they stack."""
+    def is_exact(self) -> bool:
+        """Whether all elements are known to have the same shape, so that stacking cannot fail."""
         return (
-            type(self) is Batch  # those derived from it have other reasons to fail
-            and self.deterministic is not False  # else it is not for us to say which batches come first
-            and super().is_certain
+            type(self) is Batch  # subclasses may fail for other reasons
+            and self.deterministic is not False  # else the order of batches is not determined
+            and super().is_exact
             and spec_is_static(self.source)
             and all(map(_is_of_one_shape, flatten_spec(self.source.element_spec)[1]))
         )
 
-    def picked(self, positions: Array) -> Node | None:
+    def at(self, positions: Array) -> Node | None:
         size, available = self.batch_size, self.source.cardinality()
         elements = (positions[:, np.newaxis] * size + np.arange(size)).ravel()
-        below = self.source.picked(elements if available < 0 else elements[elements < available])
+        below = self.source.at(elements if available < 0 else elements[elements < available])
         return None if below is None else self.with_inputs([below])
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"{self.op}({self.batch_size}{', drop_remainder' if self.drop_remainder else ''})"
 
     @lazy_property
     def _ragged_ranks(self) -> dict[int, tuple[int, np.dtype[Any]]]:
-        """Of the components that come out ragged although they go in dense, ragged rank and dtype of the row splits."""
+        """Ragged rank and row splits dtype of the components whose batches are ragged, by index."""
         if not spec_is_static(self.source):
             return {}
         specs = flatten_spec(self.source.element_spec)[1]
         return {index: found for index, spec in enumerate(specs) if (found := self._ragged_rank(spec)) is not None}
 
     def _ragged_rank(self, spec: ComponentSpec) -> tuple[int, np.dtype[Any]] | None:
-        """The rows of a ragged tensor become one again, as in tf.data."""
+        """Return the ragged rank for rows of ragged tensors, which are batched into a ragged tensor, as in tf.data."""
         if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank == 0:
             return 1, spec.row_splits_dtype
         return None
@@ -106,16 +107,16 @@ class Batch(UnaryNode):
         ragged = self._ragged_ranks.get(index)
         return stack_column(column) if ragged is None else stack_as_ragged(column, *ragged)
 
-    def detail(self) -> str:
+    def annotation(self) -> str:
         return parallel_detail(self.num_parallel_calls, self.deterministic)
 
     def operator(self, source: Operator) -> BatchOperator:
-        """The op alone, in one thread."""
+        """Return the operator of this op alone, for one thread."""
         return BatchOperator(source, self)
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        operator = self.operator(build(self.source))
-        return in_parallel(build, operator, self.num_parallel_calls, self.deterministic)
+    def lower(self, context: ExecutionContext) -> Operator:
+        operator = self.operator(context(self.source))
+        return in_parallel(context, operator, self.num_parallel_calls, self.deterministic)
 
 
 def _is_of_one_shape(spec: ComponentSpec) -> bool:
@@ -123,20 +124,21 @@ def _is_of_one_shape(spec: ComponentSpec) -> bool:
 
 
 class BatchOperator(Divisible):
-    """Collects elements until a batch is full. Shared by the ops that stack in different ways.
+    """Operator that collects elements until a batch is full. Shared by all batching ops.
 
-    It pulls exactly what its batches need. Elements wait here only where the input gave fewer than it was asked for.
+    It pulls exactly the elements that its batches need. Elements are only buffered if the input returned fewer than
+    requested.
     """
 
     node: Batch
     task_size_max: ClassVar[int | None] = 1
-    window_per_call: ClassVar[int] = 2  # batches are large, and all take about the same time
+    window_per_call: ClassVar[int] = 2  # batches are large and take similar time
 
     def __init__(self, source: Operator, node: Batch) -> None:
         super().__init__(source)
         self.node = node
-        self.position = 0  # elements that went into batches
-        self.ready = Pending()  # batches that several workers made ahead
+        self.position = 0  # number of elements put into batches
+        self.ready = Pending()  # batches that workers made ahead
         self._waiting: list[Chunk] = []
         self.given: deque[Run] = deque()
 
@@ -164,7 +166,7 @@ class BatchOperator(Divisible):
         return None if self.node.drop_remainder else self._stack(waiting, waiting.length, self.position)
 
     def _stack_whole(self, waiting: Chunk, whole: int, size: int) -> Chunk:
-        """The batches in the first ``whole`` elements; if one of several cannot be made, those before it."""
+        """Return the batches of the first ``whole`` elements, or those before the first that fails."""
         try:
             batches = self._stack(waiting.slice(0, whole), size, self.position)
         except Exception:
@@ -180,7 +182,7 @@ class BatchOperator(Divisible):
         self._waiting = [waiting.slice(start, waiting.length)] if start < waiting.length else []
 
     def _collect(self, wanted: int, needed: int) -> bool:
-        """Wait for ``needed`` elements, at most ``wanted``; True if the input ended before."""
+        """Collect ``needed`` elements, at most ``wanted``; return True if the input ended first."""
         have = sum(chunk.length for chunk in self._waiting)
         while have < needed:
             chunk = self._pull_or_drop(wanted - have)
@@ -193,7 +195,7 @@ class BatchOperator(Divisible):
         return False
 
     def _pull_or_drop(self, n: int) -> Chunk | None:
-        """An element that fails takes the batch with it that it would have been in, as in tf.data."""
+        """Pull elements. As in tf.data, a failed element drops the batch it would have been in."""
         try:
             return self.source.pull(n)
         except Exception:
@@ -202,16 +204,16 @@ class BatchOperator(Divisible):
             raise
 
     def _different_structure(self, chunk: Chunk) -> SpecError:
-        """The batch that cannot be made is dropped; the next one begins where the structure changes."""
+        """Return the error, and drop the batch; the next one begins where the structure changes."""
         error = SpecError(
-            f"{self.node.located()}: all elements of a batch need one structure, got {self._waiting[0].structure!r} "
+            f"{self.node.location()}: all elements of a batch must have the same structure, got {self._waiting[0].structure!r} "
             f"and {chunk.structure!r}"
         )
         self.position += sum(waiting.length for waiting in self._waiting)
         self._waiting = [chunk]
         return error
 
-    # Behind a saved place. Elements are passed over, not batches: how many made a batch is known there.
+    # Resuming after a saved position skips elements, not batches, since the batch boundaries are known there.
 
     def pass_given(self, n: int) -> int:
         if not self.given or self.ready:
@@ -224,7 +226,7 @@ class BatchOperator(Divisible):
             return 0
         passed = self._pass_waiting(inputs) if self._waiting else passed_over(self.source, inputs)
         self.position += passed
-        if not passed:  # the input has become shorter: it has ended, which the next reading finds
+        if not passed:  # the input is shorter than expected; the next pull finds its end
             self.given.clear()
         else:
             self.given[0] = self.position, inputs - passed, outputs
@@ -239,11 +241,11 @@ class BatchOperator(Divisible):
 
     def state_after(self, state: State, count: int) -> State | None:
         source = self.node.source
-        if not (is_trusting() or (source.is_certain and spec_is_static(source))):
-            return None  # an element that fails ends a batch early
+        if not (assumes_no_failures() or (source.is_exact and spec_is_static(source))):
+            return None  # a failed element ends a batch early
         return self.after_inputs(state, count * self.node.batch_size)
 
-    # Tasks, for several workers: one of them collects the elements of a batch, and stacks them.
+    # Parallel tasks: a worker stacks the collected elements of one batch.
 
     def next_task(self, n: int) -> Task | None:
         if self.ready:
@@ -258,7 +260,7 @@ class BatchOperator(Divisible):
         return task
 
     def _next_elements(self) -> Chunk | None:
-        """The elements of the next batch; None at the end."""
+        """Return the elements of the next batch; None at the end."""
         size = self.node.batch_size
         if not self._waiting:
             chunk = self._pull_or_drop(size)
@@ -275,23 +277,23 @@ class BatchOperator(Divisible):
         return self._stack_task
 
     def _stack_task(self, task: Task) -> list[Outcome]:
-        assert task.inputs is not None  # or it would have failed before
+        assert task.inputs is not None  # otherwise it would have failed before
         try:
             return [self._stack(task.inputs, task.inputs.length, task.position)]
-        except BaseException as error:  # noqa: BLE001  # raised in the consumer's thread, at its place
+        except BaseException as error:  # noqa: BLE001  # raised in the consumer's thread, at its position
             return [error]
 
     def stacked(self, elements: Chunk) -> Chunk:
-        """The batch of these elements, of which messages count the first as 0."""
+        """Return the batch of these elements. Error messages count them from 0."""
         return self._stack(elements, elements.length, 0)
 
     def _stack(self, elements: Chunk, size: int, position: int) -> Chunk:
-        """The batches of ``size`` in ``elements``, one element each. ``position`` is that of the first of them."""
+        """Stack batches of ``size`` from ``elements``, whose first element is at ``position``."""
         columns: list[Column] = []
         index = 0
         starts = range(0, elements.length, size)
         try:
-            for index, column in enumerate(elements.columns()):  # the index is read where it went wrong
+            for index, column in enumerate(elements.columns()):  # the except clause reads the index
                 if elements.length > size:
                     columns.append([self.stack(index, column[i : i + size]) for i in starts])
                 else:
@@ -307,12 +309,12 @@ class BatchOperator(Divisible):
     def _explained(self, component: str, error: ColumnMismatchError, where: int) -> SpecError:
         if isinstance(error, NoRoomError):
             return SpecError(
-                f"{self.node.located()}: {component} has shape {error.got} in element {where}, for which there is no "
-                f"room in {error.before}; {self.node.advice}"
+                f"{self.node.location()}: {component} has shape {error.got} in element {where}, which does not fit "
+                f"into {error.before}; {self.node.advice}"
             )
         against = f" but {error.before} in element {where - 1}" if error.index else f", expected {error.before}"
         return SpecError(
-            f"{self.node.located()}: {component} has {error.what} {error.got} in element {where}{against}; "
+            f"{self.node.location()}: {component} has {error.what} {error.got} in element {where}{against}; "
             + self.node.advice.format(what=error.what)
         )
 
@@ -325,7 +327,7 @@ class BatchOperator(Divisible):
         state = {"op": self.node.op, **super().state_dict(), "position": self.position, "waiting": waiting}
         state["batch_size"] = (
             self.node.batch_size
-        )  # by which elements are told from batches (runtime/state/resharding.py)
+        )  # converts between elements and batches (runtime/state/resharding.py)
         if self.ready:
             state["ready"] = self.ready.save()
         if self.given:

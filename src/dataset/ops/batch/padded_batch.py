@@ -1,4 +1,4 @@
-"""padded_batch(batch_size, ...): like batch.py, but shorter components are filled up to the longest."""
+"""Node and operator of padded_batch(batch_size, ...): batch components of different sizes with padding."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from dataset.runtime.contract import Operator
 
 @dataclass(frozen=True, eq=False)
 class PaddedBatch(Batch):
-    """Batches whose components are filled up.
+    """Node that pads the components of a batch to a common shape.
 
-    ``padded_shapes`` and ``padding_values`` have the structure of the elements, or are one value for all; None means
-    the largest in the batch, and 0 or ``b""``.
+    ``padded_shapes`` and ``padding_values`` have the structure of the elements, or are one value for all components.
+    None means the largest size in the batch, or 0 or ``b""`` as the padding value.
     """
 
     op: ClassVar[str] = "padded_batch"
@@ -53,14 +53,14 @@ class PaddedBatch(Batch):
                 _padding(structure.component_name(index), spec.dtype, value)
 
     def shapes(self, structure: Structure) -> list[Shape]:
-        """Per component the shape to fill up to."""
+        """Return the shape to pad to, per component."""
         if self.padded_shapes is None:
             return [None] * structure.num_components
         shapes = _flatten_shapes(structure, self.padded_shapes)
         return [None if shape is None else require_shape(self.op, "padded_shapes", shape) for shape in shapes]
 
     def values(self, structure: Structure) -> list[Any]:
-        """Per component the value to fill up with; None for the default of its dtype."""
+        """Return the padding value per component; None for the default of its dtype."""
         if self.padding_values is None or structure_of(self.padding_values) is LEAF:
             return [self.padding_values] * structure.num_components
         return _flatten_values(structure, self.padding_values)
@@ -75,7 +75,7 @@ class PaddedBatch(Batch):
         return structure.unflatten(padded)
 
     def _filled_shape(self, spec: ComponentSpec) -> Shape:
-        """The shape after filling up to the largest: only what the spec knows of all elements stays as it is."""
+        """Return the shape after padding to the largest: only dimensions known for all elements remain known."""
         if spec.shape is None or spec_is_static(self.source):
             return spec.shape
         return (None,) * len(spec.shape)
@@ -83,12 +83,12 @@ class PaddedBatch(Batch):
     def operator(self, source: Operator) -> PaddedBatchOperator:
         return PaddedBatchOperator(source, self)
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return self.operator(build(self.source))
+    def lower(self, context: ExecutionContext) -> Operator:
+        return self.operator(context(self.source))
 
 
 class PaddedBatchOperator(BatchOperator):
-    """Fills up instead of stacking."""
+    """Operator that pads components instead of stacking them directly."""
 
     def __init__(self, source: Operator, node: PaddedBatch) -> None:
         super().__init__(source, node)
@@ -109,7 +109,7 @@ class PaddedBatchOperator(BatchOperator):
         first = column[0]
         if isinstance(first, RaggedTensor | SparseTensor):
             raise SpecError(
-                f"{self.node.located()}: {name} is a {type(first).__name__}, which cannot be padded; use batch()"
+                f"{self.node.location()}: {name} is a {type(first).__name__}, which cannot be padded; use batch()"
             )
         if shape is None:
             shape = (None,) * np.ndim(first)
@@ -117,13 +117,13 @@ class PaddedBatchOperator(BatchOperator):
 
 
 def _padding(name: str, dtype: np.dtype[Any], value: Any) -> Any:
-    """What to fill up a component of ``dtype`` with.
+    """Return the padding value for a component of ``dtype``.
 
-    A Python number goes for every dtype of its kind that can hold it, since it has none of its own; a value of NumPy's
-    must have the component's, as in tf.data.
+    A Python number is valid for any dtype of its kind that can represent it. A NumPy value must have the component's
+    dtype, as in tf.data.
 
     Raises:
-        TypeError: if ``value`` is none for this dtype.
+        TypeError: if ``value`` is invalid for this dtype.
     """
     if value is None:
         return b"" if dtype == BYTES else np.zeros((), dtype)[()]
@@ -137,7 +137,7 @@ def _padding(name: str, dtype: np.dtype[Any], value: Any) -> Any:
 
 
 def _holds(dtype: np.dtype[Any], value: Any) -> bool:
-    """Whether a Python number goes into an array of ``dtype``."""
+    """Return whether an array of ``dtype`` can hold a Python number."""
     match value:
         case bool():
             return dtype.kind == "b"
@@ -151,7 +151,7 @@ def _holds(dtype: np.dtype[Any], value: Any) -> bool:
 
 
 def _flatten_shapes(structure: Structure, shapes: Any) -> list[Any]:
-    """The shapes of the components, each a sequence or an int: the first tuple below the structure is a shape."""
+    """Return the shapes of the components, each a sequence or an int: the first tuple below the structure is a shape."""
     try:
         return [column[0] for column in structure.columns([shapes])]
     except (StructureMismatchError, TypeError, AttributeError):
@@ -159,7 +159,7 @@ def _flatten_shapes(structure: Structure, shapes: Any) -> list[Any]:
 
 
 def _flatten_values(structure: Structure, values: Any) -> list[Any]:
-    """The padding values of the components."""
+    """Return the padding values of the components."""
     try:
         if structure is not LEAF:
             return [column[0] for column in structure.columns([values])]
@@ -177,6 +177,6 @@ def _check_static(structure: Structure, index: int, spec: ComponentSpec, shape: 
     if not is_dense(spec):
         raise TypeError(f"padded_batch(): {name} is a {spec!r}, which cannot be padded; use batch()")
     if spec.shape is None and shape is None:
-        raise ValueError(f"padded_batch(): {name} has an unknown rank; give padded_shapes")
+        raise ValueError(f"padded_batch(): {name} has an unknown rank; pass padded_shapes")
     if not fits_in(spec.shape, shape):
         raise ValueError(f"padded_batch(): the padded shape {shape} does not fit {name} of shape {spec.shape}")

@@ -1,4 +1,4 @@
-"""ragged_batch(batch_size): like batch.py, but components of different shapes become RaggedTensors."""
+"""Node of ragged_batch(batch_size): batch components of different shapes into RaggedTensors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dataset.runtime.chunks.ragged_stack import stack_as_ragged
 
 @dataclass(frozen=True, eq=False)
 class RaggedBatch(Batch):
-    """Batches in which every dimension whose size is not known, and those before it, are ragged.
+    """Node whose batches are ragged up to the last dimension of unknown size.
 
-    A component whose spec has every dimension comes out dense, as from ``batch``, and so does one of unknown rank.
-    Where only running user code tells the spec, no size is known: every dimension is ragged.
+    A component with a fully known shape stays dense, as in ``batch``, and so does one of unknown rank. If the spec is
+    only known by running user code, no size is known: every dimension is ragged.
     """
 
     op: ClassVar[str] = "ragged_batch"
-    advice: ClassVar[str] = "all elements of a batch need one {what}: make them alike in map()"
+    advice: ClassVar[str] = "all elements of a batch must have the same {what}: make them equal in map()"
     row_splits_dtype: Any = np.int64
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""rebatch(batch_size): batches of other sizes. It moves slices of the batches that come in, never single rows."""
+"""Node and operator of rebatch(batch_size): change the batch size by moving slices of batches, not single rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 @dataclass(frozen=True, eq=False)
 class Rebatch(UnaryNode):
-    """Batches of the sizes ``batch_size``, one after the other and from the start again."""
+    """Node that yields batches with the sizes ``batch_size``, in cycles."""
 
     op: ClassVar[str] = "rebatch"
     batch_size: Any
@@ -41,11 +41,11 @@ class Rebatch(UnaryNode):
         sizes = list(sizes) if isinstance(sizes, list | tuple) else [sizes]
         checked = tuple(require_int(self.op, "batch_size", size, minimum=0) for size in sizes)
         if not any(checked):
-            raise ValueError(f"{self.op}(): batch_size must hold a size of at least 1, got {given!r}")
+            raise ValueError(f"{self.op}(): batch_size must contain a size of at least 1, got {given!r}")
         return checked
 
     def _size(self) -> int | None:
-        """The size of every batch, where all are known to be alike."""
+        """Return the size of every batch if all are known to have the same size."""
         size = self.batch_size[0]
         if any(other != size for other in self.batch_size):
             return None
@@ -64,34 +64,34 @@ class Rebatch(UnaryNode):
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
 
-    def described(self) -> str:
+    def label(self) -> str:
         sizes = self.batch_size[0] if len(self.batch_size) == 1 else list(self.batch_size)
         return f"{self.op}({sizes}{', drop_remainder' if self.drop_remainder else ''})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return RebatchOperator(build(self.source), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return RebatchOperator(context(self.source), self)
 
 
 class RebatchOperator(UnaryOperator):
-    """Holds the batches whose rows have not all been given.
+    """Operator that holds input batches with remaining rows.
 
-    An element that fails takes with it the rows that wait for its batch, as in tf.data.
+    As in tf.data, a failed element drops the rows that are waiting for their batch.
     """
 
     def __init__(self, source: Operator, node: Rebatch) -> None:
         super().__init__(source)
         self.node = node
         self.known_rows = known_rows(node.source)
-        self.position = 0  # elements opened
-        self.turn = 0  # the next size
+        self.position = 0  # number of input elements opened
+        self.turn = 0  # index of the next size
         self.ended = False
         self._unopened = Remainder()
         self._held: deque[_HeldRows] = deque()
         self._have = 0
-        self._empty: Chunk | None = None  # a batch of no rows
+        self._empty: Chunk | None = None  # a batch without rows
 
     def pull(self, n: int) -> Chunk | None:
-        """As many batches as the rows at hand are good for; at least one, for which the input is asked."""
+        """Return as many batches as the held rows suffice for; at least one, pulling the input if needed."""
         batches: list[Chunk] = []
         while len(batches) < n and not self.ended:
             size = self.node.batch_size[self.turn]
@@ -103,7 +103,7 @@ class RebatchOperator(UnaryOperator):
         return Chunk.concatenate(batches) if batches else None
 
     def _next(self, size: int) -> Chunk | None:
-        """The next batch; None if there is none, because the input has ended."""
+        """Return the next batch; None if the input has ended."""
         if not size:
             batch = self._empty_batch()
             self.ended = batch is None
@@ -121,7 +121,7 @@ class RebatchOperator(UnaryOperator):
         return batch
 
     def _open_next(self, wanted: int) -> bool:
-        """Hold the next element; False if there is none. Asks for no more of them than ``wanted`` rows need."""
+        """Hold the next element; return False if there is none. Pulls no more elements than ``wanted`` rows need."""
         try:
             if not self._unopened:
                 chunk = self.source.pull(-(-wanted // self.known_rows) if self.known_rows else 1)
@@ -150,7 +150,7 @@ class RebatchOperator(UnaryOperator):
         return _HeldRows(element.structure, components, 0, count, position)
 
     def _cut(self, size: int) -> list[_HeldRows]:
-        """The next ``size`` rows, which are held no more."""
+        """Remove and return the next ``size`` held rows."""
         parts = []
         self._have -= size
         while size:
@@ -171,7 +171,7 @@ class RebatchOperator(UnaryOperator):
         for part in parts:
             if part.structure != first.structure:
                 raise SpecError(
-                    f"{self.node.located()}: all rows of a batch need one structure, got {first.structure!r} and "
+                    f"{self.node.location()}: all rows of a batch must have the same structure, got {first.structure!r} and "
                     f"{part.structure!r} in element {part.position}"
                 )
         joined = []
@@ -181,13 +181,14 @@ class RebatchOperator(UnaryOperator):
             except ColumnMismatchError as error:
                 where, before = parts[error.index].position, parts[error.index - 1].position
                 raise SpecError(
-                    f"{self.node.located()}: {first.structure.component_name(index)} has {error.what} {error.got} in "
-                    f"element {where} but {error.before} in element {before}; all rows of a batch need one {error.what}"
+                    f"{self.node.location()}: {first.structure.component_name(index)} has {error.what} {error.got} in "
+                    f"element {where} but {error.before} in element {before}; all rows of a batch must have the same "
+                    f"{error.what}"
                 ) from None
         return Chunk(first.structure, 1, joined)
 
     def _empty_batch(self) -> Chunk | None:
-        """A batch of no rows; None where no element ever came and only one could have told its shape."""
+        """Return a batch without rows; None if its shape is unknown because there were no elements."""
         if spec_is_static(self.node.source):
             structure, specs = flatten_spec(self.node.element_spec)
             return Chunk(structure, 1, [[empty_component(spec)] for spec in specs])
@@ -229,7 +230,7 @@ class RebatchOperator(UnaryOperator):
 
 
 class _HeldRows:
-    """Rows ``start`` to ``stop`` of an element, whose number in the input is ``position``."""
+    """Held rows ``start`` to ``stop`` of the input element at ``position``."""
 
     __slots__ = ("components", "position", "start", "stop", "structure")
 
@@ -241,9 +242,9 @@ class _HeldRows:
         self.position = position
 
     def component(self, index: int) -> Any:
-        """These rows of one component."""
+        """Return these rows of one component."""
         return slice_rows(self.components[index], self.start, self.stop)
 
     def chunk(self, start: int, stop: int) -> Chunk:
-        """Rows of the element as a batch."""
+        """Return rows of the element as a batch."""
         return Chunk(self.structure, 1, [[slice_rows(component, start, stop)] for component in self.components])

@@ -1,4 +1,4 @@
-"""Elements that come in at one end and leave at the other, and are read in pieces that overlap."""
+"""Sliding buffer: a queue of elements that is read in overlapping pieces."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from dataset.runtime.chunks.chunk import Array, Chunk, Column, read_only, take_c
 
 
 class SlidingBuffer:
-    """A queue of elements whose pieces share its memory, so that overlapping windows cost no copies.
+    """Queue of elements whose pieces share its memory, so that overlapping windows need no copies.
 
-    Columns are held in arrays with room at the end. Elements are only ever written behind those that are there, where
-    no piece that was given out can see them; when the room is used up, what is left moves to new arrays, which happens
-    at most once for as many elements as are held. All that is given out is read-only.
+    Columns are arrays with room at the end. Elements are only appended after existing ones, so returned pieces never
+    change. When the room is used up, the remaining elements move to new arrays. This happens at most once per as many
+    appended elements as are held. All returned arrays are read-only.
 
     Attributes:
-        length: how many elements are held.
-        structure: theirs.
+        length: the number of held elements.
+        structure: the structure of the elements.
     """
 
     def __init__(self) -> None:
         self.length = 0
         self.structure: Structure = LEAF
-        self._start = 0  # of what is held, in the columns
-        self._capacity = 0  # of the columns; 0 while they are those of somebody else's chunk
+        self._start = 0  # of the held elements, in the columns
+        self._capacity = 0  # of the columns; 0 while they belong to an appended chunk
         self._columns: list[Column] = []
         self._views: list[Column] = []  # the same arrays, read-only
 
     def append(self, chunk: Chunk) -> None:
-        """Take elements in, of the structure of those that are here."""
+        """Append elements of the same structure as the held ones."""
         if not self.length:
             self.structure, self.length, self._start, self._capacity = chunk.structure, chunk.length, 0, 0
             self._columns = self._views = [read_only(column) for column in chunk.columns()]
@@ -51,7 +51,7 @@ class SlidingBuffer:
         self.length += chunk.length
 
     def _move(self, columns: Sequence[Column], more: int) -> None:
-        """To columns of our own, into which ``columns`` fit."""
+        """Move the elements to new columns with room for ``more`` elements like ``columns``."""
         self._capacity = 2 * (self.length + more)
         held = self.columns(0, self.length)
         self._columns = [_with_room(old, new, self._capacity) for old, new in zip(held, columns, strict=True)]
@@ -59,34 +59,34 @@ class SlidingBuffer:
         self._start = 0
 
     def drop(self, count: int) -> None:
-        """Forget the first elements."""
+        """Drop the first elements."""
         self._start += count
         self.length -= count
         if not self.length:
             self._columns, self._views = [], []
 
     def columns(self, start: int, stop: int, step: int = 1) -> list[Column]:
-        """The components of every ``step``-th element from ``start`` to ``stop``."""
+        """Return the components of every ``step``-th element from ``start`` to ``stop``."""
         return [view[self._start + start : self._start + stop : step] for view in self._views]
 
     def columns_at(self, indices: npt.NDArray[np.intp]) -> list[Column]:
-        """The components of the elements at ``indices``."""
+        """Return the components of the elements at ``indices``."""
         return [read_only(take_column(view, indices + self._start)) for view in self._views]
 
     def chunk(self, start: int, stop: int) -> Chunk:
-        """The elements from ``start`` to ``stop``."""
+        """Return the elements from ``start`` to ``stop``."""
         return Chunk(self.structure, stop - start, self.columns(start, stop))
 
 
 def _goes_with(mine: Column, new: Column) -> bool:
-    """Whether the values of ``new`` can stand behind those of ``mine``."""
+    """Return whether the values of ``new`` can be appended to those of ``mine``."""
     if isinstance(mine, list):
         return True
     return isinstance(new, np.ndarray) and new.dtype == mine.dtype and new.shape[1:] == mine.shape[1:]
 
 
 def _with_room(old: Column, new: Column, capacity: int) -> Column:
-    """The values of ``old`` in an array with room for ``capacity`` values; in a list where those of ``new`` differ."""
+    """Copy ``old`` into an array with room for ``capacity`` values; into a list if ``new`` is incompatible."""
     if isinstance(old, list) or not _goes_with(old, new):
         return list(old)
     room: Array = np.empty((capacity, *old.shape[1:]), old.dtype)

@@ -1,4 +1,4 @@
-"""sparse_batch(batch_size, row_shape): like batch.py, but arrays of different shapes become one SparseTensor."""
+"""Node and operator of sparse_batch(batch_size, row_shape): batch arrays of different shapes into a SparseTensor."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
 
 @dataclass(frozen=True, eq=False)
 class SparseBatch(Batch):
-    """Batches of one dense component, all cells of which are stored, zeros too.
+    """Node that batches a single dense component into SparseTensors. All cells are stored, including zeros.
 
-    A batch has the shape ``row_shape`` behind its first dimension; None there means the largest in the batch.
+    After its first dimension, a batch has the shape ``row_shape``; None means the largest size in the batch.
     """
 
     op: ClassVar[str] = "sparse_batch"
-    advice: ClassVar[str] = "all elements of a batch need one {what}: make them alike in map()"
+    advice: ClassVar[str] = "all elements of a batch must have the same {what}: make them equal in map()"
     row_shape: Any = ()
 
     def __post_init__(self) -> None:
@@ -48,24 +48,24 @@ class SparseBatch(Batch):
         if not is_dense(spec):
             raise TypeError(f"{self.op}(): elements must be a single dense component, got {spec!r}")
         if not fits_in(spec.shape, self.row_shape):
-            raise ValueError(f"{self.op}(): row_shape {self.row_shape} has no room for elements of shape {spec.shape}")
+            raise ValueError(f"{self.op}(): row_shape {self.row_shape} is too small for elements of shape {spec.shape}")
 
     def _element_spec(self) -> Any:
         _structure, (spec, *_others) = flatten_spec(self.source.element_spec)
         return SparseTensorSpec((None, *self.row_shape), spec.dtype)
 
-    def stack(self, index: int, column: Column) -> Any:  # noqa: ARG002  # there is one component
+    def stack(self, index: int, column: Column) -> Any:  # noqa: ARG002  # there is only one component
         return stack_as_sparse(column, self.row_shape)
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return BatchOperator(FittingOperator(build(self.source), self), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return BatchOperator(FittingOperator(context(self.source), self), self)
 
 
 class FittingOperator(ChunkTransformOperator):
-    """Passes on what ``row_shape`` has room for.
+    """Operator that passes on elements that fit into ``row_shape``.
 
-    All else fails in the place of the element, so that a batch ends with it and the next begins behind it, as in
-    tf.data.
+    Any other element is replaced by an error. As in tf.data, the error ends the batch, and the next batch begins after
+    it.
     """
 
     node: SparseBatch
@@ -81,7 +81,7 @@ class FittingOperator(ChunkTransformOperator):
         return inputs
 
     def _unfit(self, column: Column) -> list[int]:
-        """The numbers of the values that are no arrays of the right rank and size."""
+        """Return the indices of the values that are not arrays of a suitable rank and size."""
         if isinstance(column, np.ndarray):
             return [] if fits_in(column.shape[1:], self.node.row_shape) else list(range(len(column)))
         shapes = list(map(_shape, column))
@@ -92,13 +92,13 @@ class FittingOperator(ChunkTransformOperator):
         shape = _shape(value)
         got = f"is a {type(value).__name__}" if shape is None else f"has shape {shape}"
         return SpecError(
-            f"{self.node.located()}: element {position} {got}, for which row_shape {self.node.row_shape} has no room; "
-            "give a larger one, or None for the largest in the batch"
+            f"{self.node.location()}: element {position} {got}, which does not fit into row_shape "
+            f"{self.node.row_shape}; pass a larger one, or None for the largest in the batch"
         )
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
-    """The shape of an array or scalar; None for anything else."""
+    """Return the shape of an array or scalar; None for anything else."""
     if isinstance(value, np.ndarray):
         return tuple(value.shape)
     return () if isinstance(value, np.generic | bytes) else None

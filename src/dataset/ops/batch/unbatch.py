@@ -1,4 +1,4 @@
-"""unbatch(): the rows of each element, one by one. The inverse of batch.py."""
+"""Node and operator of unbatch(): the rows of each element as elements. The inverse of batch.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 @dataclass(frozen=True, eq=False)
 class Unbatch(UnaryNode):
-    """Each element's components, taken apart along their first axis."""
+    """Node that splits each element along the first axis of its components."""
 
     op: ClassVar[str] = "unbatch"
 
@@ -42,12 +42,12 @@ class Unbatch(UnaryNode):
     def separates(self) -> bool:
         return True
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return UnbatchOperator(build(self.source), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return UnbatchOperator(context(self.source), self)
 
 
 class UnbatchOperator(UnaryOperator):
-    """Holds the rest of the element that is being taken apart. Its arrays are the columns of the chunks."""
+    """Operator that holds the rest of the current element, whose arrays are the columns of the chunks."""
 
     def __init__(self, source: Operator, node: Unbatch) -> None:
         super().__init__(source)

@@ -1,4 +1,4 @@
-"""window(size, shift, stride): datasets of consecutive elements. By key instead of place: group_by_window.py."""
+"""Node and operator of window(size, shift, stride): windows of consecutive elements as datasets.
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk, Column, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.resources.exceptions import concerns_iteration, twin_of
+from dataset.runtime.resources.exceptions import concerns_iteration, copy_exception
 from dataset.runtime.state.elements import Elements
 from dataset.runtime.state.saved_chunks import load_pending, save_pending
 
 
 @dataclass(frozen=True, eq=False)
 class Window(UnaryNode):
-    """Datasets of ``size`` elements, every ``stride``-th, that start ``shift`` elements apart.
+    """Node that yields datasets of ``size`` elements, every ``stride``-th, that start ``shift`` elements apart.
 
-    The windows of an element with several components are several datasets, in its structure. At the end they get
-    shorter, unless ``drop_remainder``.
+    For elements with several components, a window has one dataset per component. Windows at the end are shorter, unless
+    ``drop_remainder``.
     """
 
     op: ClassVar[str] = "window"
@@ -47,7 +47,7 @@ class Window(UnaryNode):
 
     @property
     def span(self) -> int:
-        """How many elements of the input a full window reaches over."""
+        """The number of input elements that a full window spans."""
         return (self.size - 1) * self.stride + 1
 
     def _element_spec(self) -> Any:
@@ -60,22 +60,22 @@ class Window(UnaryNode):
             return map_known(lambda n: max(0, (n - span) // shift + 1), self.source.cardinality())
         return map_known(lambda n: -(-n // shift), self.source.cardinality())
 
-    def described(self) -> str:
+    def label(self) -> str:
         parts = [str(self.size)]
         parts += [f"shift={self.shift}"] if self.shift != self.size else []
         parts += [f"stride={self.stride}"] if self.stride != 1 else []
         parts += ["drop_remainder"] if self.drop_remainder else []
         return f"window({', '.join(parts)})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return WindowOperator(build(self.source), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return WindowOperator(context(self.source), self)
 
 
 class WindowOperator(UnaryOperator):
-    """Holds the elements that the next windows share with the last.
+    """Operator that holds the elements that the next windows share with the last one.
 
-    An element that fails stays with the others until the windows have passed it: each window that it would be in fails,
-    as in tf.data. Those between windows are passed only when the next window is asked for.
+    A failed element is kept until the windows have passed it: each window that would contain it fails, as in tf.data.
+    Elements between windows are skipped when the next window is pulled.
     """
 
     def __init__(self, source: Operator, node: Window) -> None:
@@ -85,8 +85,8 @@ class WindowOperator(UnaryOperator):
         self.shift = node.shift
         self.span = node.span
         self._buffer = SlidingBuffer()
-        self._failures: list[tuple[int, Exception]] = []  # with their places among all that is held
-        self._gap = 0  # how many to pass before the next window
+        self._failures: list[tuple[int, Exception]] = []  # with their positions among all held elements
+        self._gap = 0  # elements to skip before the next window
         self._static = spec_is_static(node.source)
         self._specs: list[Callable[[], Any]] = []
 
@@ -97,7 +97,7 @@ class WindowOperator(UnaryOperator):
         try:
             return self._pull(n, caught)
         finally:
-            caught.clear()  # see runtime/contract.py on exceptions that are kept
+            caught.clear()  # see runtime/contract.py on stored exceptions
 
     def _pull(self, n: int, caught: dict[int, Exception]) -> Chunk | None:
         ended = self._collect((n - 1) * self.shift + self.span, caught)
@@ -120,14 +120,14 @@ class WindowOperator(UnaryOperator):
             except Exception as error:
                 if concerns_iteration(error):
                     raise
-                self._gap -= 1  # of an element that is in no window, as in tf.data
+                self._gap -= 1  # an element in no window is ignored, as in tf.data
                 continue
             self._gap = 0 if chunk is None else self._gap - chunk.length
 
     def _collect(self, wanted: int, caught: dict[int, Exception]) -> bool:
-        """Hold the elements of a window, at most ``wanted``; True if the input ended before.
+        """Collect the elements of a window, at most ``wanted``; return True if the input ended first.
 
-        The exceptions themselves are put into ``caught``, by their places; those that are kept have no traceback.
+        The exceptions themselves are put into ``caught`` by position; stored copies have no traceback.
         """
         while (held := self._held) < self.span:
             try:
@@ -135,8 +135,8 @@ class WindowOperator(UnaryOperator):
             except Exception as error:
                 if concerns_iteration(error):
                     raise
-                caught[held] = error  # raised by the windows that it is in
-                self._failures.append((held, twin_of(error)))
+                caught[held] = error  # raised by the windows that contain it
+                self._failures.append((held, copy_exception(error)))
                 continue
             if chunk is None:
                 return True
@@ -144,7 +144,7 @@ class WindowOperator(UnaryOperator):
         return False
 
     def _windows(self, count: int, caught: dict[int, Exception]) -> Chunk:
-        """The next ``count`` windows, or those before the first that fails."""
+        """Return the next ``count`` windows, or those before the first failure."""
         held = self._held
         windows: list[list[Column]] = []
         for start in range(0, count * self.shift, self.shift):
@@ -160,19 +160,19 @@ class WindowOperator(UnaryOperator):
         return Chunk(structure, len(windows), columns)
 
     def _failed(self, start: int, stop: int) -> int | None:
-        """The number of the first failure that is in a window."""
+        """Return the index of the first failure in a window; None if there is none."""
         picked = range(start, stop, self.node.stride)
         return next((number for number, (place, _) in enumerate(self._failures) if place in picked), None)
 
     def _raise(self, failed: int, caught: dict[int, Exception]) -> None:
-        """Pass a window, and raise the exception that makes it fail."""
+        """Skip a window, and raise the exception that makes it fail."""
         place, kept = self._failures[failed]
         self._advance(1)
-        error = caught[place] if place in caught else twin_of(kept)
+        error = caught[place] if place in caught else copy_exception(kept)
         try:
             raise error
         finally:
-            del error  # see runtime/contract.py on exceptions that are kept
+            del error  # see runtime/contract.py on stored exceptions
 
     def _columns(self, start: int, stop: int) -> list[Column]:
         if not self._failures:
@@ -192,7 +192,7 @@ class WindowOperator(UnaryOperator):
         self._failures = later
 
     def _datasets(self, index: int, pieces: tuple[Column, ...]) -> Column:
-        """A dataset of each piece of component ``index``."""
+        """Return a dataset for each piece of component ``index``."""
         while index >= len(self._specs):
             self._specs.append(partial(_component_spec, self.node.source, len(self._specs)))
         spec, static, origin = self._specs[index], self._static, self.node.origin

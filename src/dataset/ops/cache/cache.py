@@ -249,5 +249,5 @@ class Cache(UnaryNode):
         """Return the node with an empty store; the current store may hold elements of a different input."""
         return replace(self, store=MemoryCache())
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return lower_keeping(build, self, self.store)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return lower_keeping(context, self, self.store)

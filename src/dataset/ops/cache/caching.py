@@ -17,7 +17,7 @@ from dataset.plan.plain import digest
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.calls import placed
+from dataset.runtime.functions.calls import with_location
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration
 
@@ -84,12 +84,12 @@ class CacheStore(Protocol):
         """Begin a pass of ``count`` elements at ``start``; None if another pass has finished in the meantime."""
 
 
-def lower_keeping(build: ExecutionContext, node: UnaryNode, store: CacheStore) -> Operator:
+def lower_keeping(context: ExecutionContext, node: UnaryNode, store: CacheStore) -> Operator:
     """Return the operator of a node that caches its input's elements in ``store``."""
-    if build.epochs.probing and store.finished() is None:
-        return build(node.source)  # probing one element must not fill the store
-    build.replays = True
-    return CacheOperator(build, node, store)
+    if context.epochs.probing and store.finished() is None:
+        return context(node.source)  # probing one element must not fill the store
+    context.replays = True
+    return CacheOperator(context, node, store)
 
 
 class CacheOperator(Operator):
@@ -103,8 +103,8 @@ class CacheOperator(Operator):
     the next pass does so. A saved reader is ``{}`` if its position is only known by number.
     """
 
-    def __init__(self, build: ExecutionContext, node: UnaryNode, store: CacheStore) -> None:
-        self.build = build
+    def __init__(self, context: ExecutionContext, node: UnaryNode, store: CacheStore) -> None:
+        self.context = context
         self.node = node
         self.store = store
         self.source: Operator | None = None
@@ -135,7 +135,7 @@ class CacheOperator(Operator):
 
     def _reread(self, reader: Operator, n: int) -> Chunk | None:
         while self._behind:
-            passed = reader.pass_over(self._behind)
+            passed = reader.skip(self._behind)
             if not passed:
                 return None
             self._behind -= passed
@@ -164,7 +164,7 @@ class CacheOperator(Operator):
         if finished is not None and finished.state_at is not None:
             self._read(finished, finished.state_at(count), count)
             return
-        self.source = self.build(self.node.source)
+        self.source = self.context(self.node.source)
         self.source.seek(count)
         self._begun = True
 
@@ -176,8 +176,8 @@ class CacheOperator(Operator):
         except Exception as error:
             self._note_that_none_comes(error)
             raise
-        start = self.build.passes_to_repeat.get(self.node)
-        is_others = finished is not None and self.node not in self.build.filled
+        start = self.context.passes_to_repeat.get(self.node)
+        is_others = finished is not None and self.node not in self.context.filled
         if self._is_resumed and is_others and not (finished and self._is_kept(finished) and self.store.in_order):
             return  # the consumer may have read ahead of the saved position, in the order of its own pass
         if finished is not None:
@@ -187,11 +187,11 @@ class CacheOperator(Operator):
             self._leave_source()
             self._run_again({"start": start, "reader": {}, "given": 0, "pending": self._pending.save()}, keep=True)
         elif self.source is None:
-            self.source = self.build(self.node.source)
-            self._start = {"source": self.source.state_dict(), "draws": self.build.beginning(self.node.source)}
+            self.source = self.context(self.node.source)
+            self._start = {"source": self.source.state_dict(), "draws": self.context.beginning(self.node.source)}
 
     def _note_that_none_comes(self, error: Exception) -> None:
-        error.add_note(f"{self.node.described()} cannot be read or filled: {CANNOT_CONTINUE}")
+        error.add_note(f"{self.node.label()} cannot be read or filled: {CANNOT_CONTINUE}")
 
     def _leave_source(self) -> None:
         if self.source is not None:
@@ -200,7 +200,7 @@ class CacheOperator(Operator):
 
     def _read(self, finished: CacheEntry, state: State | None = None, given: int = 0) -> None:
         self._start, self._identity, self._given = finished.start, finished.identity, given
-        self.reader = self.build(finished.plan)
+        self.reader = self.context(finished.plan)
         if state is not None:
             self.reader.load_state_dict(state)
 
@@ -254,7 +254,7 @@ class CacheOperator(Operator):
                 except BaseException:
                     filling.discard()
                     raise
-                self.build.filled.add(self.node)
+                self.context.filled.add(self.node)
             return None
         self._taken += chunk.length
         return chunk.read_only()
@@ -270,7 +270,7 @@ class CacheOperator(Operator):
                 index = refused.index
                 self._kept += index
                 noted = getattr(refused.error, "__notes__", None)
-                error = refused.error if noted else placed(refused.error, self.node, end - chunk.length + index)
+                error = refused.error if noted else with_location(refused.error, self.node, end - chunk.length + index)
                 outcomes += [chunk.slice(0, index), error] if index else [error]
                 if index + 1 == chunk.length:
                     return outcomes
@@ -312,7 +312,7 @@ class CacheOperator(Operator):
             return
         if finished is not None and not is_kept and (state["reader"] is not None or _is_untouched(state)):
             raise StateError(
-                f"{self.node.located()}: another pass was cached since the state was saved, so its elements are lost; "
+                f"{self.node.location()}: another pass was cached since the state was saved, so its elements are lost; "
                 "load the state before another iterator fills this cache"
             )
         self._run_again(state, keep=finished is None)
@@ -321,7 +321,7 @@ class CacheOperator(Operator):
         """Schedule repeating the pass up to ``state`` at the first pull; ``keep`` says whether to fill the store."""
         self._start = state["start"]
         if keep and _is_at_the_end(state):
-            self.build.passes_to_repeat[self.node] = state["start"]
+            self.context.passes_to_repeat[self.node] = state["start"]
         self.source = self._opened_at(state["start"]["source"])
         self._begun = not keep
         self._target = state
@@ -333,7 +333,7 @@ class CacheOperator(Operator):
     def _opened_at(self, place: State) -> Operator:
         """Return the input at a position in the pass that began at ``_start``."""
         assert self._start is not None
-        source = self.build.from_beginning(self.node.source, self._start["draws"])
+        source = self.context.from_beginning(self.node.source, self._start["draws"])
         source.load_state_dict(place)
         return source
 
@@ -372,14 +372,14 @@ class CacheOperator(Operator):
             if chunk is not None:
                 self._keep(chunk)
         if to_the_end:
-            self.build.passes_to_repeat.pop(self.node, None)
+            self.context.passes_to_repeat.pop(self.node, None)
         if target["reader"] is not None:
             finished = self.store.finished()
             if finished is None and not target["reader"] and not target["given"]:
                 self._begin_anew()
                 return
             if finished is None:
-                raise StateError(f"{self.node.located()}: the pass that the saved state reads from cannot be repeated")
+                raise StateError(f"{self.node.location()}: the pass that the saved state reads from cannot be repeated")
             self._leave_source()
             self._go_on_reading(finished, target)
         self._pending.load(target["pending"], lambda: self.node.element_spec)

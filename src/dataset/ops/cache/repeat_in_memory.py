@@ -28,12 +28,12 @@ class RepeatInMemory(Repeat):
 
     op: ClassVar[str] = "cycle"
 
-    def described(self) -> str:
+    def label(self) -> str:
         return "cycle()" if self.times < 0 else f"cycle({self.count})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
+    def lower(self, context: ExecutionContext) -> Operator:
         length = self.source.cardinality()
-        return CycleOperator(build(self.source), length, sys.maxsize if self.times < 0 else length * self.times)
+        return CycleOperator(context(self.source), length, sys.maxsize if self.times < 0 else length * self.times)
 
 
 class CycleOperator(UnaryOperator):
@@ -84,7 +84,7 @@ class CycleOperator(UnaryOperator):
         if self.place >= self.length:
             self.place %= self.length
 
-    def pass_over(self, n: int) -> int:
+    def skip(self, n: int) -> int:
         passed = min(n, self.left)
         self.seek(passed)
         return passed

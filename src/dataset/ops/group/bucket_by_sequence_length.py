@@ -56,8 +56,8 @@ class BucketBySequenceLength(UnaryNode):
         sizes = _require_ints(self.op, "bucket_batch_sizes", self.bucket_batch_sizes, minimum=1)
         if len(sizes) != len(boundaries) + 1:
             raise ValueError(
-                f"{self.op}(): bucket_batch_sizes must have one more entry than bucket_boundaries, for lengths from the "
-                f"last boundary on; got {len(sizes)} bucket_batch_sizes and {len(boundaries)} bucket_boundaries"
+                f"{self.op}(): bucket_batch_sizes must have one more entry than bucket_boundaries, for lengths from "
+                f"the last boundary on; got {len(sizes)} bucket_batch_sizes and {len(boundaries)} bucket_boundaries"
             )
         self._set("bucket_boundaries", boundaries)
         self._set("bucket_batch_sizes", sizes)
@@ -88,15 +88,15 @@ class BucketBySequenceLength(UnaryNode):
     def cardinality(self) -> int:
         return endless_or_unknown(self.source.cardinality())
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"{self.op}({function_name(self.element_length_func)}, {list(self.bucket_boundaries)})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
+    def lower(self, context: ExecutionContext) -> Operator:
         function = self.element_length_func
         keyed = KeyOperator(
-            build(self.source), self, function, "element_length_func", self._bucket_of, self._buckets_of
+            context(self.source), self, function, "element_length_func", self._bucket_of, self._buckets_of
         )
-        return BucketsOperator(build, keyed, self)
+        return BucketsOperator(context, keyed, self)
 
     @lazy_property
     def _bucket_of(self) -> Callable[[int], int]:
@@ -109,7 +109,7 @@ class BucketBySequenceLength(UnaryNode):
             bucket = find(length)
             if bucket == len(self.bucket_boundaries):
                 raise ValueError(
-                    f"{self.described()}: with pad_to_bucket_boundary every length must be below the last boundary, "
+                    f"{self.label()}: with pad_to_bucket_boundary every length must be below the last boundary, "
                     f"got {length}; add a boundary or filter out such elements"
                 )
             return bucket
@@ -172,8 +172,8 @@ class BucketsOperator(GroupsOperator):
 
     node: BucketBySequenceLength
 
-    def __init__(self, build: ExecutionContext, source: KeyOperator, node: BucketBySequenceLength) -> None:
-        super().__init__(build, source, node, min(node.bucket_batch_sizes), knows_sizes=True)
+    def __init__(self, context: ExecutionContext, source: KeyOperator, node: BucketBySequenceLength) -> None:
+        super().__init__(context, source, node, min(node.bucket_batch_sizes), knows_sizes=True)
         self._stackers: dict[int, BatchOperator] = {}
 
     def size_of(self, bucket: int) -> int:

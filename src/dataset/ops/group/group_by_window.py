@@ -29,7 +29,7 @@ from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunks.chunk import Chunk, Column, pack
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.functions.calls import raise_placed
+from dataset.runtime.functions.calls import raise_with_location
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.random.streams import EpochCounter, function_counter, function_seed
 from dataset.runtime.resources.interrupts import call
@@ -71,11 +71,11 @@ class GroupByWindow(UnaryNode):
     def cardinality(self) -> int:
         return endless_or_unknown(self.source.cardinality())
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"{self.op}({function_name(self.key_func)}, {function_name(self.reduce_func)})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return WindowsOperator(build, KeyOperator(build(self.source), self, self.key_func, "key_func"), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return WindowsOperator(context, KeyOperator(context(self.source), self, self.key_func, "key_func"), self)
 
     def size_of(self, key: int) -> int:
         """Return the window size for a key."""
@@ -84,7 +84,7 @@ class GroupByWindow(UnaryNode):
             return self.window_size
         size = as_integer(self, "window_size_func", self.window_size_func(np.int64(key)))
         if size < 1:
-            raise ValueError(f"{self.described()}: window_size_func must return at least 1, got {size} for key {key}")
+            raise ValueError(f"{self.label()}: window_size_func must return at least 1, got {size} for key {key}")
         return size
 
 
@@ -141,7 +141,7 @@ class GroupsOperator(UnaryOperator):
     source: KeyOperator
 
     def __init__(
-        self, build: ExecutionContext, source: KeyOperator, node: UnaryNode, smallest: int, *, knows_sizes: bool
+        self, context: ExecutionContext, source: KeyOperator, node: UnaryNode, smallest: int, *, knows_sizes: bool
     ) -> None:
         super().__init__(source)
         self.node = node
@@ -154,11 +154,11 @@ class GroupsOperator(UnaryOperator):
         self._stacked: list[bool] = []  # which components of the last elements were rows of an array
         self._counts = [0] * (smallest + 1)  # number of groups by missing elements, capped at smallest
         self._least = smallest  # every group misses at least this many
-        self._at_once = max(smallest, _AHEAD) if build.background and _reads_unseen(node.source) else 0
+        self._at_once = max(smallest, _AHEAD) if context.background and _reads_unseen(node.source) else 0
         if self._at_once and knows_sizes:
             lengths = LengthFunction.of(source.function, structure_of(node.source.element_spec))
             if lengths is not None:
-                source.run_unseen(lengths, build)
+                source.run_unseen(lengths, context)
                 self._at_once = 1  # doubled each time, until the element size is known
         self._sorted: SortedChunk | None = None
 
@@ -187,7 +187,7 @@ class GroupsOperator(UnaryOperator):
         except Exception:
             raise
         except BaseException:  # an interrupt, before any element was sorted in
-            self.source.unread(keyed)
+            self.source.unread_keyed(keyed)
             raise
         return None if full is None else (full, self._remove(full))
 
@@ -275,7 +275,7 @@ class GroupsOperator(UnaryOperator):
             try:
                 size = self.sizes[key] = call(self.size_of, key)
             except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again with the position
-                raise_placed(error, self.node, self.source.position - 1)
+                raise_with_location(error, self.node, self.source.position - 1)
         return size
 
     def _open_group(self, key: int) -> _Group:
@@ -340,9 +340,9 @@ class WindowsOperator(GroupsOperator):
 
     node: GroupByWindow
 
-    def __init__(self, build: ExecutionContext, source: KeyOperator, node: GroupByWindow) -> None:
-        super().__init__(build, source, node, node.window_size or 1, knows_sizes=node.window_size is not None)
-        self.windows = Subdatasets(build, node, node.reduce_func, partial(_argument_spec, node), "window")
+    def __init__(self, context: ExecutionContext, source: KeyOperator, node: GroupByWindow) -> None:
+        super().__init__(context, source, node, node.window_size or 1, knows_sizes=node.window_size is not None)
+        self.windows = Subdatasets(context, node, node.reduce_func, partial(_argument_spec, node), "window")
         self.inner: Subdataset | None = None
 
     def size_of(self, key: int) -> int:

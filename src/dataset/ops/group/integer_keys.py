@@ -62,7 +62,7 @@ class KeyOperator(ElementwiseOperator):
         self._stopped = False  # because the group of a key is full
         self._found: list[int] = []  # keys of the last results that are already known
         self._lengths: LengthFunction | None = None
-        self._build: ExecutionContext | None = None
+        self._context: ExecutionContext | None = None
         self._before: tuple[State, int] | None = None  # state of the input, and how many elements it returned after it
         self._keyed_structure: Structure | None = None
 
@@ -77,22 +77,22 @@ class KeyOperator(ElementwiseOperator):
         self._certain, self._room = certain, room
         return self.pull(min(n, certain) if self._vectorized or certain >= _MANY else n)
 
-    def run_unseen(self, lengths: LengthFunction, build: ExecutionContext) -> None:
+    def run_unseen(self, lengths: LengthFunction, context: ExecutionContext) -> None:
         """Declare that it is unobservable when, or for how many elements, the function is called.
 
-        The function is ``lengths``, and the upstream operators call no user code. ``build`` says whether the input can
-        save its state.
+        The function is ``lengths``, and the upstream operators call no user code. ``context`` says whether the input
+        can save its state.
         """
         self.is_unseen = True
         self._lengths = lengths
-        self._build = build
+        self._context = context
         if isinstance(self.source, ElementsOperator):
             self.source.unpacks = False
 
     def next_inputs(self, n: int) -> Chunk | None:
-        if self._build is None or self._todo:
+        if self._context is None or self._todo:
             return super().next_inputs(n)
-        self._before, before = None, state_before(self.source, self._build)
+        self._before, before = None, state_before(self.source, self._context)
         inputs = super().next_inputs(n)
         if before is not None and inputs is not None and self.source.state_after(before, inputs.length) is not None:
             self._before = before, inputs.length
@@ -108,22 +108,22 @@ class KeyOperator(ElementwiseOperator):
             lengths = self._lengths.lengths(inputs)
             keys = lengths if self.keys_of is None else self.keys_of(lengths)
             done = len(keys)
-            self.put_back(inputs, max(1, done))
+            self.unread(inputs, max(1, done))
             inputs = inputs.slice(0, max(1, done))
             if done:
                 self.position += done
                 return self._with_keys(inputs, keys)
         return super()._call_best(inputs)  # raises the error of an element without a key
 
-    def unread(self, keyed: Chunk) -> None:
+    def unread_keyed(self, keyed: Chunk) -> None:
         """Put back the last elements; the function will be called for them again."""
-        self.put_back(Chunk(keyed.structure.children[1], keyed.length, keyed.columns()[1:]), 0)
+        self.unread(Chunk(keyed.structure.children[1], keyed.length, keyed.columns()[1:]), 0)
         self.position -= keyed.length
 
     def state_before(self, elements: Chunk) -> State:
         """Return the state before the last elements, which are ``elements``."""
         todo, position = self._todo, self.position
-        self.put_back(elements, 0)
+        self.unread(elements, 0)
         self.position -= elements.length
         try:
             return self.state_dict()
@@ -175,11 +175,11 @@ class KeyOperator(ElementwiseOperator):
 
     def _conclude(self, inputs: Chunk, results: list[Any], error: BaseException | None) -> Chunk | None:
         if error is not None and not isinstance(error, Exception):
-            self.put_back(inputs, 0)
+            self.unread(inputs, 0)
             raise error
         done = len(results)
         if done < inputs.length and self._stopped:
-            self.put_back(inputs, done)
+            self.unread(inputs, done)
             inputs = inputs.slice(0, done)
         if done == inputs.length and (keys := self._keys(results)) is not None:
             self.position += done
@@ -210,7 +210,7 @@ class KeyOperator(ElementwiseOperator):
         numbers = np.asarray(result)
         if numbers.dtype.kind not in "iu" or numbers.shape != (inputs.length,):
             raise SpecError(
-                f"{self.node.described()}: a vectorized {self.argument} must return {inputs.length} ints, one per "
+                f"{self.node.label()}: a vectorized {self.argument} must return {inputs.length} ints, one per "
                 f"element, got dtype {numbers.dtype} and shape {numbers.shape}"
             )
         return self._keyed(inputs, numbers.astype(np.int64))
@@ -244,6 +244,6 @@ def as_integer(node: UnaryNode, argument: str, value: Any) -> int:
     number = np.asarray(value)
     if number.dtype.kind not in "iu" or number.ndim:
         raise SpecError(
-            f"{node.described()}: {argument} must return an int, got {value!r:.100} of type {type(value).__name__}"
+            f"{node.label()}: {argument} must return an int, got {value!r:.100} of type {type(value).__name__}"
         )
     return int(number)

@@ -25,10 +25,10 @@ class FlatMap(UnaryNode):
     op: ClassVar[str] = "flat_map"
     calls_user_code: ClassVar[bool] = True
     spec_is_static: ClassVar[bool] = False
-    opens_elements: ClassVar[bool] = True
+    expands_elements: ClassVar[bool] = True
     reads_files: ClassVar[bool] = True
     function: Callable[..., Any]
-    in_agreement: bool = field(default=False, kw_only=True, repr=False)
+    must_match_across_processes: bool = field(default=False, kw_only=True, repr=False)
     """Whether other processes also run it, and all must yield the same elements in the same order."""
     counter: EpochCounter = field(default_factory=function_counter, kw_only=True, repr=False)
     key: int = field(default_factory=function_seed, kw_only=True, repr=False)
@@ -47,15 +47,15 @@ class FlatMap(UnaryNode):
     def separates(self) -> bool:
         return True
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"{self.op}({function_name(self.function)})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return FlatMapOperator(build(self.source), self.datasets(build))
+    def lower(self, context: ExecutionContext) -> Operator:
+        return FlatMapOperator(context(self.source), self.datasets(context))
 
-    def datasets(self, build: ExecutionContext) -> Subdatasets:
+    def datasets(self, context: ExecutionContext) -> Subdatasets:
         """Return the factory that opens the datasets that the function returns."""
-        return Subdatasets(build, self, self.function, in_agreement=self.in_agreement)
+        return Subdatasets(context, self, self.function, must_match_across_processes=self.must_match_across_processes)
 
 
 class FlatMapOperator(UnaryOperator):

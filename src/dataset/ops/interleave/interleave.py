@@ -47,27 +47,27 @@ class Interleave(FlatMap):
         self._set("cycle_length", require_int("interleave", "cycle_length", self.cycle_length, minimum=1))
         self._set("block_length", require_int("interleave", "block_length", self.block_length, minimum=1))
 
-    def described(self) -> str:
-        return f"{super().described()[:-1]}, cycle_length={self.cycle_length}, block_length={self.block_length})"
+    def label(self) -> str:
+        return f"{super().label()[:-1]}, cycle_length={self.cycle_length}, block_length={self.block_length})"
 
-    def detail(self) -> str:
+    def annotation(self) -> str:
         return parallel_detail(self.num_parallel_calls, self.deterministic)
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        source, datasets = build(self.source), self.datasets(build)
+    def lower(self, context: ExecutionContext) -> Operator:
+        source, datasets = context(self.source), self.datasets(context)
         cycle_length, block_length = self.cycle_length, self.block_length
         # Reading is mostly waiting. In addition to the datasets of the cycle, the same number is opened ahead.
-        calls = build.parallel_calls(self.num_parallel_calls, autotuned=cycle_length, maximum=2 * cycle_length)
+        calls = context.parallel_calls(self.num_parallel_calls, autotuned=cycle_length, maximum=2 * cycle_length)
         if calls is None:
             return InterleaveOperator(source, datasets, RoundRobin(cycle_length, block_length))
-        in_order = build.keeps_order(self.deterministic)
+        in_order = context.keeps_order(self.deterministic)
         if not in_order:
-            build.say_unrepeatable()
+            context.mark_not_replayable()
         return ParallelInterleaveOperator(
             source,
             datasets,
             RoundRobin(cycle_length, block_length),
-            build,
+            context,
             calls,
             in_order=in_order,
         )
@@ -218,7 +218,7 @@ class InterleaveOperator(UnaryOperator):
 
     def _blocks_ahead(self, slot: _Slot) -> int:
         """Return how many blocks are waiting. Read ahead if needed and unobservable."""
-        if not slot.reads_ahead or slot.inner.given < slot.inner.trail.given:
+        if not slot.reads_ahead or slot.inner.given < slot.inner.log.given:
             return 0  # with user code, or elements restored by value, no more is taken than requested
         self._read_ahead(slot, self.cycle.block_length)
         return self.datasets.waiting(slot.inner) // self.cycle.block_length

@@ -43,7 +43,7 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         source: Operator,
         datasets: Subdatasets,
         cycle: RoundRobin[ReaderSlot],
-        build: ExecutionContext,
+        context: ExecutionContext,
         calls: Tunable,
         *,
         in_order: bool,
@@ -52,14 +52,14 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         self.datasets = datasets
         self.inputs = Inputs(source, datasets, leaves_marks=True)
         self.cycle = cycle
-        self.coordinator = build.coordinator
-        self.counters = build.counters
+        self.coordinator = context.coordinator
+        self.counters = context.counters
         self.knob = calls
         self.in_order = in_order
         opened_max = min(len(cycle.places), calls.value)
-        self.readers = ReaderPool(self.inputs, build, calls, opened_max, cycle.block_length)
+        self.readers = ReaderPool(self.inputs, context, calls, opened_max, cycle.block_length)
         self.readers.places = len(cycle.places)
-        self._build = build
+        self._context = context
         self._rounds: Rounds | None = None
         self._pending = Pending()  # elements before an exception, and the exception
 
@@ -213,15 +213,15 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
     def state_dict(self) -> State:
         """Save the state. Does not wait for running reads or hold elements read ahead, if the inputs can repeat.
 
-        Otherwise, it waits for the reads that cannot be repeated, those from the source or all, and saves buffered elements
-        by value. Reading continues afterwards.
+        Otherwise, it waits for the reads that cannot be repeated, those from the source or all, and saves buffered
+        elements by value. Reading continues afterwards.
         """
         if self.coordinator.forked:
             self.coordinator.check_usable()
         if not self.datasets.repeats:
             with self.readers.still():
                 return {**self._state(by_place=False), **self._cycle_by_value()}
-        if not self._build.repeats_input:
+        if not self._context.input_is_replayable:
             with self.readers.still(opening_only=True):
                 return {**self._state(by_place=False), **self._cycle_by_place()}
         return {**self._state(by_place=True), **self._cycle_by_place()}

@@ -1,11 +1,11 @@
-"""Reading from many inner datasets ahead, in worker threads: each into a buffer of its own, a bounded number at once.
+"""Reader pool: worker threads that read ahead from many inner datasets, each into its own buffer.
 
-``ReaderPool`` knows nothing of order. It opens the next inputs, one after the other, and reads where there is room:
-first from the datasets of the cycle, the one that the consumer waits for before all others, then the first elements of
-those that were opened ahead. The order in which the elements are taken is parallel_interleave.py.
+``ReaderPool`` does not define the order of elements; parallel_interleave.py does. It opens the next inputs one after
+another, and reads where a buffer has room. Datasets in the cycle have priority, and among them the one that the
+consumer waits for. After them, it reads the first elements of datasets that were opened ahead.
 
-A worker reads a run of elements, hands it over, and goes on while there is room and nobody else waits in line. Runs are
-so long that all workers together hand over about once in a millisecond.
+A worker reads a run of elements, hands it over, and continues while there is room and no other dataset is queued. The
+run length is chosen so that all workers together hand over about once per millisecond.
 """
 
 from __future__ import annotations
@@ -31,63 +31,63 @@ from dataset.runtime.resources.ledger import Account
 from dataset.runtime.state.saved_chunks import save_error
 
 TARGET_SECONDS = 1e-3
-"""From one hand-over to the next, of all workers together: each wakes up a thread, and all take turns in Python."""
+"""Target time between handovers of all workers together: each handover wakes a thread, and all share the GIL."""
 
 AHEAD_ELEMENTS_MIN = 32
 AHEAD_ELEMENTS_MAX = 2048
-AHEAD_BYTES = 1 << 20  # unless one element is larger
+AHEAD_BYTES = 1 << 20  # a single element may be larger
 
-_GROWTH = 8  # of the number that is read at once, from one time to the next
-_QUICK_RUN = 64  # at least as many where no user code runs: files are read in blocks
-_SAMPLE = 8  # elements whose size is looked at, of each run
+_GROWTH = 8  # maximum growth factor of the run length
+_QUICK_RUN = 64  # minimum run length without user code: files are read in blocks
+_SAMPLE = 8  # elements per run whose size is measured
 
 
 class ReaderSlot:
-    """One open dataset, and how far to read from it.
+    """Open dataset of the pool, with its read-ahead limit.
 
-    The worker that reads adds to what is held, and the consumer takes from it, without a lock: each has its own count.
-    The fields that say who may read are guarded by the lock of the Readers.
+    The reading worker adds to the buffer and the consumer takes from it without a lock: each has its own counter.
+    The lock of the ReaderPool guards the fields that say who may read.
     """
 
     def __init__(self, inner: Subdataset, block_length: int) -> None:
         self.inner = inner
-        self.in_cycle = False  # or opened ahead
-        self.busy = False  # a worker is inside
+        self.in_cycle = False  # else opened ahead
+        self.busy = False  # whether a worker is reading
         self.queued = False
-        self._read = len(inner.ahead)  # elements ever; an exception counts as one
+        self._read = len(inner.ahead)  # elements read in total; an exception counts as one
         self._taken = 0
         self._block_length = block_length
         self._run_min = 1 if holds_user_code(inner.plan) else _QUICK_RUN
-        self._run = 1  # how many elements to ask for
-        self._limit = 1  # of what is held; while it is not in the cycle, a first element is enough
+        self._run = 1  # elements per read
+        self._limit = 1  # maximum buffered elements; outside the cycle, one is enough
         held = inner.ahead.next_chunk()
-        self.element_bytes = 1 if held is None else _element_bytes(held)  # of about each, once one was read
+        self.element_bytes = 1 if held is None else _element_bytes(held)  # approximate, after the first read
 
     @property
     def was_read(self) -> int:
-        """Elements that were ever read; an exception counts as one."""
+        """The number of elements read in total; an exception counts as one."""
         return self._read
 
     @property
     def held(self) -> int:
-        """Elements that were read and not taken."""
+        """The number of elements read but not taken."""
         return self._read - self._taken
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes these have."""
+        """The approximate size of the held elements in bytes."""
         return self.held * self.element_bytes
 
     def runs_low(self) -> bool:
-        """Whether to begin to read: at half of what it may hold, so that not every element taken is a hand-over."""
+        """Return whether to start reading: at half of the limit, so that not every taken element causes a handover."""
         return self._read - self._taken <= self._limit // 2 and not self.busy and not self.inner.ended
 
     def room(self) -> int:
-        """How many more elements it may hold."""
+        """Return how many more elements it may hold."""
         return self._limit - self.held
 
     def join_cycle(self) -> None:
-        """It has a place in the cycle now: more than the first element may be read."""
+        """Join the cycle: from now on, more than the first element may be read."""
         self.in_cycle = True
         self._set_limit()
 
@@ -99,17 +99,17 @@ class ReaderSlot:
         self._limit = min(limit, max(1, AHEAD_BYTES // self.element_bytes))
 
     def wanted(self) -> int:
-        """How many elements to read next."""
+        """Return how many elements to read next."""
         return min(self._run, self.room())
 
     def read(self, datasets: Subdatasets, count: int, account: Account, seconds: float) -> bool:
-        """Read a run of elements; False where the dataset failed, or has ended, and is closed then.
+        """Read a run of elements. Return False if the dataset failed or ended; it is closed if it ended.
 
         Args:
-            datasets: reads.
-            count: how many, at most; they have been reserved.
-            account: of the memory.
-            seconds: that a run may take.
+            datasets: the factory that reads from the dataset.
+            count: the maximum number of elements, for which memory is reserved.
+            account: the memory account.
+            seconds: the target duration of a run.
         """
         started = time.perf_counter()
         try:
@@ -122,43 +122,43 @@ class ReaderSlot:
             account.settle(count, 0, 0)
             if concerns_iteration(error):
                 raise
-            self._read += 1  # raised in the consumer's thread, at its place
+            self._read += 1  # raised in the consumer's thread, at its position
             self.inner.ahead.put(error)
             return False
         self._measure(chunk, (time.perf_counter() - started) / seconds)
         self._read += chunk.length
         nbytes = chunk.nbytes
         account.settle(count, chunk.length, nbytes)
-        self.inner.ahead.put(chunk, nbytes)  # from here on the consumer sees it
+        self.inner.ahead.put(chunk, nbytes)  # visible to the consumer from here on
         return True
 
     def _measure(self, chunk: Chunk, share: float) -> None:
-        """Learn from a run that took ``share`` of the time that one may take."""
+        """Adapt to a run that took ``share`` of the target duration."""
         self.element_bytes = _element_bytes(chunk)
         fitting = int(chunk.length / max(share, 1e-6))
         self._run = max(self._run_min, min(fitting, _GROWTH * chunk.length, AHEAD_ELEMENTS_MAX // 2))
         self._set_limit()
 
     def take(self, datasets: Subdatasets, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements that are held, checked; raises the exception where one is next."""
+        """Return the next 1 to ``n`` held elements, checked; raise the exception if one is next."""
         before = self.inner.given
         try:
             return datasets.take(self.inner, n)
         finally:
-            self._taken += max(1, self.inner.given - before)  # an interrupt is held like an element
+            self._taken += max(1, self.inner.given - before)  # an interrupt counts like an element
 
     def lend(self, n: int) -> Chunk | None:
-        """``n`` elements that are held in one piece. They are given when ``count_given`` says so."""
+        """Lend ``n`` held elements in one chunk. They count as returned after ``count_given``."""
         self._taken += n
         return self.inner.ahead.give(n)
 
     def count_given(self, n: int) -> None:
-        """``n`` elements that were lent have been given."""
+        """Count ``n`` lent elements as returned."""
         self.inner.given += n
 
 
 def _element_bytes(chunk: Chunk) -> int:
-    """The size of an element, from a few of them."""
+    """Estimate the size of an element from a few of them."""
     sample = chunk.slice(0, min(_SAMPLE, chunk.length))
     return max(1, sample.nbytes // sample.length)
 
@@ -167,38 +167,38 @@ _Task: TypeAlias = tuple[Callable[[], None], Callable[[], None]]
 
 
 class ReaderPool:
-    """The open datasets of one interleave, the workers that read from them, and the next inputs, opened ahead.
+    """Pool of the open datasets of one interleave, their workers, and the inputs opened ahead.
 
-    One lock guards all fields, and those of the readers. ``_news`` wakes the consumer: what it waits for has come, or
-    never will. ``_stillness`` wakes who waits for the workers to be outside of the datasets.
+    One lock guards all fields, and those of the slots. ``_news`` wakes the consumer when what it waits for has arrived
+    or never will. ``_stillness`` wakes a thread that waits until no worker is inside a dataset.
 
     Args:
-        inputs: the datasets, which one worker at a time opens.
-        build: lends the workers.
-        calls: from how many datasets to read at once. Opening the next one comes on top.
-        opened_max: how many inputs to have opened beside those that have a place in the cycle.
-        block_length: elements that are taken from one before the next has its turn.
+        inputs: the queue of datasets, which one worker at a time opens.
+        build: provides the worker threads.
+        calls: how many datasets to read concurrently, in addition to opening the next one.
+        opened_max: how many inputs to open ahead, in addition to those with a place in the cycle.
+        block_length: the number of elements taken from one dataset per turn.
     """
 
     def __init__(
         self,
         inputs: Inputs,
-        build: ExecutionContext,
+        context: ExecutionContext,
         calls: Tunable,
         opened_max: int,
         block_length: int,
     ) -> None:
         self.lock = threading.RLock()  # reentrant: the garbage collector may call wake() in a thread that holds it
-        self.places = 0  # empty places of the cycle, for which the first of the opened datasets are
+        self.places = 0  # empty places of the cycle, to be filled by the first opened datasets
         self._inputs = inputs
         self._datasets = inputs.datasets
-        self._build = build
-        self._coordinator = build.coordinator
-        self._account = build.ledger.account(
+        self._context = context
+        self._coordinator = context.coordinator
+        self._account = context.ledger.account(
             spare=1
-        )  # for the dataset that the consumer waits for, whatever others hold
-        self._counters = build.counters
-        self._pulse = build.pulse
+        )  # for the dataset the consumer waits for, whatever others hold
+        self._counters = context.counters
+        self._pulse = context.pulse
         self._calls = calls
         self._opened_max = opened_max
         self._block_length = block_length
@@ -206,25 +206,25 @@ class ReaderPool:
         self._stillness = Condition(self.lock)
         self._opened: deque[ReaderSlot | BaseException] = (
             deque()
-        )  # an exception stands for a dataset that failed to open
-        self._first: deque[ReaderSlot] = deque()  # those of the cycle that have room
-        self._later: deque[ReaderSlot] = deque()  # those opened ahead of which nothing was read
-        self._workers = 0  # jobs that were submitted, and are not over
-        self._reading = 0  # workers inside a dataset
-        self._opening = False  # a worker is inside the source or the function
-        self._awaited: frozenset[ReaderSlot] = frozenset()  # those that the consumer waits for
+        )  # an exception replaces a dataset that failed to open
+        self._first: deque[ReaderSlot] = deque()  # queued datasets of the cycle
+        self._later: deque[ReaderSlot] = deque()  # queued datasets opened ahead
+        self._workers = 0  # submitted jobs that have not ended
+        self._reading = 0  # workers that are reading from a dataset
+        self._opening = False  # whether a worker is in the source or the function
+        self._awaited: frozenset[ReaderSlot] = frozenset()  # the datasets that the consumer waits for
         self._awaits_input = False
-        self._is_refused = False  # the first in line was not read from, for want of memory
-        self._told = True  # nothing is awaited, or it has come
+        self._is_refused = False  # no memory was available for the first in the queue
+        self._told = True  # whether nothing is awaited or it has arrived
         self._started = False
         self._paused = False
-        self._opens_no_more = False  # while somebody looks at the source
+        self._opens_no_more = False  # while the source is being saved
         self._stopped = False
 
-    # What the consumer asks, with the lock held
+    # Called by the consumer with the lock held
 
     def next_opened(self) -> ReaderSlot | None:
-        """The next input, which has a place now; raises the exception where it could not be opened; None if none is."""
+        """Assign a place to the next opened input and return it; raise if it failed to open; None if there is none."""
         if not self._opened:
             return None
         first = self._opened.popleft()
@@ -235,15 +235,15 @@ class ReaderPool:
         try:
             raise first
         finally:
-            del first  # see runtime/contract.py on exceptions that are kept
+            del first  # see runtime/contract.py on stored exceptions
 
     @property
     def no_more_inputs(self) -> bool:
-        """Whether all inputs have had a place."""
+        """Whether all inputs have been assigned a place."""
         return self._inputs.ended and not self._opened and not self._opening
 
     def take(self, reader: ReaderSlot, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements of a dataset, as far as they were read; raises where an exception is next."""
+        """Return the next 1 to ``n`` elements of a dataset that were read; raise the exception if one is next."""
         ahead = reader.inner.ahead
         if not ahead:
             return None
@@ -259,7 +259,7 @@ class ReaderPool:
         self._is_refused = False
 
     def lend(self, readers: list[ReaderSlot], n: int) -> list[Chunk]:
-        """``n`` elements of each of them, which are known to be waiting, for whole rounds."""
+        """Lend ``n`` elements of each reader, which must be available, for whole rounds."""
         had = sum(reader.inner.ahead.bytes_given for reader in readers)
         lent = [chunk for reader in readers if (chunk := reader.lend(n)) is not None]
         self._release(sum(reader.inner.ahead.bytes_given for reader in readers) - had)
@@ -268,28 +268,28 @@ class ReaderPool:
         return lent
 
     def free_place(self) -> None:
-        """A dataset has ended: its place is for the next input."""
+        """Free the place of a dataset that has ended for the next input."""
         self.places += 1
         self._admit(self.places - 1)
 
     def expect(self, *readers: ReaderSlot, an_input: bool) -> None:
-        """Say that the next ``wait`` is for elements of one of these, or also for another input to be opened."""
+        """Declare that the next ``wait`` is for elements of one of these readers, or also for an opened input."""
         self._awaited = frozenset(readers)
         self._awaits_input = an_input
         self._told = self._is_refused = False
-        if any(reader.inner.ahead for reader in readers):  # since it was looked for: elements come without the lock
+        if any(reader.inner.ahead for reader in readers):  # arrived meanwhile: put needs no lock
             self._told = True
         elif len(readers) == 1 and readers[0].queued:
             (self._first if readers[0].in_cycle else self._later).remove(readers[0])
             self._first.appendleft(readers[0])
 
-    # Without it
+    # Called without the lock
 
     def start(self) -> None:
-        """Begin to read. Called again, it does nothing.
+        """Start reading. Further calls do nothing.
 
         Raises:
-            ClosedError: the iterator was closed.
+            ClosedError: if the iterator is closed.
         """
         if not self._started:
             self._coordinator.register(self, self.wake)
@@ -297,11 +297,11 @@ class ReaderPool:
             self.call_workers()
 
     def wait(self) -> None:
-        """Wait for what is expected.
+        """Wait for what ``expect`` declared.
 
         Raises:
-            ClosedError: the iterator was closed, or belongs to the parent process.
-            RuntimeError: there is no thread to do it.
+            ClosedError: if the iterator is closed or belongs to the parent process.
+            RuntimeError: if no worker thread can be started.
         """
         self.call_workers(needed=True)
         started = self._counters.waiting_since = time.perf_counter()
@@ -314,7 +314,7 @@ class ReaderPool:
 
     @contextlib.contextmanager
     def still(self, *, opening_only: bool = False) -> Iterator[None]:
-        """Inside, no worker touches the source, nor, unless ``opening_only``, a dataset."""
+        """Keep workers out of the source and, unless ``opening_only``, out of the datasets."""
         try:
             self._wait_for_stillness(self._stillness.wait, opening_only=opening_only)
             yield
@@ -330,30 +330,30 @@ class ReaderPool:
                 wait()
 
     def wake(self) -> None:
-        """Have everybody stop, soon."""
+        """Make all threads stop soon."""
         with self.lock:
             self._stopped = True
             self._news.notify_all()
 
     def close(self) -> None:
-        """Stop, and wait for the reads in progress. The datasets are then the caller's to close."""
+        """Stop, and wait for running reads. The caller then closes the datasets."""
         self.wake()
         self._wait_for_stillness(self._stillness.wait_held)
         self._account.close()
         self._coordinator.unregister(self)
 
     def forget_opened(self) -> None:
-        """They are closed. An exception among them would keep alive what it came through."""
+        """Drop the opened inputs, which are closed. An exception among them would keep its frames alive."""
         with self.lock:
             self._opened.clear()
 
     def opened(self) -> list[ReaderSlot | BaseException]:
-        """The next inputs."""
+        """Return the inputs that were opened ahead."""
         with self.lock:
             return list(self._opened)
 
     def adopt(self, inner: Subdataset) -> ReaderSlot:
-        """A dataset out of a saved state, for a place of the cycle."""
+        """Add a dataset from a saved state that has a place in the cycle."""
         reader = ReaderSlot(inner, self._block_length)
         self._account.hold(inner.ahead.counted_bytes)
         reader.join_cycle()
@@ -361,10 +361,10 @@ class ReaderPool:
         return reader
 
     def save_inputs(self, *, by_place: bool) -> State:
-        """Where the source stands, and the datasets that were opened ahead, of which nothing was given.
+        """Save the position of the source, and the datasets that were opened ahead.
 
         Args:
-            by_place: whether the source's trail tells where it is. Else nobody may be reading from it.
+            by_place: whether to use the source's replay log. If not, no thread may be reading from the source.
         """
         with self.lock:
             arrived = [
@@ -373,16 +373,16 @@ class ReaderPool:
             ]
             return self._inputs.save(arrived, by_place=by_place)
 
-    # The two lines
+    # The two queues
 
     def _line_up(self, reader: ReaderSlot) -> None:
-        """Have somebody read, if there is room."""
+        """Queue a reader if it has room."""
         if not reader.queued and reader.runs_low():
             (self._first if reader.in_cycle else self._later).append(reader)
             reader.queued = True
 
     def _admit(self, index: int) -> None:
-        """The opened dataset at ``index`` has a place now, if it is there: more of it may be read."""
+        """Let the opened dataset at ``index``, if any, join the cycle, so that more of it may be read."""
         if not 0 <= index < len(self._opened):
             return
         reader = self._opened[index]
@@ -403,13 +403,13 @@ class ReaderPool:
     # The workers
 
     def call_workers(self, *, needed: bool = False) -> None:
-        """Have as many workers as there is work for. Without the lock, which a worker needs to begin.
+        """Start as many workers as there are tasks. Called without the lock, which a worker needs to start.
 
         Raises:
-            ClosedError, RuntimeError: there is none, and it is needed.
+            ClosedError, RuntimeError: if no worker can be started and one is needed.
         """
         if not (self._first or self._later or self._may_open()):
-            return  # in most cases, which a look without the lock tells
+            return  # the usual case, detected without the lock
         with self.lock:
             missing = self._missing_workers()
             self._workers += missing
@@ -445,7 +445,7 @@ class ReaderPool:
                 try:
                     run()
                 except BaseException as error:  # noqa: BLE001  # raised by the iterator
-                    self._report_fault(error)  # first, so that nobody goes on without what was lost here
+                    self._report_fault(error)  # first, so that no thread continues without the lost elements
                     let_go()
                 self.call_workers()
         except BaseException as error:  # noqa: BLE001  # raised by the iterator
@@ -453,30 +453,30 @@ class ReaderPool:
 
     def _report_fault(self, error: BaseException) -> None:
         if not self._stopped:
-            self._coordinator.fail(error, self._datasets.node.located())
+            self._coordinator.fail(error, self._datasets.node.location())
 
     def _next_task(self) -> _Task | None:
-        """What to do next, and what to do if that fails; None where there is nothing, and the worker leaves."""
+        """Return the next task and its cleanup on failure; None if there is no task, which ends the worker."""
         with self.lock:
             if not (self._paused or self._stopped):
                 if self._may_open():
                     self._opening = True
                     return self._open, self._leave_source
-                line = self._first or self._later
-                if self._reading < self._calls.value and line and (count := self._reserve(line[0])):
-                    return self._begin(line.popleft(), count)
+                record = self._first or self._later
+                if self._reading < self._calls.value and record and (count := self._reserve(record[0])):
+                    return self._begin(record.popleft(), count)
             self._workers -= 1
             return None
 
     def _reserve(self, reader: ReaderSlot) -> int:
-        """How many elements may be read from the first in line. Where memory is short, it stays the first."""
+        """Reserve memory for the first in the queue. Return how many elements it may read; if 0, it stays the first."""
         count = self._account.reserve(reader.wanted(), urgent=self._is_urgent(reader))
         self._is_refused = not count
         self._counters.refusals += not count
         return count
 
     def _is_urgent(self, reader: ReaderSlot) -> bool:
-        """Whether the consumer waits for it, and for nobody who is being read from."""
+        """Return whether the consumer waits for this reader, and no awaited reader is being read."""
         return not self._told and reader in self._awaited and not any(other.busy for other in self._awaited)
 
     def _begin(self, reader: ReaderSlot, count: int) -> _Task:
@@ -486,7 +486,7 @@ class ReaderPool:
         return task
 
     def _read(self, reader: ReaderSlot, count: int) -> None:
-        """Read on while there is room, and nobody else has waited long enough."""
+        """Read while there is room and no other reader has waited too long."""
         had, clock = reader.was_read, CpuClock()
         clock.begin()
         started = time.perf_counter()
@@ -513,11 +513,11 @@ class ReaderPool:
 
     def _let_go(self, reader: ReaderSlot) -> None:
         with self.lock:
-            if not reader.busy:  # it was let go of, and then something failed
+            if not reader.busy:  # already released before a failure
                 return
             self._reading -= 1
             reader.busy = False
-            self._is_refused = False  # who was refused because no size was known may know one now
+            self._is_refused = False  # a refused reader may know its element size now
             reader.inner.ended = reader.inner.closed
             self._line_up(reader)
             if reader in self._awaited:
@@ -527,10 +527,10 @@ class ReaderPool:
     def _open(self) -> None:
         started = time.perf_counter()
         opened = self._open_next()
-        self._counters.inputs += opened is not None  # one worker at a time does it, so nobody else counts these
+        self._counters.inputs += opened is not None  # only one worker opens at a time, so this needs no lock
         self._counters.input_seconds += time.perf_counter() - started
         self._deliver_opened(opened)
-        del opened  # see runtime/contract.py on exceptions that are kept
+        del opened  # see runtime/contract.py on stored exceptions
 
     def _leave_source(self) -> None:
         with self.lock:
@@ -543,14 +543,14 @@ class ReaderPool:
         except BaseException as error:
             if concerns_iteration(error):
                 raise
-            return error  # raised in the consumer's thread, at its place
+            return error  # raised in the consumer's thread, at its position
 
     def _deliver_opened(self, item: Subdataset | BaseException | None) -> None:
         with self.lock:
             self._inputs.note()
             if item is not None:
                 self._arrive(item)
-            self._opening = False  # not before it has its place, so that a fault is not taken for the end
+            self._opening = False  # after _arrive, so that a fault is not mistaken for the end
             if self._awaits_input:
                 self._tell()
             self._stillness.notify_all()

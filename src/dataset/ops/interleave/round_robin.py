@@ -95,7 +95,7 @@ class RoundRobin(Generic[P]):
 
 
 def join_rounds(waiting: list[Chunk], block_length: int) -> Chunk:
-    """Join chunks with equally many blocks in round-robin order: all first blocks, then all second blocks, and so on."""
+    """Join chunks with equally many blocks in round-robin order: all first blocks, then all second blocks, etc."""
     if len(waiting) == 1:
         return waiting[0]
     rounds = waiting[0].length // block_length

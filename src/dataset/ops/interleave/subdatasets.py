@@ -23,7 +23,7 @@ from dataset.plan.structure import LEAF, Structure
 from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
 from dataset.runtime.context import Call, ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.calls import arguments, raise_placed
+from dataset.runtime.functions.calls import arguments, raise_with_location
 from dataset.runtime.random.streams import CallSeeds, seed_sequence
 from dataset.runtime.resources.interrupts import call as call_user
 from dataset.runtime.state.elements import Elements, ElementsOperator
@@ -159,7 +159,7 @@ class Subdataset:
         self.order = order
         self.plan = plan
         self.operator = operator
-        self.trail = ReplayLog(operator)
+        self.log = ReplayLog(operator)
         self.given = 0
         self.before = 0
         self.ahead = ReadAhead()
@@ -210,48 +210,48 @@ def _require_agreement(plan: Node) -> None:
             continue
         raise ValueError(
             f"shard_by_process() splits the elements of this dataset, so all processes must create the same elements; "
-            f'but {part.located()} has {lack}, or split by files with by="files"'
+            f'but {part.location()} has {lack}, or split by files with by="files"'
         )
 
 
 class Subdatasets:
-    """Makes the inner datasets of one operator and checks that their elements are alike.
+    """Factory of the inner datasets of one operator; checks that their elements have the same structure.
 
     Args:
-        build: opens their operators.
-        node: the operation that asks for them.
-        function: the user's, which returns a Dataset.
-        argument_spec: of what ``function`` is given; by default the elements of the node's input.
-        argument_name: the word for one of them in messages.
-        in_agreement: whether other processes open the same datasets, and nothing in them may be left to chance.
+        build: the execution context that opens their operators.
+        node: the node of the operator.
+        function: the user function that returns a Dataset.
+        argument_spec: returns the spec of the arguments of ``function``; by default, that of the node's input.
+        argument_name: the word for an argument in messages.
+        in_agreement: whether other processes open the same datasets, which must then be deterministic.
     """
 
     def __init__(
         self,
-        build: ExecutionContext,
+        context: ExecutionContext,
         node: UnaryNode,
         function: Callable[..., Any],
         argument_spec: SpecGetter | None = None,
         argument_name: str = "element",
         *,
-        in_agreement: bool = False,
+        must_match_across_processes: bool = False,
     ) -> None:
-        self._outer = build
-        self.build = build.unobserved()
-        if argument_spec is not None:  # an argument that holds elements is no short way to say which dataset it is
-            self.build.within = None
+        self._outer = context
+        self.context = context.unprofiled()
+        if argument_spec is not None:  # an argument that holds elements is too large to identify a dataset
+            self.context.provenance = None
         self.node = node
         self.function = function
         self.argument_spec = argument_spec or (lambda: node.source.element_spec)
         self.argument_name = argument_name
-        self.in_agreement = in_agreement
+        self.must_match_across_processes = must_match_across_processes
         self.opened = 0
         self.argument: Chunk | None = None
-        """What the function was called with when an interrupt came, to be called with again."""
-        self._structure: Structure | None = None  # of all elements, once the first is known
+        """The argument of the call that an interrupt aborted, which will be repeated."""
+        self._structure: Structure | None = None  # of all elements, after the first
 
     def open(self, argument: Chunk, own: Callable[[Chunk], Chunk] | None = None) -> Subdataset:
-        """The inner dataset that the function returns for ``argument``, a chunk of one; ``own`` as of ``reopen``."""
+        """Open the dataset that the function returns for ``argument``, a one-element chunk; ``own``: see ``reopen``."""
         self.argument = argument
         self.opened += 1
         try:
@@ -266,15 +266,15 @@ class Subdatasets:
         return inner
 
     def _open(self, argument: Chunk, order: int, own: Callable[[Chunk], Chunk] | None = None) -> Subdataset:
-        """Open one.
+        """Open a dataset.
 
         Args:
-            argument: what the function is called for.
-            order: the number of the call.
-            own: gives the input's own form of an argument that may come out of a saved state. It is called where the
+            argument: the argument of the function.
+            order: the index of the call.
+            own: returns the input's own element for an argument that may come from a saved state. It is called if the
                 library itself would open files for the argument.
         """
-        call = Call(self.build, self.node, order)
+        call = Call(self.context, self.node, order)
         plan = None
         if own is not None:
             with watching_names() as watch:
@@ -288,64 +288,64 @@ class Subdatasets:
                 plan = None
         if plan is None:
             plan = self._make(argument, call)
-        return Subdataset(argument, order, plan, self.build.inside(argument, plan, call)(plan))
+        return Subdataset(argument, order, plan, self.context.for_call(argument, plan, call)(plan))
 
     def _make(self, argument: Chunk, call: Call) -> Node:
-        """What the function returns."""
+        """Return the plan of the dataset that the function returns."""
         try:
             (values,) = zip(*arguments(argument), strict=True)
             with CallSeeds(call.seed):
                 result = call_user(self.function, *values)
             if not is_dataset(result):
-                raise TypeError(  # noqa: TRY301  # it gets the same note as an exception of the function
+                raise TypeError(  # noqa: TRY301  # gets the same note as an exception of the function
                     f"{self.node.op}(): the function must return a Dataset, got {result!r} of type "
                     f"{type(result).__name__}"
                 )
-            if self.in_agreement:
+            if self.must_match_across_processes:
                 _require_agreement(result.plan)
-        except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again, with its place
-            raise_placed(error, self.node, call.order, self.argument_name)
+        except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised again with the position
+            raise_with_location(error, self.node, call.order, self.argument_name)
         plan: Node = result.plan
         return plan
 
     def pull(self, inner: Subdataset, n: int) -> Chunk | None:
-        """Elements of an inner dataset, which are given at once.
+        """Pull elements of an inner dataset that are returned immediately.
 
         Raises:
-            SpecError: if they have not the structure of those before.
+            SpecError: if their structure differs from that of earlier elements.
         """
-        trail = inner.trail
-        if trail.read < trail.given:
-            trail.go_on()
+        log = inner.log
+        if log.read < log.given:
+            log.go_on()
         try:
-            chunk = trail.pull(n)
+            chunk = log.pull(n)
         finally:
-            inner.given = trail.read
+            inner.given = log.read
         if chunk is not None and chunk.structure is not self._structure:
             self.check(chunk)
         return chunk
 
     def read(self, inner: Subdataset, n: int, *, ahead: bool = False) -> Chunk | None:
-        """Elements of an inner dataset, unchecked. Several threads may read at once, but only one from one dataset.
+        """Read elements of an inner dataset, unchecked. Threads may read concurrently, but only one per dataset.
 
         Args:
             inner: the dataset.
-            n: how many, at most.
-            ahead: whether they are not given at once, so that its trail has to tell a place before them.
+            n: the maximum number of elements.
+            ahead: whether they are buffered, so that the replay log must know a position before them.
         """
-        trail = inner.trail
-        if ahead and (self.repeats or not trail.read):
-            trail.forget(inner.given)
-            trail.step()
-        if trail.read < trail.given:
-            trail.go_on()
-        return trail.pull(n)
+        log = inner.log
+        if ahead and (self.repeats or not log.read):
+            log.forget(inner.given)
+            log.step()
+        if log.read < log.given:
+            log.go_on()
+        return log.pull(n)
 
     def take(self, inner: Subdataset, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements that were read ahead; raises the exception where one is next.
+        """Return the next 1 to ``n`` elements that were read ahead; raise the exception if one is next.
 
         Raises:
-            SpecError: if the next has not the structure of those before.
+            SpecError: if the structure of the next differs from that of earlier elements.
         """
         chunk = inner.ahead.next_chunk()
         taken = inner.give(n if chunk is not None and self.fits(chunk) else 1)
@@ -354,65 +354,65 @@ class Subdatasets:
         return taken
 
     def waiting(self, inner: Subdataset) -> int:
-        """How many elements of the right structure can be had in one piece."""
+        """Return how many elements of the right structure can be taken in one chunk."""
         chunk = inner.ahead.next_chunk()
         return inner.ahead.waiting() if chunk is not None and self.fits(chunk) else 0
 
     @property
     def repeats(self) -> bool:
-        """Whether inner datasets, set to a place that they were at, give the same again, and say cheaply where it is.
+        """Whether inner datasets can repeat their elements from a saved position, and saving the position is cheap.
 
-        One that opens later may change that.
+        A dataset that opens later may change this.
         """
-        return self.build.repeats_input
+        return self.context.input_is_replayable
 
     def fits(self, chunk: Chunk) -> bool:
-        """Whether elements have the structure of those before."""
+        """Return whether elements have the structure of earlier elements."""
         return self._structure is None or chunk.structure is self._structure or chunk.structure == self._structure
 
     def check(self, chunk: Chunk) -> None:
-        """Raise SpecError if elements have not the structure of those before. In the order in which they come out."""
+        """Raise SpecError if the structure differs from that of earlier elements. Called in output order."""
         if not self.fits(chunk):
             raise SpecError(
-                f"{self.node.located()}: the datasets that the function returns must have one structure, got "
+                f"{self.node.location()}: all datasets that the function returns must have the same structure, got "
                 f"{self._structure!r} and {chunk.structure!r}"
             )
         self._structure = chunk.structure
 
     @property
     def has_given(self) -> bool:
-        """Whether the structure is known, by a first element."""
+        """Whether a first element has determined the structure."""
         return self._structure is not None
 
     def save(self, inner: Subdataset | None) -> Any:
-        """The place of an inner dataset, and by value what was read from it ahead. Nobody may be reading from it."""
+        """Save an inner dataset, with its read-ahead buffer by value. No thread may be reading from it."""
         if inner is None:
             return None
-        trail, place = inner.trail, None
+        log, place = inner.log, None
         if not inner.ended:
-            place = {"source": inner.operator.state_dict(), "behind": max(0, trail.given - trail.read)}
+            place = {"source": inner.operator.state_dict(), "behind": max(0, log.given - log.read)}
         return self._saved(inner, inner.given, inner.ahead.save(), place)
 
     def save_by_place(self, inner: Subdataset, taken: int = 0) -> State:
-        """The place behind what was given of an inner dataset, also while a thread is reading from it.
+        """Save the position after the returned elements of an inner dataset, even while a thread is reading from it.
 
-        Only what a saved state held by value still is.
+        Only elements that were restored by value are saved by value again.
 
         Args:
-            inner: the dataset, all readings of which are ahead.
-            taken: elements that count as given, beside ``inner.given``.
+            inner: the dataset, which is only read with ``ahead=True``.
+            taken: the number of elements that count as returned in addition to ``inner.given``.
         """
-        trail, given = inner.trail, inner.given + taken
-        start = max(given, trail.given)
-        nothing_behind = inner.ended and trail.read <= start
+        log, given = inner.log, inner.given + taken
+        start = max(given, log.given)
+        nothing_behind = inner.ended and log.read <= start
         return self._saved(
-            inner, given, inner.ahead.save(start - given), None if nothing_behind else trail.place(start)
+            inner, given, inner.ahead.save(start - given), None if nothing_behind else log.place(start)
         )
 
     def _saved(self, inner: Subdataset, given: int, held: list[Any], place: State | None) -> State:
         if place is None and not held:
             return {"argument": None, "order": 0, "given": 0, "source": None, "behind": 0, "held": [], "ended": True}
-        # A dataset that comes back from the state as its elements has another plan, where this place means nothing.
+        # A dataset restored from its elements has a different plan, to which this position does not apply.
         found = place if place is not None and holds_only_elements(inner.argument) else {"source": None, "behind": 0}
         given += inner.before
         return {
@@ -430,29 +430,29 @@ class Subdatasets:
 
     @property
     def source_repeats(self) -> bool:
-        """Whether the operator's input, set to a place that it was at, gives the same again."""
-        return self._outer.repeats_input
+        """Whether the operator's input can repeat its elements from a saved position."""
+        return self._outer.input_is_replayable
 
     def save_argument(self) -> tuple[int, State | None]:
-        """How many datasets were opened, one that an interrupt kept from being opened included, and that one."""
+        """Return the number of opened datasets, including one whose opening was interrupted, and its state."""
         if self.argument is None:
             return self.opened, None
         unopened = {"argument": save_chunk(self.argument), "order": self.opened, "given": 0, "source": None}
         return self.opened + 1, {**unopened, "behind": 0, "held": [], "ended": False}
 
     def load(self, state: State | None) -> Subdataset | None:
-        """The inner dataset at a saved place: the function is called again for the element it was called for."""
+        """Open the inner dataset at a saved position by calling the function again with the same argument."""
         return None if state is None else self.reopen(state)
 
     def reopen(
         self, state: State, argument: Chunk | None = None, own: Callable[[Chunk], Chunk] | None = None
     ) -> Subdataset:
-        """The same, of a state that is there. The first reading passes over what had been given behind the place.
+        """Open a saved inner dataset. Its first read skips the elements that were returned after the saved position.
 
         Args:
-            state: of the inner dataset.
-            argument: what the function is called for; by default what the state holds by value.
-            own: gives the input's own form of an argument by value, where the library would open files for it.
+            state: the state of the inner dataset.
+            argument: the argument of the function; by default, the one that the state holds by value.
+            own: returns the input's own element for an argument by value if the library would open files for it.
         """
         if state["argument"] is None:
             return _ended()
@@ -464,120 +464,120 @@ class Subdatasets:
         inner.ended = bool(state["ended"])
         given, held = int(state["given"]), len(inner.ahead)
         if state["source"] is not None:
-            inner.trail.load({"source": state["source"], "behind": state["behind"]})
+            inner.log.load({"source": state["source"], "behind": state["behind"]})
         elif not inner.ended:
-            inner.trail.given = given + held
-        inner.given = inner.trail.given - held
+            inner.log.given = given + held
+        inner.given = inner.log.given - held
         inner.before = given - inner.given
         return inner
 
 
 class Inputs:
-    """The inner datasets of an interleave, opened one after the other: first those that a saved state names.
+    """Input queue of an interleave: opens the inner datasets in order, starting with those of a loaded state.
 
-    One thread at a time opens and takes note. Any may save meanwhile; what it saves is the place behind the last one
-    that was noted.
+    One thread at a time calls ``open_next`` and ``note``. Any thread may save meanwhile; it saves the position after
+    the last noted dataset.
 
-    An argument with text in it may name a file, so a state does not hold it: the state is of a place before the first
-    such argument whose dataset is open, and from there the source gives all of them again. Where the source does not
-    repeat what it gives, the state holds the argument, and it is looked up among what the source gives.
+    An argument that contains text may name a file, so a state does not hold it. Instead, the saved position is before
+    the first such argument whose dataset is open, and the source repeats the arguments from there. If the source cannot
+    repeat its elements, the state holds the argument, which is then looked up in the elements of the source.
 
     Args:
-        source: gives the elements that datasets are made from.
-        datasets: makes them.
-        leaves_marks: whether the place is asked for while this runs.
+        source: the input, whose elements the datasets are created from.
+        datasets: the factory of the datasets.
+        leaves_marks: whether the position may be saved while another thread opens a dataset.
     """
 
     def __init__(self, source: Operator, datasets: Subdatasets, *, leaves_marks: bool = False) -> None:
         self.source = source
         self.datasets = datasets
         self._source_ended = False
-        self._saved: deque[State] = deque()  # those that were opened ahead where the saved state was taken
-        self._trail = ReplayLog(source)
-        self._base = 0  # what the trail's count is to be added to for a place
-        self._noted = 0  # of the elements that the trail counts
+        self._saved: deque[State] = deque()  # of datasets opened ahead, from the loaded state
+        self._log = ReplayLog(source)
+        self._base = 0  # the position of the log's first element
+        self._noted = 0  # noted elements, as the log counts them
         self._opened = 0
-        self._placed: list[Subdataset] = []  # those whose arguments the source gives again
-        self._arguments: dict[int, Chunk] = {}  # by place, those that a saved state needs
+        self._placed: list[Subdataset] = []  # datasets whose arguments the source can repeat
+        self._arguments: dict[int, Chunk] = {}  # by position, those that the loaded state needs
         self._always_leaves_marks = leaves_marks
         self._leaves_marks = True
         self._own: OwnElements | None = None
-        self._is_unverified = False  # what the source gives may come out of a saved state
+        self._is_unverified = False  # whether the source's elements may come from a saved state
 
     @property
     def ended(self) -> bool:
-        """Whether there is none left."""
+        """Whether no dataset is left."""
         return self._source_ended and not self._saved
 
     def open_next(self) -> Subdataset | None:
-        """The next one; None where there is none left. Called again only after ``note``."""
+        """Open the next dataset; None if there is none left. Must not be called again before ``note``."""
         if self._saved:
             saved = self._saved[0]
             if "error" in saved:
                 raise load_error(saved)
             return self.reopen(saved)
-        trail, argument = self._trail, self.datasets.argument
+        log, argument = self._log, self.datasets.argument
         if argument is None:
             if self._leaves_marks and self.datasets.source_repeats:
-                trail.step()
-            if trail.read < trail.given:
-                trail.go_on()
-            argument = trail.pull(1)
+                log.step()
+            if log.read < log.given:
+                log.go_on()
+            argument = log.pull(1)
         if argument is None:
             self._source_ended = True
             return None
         inner = self.datasets.open(argument, self._own_argument if self._is_unverified else None)
-        self._take_place(inner, trail.read - 1)
-        # Where datasets are made of numbers their arguments are held by value, and nobody needs a mark.
+        self._take_place(inner, log.read - 1)
+        # If the arguments are numbers, they are saved by value and need no marks.
         self._leaves_marks = self._always_leaves_marks or inner.place is not None
         return inner
 
     def _take_place(self, inner: Subdataset, count: int) -> None:
-        """Have the source give the argument again if it may name a file, after ``count`` elements."""
-        if self.datasets.source_repeats and holds_text(inner.argument) and self._trail.mark_before(count) is not None:
+        """Record the position of the argument, after ``count`` elements, if it may name a file and can be repeated."""
+        if self.datasets.source_repeats and holds_text(inner.argument) and self._log.mark_before(count) is not None:
             inner.place = self._base + count
             self._placed = [*(one for one in self._placed if not one.is_over), inner]
 
     def reopen(self, saved: State) -> Subdataset:
-        """An inner dataset out of the saved state that ``load`` was given."""
+        """Open an inner dataset of the state passed to ``load``."""
         argument = saved["argument"]
         if argument is None or "place" not in argument:
             return self.datasets.reopen(saved, own=self._own_argument)
         place = argument["place"]
         if place not in self._arguments:
-            raise StateError(f"the state is damaged: it has no argument at place {place!r:.40}")
+            raise StateError(f"the state is corrupt: it has no argument at position {place!r:.40}")
         own = self._own_argument if self._is_unverified else None
         inner = self.datasets.reopen(saved, self._arguments[place], own)
         self._take_place(inner, place - self._base)
         return inner
 
     def _own_argument(self, argument: Chunk) -> Chunk:
-        """The source's own form of an argument that may come out of a saved state."""
+        """Return the source's own element for an argument that may come from a saved state."""
         names = names_in(argument)
         if names is None:
             return argument
-        build, node = self.datasets.build, self.datasets.node
+        context, node = self.datasets.context, self.datasets.node
         if self._own is None:
-            self._own = OwnElements(build, node.source, key_of)
-        found = self._own.get(key_of(argument)) or self._own.get(saved_key(names, build))
+            self._own = OwnElements(context, node.source, key_of)
+        found = self._own.get(key_of(argument)) or self._own.get(saved_key(names, context))
         if found is None:
             raise StateError(
-                f"{node.located()}: the state holds {names!r:.500}, which the input does not give; {REMEDY}"
+                f"{node.location()}: the state holds {names!r:.500}, which the input does not contain; {REMEDY}"
             )
         return found
 
     def note(self) -> None:
-        """What was opened has arrived, or failed to."""
+        """Note that the last opened dataset has arrived or failed."""
         if self._saved:
             self._saved.popleft()
         self.datasets.argument = None
-        self._noted, self._opened = max(self._trail.read, self._trail.given), self.datasets.opened
+        self._noted, self._opened = max(self._log.read, self._log.given), self.datasets.opened
         if self._leaves_marks:
-            self._trail.forget(self._first)
+            self._log.forget(self._first)
 
     @property
     def _first(self) -> int:
-        """How many elements the trail had counted before the first argument that the source is to give again."""
+        """The log's element count before the first argument that the source must repeat."""
         if not self.datasets.source_repeats:
             return self._noted
         places = [one.place for one in self._placed if one.place is not None and not one.is_over]
@@ -585,18 +585,18 @@ class Inputs:
         return min([self._noted, *(place - self._base for place in places)])
 
     def save(self, arrived: list[State], *, by_place: bool) -> State:
-        """Where the source stands, and those that come before what it gives next.
+        """Save the position of the source, and the opened datasets that come before its next element.
 
         Args:
-            arrived: the states of those that wait for a place in the cycle.
-            by_place: whether the source's trail tells where it is. Else nobody may be reading from it.
+            arrived: the states of the datasets that wait for a place in the cycle.
+            by_place: whether to use the source's replay log. If not, no thread may be reading from the source.
         """
-        trail, first, opened, unopened = self._trail, self._first, self._opened, None
+        log, first, opened, unopened = self._log, self._first, self._opened, None
         if by_place or first < self._noted:
-            place = trail.place(first)
+            place = log.place(first)
         else:
             opened, unopened = self.datasets.save_argument()
-            place = {"source": self.source.state_dict(), "behind": max(0, trail.given - trail.read)}
+            place = {"source": self.source.state_dict(), "behind": max(0, log.given - log.read)}
         return {
             **place,
             "first": self._base + first + (unopened is not None),
@@ -611,42 +611,42 @@ class Inputs:
         }
 
     def _saved_again(self, saved: State) -> State:
-        """The state of one that was not opened since a state was loaded."""
+        """Return the state of a dataset that was not opened after loading."""
         if not _has_place(saved) or self.datasets.source_repeats:
             return saved
         return {**saved, "argument": save_chunk(self._arguments[saved["argument"]["place"]])}
 
     def load(self, state: State) -> None:
-        """Go to a saved place. Nothing is opened before it is asked for."""
-        trail = self._trail
-        trail.load(state)
+        """Go to a saved position. Datasets are opened on demand."""
+        log = self._log
+        log.load(state)
         self._is_unverified = holds_values(state["source"])
-        self._base = int(state["first"]) - trail.given
+        self._base = int(state["first"]) - log.given
         if state["ahead"]:
             waiting = [*state.get("slots", ()), state.get("inner"), *state["next_inputs"]]
             places = {saved["argument"]["place"] for saved in waiting if saved is not None and _has_place(saved)}
             self._pull_again(int(state["ahead"]), places)
-        self._noted = max(trail.read, trail.given)
+        self._noted = max(log.read, log.given)
         self.datasets.opened = self._opened = int(state["opened"])
         self._source_ended = bool(state["source_ended"])
         self._saved.extend(state["next_inputs"])
 
     def _pull_again(self, count: int, places: set[int]) -> None:
-        """Go over the arguments of datasets that had been opened, and keep those at ``places``."""
-        trail = self._trail
-        trail.go_on()
+        """Pull the arguments of opened datasets again, and keep those at ``places``."""
+        log = self._log
+        log.go_on()
         for _ in range(count):
-            place = self._base + trail.read
+            place = self._base + log.read
             argument = None
-            with contextlib.suppress(Exception):  # it was raised when its turn was
-                argument = trail.pull(1)
+            with contextlib.suppress(Exception):  # already raised before the state was saved
+                argument = log.pull(1)
                 if argument is None:
                     break
             if argument is not None and place in places:
                 self._arguments[place] = argument
 
     def close(self) -> None:
-        """Let go of what arguments were looked up in."""
+        """Close the source in which arguments are looked up."""
         if self._own is not None:
             self._own.close()
 

@@ -31,14 +31,14 @@ class BulkOperator(UnaryOperator):
     """
 
     def __init__(
-        self, source: Operator, build: ExecutionContext, spec: SpecGetter, *, elements_max: int, bytes_max: int
+        self, source: Operator, context: ExecutionContext, spec: SpecGetter, *, elements_max: int, bytes_max: int
     ) -> None:
         super().__init__(source)
-        self._build = build
+        self._context = context
         self._spec = spec
         self._elements_max = elements_max
         self._bytes_max = bytes_max
-        self._trail = ReplayLog(source)
+        self._log = ReplayLog(source)
         self._given = 0  # elements, as the replay log counts them
         self._held = Pending()
         self._step = 1
@@ -59,14 +59,14 @@ class BulkOperator(UnaryOperator):
         return given
 
     def _read(self, n: int) -> Chunk | None:
-        trail = self._trail
-        count = max(n, self._step) if self._build.repeats_input else n
+        log = self._log
+        count = max(n, self._step) if self._context.input_is_replayable else n
         if count > n:
-            trail.forget(self._given)
-            trail.step()
-        if trail.is_behind:
-            trail.go_on()
-        chunk = trail.pull(count)
+            log.forget(self._given)
+            log.step()
+        if log.is_behind:
+            log.go_on()
+        chunk = log.pull(count)
         if chunk is not None:
             self._step = self._next_step(n, count, chunk)
         return chunk
@@ -79,13 +79,13 @@ class BulkOperator(UnaryOperator):
         return step - step % n  # whole batches, so that none is assembled from two chunks
 
     def state_dict(self) -> State:
-        trail = self._trail
-        if self._held and self._build.repeats_input and self._given >= trail.given:
-            return {**trail.place(self._given), "held": []}
-        behind = max(0, trail.given - trail.read)
+        log = self._log
+        if self._held and self._context.input_is_replayable and self._given >= log.given:
+            return {**log.place(self._given), "held": []}
+        behind = max(0, log.given - log.read)
         return {"source": self.source.state_dict(), "behind": behind, "held": self._held.save()}
 
     def load_state_dict(self, state: State) -> None:
-        self._trail.load(state)
+        self._log.load(state)
         self._held.load(state["held"], self._spec)
-        self._given = self._trail.given - len(self._held)
+        self._given = self._log.given - len(self._held)

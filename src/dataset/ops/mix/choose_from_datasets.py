@@ -50,19 +50,19 @@ class Mix(Node):
         endless = any(source.cardinality() == INFINITE_CARDINALITY for source in self.sources)
         return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY  # as in tf.data, ignoring the choices
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"{self.op}({len(self.sources)} datasets)"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        feeds = [BufferedInput(source, build(source, index)) for index, source in enumerate(self.sources)]
-        mix = MixOperator(self, feeds, self._selector(build), stop_on_empty=self.stop_on_empty_dataset)
-        if not build.background or not build.repeats_input or holds_user_code(self):
+    def lower(self, context: ExecutionContext) -> Operator:
+        feeds = [BufferedInput(source, context(source, index)) for index, source in enumerate(self.sources)]
+        mix = MixOperator(self, feeds, self._selector(context), stop_on_empty=self.stop_on_empty_dataset)
+        if not context.background or not context.input_is_replayable or holds_user_code(self):
             return mix
         width = len(feeds)
         most = max(_ELEMENTS_MIN, width * _ELEMENTS_OF_EACH), max(_BYTES_MIN, width * _BYTES_OF_EACH)
-        return BulkOperator(mix, build, lambda: self.element_spec, elements_max=most[0], bytes_max=most[1])
+        return BulkOperator(mix, context, lambda: self.element_spec, elements_max=most[0], bytes_max=most[1])
 
-    def _selector(self, build: ExecutionContext) -> Selector:
+    def _selector(self, context: ExecutionContext) -> Selector:
         raise NotImplementedError
 
 
@@ -80,8 +80,8 @@ class ChooseFromDatasets(Mix):
                 f"{self.op}(): choice_dataset must have int64 scalars as elements, got {self.choices.element_spec!r}"
             )
 
-    def _selector(self, build: ExecutionContext) -> Selector:
-        return ChoiceSelector(self, self.choices, build(self.choices, len(self.sources)))
+    def _selector(self, context: ExecutionContext) -> Selector:
+        return ChoiceSelector(self, self.choices, context(self.choices, len(self.sources)))
 
 
 class ChoiceSelector(ReadSelector):
@@ -94,5 +94,5 @@ class ChoiceSelector(ReadSelector):
         if isinstance(column, list) and all(type(value) is np.int64 for value in column):
             return np.array(column, np.int64)
         raise SpecError(
-            f"{self.node.located()}: choice {self.position} must be an int64 scalar, got {inputs.rows()[0]!r:.200}"
+            f"{self.node.location()}: choice {self.position} must be an int64 scalar, got {inputs.rows()[0]!r:.200}"
         )

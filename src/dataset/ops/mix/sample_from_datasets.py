@@ -53,13 +53,13 @@ class SampleFromDatasets(Mix):
                 f"{self.op}(): the elements of a weights dataset must be vectors of {count} numbers, got {spec!r}"
             )
 
-    def _selector(self, build: ExecutionContext) -> Selector:
+    def _selector(self, context: ExecutionContext) -> Selector:
         assert self.key is not None
         if self.exact and not isinstance(self.weights, Node):
             return QuotaSelector(self.weights)
-        stream = RandomPass(build, self, again=not self.rerandomize_each_iteration)
+        stream = RandomPass(context, self, again=not self.rerandomize_each_iteration)
         if isinstance(self.weights, Node):
-            return VaryingSelector(self, stream, self.weights, build)
+            return VaryingSelector(self, stream, self.weights, context)
         return RandomSelector(stream, self.weights)
 
 
@@ -96,8 +96,8 @@ class RandomSelector(Selector):
 class VaryingSelector(ReadSelector):
     """Selector that reads the weights of each choice from a dataset."""
 
-    def __init__(self, node: SampleFromDatasets, random: RandomPass, weights: Node, build: ExecutionContext) -> None:
-        super().__init__(node, weights, build(weights, len(node.sources)))
+    def __init__(self, node: SampleFromDatasets, random: RandomPass, weights: Node, context: ExecutionContext) -> None:
+        super().__init__(node, weights, context(weights, len(node.sources)))
         self.random = random
         self.count = len(node.sources)
 
@@ -105,8 +105,8 @@ class VaryingSelector(ReadSelector):
         weights = self._weights(inputs)
         if weights is None:
             raise SpecError(
-                f"{self.node.located()}: weights {self.position} must be a vector of {self.count} finite numbers of at "
-                f"least 0, not all of them 0, got {inputs.rows()[0]!r:.200}"
+                f"{self.node.location()}: weights {self.position} must be a vector of {self.count} finite numbers that "
+                f"are at least 0 and not all 0, got {inputs.rows()[0]!r:.200}"
             )
         drawn = self.random.stream.random(inputs.length)[:, None]
         return np.asarray((_bounds(weights) <= drawn).sum(axis=1), np.int64)

@@ -1,1 +1,1 @@
-"""One part of several: shard, and shard_by_process."""
+"""Sharding operators: shard and shard_by_process."""

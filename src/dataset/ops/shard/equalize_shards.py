@@ -1,7 +1,7 @@
-"""shard_by_process over files: as many elements for each process, though its files hold more or fewer.
+"""Node and operator that equalize the shards of shard_by_process over files: equally many elements per process.
 
-How many each would have is told by a callable, which counts records where it has to, and is asked when the first
-element is.
+A callable returns the number of elements in each shard. It counts records if necessary, and is called at the first
+pull.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 class PartCounts(Protocol):
-    """Tells how many elements each process has."""
+    """Counter of the elements of each process."""
 
     @property
     def parts(self) -> tuple[Node, ...]:
-        """The plan of each process, as far as elements go."""
+        """The plan of the elements of each process."""
 
     def known(self) -> list[int] | None:
-        """The numbers, if that takes running nothing."""
+        """Return the counts if they are known without running anything; else None."""
 
     def __call__(self) -> list[int]:
-        """The numbers."""
+        """Return the counts."""
 
 
 @dataclass(frozen=True, eq=False)
 class EqualizeShards(UnaryNode):
-    """The elements of process ``rank``, left out or made up until there are as many as in all others."""
+    """Node with the elements of process ``rank``, truncated or padded to the count of all other processes."""
 
     op: ClassVar[str] = "shard_by_process"
     rank: int
@@ -53,30 +53,30 @@ class EqualizeShards(UnaryNode):
         return UNKNOWN_CARDINALITY if counts is None else self.target(counts)
 
     def target(self, counts: list[int]) -> int:
-        """How many elements each process gives, of those that all have."""
+        """Return how many elements each process yields, given the counts of all."""
         if INFINITE_CARDINALITY in counts:
             return INFINITE_CARDINALITY
         return min(counts) if self.remainder == "drop" else max(counts)
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"{self.op}({self.rank} of {len(self.counts.parts)}, {self.remainder!r}, files)"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return build(self.source) if build.epochs.probing else EqualizeShardsOperator(build, self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return context(self.source) if context.epochs.probing else EqualizeShardsOperator(context, self)
 
 
 class EqualizeShardsOperator(Operator):
-    """Counts down. Exceptions are no elements; they come out beside them."""
+    """Operator that counts down the remaining elements. Exceptions are raised and not counted."""
 
-    def __init__(self, build: ExecutionContext, node: EqualizeShards) -> None:
-        self.build = build
+    def __init__(self, context: ExecutionContext, node: EqualizeShards) -> None:
+        self.context = context
         self.node = node
-        self.source = build(node.source)
-        self.left: int | None = None  # elements still to be given; -1 for endlessly; unknown before the first pull
-        self._part = node.rank  # whose elements are read
-        self._is_empty = True  # so far
-        self._ended = False  # before the others' did
-        self._last: Chunk | None = None  # whose shapes zeros would have
+        self.source = context(node.source)
+        self.left: int | None = None  # remaining elements; -1 if infinite; None before the first pull
+        self._part = node.rank  # the process whose elements are read
+        self._is_empty = True  # no elements so far
+        self._ended = False  # the own elements have ended
+        self._last: Chunk | None = None  # an example for the shapes of zeros
 
     def pull(self, n: int) -> Chunk | None:
         if self.left is None:
@@ -91,7 +91,7 @@ class EqualizeShardsOperator(Operator):
         return chunk
 
     def _next(self, n: int) -> Chunk | None:
-        """Up to ``n`` elements, of the input or made up."""
+        """Return up to ``n`` elements, from the input or padding."""
         chunk = None if self._ended else self.source.pull(n)
         if chunk is None and self.node.remainder == "repeat":
             self._open_again()
@@ -109,7 +109,7 @@ class EqualizeShardsOperator(Operator):
         return zeros_like(self._last)
 
     def _open_again(self) -> None:
-        """From the beginning; of what another process has, where there was nothing here."""
+        """Reopen the input; if it was empty, open the elements of another process instead."""
         if self._is_empty:
             self._part = self._fullest()
         self.source.close()
@@ -117,14 +117,14 @@ class EqualizeShardsOperator(Operator):
 
     def _open_part(self) -> Operator:
         own = self._part == self.node.rank
-        return self.build(self.node.source if own else self.node.counts.parts[self._part])
+        return self.context(self.node.source if own else self.node.counts.parts[self._part])
 
     def _fullest(self) -> int:
         counts = self.node.counts()
         return counts.index(max(counts))
 
     def _example(self) -> Chunk:
-        """An element of another process, where there is none here whose shapes zeros could have."""
+        """Return an element of another process as an example for the shapes of zeros."""
         (example,) = probe(self.node.counts.parts[self._fullest()])
         return chunk_of_rows([example], structure_of(example))
 

@@ -1,4 +1,4 @@
-"""shard(num_shards, index): every num_shards-th element, so that several workers share the data."""
+"""Node and operator of shard(num_shards, index): every num_shards-th element, to split data among workers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator, is_trusting
+from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
 
 
 @dataclass(frozen=True, eq=False)
 class Shard(UnaryNode):
-    """The elements at positions ``index``, ``index + num_shards``, ..."""
+    """Node that passes on the elements at positions ``index``, ``index + num_shards`` and so on."""
 
     op: ClassVar[str] = "shard"
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
-    moves_only: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
+    only_reorders: ClassVar[bool] = True
     num_shards: int
     index: int
 
@@ -34,31 +34,31 @@ class Shard(UnaryNode):
     def cardinality(self) -> int:
         return map_known(lambda n: len(range(self.index, n, self.num_shards)), self.source.cardinality())
 
-    def picked(self, positions: Array) -> Node | None:
-        return self.source.picked(positions * self.num_shards + self.index)
+    def at(self, positions: Array) -> Node | None:
+        return self.source.at(positions * self.num_shards + self.index)
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"shard({self.num_shards}, {self.index})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        source = build(self.source)
-        never_fails = self.source.never_fails or isinstance(source, RowsOperator)  # numbers don't
-        return on_numbers(source, lambda numbers: ShardOperator(numbers, self, never_fails=never_fails))
+    def lower(self, context: ExecutionContext) -> Operator:
+        source = context(self.source)
+        is_infallible = self.source.is_infallible or isinstance(source, RowsOperator)  # row numbers never fail
+        return on_numbers(source, lambda numbers: ShardOperator(numbers, self, is_infallible=is_infallible))
 
 
 class ShardOperator(UnaryOperator):
-    """Knows how many elements stand before the next of its own."""
+    """Operator that counts the elements before the next element of the shard."""
 
-    def __init__(self, source: Operator, node: Shard, *, never_fails: bool) -> None:
+    def __init__(self, source: Operator, node: Shard, *, is_infallible: bool) -> None:
         super().__init__(source)
         self.num_shards = node.num_shards
         self.index = node.index
-        self.never_fails = never_fails  # else what fails comes out, and does not count
+        self.is_infallible = is_infallible  # else failures are raised and do not count
         self.ahead = node.index
 
     def pull(self, n: int) -> Chunk | None:
         while True:
-            # Up to the n-th of ours and not one further. An exception passes uncounted, as in tf.data.
+            # Pulls exactly up to the n-th element of the shard. Exceptions are not counted, as in tf.data.
             chunk = self.source.pull(self.ahead + 1 + (n - 1) * self.num_shards)
             if chunk is None:
                 return None
@@ -68,11 +68,11 @@ class ShardOperator(UnaryOperator):
                 return chunk.stride(start, self.num_shards)
 
     @property
-    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the input
-        return self.source.picks
+    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the input
+        return self.source.supports_gather
 
-    def pick(self, positions: Array) -> Chunk:
-        return self.source.pick(positions * self.num_shards + self.index)
+    def gather(self, positions: Array) -> Chunk:
+        return self.source.gather(positions * self.num_shards + self.index)
 
     def seek(self, count: int) -> None:
         self.source.seek(self.ahead + count * self.num_shards)
@@ -82,7 +82,7 @@ class ShardOperator(UnaryOperator):
         return {"op": Shard.op, **super().state_dict(), "ahead": self.ahead}
 
     def state_after(self, state: State, count: int) -> State | None:
-        if not (self.never_fails or is_trusting()):
+        if not (self.is_infallible or assumes_no_failures()):
             return None
         to_last = int(state["ahead"]) + (count - 1) * self.num_shards
         below = self.source.state_after(state["source"], to_last + 1)

@@ -1,9 +1,9 @@
-"""shard_by_process: the share of one of several processes, with equally many elements for each.
+"""Node and operators of shard_by_process: the share of one process, with equally many elements per process.
 
-The node says whose turn is when (plan/block_cyclic_shard.py), and the operator below carries that out. sized_shard.py
-has an operator for elements that are counted, as those of arrays are, from whose states other processes can continue.
-optimize/sharding/ decides how far down in a plan the node is placed, and whether files are dealt out instead. A row of
-zeros replaces a missing element at the end of the plan (``PadMissing``); before, an ``AbsentError`` takes its place.
+The node assigns elements to processes (plan/block_cyclic_shard.py), and the operator in this file implements that.
+sized_shard.py has an operator for inputs with a known count, such as arrays; other processes can resume from its
+states. optimize/sharding/ decides how far upstream the node is placed, and whether files are sharded instead. At the
+end of the plan, a row of zeros replaces a missing element (``PadMissing``); until then, an ``AbsentError`` does.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
-_STEP_MAX = 32768  # elements asked for at once, beyond those of a round
-_LONG_TURN = 64  # elements in a turn, from which on those of others are passed over where single turns are asked for
+_STEP_MAX = 32768  # maximum elements to request beyond the current round
+_LONG_TURN = 64  # minimum turn length to skip the turns of other processes when single turns are requested
 _NO_END = -1
 
 
 @dataclass(frozen=True, eq=False)
 class ShardByProcess(UnaryNode):
-    """The elements that ``deal`` gives one process."""
+    """Node with the elements that ``deal`` assigns to one process."""
 
     op: ClassVar[str] = "shard_by_process"
     seeks: ClassVar[bool] = True
@@ -43,18 +43,18 @@ class ShardByProcess(UnaryNode):
 
     @property
     def gives_only_elements(self) -> bool:
-        """Whether there are no stand-ins, which are not in the input."""
+        """Whether there is no padding."""
         return self.deal.gives_all or self.comes_out_even
 
     @lazy_property
     def comes_out_even(self) -> bool:
-        """Whether it is known that the last round is complete; elements that fail have their places in it."""
+        """Whether the last round is known to be complete; failed elements count."""
         count, deal = self.source.cardinality(), self.deal
         return is_known(count) and self.is_counted and deal.turns_in(count % deal.round) in {0, deal.world_size}
 
     @property
     def is_counted(self) -> bool:
-        """Whether it is known how many elements come; those that fail have their places."""
+        """Whether the number of elements is known; failed elements count."""
         return self.source.cardinality() != UNKNOWN_CARDINALITY and _is_counted(self.source)
 
     @property
@@ -62,12 +62,12 @@ class ShardByProcess(UnaryNode):
         return self.gives_only_elements and super().random_access
 
     @property
-    def is_certain(self) -> bool:
-        return self.gives_only_elements and self.source.is_certain
+    def is_exact(self) -> bool:
+        return self.gives_only_elements and self.source.is_exact
 
     @property
-    def never_fails(self) -> bool:
-        return self.gives_only_elements and self.source.never_fails
+    def is_infallible(self) -> bool:
+        return self.gives_only_elements and self.source.is_infallible
 
     @property
     def share(self) -> tuple[int, int]:
@@ -76,68 +76,68 @@ class ShardByProcess(UnaryNode):
     def cardinality(self) -> int:
         return map_known(self.deal.count, self.source.cardinality())
 
-    def picked(self, positions: Array) -> Node | None:
-        return self.source.picked(self.deal.places(positions)) if self.deal.gives_all else None
+    def at(self, positions: Array) -> Node | None:
+        return self.source.at(self.deal.places(positions)) if self.deal.gives_all else None
 
     def parameters(self) -> dict[str, Any]:
         return dataclasses.asdict(self.deal)
 
-    def lasting_parameters(self) -> dict[str, Any]:
-        """Which process this is may change; and by that, how the elements are dealt out."""
+    def state_fields(self) -> dict[str, Any]:
+        """Return the fields that must match a saved state: rank and world size may change."""
         return {"remainder": self.deal.remainder}
 
-    def described(self) -> str:
+    def label(self) -> str:
         deal = self.deal
         turns = f", {deal.turn} at a time" if deal.turn > 1 else ""
         return f"{self.op}({deal.rank} of {deal.world_size}, {deal.remainder!r}{turns})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        source = build(self.source)
+    def lower(self, context: ExecutionContext) -> Operator:
+        source = context(self.source)
         is_counted = self.source.cardinality() != UNKNOWN_CARDINALITY
-        if self.deal.remainder == "pad":  # an absent element has no number
-            kind = SizedShardOperator if is_counted and self.source.never_fails else ShardByProcessOperator
+        if self.deal.remainder == "pad":  # an absent element has no row number
+            kind = SizedShardOperator if is_counted and self.source.is_infallible else ShardByProcessOperator
             return kind(source, self)
-        never_fails = self.source.never_fails or (isinstance(source, RowsOperator) and source.rows_may_fail)
-        kind = SizedShardOperator if is_counted and never_fails else ShardByProcessOperator
+        is_infallible = self.source.is_infallible or (isinstance(source, RowsOperator) and source.rows_may_fail)
+        kind = SizedShardOperator if is_counted and is_infallible else ShardByProcessOperator
         return on_numbers(source, lambda numbers: kind(numbers, self))
 
 
 def _is_counted(node: Node) -> bool:
-    """Whether exactly as many elements come, or exceptions in their places, as the node says."""
-    return node.never_fails or isinstance(node, RowSource) or (isinstance(node, Shuffle) and _is_counted(node.source))
+    """Return whether the node yields exactly as many elements, or exceptions in their place, as it declares."""
+    return node.is_infallible or isinstance(node, RowSource) or (isinstance(node, Shuffle) and _is_counted(node.source))
 
 
 class ShardByProcessOperator(UnaryOperator):
-    """Knows how far the current round has been read, and holds of it what is this process's and not given yet.
+    """Operator that tracks the current round, and buffers the elements of this process in it.
 
-    A turn is given whole: an exception of the input then never stands in the middle of a batch. With "drop", a round is
-    read until it is known to be complete, unless the input says how many elements it has. An exception is no element;
-    it comes out in every process.
+    A turn is returned as a whole, so that an exception of the input never occurs within a batch. With "drop", a round
+    is read until it is known to be complete, unless the input has a known count. An exception is not an element; it is
+    raised in every process.
     """
 
     def __init__(self, source: Operator, node: ShardByProcess) -> None:
         super().__init__(source)
         self.node = node
         self.deal = dataclasses.replace(node.deal, remainder="keep") if node.comes_out_even else node.deal
-        self.rounds = 0  # that are complete
-        self.place = 0  # in the current one
+        self.rounds = 0  # complete rounds
+        self.place = 0  # position in the current round
         self._stop = self._place_of_giving()
-        self._gone = 0  # elements of its turn that ``seek`` has passed over
+        self._gone = 0  # elements of its turn that ``seek`` has skipped
         self._left = node.cardinality() if self._ends_early else _NO_END
         self._held: list[Chunk] = []  # of the current round
         self._ready = Remainder()
-        self._first: list[Chunk] = []  # the first elements of all, which may have to stand in for others
-        self._ending = Pending()  # what stands in for a missing turn
+        self._first: list[Chunk] = []  # the first elements of the input, which may serve as padding
+        self._ending = Pending()  # the padding for a missing turn
         self._ended = False
 
     @property
     def _ends_early(self) -> bool:
-        """Whether it is known beforehand which round is the last that is given."""
+        """Whether the last complete round is known in advance."""
         source = self.node.source
-        return self.deal.remainder == "drop" and source.is_certain and is_known(source.cardinality())
+        return self.deal.remainder == "drop" and source.is_exact and is_known(source.cardinality())
 
     def _place_of_giving(self) -> int:
-        """How far a round must have been read before this process may give its turn."""
+        """Return how far a round must be read before this process may return its turn."""
         deal = self.deal
         end_of_turn = (deal.rank + 1) * deal.turn
         if deal.remainder != "drop" or self._ends_early or end_of_turn == deal.round:
@@ -146,7 +146,7 @@ class ShardByProcessOperator(UnaryOperator):
 
     @property
     def _first_wanted(self) -> int:
-        """How many of the first elements may have to stand in for others."""
+        """How many of the first elements may be needed as padding."""
         if self.deal.remainder == "repeat":
             return self.deal.rank * self.deal.turn
         return min(self.deal.rank, 1) * self.deal.turn if self.deal.remainder == "pad" and not self.rounds else 0
@@ -165,11 +165,11 @@ class ShardByProcessOperator(UnaryOperator):
         return chunk
 
     def _read(self, n: int) -> None:
-        """Go on in the input, towards ``n`` elements."""
+        """Read more of the input, to get ``n`` elements."""
         in_turns = self.deal.turn >= _LONG_TURN and n <= self.deal.turn
         others = self._others_next() if in_turns else 0
         if others:
-            self._advance(self.source.pass_over(others), None)
+            self._advance(self.source.skip(others), None)
             return
         chunk = self.source.pull(self._rest_of_turn() if in_turns else self._wanted(n))
         if chunk is not None:
@@ -177,7 +177,7 @@ class ShardByProcessOperator(UnaryOperator):
         self._advance(0 if chunk is None else chunk.length, chunk)
 
     def _others_next(self) -> int:
-        """How many elements that nobody here wants come before the next of this process."""
+        """Return how many elements of other processes precede the next element of this process."""
         if self._missing_first():
             return 0
         start, stop = self.deal.rank * self.deal.turn, (self.deal.rank + 1) * self.deal.turn
@@ -191,18 +191,18 @@ class ShardByProcessOperator(UnaryOperator):
         return self._missing_first() or (self.deal.rank + 1) * self.deal.turn - self.place
 
     def _missing_first(self) -> int:
-        """How many elements are still to be remembered."""
+        """Return how many of the first elements must still be kept."""
         return max(0, self._first_wanted - self.rounds * self.deal.round - self.place)
 
     def _wanted(self, n: int) -> int:
-        """How many elements of the input to ask for, for ``n`` or the first of them."""
+        """Return how many input elements to request for up to ``n`` own elements."""
         deal = self.deal
         ahead = self._stop - self.place
         rounds = min(-(-n // deal.turn) - 1, _STEP_MAX // deal.round)
         return ahead + (deal.round if ahead <= 0 else 0) + rounds * deal.round
 
     def _advance(self, count: int, chunk: Chunk | None) -> None:
-        """Be ``count`` elements further, which ``chunk`` holds unless they are all others'; 0 is the end."""
+        """Advance by ``count`` elements. ``chunk`` holds them unless none is this process's; 0 means the end."""
         if not count:
             self._end()
             return
@@ -231,7 +231,7 @@ class ShardByProcessOperator(UnaryOperator):
             self._first = []
 
     def _end(self) -> None:
-        """The input has ended, perhaps in the middle of a round."""
+        """Handle the end of the input, which may be within a round."""
         self._ended = True
         deal, is_only = self.deal, self.rounds == 0
         turns = deal.turns_in(self.place)
@@ -250,11 +250,11 @@ class ShardByProcessOperator(UnaryOperator):
             self._ending.put(known.slice(first, min(stop, known.length)))
 
     @property
-    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the deal and the input
-        return self.deal.gives_all and self.source.picks
+    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the deal and the input
+        return self.deal.gives_all and self.source.supports_gather
 
-    def pick(self, positions: Array) -> Chunk:
-        return self.source.pick(self.deal.places(positions))
+    def gather(self, positions: Array) -> Chunk:
+        return self.source.gather(self.deal.places(positions))
 
     def seek(self, count: int) -> None:
         self.rounds, self._gone = divmod(count, self.deal.turn)
@@ -282,8 +282,8 @@ class ShardByProcessOperator(UnaryOperator):
     def load_state_dict(self, state: State) -> None:
         if state["share"] != list(self.node.share):
             raise StateError(
-                f"{self.node.located()}: the state is that of another process; where it is not known how many elements "
-                "come, or some may fail, each process can only go on from its own"
+                f"{self.node.location()}: the state is from a different process; if the number of elements is unknown "
+                "or some may fail, each process can only resume from its own state"
             )
         super().load_state_dict(state)
         self.rounds, self.place = int(state["rounds"]), int(state["place"])
@@ -304,33 +304,33 @@ class ShardByProcessOperator(UnaryOperator):
 
 @dataclass(frozen=True, eq=False)
 class PadMissing(UnaryNode):
-    """``source``, with an element of zeros wherever one is absent."""
+    """Node that replaces each absent element of ``source`` by an element of zeros."""
 
     op: ClassVar[str] = "shard_by_process.pad"
     seeks: ClassVar[bool] = True
-    stays_certain: ClassVar[bool] = True
-    moves_only: ClassVar[bool] = True
+    preserves_exactness: ClassVar[bool] = True
+    only_reorders: ClassVar[bool] = True
     elastic: ClassVar[bool] = True
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        return PadMissingOperator(build(self.source), self)
+    def lower(self, context: ExecutionContext) -> Operator:
+        return PadMissingOperator(context(self.source), self)
 
 
 class PadMissingOperator(UnaryOperator):
-    """Remembers the last element, whose shapes and dtypes the zeros have."""
+    """Operator that keeps the last element, which determines the shapes and dtypes of the zeros."""
 
     def __init__(self, source: Operator, node: PadMissing) -> None:
         super().__init__(source)
         self.node = node
         self._last: Chunk | None = None
-        self._due = False  # an element is absent, and the next one shows what it would be like
+        self._due = False  # an element is absent, and the next one is its example
 
     def pull(self, n: int) -> Chunk | None:
         try:
             chunk = None if self._due else self.source.pull(n)
         except AbsentError as absent:
             if not absent.example_follows:
-                assert self._last is not None  # there was one, or an example would follow
+                assert self._last is not None  # otherwise an example would follow
                 return zeros_like(self._last)
             self._due = True
         if self._due:

@@ -1,9 +1,9 @@
-"""The operator of shard_by_process for elements that are counted, and none of which can fail.
+"""Operator of shard_by_process for inputs with a known count whose elements cannot fail.
 
-Whose element comes next is arithmetic then, and nothing is held for that. So a state tells where all processes stand,
-if they have been given equally many elements: in front of a round. There the deal can begin anew, with other
-processes: ``base`` elements have been given, and the rest is dealt out like a sequence of its own
-(runtime/state/resharding.py).
+Which process the next element belongs to is computed arithmetically, without buffering. If all processes have returned
+equally many elements, any state gives the position of all of them: the start of a round. From there, sharding can
+restart with a different number of processes: ``base`` elements have been returned, and the rest is sharded as a
+sequence of its own (runtime/state/resharding.py).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
-_STEP_MAX = 32768  # elements asked for at once, beyond the next that is wanted
-_FAR = 64  # elements that nobody wants, from which on they are passed over
-_ENDLESS = Share(own=2**62)  # as many elements as nobody lives to see
+_STEP_MAX = 32768  # maximum elements to request beyond the next own element
+_FAR = 64  # minimum number of elements of other processes to skip instead of pulling them
+_ENDLESS = Share(own=2**62)  # more elements than can ever be read
 
 
 class DealtNode(Protocol):
-    """What the operator asks of its node: ShardByProcess, which knows this operator."""
+    """Interface of the operator's node, ShardByProcess, which imports this module."""
 
     op: ClassVar[str]
 
@@ -37,29 +37,29 @@ class DealtNode(Protocol):
 
     @property
     def deal(self) -> BlockCyclicShard:
-        """Whose turn is when."""
+        """The assignment of elements to processes."""
 
     @property
     def share(self) -> tuple[int, int]:
-        """Which process of how many."""
+        """Rank and world size."""
 
-    def located(self) -> str:
-        """The op and the user's line, for messages."""
+    def location(self) -> str:
+        """Return the op and the user's source line, for messages."""
 
 
 class SizedShardOperator(UnaryOperator):
-    """Knows how many elements it has given, and how many of the input were read for that."""
+    """Operator that counts the elements it has returned and the input elements read for them."""
 
     def __init__(self, source: Operator, node: DealtNode) -> None:
         super().__init__(source)
         self.node = node
         self.elements = node.source.cardinality()  # may be INFINITE_CARDINALITY
         self.read = 0
-        self._first: list[Chunk] = []  # those that are given again at the end
+        self._first: list[Chunk] = []  # elements that are repeated at the end
         self._begin(0, 0)
 
     def _begin(self, base: int, given: int) -> None:
-        """Stand behind ``given`` elements of the share of what comes behind ``base``."""
+        """Position the operator after ``given`` elements of the share of the input from ``base`` on."""
         self.base, self.given = base, given
         self.deal, self.share = self._share_behind(base)
         again = self.share.again
@@ -71,14 +71,14 @@ class SizedShardOperator(UnaryOperator):
         deal = self.node.deal.begun_behind(self.elements - base) if base else self.node.deal
         if deal is None:
             raise StateError(
-                f"{self.node.located()}: {base:,} of {self.elements:,} elements have been given, and what is left does "
-                f"not come out even among {self.node.deal.world_size} processes, on which an op above it relies, as "
-                'repeat does below batch with "pad"; restore with as many processes as saved the state'
+                f"{self.node.location()}: {base:,} of {self.elements:,} elements have been consumed, and the rest "
+                f"cannot be divided evenly among {self.node.deal.world_size} processes, which a downstream op requires "
+                '(such as repeat followed by batch with "pad"); restore with as many processes as saved the state'
             )
         return deal, deal.share_of(self.elements - base)
 
     def _place(self, number: int) -> int:
-        """Where in the input an element of this process is."""
+        """Return the input position of an element of this process."""
         return self.base + self.deal.places(number)
 
     def pull(self, n: int) -> Chunk | None:
@@ -89,7 +89,7 @@ class SizedShardOperator(UnaryOperator):
                 self._go_to(place)
             chunk = self.source.pull(self._wanted(min(n, self.share.own - self.given), place, in_turns=is_far))
             if chunk is None:
-                return None  # it has become shorter
+                return None  # the input is shorter than expected
             start, self.read = self.read - self.base, self.read + chunk.length
             mine = own_part(chunk, self.deal, start % self.deal.round)
             if mine is not None:
@@ -98,14 +98,14 @@ class SizedShardOperator(UnaryOperator):
         return self._behind_own(n)
 
     def _wanted(self, n: int, place: int, *, in_turns: bool) -> int:
-        """How many elements of the input to ask for, for ``n`` of this process, the first of which is at ``place``."""
+        """Return how many input elements to request for ``n`` own elements, the first of which is at ``place``."""
         turn = self.deal.turn
-        if in_turns and turn >= _FAR:  # others' turns are passed over
+        if in_turns and turn >= _FAR:  # the turns of other processes are skipped
             n = min(n, turn - self.given % turn)
         return min(self._place(self.given + n - 1) + 1, place + 1 + _STEP_MAX) - self.read
 
     def _go_to(self, place: int) -> None:
-        """Go forward to a place in the input, and remember what is to be given again."""
+        """Advance to a position in the input, and keep the elements that will be repeated."""
         again = self._again
         while self.read < place:
             if self.read in again:
@@ -114,11 +114,11 @@ class SizedShardOperator(UnaryOperator):
                     self._first.append(chunk)
                 passed = 0 if chunk is None else chunk.length
             else:
-                passed = self.source.pass_over(
+                passed = self.source.skip(
                     (min(place, again.start) if self.read < again.start else place) - self.read
                 )
             if not passed:
-                return  # it has become shorter
+                return  # the input is shorter than expected
             self.read += passed
 
     def _behind_own(self, n: int) -> Chunk | None:
@@ -139,15 +139,15 @@ class SizedShardOperator(UnaryOperator):
         return chunk.slice(index, stop) if index < stop else None
 
     def _read_behind(self, given: int) -> int:
-        """How much of the input is read behind so many elements of its own, at the least."""
+        """Return how many input elements must be read for ``given`` own elements."""
         return self._place(given - 1) + 1 if given else self.base
 
     @property
-    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the input
-        return self.source.picks and not self.base and not self.share.again and not self.share.is_absent
+    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the input
+        return self.source.supports_gather and not self.base and not self.share.again and not self.share.is_absent
 
-    def pick(self, positions: Array) -> Chunk:
-        return self.source.pick(self.deal.places(positions))
+    def gather(self, positions: Array) -> Chunk:
+        return self.source.gather(self.deal.places(positions))
 
     def seek(self, count: int) -> None:
         self.given += count
@@ -179,11 +179,11 @@ class SizedShardOperator(UnaryOperator):
 
     def load_state_dict(self, state: State) -> None:
         if state["share"] != list(self.node.share) or state["elements"] != self.elements:
-            raise StateError(f"{self.node.located()}: the state is that of another process, or of other elements")
+            raise StateError(f"{self.node.location()}: the state is from a different process or has different elements")
         super().load_state_dict(state)
         base, given, read = int(state["base"]), int(state["given"]), int(state["read"])
         if min(base, given, read) < 0 or max(base, read) > self.elements != INFINITE_CARDINALITY:
-            raise StateError(f"{self.node.located()}: the state is behind {base} elements, of {self.elements}")
+            raise StateError(f"{self.node.location()}: saved position {base} exceeds {self.elements} elements")
         self._begin(base, given)
         self.read = read
         first = load_chunk(state["first"], lambda: self.node.source.element_spec)
@@ -191,7 +191,7 @@ class SizedShardOperator(UnaryOperator):
 
 
 def own_part(chunk: Chunk, deal: BlockCyclicShard, start: int) -> Chunk | None:
-    """The elements of a chunk that are this process's, if it begins at place ``start`` of a round."""
+    """Return the elements of this process in a chunk that begins at place ``start`` of a round."""
     if deal.world_size == 1:
         return chunk
     if deal.turn == 1:

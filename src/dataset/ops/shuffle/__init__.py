@@ -1,1 +1,1 @@
-"""shuffle, and how its buffer is saved and resumed."""
+"""Shuffle operator, and checkpoints of its buffer."""

@@ -1,16 +1,16 @@
-"""How the elements that a shuffle holds are saved: by reference to file and place where that can be, else by value.
+"""Checkpoint of a shuffle buffer: elements are saved by reference to a file and position if possible, else by value.
 
-A saved reference says which file, which mark in it, and how many elements behind the mark. The file is named by its
-path and by the node that reads it, which is found again in the plan by its number among those that read files. Where
-the node is in a dataset that a function made, the saved element that the function is given again leads there; several
-of them, where datasets are inside of such datasets.
+A saved reference consists of a file, a mark in it, and the number of elements after the mark. The file is identified by
+its path and by the node that reads it, which is identified by its index among the file-reading nodes of the plan. If
+the node is in a dataset that a function returned, the function is called again with its saved argument. Nested datasets
+need several such calls.
 
-Names in a state are only compared: a file is opened by the name that the input of its node gives, and a function is
-given the element with text in it that its node's input gives (own_elements.py).
+Names in a state are only compared. A file is opened by the name that the input of its node yields, and a function is
+called with an argument that its node's input yields, if the argument contains text (own_elements.py).
 
-On loading, each file is opened once, and read from mark to mark as far as elements are wanted, all before
-``load_state_dict`` returns: a file that is gone or has changed is found there, and not in the midst of the elements.
-Of some elements a digest is saved, since not every format tells when it is read at a wrong place.
+Loading opens each file once and reads the required elements from mark to mark before ``load_state_dict`` returns. A
+missing or modified file is therefore detected there, not later between elements. The state contains digests of some
+elements, because not every format detects reading at a wrong position.
 """
 
 from __future__ import annotations
@@ -38,41 +38,41 @@ from dataset.runtime.functions.calls import arguments
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, key_of, name_of, names_in, saved_key
 from dataset.runtime.state.saved_chunks import digest, load_chunk, load_error, save_chunk, save_error, save_value
 
-_BY_VALUE_MAX = 256  # elements; who holds no more than some by value has a small state all the same
-_STEP = 1024  # elements read at once
-_FAILURES_MAX = 100_000  # in a row, between two elements that are wanted
+_BY_VALUE_MAX = 256  # elements; up to this many by value, the state is still small
+_STEP = 1024  # elements per read
+_FAILURES_MAX = 100_000  # consecutive failures between two required elements
 _DIGESTS_MAX = 16
 
 Array = npt.NDArray[Any]
 
 
 class BufferCheckpoint:
-    """Saves and loads what an op holds of its input's elements. Made before the input is opened.
+    """Checkpoint of the elements that an op holds. Must be created before the input is opened.
 
     Args:
-        build: opens the input. Where elements can be referred to, its ``within`` is set.
+        context: the execution context that opens the input. Sets its ``provenance`` if elements may have references.
         source: the input.
     """
 
-    def __init__(self, build: ExecutionContext, source: Node) -> None:
+    def __init__(self, context: ExecutionContext, source: Node) -> None:
         self.source = source
-        self._build = build
-        self._by_value = 0  # elements that came
+        self._context = context
+        self._by_value = 0  # arrived elements without references
         self.may_refer = any(isinstance(node, ReadsFiles | OpensDatasets) for node in walk(source))
-        """Whether there may be elements that can be referred to; that there are shows when they come."""
+        """Whether elements may have references; whether they do is known when they arrive."""
         if self.may_refer:
-            build.within = build.within or ()
-        self._depth = len(build.within or ())
+            context.provenance = context.provenance or ()
+        self._depth = len(context.provenance or ())
 
     def arrive(self, chunk: Chunk) -> None:
-        """Take note of elements that are going to be held: many that cannot be referred to are costly to save."""
+        """Record elements that will be held: many elements without references are expensive to save."""
         if chunk.references is None and self.may_refer and self._by_value <= _BY_VALUE_MAX:
             self._by_value += chunk.length
             if self._by_value > _BY_VALUE_MAX:
-                self._build.say_unrepeatable()
+                self._context.mark_not_replayable()
 
     def save(self, parts: Sequence[Outcome | None]) -> State:
-        """Chunks of elements of one structure, and exceptions, as plain data."""
+        """Return chunks of elements of one structure, and exceptions, as plain data."""
         chunks = [part for part in parts if isinstance(part, Chunk)]
         references = references_of(chunks)
         if references is None:
@@ -89,19 +89,19 @@ class BufferCheckpoint:
         return {"parts": saved, "files": writer.state}
 
     def load(self, state: State) -> list[Outcome | None]:
-        """The inverse of ``save``.
+        """Load what ``save`` returned.
 
         Raises:
-            StateError: if ``state`` is not what ``save`` gives, or elements cannot be read again.
+            StateError: if ``state`` is invalid, or elements cannot be read again.
         """
         try:
             parts, files = list(state["parts"]), state["files"]
             counts = [_count_referred(part) for part in parts]
         except (KeyError, TypeError, ValueError) as error:
-            raise StateError(f"the saved elements are not readable: {error!r}") from error
+            raise StateError(f"the saved elements are corrupt: {error!r}") from error
         found = None if files is None else self._read_again(files, sum(counts))
         if found is None and any(counts):
-            raise StateError("the saved elements refer to files that are not named")
+            raise StateError("the saved elements refer to files that the state does not contain")
         loaded, at = [], 0
         for part, count in zip(parts, counts, strict=True):
             loaded.append(self._loaded(part, found.slice(at, at + count) if found is not None and count else None))
@@ -119,7 +119,7 @@ class BufferCheckpoint:
         if others is None:
             return found
         if others.structure != found.structure:
-            raise StateError(f"the saved elements have two structures, {others.structure!r} and {found.structure!r}")
+            raise StateError(f"the saved elements differ in structure: {others.structure!r} and {found.structure!r}")
         known = np.unpackbits(part["mask"], count=found.length + others.length).astype(np.bool_)
         order = np.argsort(np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)]))
         return Chunk.concatenate([found, others]).take(order)
@@ -129,9 +129,9 @@ class BufferCheckpoint:
 
     def _read_again(self, files: Any, count: int) -> Chunk | None:
         try:
-            reader = _CheckpointReader(files, self._build, self.source, count)
+            reader = _CheckpointReader(files, self._context, self.source, count)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-            raise StateError(f"the saved references to files are not readable: {error!r}") from error
+            raise StateError(f"the saved references to files are corrupt: {error!r}") from error
         reader.close()
         return reader.read()
 
@@ -141,7 +141,7 @@ def _by_value(part: Outcome | None) -> Any:
 
 
 def _referring(chunk: Chunk, known: npt.NDArray[np.bool_]) -> Any:
-    """A chunk of which the ``known`` elements are in the references, and the others here."""
+    """Return the saved form of a chunk whose ``known`` elements are saved by reference, and the others by value."""
     others = np.flatnonzero(~known)
     if len(others) == chunk.length:
         return save_chunk(chunk)
@@ -152,22 +152,22 @@ def _referring(chunk: Chunk, known: npt.NDArray[np.bool_]) -> Any:
 
 
 def _count_referred(part: Any) -> int:
-    """How many elements of a saved part are in the references."""
+    """Return how many elements of a saved part are saved by reference."""
     if part is None or "referred" not in part:
         return 0
     count, others = part["referred"], part["others"]
     if type(count) is not int or count < 1:
-        raise ValueError(f"there can't be {count!r} elements")
+        raise ValueError(f"invalid number of elements: {count!r}")
     if others is not None:
         length, mask = count + others["length"], part["mask"]
         if not isinstance(mask, np.ndarray) or mask.dtype != np.uint8 or mask.shape != (-(-length // 8),):
-            raise ValueError(f"no mask of {length} elements: {mask!r:.100}")
+            raise ValueError(f"invalid mask for {length} elements: {mask!r:.100}")
         if int(np.unpackbits(mask, count=length).sum()) != count:
-            raise ValueError(f"the mask is not of {count} elements")
+            raise ValueError(f"the mask does not select {count} elements")
     return count
 
 
-# The nodes of a plan by number. Of the rules of the optimizer none puts those that read files in another order.
+# Nodes of a plan by index. No optimizer rule reorders the nodes that read files.
 
 
 def _readers(plan: Node) -> list[Node]:
@@ -183,7 +183,7 @@ def _index(nodes: Sequence[Node], wanted: Node) -> int | None:
 
 
 class _Writer:
-    """Makes the plain form of references to elements of the plan ``root``, ``depth`` datasets deep."""
+    """Writer of references to elements of the plan ``root``, nested ``depth`` datasets deep, as plain data."""
 
     def __init__(self, root: Node, depth: int) -> None:
         self._root = root
@@ -192,11 +192,11 @@ class _Writer:
         self._opening_numbers: dict[int, int | None] = {}
         self._numbers: dict[tuple[bool, int], list[Node]] = {}
         self._files: list[Any] = []
-        self._marks: list[Array] = []  # of each file a matrix, one row for each mark
+        self._marks: list[Array] = []  # one matrix per file, with one row per mark
         self.state: State | None = None
 
     def write(self, references: References, chunks: Sequence[Chunk]) -> npt.NDArray[np.bool_]:
-        """Sets ``state``, and says which elements it refers to. All of ``chunks`` have ``references``."""
+        """Set ``state``, and return which elements it refers to. All elements of ``chunks`` have ``references``."""
         numbers = references.numbers
         order = np.argsort(numbers)
         in_order = numbers[order]
@@ -219,10 +219,10 @@ class _Writer:
         return known
 
     def _entry(self, trace: FileTrace) -> Any:
-        """Which file it is; None where that can't be said."""
+        """Return the identification of the file; None if it cannot be identified."""
         opening: int | None = NOWHERE
         plan = self._root
-        for part in trace.within[self._depth :]:
+        for part in trace.provenance[self._depth :]:
             opening = self._opening(plan, part, opening)
             if opening is None:
                 return None
@@ -250,10 +250,10 @@ class _Writer:
         return self._numbers[key]
 
     def _mark(self, trace: FileTrace, elements: Numbers) -> Numbers:
-        """Keep the marks that are needed to find elements, ascending, and count the elements from the first mark on."""
+        """Keep the marks needed to find ``elements``, which ascend. Return the elements counted from the first mark."""
         marks = np.array(list(trace.marks), np.int64)
         before = np.searchsorted(marks[:, 0].copy(), elements, "right") - 1
-        needed = before[np.flatnonzero(np.diff(before, prepend=NOWHERE))]  # each once: they ascend
+        needed = before[np.flatnonzero(np.diff(before, prepend=NOWHERE))]  # each mark once, since elements ascend
         base = marks[needed[0], 0]
         chosen = marks[needed]
         chosen[:, 0] -= base
@@ -270,7 +270,7 @@ class _Writer:
         chunks: Sequence[Chunk],
     ) -> State:
         marks = np.concatenate(self._marks)
-        places = np.cumsum(known) - 1  # among those that are known
+        places = np.cumsum(known) - 1  # index among the known elements
         sampled = order[known[order]]
         sampled = sampled[np.linspace(0, len(sampled) - 1, min(_DIGESTS_MAX, len(sampled))).astype(np.intp)]
         return {
@@ -284,7 +284,7 @@ class _Writer:
 
 
 def _small(values: Numbers) -> Array:
-    """Numbers that are not negative, in the fewest bytes that hold them."""
+    """Return non-negative numbers in the smallest dtype that holds them."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
@@ -297,107 +297,107 @@ def _digest_at(chunks: Sequence[Chunk], at: int) -> str:
 
 
 def _digest(chunk: Chunk, index: int) -> str:
-    """Of one element, the same whatever the form of the chunk."""
+    """Return the digest of one element, independent of the form of the chunk."""
     return digest([save_value(column[0]) for column in chunk.slice(index, index + 1).columns()])
 
 
 class _CheckpointReader:
-    """Reads elements again that saved references refer to. Whatever is not right about those is an error here.
+    """Reader of the elements of saved references. It raises an error for any invalid reference.
 
     Args:
-        state: the references.
+        state: the saved references.
         build: of who has them.
         root: its input.
-        count: how many there must be.
+        count: the expected number of references.
     """
 
-    def __init__(self, state: Any, build: ExecutionContext, root: Node, count: int) -> None:
-        self._build = build
-        self._own: dict[Node, OwnElements] = {}  # by the node that reads the input
+    def __init__(self, state: Any, context: ExecutionContext, root: Node, count: int) -> None:
+        self._context = context
+        self._own: dict[Node, OwnElements] = {}  # by the node that reads the elements
         self._openings: list[tuple[tuple[Opening, ...], Node]] = []
         for parent, index, argument in state["openings"]:
-            self._open(*self._within(parent, build, root), index, argument)
+            self._open(*self._within(parent, context, root), index, argument)
         self._file = _integers(state["file"], "file")
         self._element = _integers(state["element"], "element")
         if not len(self._file) == len(self._element) == count:
-            raise ValueError(f"{len(self._file)} files and {len(self._element)} places for {count} elements")
+            raise ValueError(f"{len(self._file)} files and {len(self._element)} positions for {count} elements")
         self._digests = {int(at): str(text) for at, text in state["digests"]}
         columns = [_integers(state["marks"][key], key) for key in ("file", "element", "offset", "number")]
         marks = np.column_stack(columns)
         if (np.diff(marks[:, 0]) < 0).any():
-            raise ValueError("the marks are in no order")
+            raise ValueError("the marks are not sorted")
         self._traces = []
         for number, (opening, index, path) in enumerate(state["paths"]):
             start, stop = np.searchsorted(marks[:, 0], [number, number + 1]).tolist()
             mine = [Mark(*row) for row in marks[start:stop, 1:].tolist()]
             if not mine or any(later.element <= mark.element for mark, later in itertools.pairwise(mine)):
-                raise ValueError(f"the marks of file {number} are in no order")
-            within, plan = self._within(opening, build, root)
+                raise ValueError(f"the marks of file {number} are not sorted")
+            within, plan = self._within(opening, context, root)
             node = _numbered(_readers(plan), index)
             self._traces.append(FileTrace(within, node, self._own_path(node, path), mine))
         if count and (int(self._file.max()) >= len(self._traces) or int(self._element.max()) >= ELEMENTS_MAX):
-            raise ValueError("a place in a file that is not there")
+            raise ValueError("a position is out of range")
 
-    def _within(self, opening: Any, build: ExecutionContext, root: Node) -> tuple[tuple[Opening, ...], Node]:
+    def _within(self, opening: Any, context: ExecutionContext, root: Node) -> tuple[tuple[Opening, ...], Node]:
         if opening == NOWHERE:
-            return build.within or (), root
+            return context.provenance or (), root
         if type(opening) is not int or opening < 0:
-            raise ValueError(f"no dataset: {opening!r}")
+            raise ValueError(f"invalid dataset index: {opening!r}")
         return self._openings[opening]
 
     def _open(self, within: tuple[Opening, ...], plan: Node, index: Any, saved: Any) -> None:
-        """Have a function make its dataset again."""
+        """Call a function again to recreate its dataset."""
         node = _numbered(_openers(plan), index)
         assert isinstance(node, OpensDatasets)
         argument = self._own_argument(node, saved)
         if argument is None or argument.length != 1:
-            raise ValueError(f"not one argument for {node.op}: {argument!r}")
+            raise ValueError(f"expected one argument for {node.op}, got {argument!r}")
         (values,) = zip(*arguments(argument), strict=True)
         made = node.function(*values)
         if not is_dataset(made):
             raise StateError(
-                f"{node.located()}: the function returned {made!r}, and a dataset when the state was saved"
+                f"{node.location()}: the function returned {made!r}, but returned a dataset when the state was saved"
             )
         self._openings.append(((*within, Opening(node, argument, made.plan)), made.plan))
 
     def _own_path(self, node: Node, path: Any) -> str:
-        """The name that the input of ``node`` gives a file."""
-        name = name_of(path, self._build)
+        """Return the name of a file as the input of ``node`` yields it."""
+        name = name_of(path, self._context)
         found = self._elements(node, _path_of).get(name)
         if found is None:
             raise StateError(
-                f"{node.located()}: the state refers to elements of {name!r:.500}, which is not among the files that "
-                f"are read there; {REMEDY}"
+                f"{node.location()}: the state refers to elements of {name!r:.500}, which is not among the files of "
+                f"the input; {REMEDY}"
             )
         return _text(found)
 
     def _own_argument(self, node: Node, saved: Any) -> Chunk | None:
-        """What the function of ``node`` is given: an element of its input where it may name a file."""
+        """Return the argument of the function of ``node``: an element of its input if it may name a file."""
         if type(saved) is not dict or "names" not in saved:
             argument = load_chunk(saved, lambda: node.inputs[0].element_spec)
             if argument is not None and names_in(argument) is not None:
-                raise StateError("the state is damaged: it holds by value what may name a file")
+                raise StateError("the state is corrupt: it holds an argument that may name a file by value")
             return argument
-        found = self._elements(node, key_of).get(saved_key(saved["names"], self._build))
+        found = self._elements(node, key_of).get(saved_key(saved["names"], self._context))
         if found is None:
             raise StateError(
-                f"{node.located()}: the state refers to elements of the dataset of {saved['names']!r:.500}, which the "
-                f"input does not give; {REMEDY}"
+                f"{node.location()}: the state refers to elements of the dataset of {saved['names']!r:.500}, which the "
+                f"input does not contain; {REMEDY}"
             )
         return found
 
     def _elements(self, node: Node, key: Callable[[Chunk], Any]) -> OwnElements:
         if node not in self._own:
-            self._own[node] = OwnElements(self._build, node.inputs[0], key)
+            self._own[node] = OwnElements(self._context, node.inputs[0], key)
         return self._own[node]
 
     def close(self) -> None:
-        """Let go of the inputs that names were looked up in."""
+        """Close the inputs in which names were looked up."""
         for own in self._own.values():
             own.close()
 
     def read(self) -> Chunk | None:
-        """All elements, in the order of the references."""
+        """Return all elements, in the order of the references."""
         if not len(self._file):
             return None
         wanted, order = np.unique((self._file << ELEMENT_BITS) | self._element, return_inverse=True)
@@ -408,7 +408,7 @@ class _CheckpointReader:
             trace = self._traces[int(owners[start])]
             found += _reread(trace, wanted[start:stop] & (ELEMENTS_MAX - 1))
         if any(chunk.structure != found[0].structure for chunk in found):
-            raise StateError("the saved references are to elements of several structures")
+            raise StateError("the saved references refer to elements of different structures")
         chunk = Chunk.concatenate(found).take(order.reshape(-1))
         self._verify(chunk)
         return chunk
@@ -416,14 +416,14 @@ class _CheckpointReader:
     def _verify(self, chunk: Chunk) -> None:
         for at, text in self._digests.items():
             if not 0 <= at < chunk.length:
-                raise StateError(f"the saved references have a digest of element {at} of {chunk.length}")
+                raise StateError(f"the saved references have a digest for element {at}, out of {chunk.length}")
             if _digest(chunk, at) != text:
                 trace = self._traces[int(self._file[at])]
-                raise _lost(trace, int(self._element[at]), "another element is there now")
+                raise _lost(trace, int(self._element[at]), "a different element is there now")
 
 
 def _text(name: Chunk) -> str:
-    """A chunk of one file name as text."""
+    """Return a chunk of one file name as text."""
     return os.fsdecode(name.rows()[0])
 
 
@@ -441,16 +441,16 @@ def _integers(values: Any, name: str) -> Numbers:
 
 def _numbered(nodes: list[Node], index: Any) -> Node:
     if type(index) is not int or not 0 <= index < len(nodes):
-        raise ValueError(f"there are {len(nodes)} such nodes in the plan, and none with the number {index!r}")
+        raise ValueError(f"node index {index!r} is out of range: the plan has {len(nodes)} such nodes")
     return nodes[index]
 
 
 def _lost(trace: FileTrace, element: int, words: str) -> StateError:
     mark = _mark_before(trace, element)
     return StateError(
-        f"{trace.node.located()}: the state refers to element {element - mark.element} behind byte or group "
-        f"{mark.offset} of {redacted(trace.path)}, which cannot be read again: {words}. Put the file back as it "
-        "was when the state was saved; or go on without this state"
+        f"{trace.node.location()}: the state refers to element {element - mark.element} after byte or group "
+        f"{mark.offset} of {redacted(trace.path)}, which cannot be read again: {words}. Restore the file as it "
+        "was when the state was saved, or continue without this state"
     )
 
 
@@ -459,11 +459,11 @@ def _mark_before(trace: FileTrace, element: int) -> Mark:
 
 
 def _reread(trace: FileTrace, wanted: Numbers) -> list[Chunk]:
-    """The elements of one file with these numbers, which ascend."""
+    """Read the elements of one file with these numbers, which ascend."""
     node = trace.node
     assert isinstance(node, ReadsFiles)
     if int(wanted[0]) < trace.marks[0].element:
-        raise StateError("the saved references are to elements before the first mark")
+        raise StateError("the saved references refer to elements before the first mark")
     structure = structure_of(node.element_spec)
     found = []
     element = int(wanted[0])
@@ -492,7 +492,7 @@ def _reread(trace: FileTrace, wanted: Numbers) -> list[Chunk]:
 
 
 def _stretches(trace: FileTrace, wanted: Numbers, read_on_max: int) -> Iterator[tuple[Mark, Numbers]]:
-    """The marks to go to, each with the elements to read on to from there."""
+    """Yield the marks to seek to, each with the elements to read from there."""
     elements = np.array([mark.element for mark in trace.marks], np.int64)
     before = np.searchsorted(elements, wanted, "right") - 1
     offsets = np.array([mark.offset for mark in trace.marks], np.int64)[before]
@@ -502,15 +502,15 @@ def _stretches(trace: FileTrace, wanted: Numbers, read_on_max: int) -> Iterator[
 
 
 def _columns(file: RereadFile, n: int) -> Sequence[Any]:
-    """The next elements; those that fail, failed then, too."""
+    """Return the next columns. Failures are skipped: they also failed before the state was saved."""
     for _ in range(_FAILURES_MAX):
         try:
             columns = file.columns(n)
         except OSError:
             raise
-        except Exception:  # noqa: BLE001, S112  # it stood in the place of an element
+        except Exception:  # noqa: BLE001, S112  # it replaced an element
             continue
         if columns is None:
-            raise EOFError("the file ends before it")
+            raise EOFError("the file ends before this element")
         return columns
-    raise ValueError(f"{_FAILURES_MAX:,} errors are before it, and no element between them")
+    raise ValueError(f"{_FAILURES_MAX:,} consecutive errors precede this element")

@@ -1,4 +1,4 @@
-"""Elements of an input made again, by their positions: a state that tells which they were need not hold them."""
+"""Recomputation of input elements by position, so that a state need not hold the elements."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 
-_STEP = 4096  # elements at a time
+_STEP = 4096  # elements per pull
 
 
 def can_be_made_again(node: Node) -> bool:
-    """Whether each position gives the same element whenever it is asked for, whatever else is made."""
+    """Return whether each position always yields the same element, independent of other elements."""
     if not node.random_access or node.cardinality() == UNKNOWN_CARDINALITY:
         return False
-    return node.is_certain or node.picked(np.zeros(1, np.int64)) is not None
+    return node.is_exact or node.at(np.zeros(1, np.int64)) is not None
 
 
-def made_again(build: ExecutionContext, node: Node, positions: Array) -> Chunk:
-    """The elements of ``node`` at these positions, one or more of them, in any order, in operators of their own.
+def made_again(context: ExecutionContext, node: Node, positions: Array) -> Chunk:
+    """Recompute the elements of ``node`` at these positions, at least one, in any order, with separate operators.
 
     Raises:
-        StateError: if one of them fails now, or is not there any more.
+        StateError: if one of them fails or no longer exists.
     """
     ascending, where = np.unique(positions, return_inverse=True)
     try:
-        made = list(_ascending(build.unobserved(), node, ascending))
+        made = list(_ascending(context.unprofiled(), node, ascending))
     except StateError:
         raise
     except Exception as error:
         raise StateError(
-            f"{node.located()}: an element that has been made before cannot be made again, which the saved state "
-            f"needs: {error!r}; are the files and functions the same as then?"
+            f"{node.location()}: an element that the saved state needs cannot be recomputed: {error!r}; check that the "
+            "files and functions have not changed since the state was saved"
         ) from error
     found = sum(chunk.length for chunk in made)
     if found != len(ascending):
         raise StateError(
-            f"{node.located()}: {len(ascending)} elements have to be made again, which the saved state needs, but "
-            f"there are {found}; are the data the same as then?"
+            f"{node.location()}: the saved state needs {len(ascending)} elements to be recomputed, but only {found} "
+            "exist; check that the data have not changed since the state was saved"
         )
     return Chunk.concatenate(made).take(where)
 
 
-def made_again_behind(build: ExecutionContext, node: Node, origin: State, positions: Array) -> Chunk:
-    """The elements at these positions, counted from where ``origin``, a state of the operator of ``node``, was.
+def made_again_behind(context: ExecutionContext, node: Node, origin: State, positions: Array) -> Chunk:
+    """Recompute the elements at these positions, counted from ``origin``, a state of the operator of ``node``.
 
-    All from the first to the last of them are made. There are as many, and none fails.
+    All elements from the first to the last position are computed. They must exist and not fail.
     """
-    operator = build.unobserved()(node)
+    operator = context.unprofiled()(node)
     first, last = int(positions.min()), int(positions.max())
     try:
         go_behind(operator, origin, first)
@@ -71,23 +71,23 @@ def made_again_behind(build: ExecutionContext, node: Node, origin: State, positi
 
 
 def go_behind(operator: Operator, origin: State, count: int) -> None:
-    """Have an operator stand so many elements behind a state of it; they are made where arithmetic does not tell."""
+    """Advance an operator by ``count`` elements from one of its states, by arithmetic if possible."""
     state = operator.state_after(origin, count) if count else origin
     operator.load_state_dict(origin if state is None else state)
     while state is None and count:
-        passed = operator.pass_over(count)
+        passed = operator.skip(count)
         if not passed:
-            raise StateError(f"the input has {count} elements less than the saved state needs")
+            raise StateError(f"the input has {count} fewer elements than the saved state needs")
         count -= passed
 
 
-def _ascending(build: ExecutionContext, node: Node, positions: Array) -> Iterator[Chunk]:
-    plan = node.picked(positions)
+def _ascending(context: ExecutionContext, node: Node, positions: Array) -> Iterator[Chunk]:
+    plan = node.at(positions)
     if plan is not None:
-        yield from _pulled(build(plan), len(positions))
+        yield from _pulled(context(plan), len(positions))
         return
     for run in np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1):
-        operator = build(node)
+        operator = context(node)
         operator.seek(int(run[0]))
         yield from _pulled(operator, len(run))
 

@@ -1,8 +1,9 @@
-"""shuffle(buffer_size, seed, reshuffle_each_iteration): a random order, within a buffer.
+"""Node and operator of shuffle(buffer_size, seed, reshuffle_each_iteration): random order within a buffer.
 
-The order is that of the one-by-one algorithm: fill a buffer; give a random slot, and fill that slot with the next
-element before the next draw; at the end give what is left in random order. It is run over whole chunks: a slot that is
-drawn twice in one step yields the element that had just replaced it, which the step finds by looking for equal slots.
+The order is that of the one-by-one algorithm: fill a buffer; then repeatedly return the element of a random slot and
+refill the slot with the next input element; at the end, return the rest in random order. The implementation processes
+whole chunks. If a slot is drawn twice in one step, the second draw returns the element that refilled it, which the step
+finds by searching for equal slots.
 """
 
 from __future__ import annotations
@@ -36,24 +37,24 @@ from dataset.runtime.resources.exceptions import concerns_iteration
 
 _EVERYTHING = 2**62
 _UINT16_SIZE = 2**16
-_AHEAD_ELEMENTS = 512  # among so many, the fixed cost of a step is small
+_AHEAD_ELEMENTS = 512  # amortizes the fixed cost of a step
 _AHEAD_BYTES = 256 * 1024
-_FILES_MIN = 64  # so many are not worth looking for those of which nothing is held
-_FILL_STEP = 4096  # elements asked for at a time, where the buffer is larger than the input may be
+_FILES_MIN = 64  # up to this many, unused files are not searched for
+_FILL_STEP = 4096  # elements per pull, as the buffer may be larger than the input
 
 
 @dataclass(frozen=True, eq=False)
 class Shuffle(UnaryNode):
-    """The elements in a random order, each at most ``buffer_size`` places before where it stood."""
+    """Node that returns its input in random order; an element moves forward by less than ``buffer_size`` positions."""
 
     op: ClassVar[str] = "shuffle"
-    moves_only: ClassVar[bool] = True
+    only_reorders: ClassVar[bool] = True
     buffer_size: int | None  # None becomes UNKNOWN_CARDINALITY
     seed: int | None = field(default=None, repr=False)
     reshuffle_each_iteration: bool | None = True
     counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
     key: int | None = field(default=None, kw_only=True, repr=False)
-    """The 64-bit seed that the op's own and the global seed make; drawn when the node is made, and kept by rules."""
+    """The 64-bit seed derived from the op's seed and the global seed; set at creation, kept by rewrites."""
 
     def __post_init__(self) -> None:
         size = UNKNOWN_CARDINALITY if self.buffer_size is None else self.buffer_size
@@ -67,79 +68,79 @@ class Shuffle(UnaryNode):
 
     @property
     def size(self) -> int:
-        """How many elements the buffer may hold."""
+        """The maximum number of elements in the buffer."""
         assert self.buffer_size is not None
         return _EVERYTHING if self.buffer_size == UNKNOWN_CARDINALITY else self.buffer_size
 
     @property
     def holds_all(self) -> bool:
-        """Whether the whole input fits into the buffer, so that the order is one of all elements."""
+        """Whether the whole input fits into the buffer, so that the order is a permutation of all elements."""
         count = self.source.cardinality()
         return self.size == _EVERYTHING or (is_known(count) and count <= self.size)
 
     @lazy_property
     def is_repeatable(self) -> bool:
-        """Whether the elements can be made again, by their positions, instead of being saved."""
+        """Whether the elements can be recomputed by position instead of being saved."""
         return can_be_made_again(self.source) or self.shuffles_shuffled
 
     @lazy_property
     def shuffles_shuffled(self) -> bool:
-        """Whether what comes in is certain but for its order, of which a state tells all."""
+        """Whether the input is exact except for its order, which its state determines."""
         below = _without_shuffles(self.source)
-        return below is not self.source and below.is_certain and below.random_access
+        return below is not self.source and below.is_exact and below.random_access
 
     @property
     def separates(self) -> bool:
         return True
 
     def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
-        """Of elements that have to be read one by one, each process shuffles its own.
+        """Let each process shuffle its own share, if elements must be read sequentially.
 
-        Where they can be had in any order, all go by one order of the whole, and each process makes its own of them. So
-        it is, too, where one may be absent: that would come out before those that are in the buffer.
+        With random access, all processes use one global order, and each computes only its own elements. The same
+        applies if an element may be absent: its exception would overtake the elements in the buffer.
         """
-        is_cheap = self.source.random_access and (self.source.is_certain or isinstance(self.source, RowSource))
+        is_cheap = self.source.random_access and (self.source.is_exact or isinstance(self.source, RowSource))
         return None if is_cheap or deal.in_order or deal.remainder == "pad" else deal
 
     @lazy_property
     def may_read_ahead(self) -> bool:
-        """Whether nobody can see that the input is read ahead. Found once, however many epochs there are."""
+        """Whether reading the input ahead is unobservable. Computed once for all epochs."""
         return not holds_user_code(self.source)
 
-    def described(self) -> str:
+    def label(self) -> str:
         size = "all" if self.buffer_size == UNKNOWN_CARDINALITY else self.buffer_size
         return f"shuffle({size}{'' if self.seed is None else f', seed={self.seed}'})"
 
-    def lower(self, build: ExecutionContext) -> Operator:
-        elements = BufferCheckpoint(build, self.source)
-        opened = build(self.source)
+    def lower(self, context: ExecutionContext) -> Operator:
+        elements = BufferCheckpoint(context, self.source)
+        opened = context(self.source)
         return on_numbers(
-            opened, lambda source: self.lower_over(build, elements, source, of_numbers=source is not opened)
+            opened, lambda source: self.lower_over(context, elements, source, of_numbers=source is not opened)
         )
 
     def lower_over(
-        self, build: ExecutionContext, elements: BufferCheckpoint, source: Operator, *, of_numbers: bool = False
+        self, context: ExecutionContext, elements: BufferCheckpoint, source: Operator, *, of_numbers: bool = False
     ) -> ShuffleOperator:
-        """The operator of the next epoch, over an input that is open.
+        """Return the operator of the next epoch over an open input.
 
         Args:
             build: of the op.
-            elements: saves those that it holds.
+            elements: saves the elements in the buffer.
             source: the input.
-            of_numbers: whether it gives the numbers of the elements instead of them.
+            of_numbers: whether the input yields row numbers instead of elements.
         """
-        draws = build.draws(self)
+        draws = context.draws(self)
         if not self.reshuffle_each_iteration:
             draws = Draws(draws.key, 0, 0)
-        by_position = source.picks or (not of_numbers and self.is_repeatable and build.repeats_input)
+        by_position = source.supports_gather or (not of_numbers and self.is_repeatable and context.input_is_replayable)
         if not (by_position or elements.may_refer):
-            build.say_unrepeatable()  # its state is large
-        is_certain = of_numbers or self.source.is_certain or self.shuffles_shuffled
-        return ShuffleOperator(build, source, self, draws, elements, by_position=by_position, is_certain=is_certain)
+            context.mark_not_replayable()  # its state is large
+        is_exact = of_numbers or self.source.is_exact or self.shuffles_shuffled
+        return ShuffleOperator(context, source, self, draws, elements, by_position=by_position, is_exact=is_exact)
 
 
 def _without_shuffles(node: Node) -> Node:
-    """The plan without the shuffles in it, and so without anything random, if nothing else is."""
+    """Return the plan without its shuffles, which is deterministic unless other nodes are random."""
     if isinstance(node, Shuffle):
         return _without_shuffles(node.source)
     inputs = [_without_shuffles(source) for source in node.inputs]
@@ -148,53 +149,53 @@ def _without_shuffles(node: Node) -> Node:
 
 
 class ShuffleOperator(UnaryOperator):
-    """A buffer of columns, one slot of which is empty once the first element was given.
+    """Operator with a buffer of columns; after the first returned element, one slot of it is empty.
 
-    There are three stages: filling the buffer; giving a slot and filling it again; and, once the input has ended,
-    giving the rest in random order. What it reads ahead, where nobody can see that, waits shuffled.
+    There are three stages: fill the buffer; return and refill slots; and, after the input has ended, return the rest in
+    random order. Elements that are read ahead, if that is unobservable, are buffered in shuffled order.
 
-    Where elements can be made again by their positions, a state says no more than how many have been given: which of
-    them are in the buffer then is a matter of arithmetic (ops/shuffle/shuffle_places.py). An element that fails has a
-    position, but does not go into the buffer; behind one, a state holds the buffer.
+    If elements can be recomputed by position, a state only holds the number of returned elements, from which the buffer
+    contents can be computed (ops/shuffle/shuffle_places.py). A failed element has a position but does not enter the
+    buffer; after a failure, a state holds the buffer.
     """
 
     def __init__(
         self,
-        build: ExecutionContext,
+        context: ExecutionContext,
         source: Operator,
         node: Shuffle,
         draws: Draws,
         elements: BufferCheckpoint,
         *,
         by_position: bool,
-        is_certain: bool,
+        is_exact: bool,
     ) -> None:
         super().__init__(source)
-        self.build = build
+        self.context = context
         self.node = node
         self.elements = elements
         self.size = node.size
         self.count = node.source.cardinality()
         self.by_position = by_position
-        self.is_certain = is_certain
+        self.is_exact = is_exact
         self.key, self.iteration, self.epoch = draws
         self.stream = Stream(*draws)
-        self._origin = source.state_dict() if by_position and node.shuffles_shuffled else None  # of a shuffled input
-        self._restored = 0  # elements given before the state that was loaded; 0 once the buffer is as it was there
+        self._origin = source.state_dict() if by_position and node.shuffles_shuffled else None  # of the input
+        self._restored = 0  # elements returned before the loaded state; 0 after restoring the buffer
         self._filling: list[Chunk] = []
-        self._buffer: _Buffer | None = None  # once full
-        self._hole = 0  # the slot that was given last
-        self._rest: _Rest | None = None  # once the input has ended: what is left, in its order
-        self._is_over = False  # the input, known before it was asked
-        self._total = 0  # elements of all stages, once the input has ended
-        self._ahead = Remainder()  # shuffled, and not asked for yet
-        self._pending = Pending()  # an exception behind elements that came first
-        self._step = 1  # elements to shuffle at once, at least
-        self._account = build.ledger.account()  # it counts, and is never refused
+        self._buffer: _Buffer | None = None  # after filling
+        self._hole = 0  # the slot that was returned last
+        self._rest: _Rest | None = None  # after the input has ended: the rest, in output order
+        self._is_over = False  # whether the input is known to have ended, without pulling
+        self._total = 0  # elements of all stages, after the input has ended
+        self._ahead = Remainder()  # shuffled but not returned yet
+        self._pending = Pending()  # elements before an exception, and the exception
+        self._step = 1  # minimum elements to shuffle at once
+        self._account = context.ledger.account()  # only counts memory; never refused
 
     @property
     def input_ended(self) -> bool:
-        """Whether all that is left to give is held."""
+        """Whether all remaining elements are held."""
         return self._rest is not None
 
     def pull(self, n: int) -> Chunk | None:
@@ -202,10 +203,10 @@ class ShuffleOperator(UnaryOperator):
             return self._pending.give(n)
         return self._pending.collect(self._give_ahead, n) if self._step > 1 else self._give_ahead(n)
 
-    def pass_over(self, n: int) -> int:
-        """Before the first pull, by arithmetic."""
-        if not (self.by_position and self.is_certain) or self._buffer is not None or self._rest is not None:
-            return super().pass_over(n)
+    def skip(self, n: int) -> int:
+        """Skip by arithmetic before the first pull."""
+        if not (self.by_position and self.is_exact) or self._buffer is not None or self._rest is not None:
+            return super().skip(n)
         passed = min(n, self.count - self._restored) if is_known(self.count) else n
         self._restored += passed
         return passed
@@ -231,50 +232,50 @@ class ShuffleOperator(UnaryOperator):
         return chunk
 
     def _begin(self) -> None:
-        """Be where it begins, or where a state was."""
-        if self.by_position and self.source.picks and self.node.holds_all and is_known(self.count):
+        """Start at the beginning or at the loaded state."""
+        if self.by_position and self.source.supports_gather and self.node.holds_all and is_known(self.count):
             self._order_all()
         elif self._restored:
             try:
                 self._restore(self._restored)
             except Exception as error:
-                self._rest = _Rest(None)  # it is over: another try would most likely fail, too, and so without an end
+                self._rest = _Rest(None)  # end here: retrying would likely fail again, endlessly
                 if isinstance(error, StateError) or concerns_iteration(error):
                     raise
-                raise StateError(f"{self.node.located()}: cannot go to the saved place: {error!r}") from error
+                raise StateError(f"{self.node.location()}: cannot resume from the saved state: {error!r}") from error
             self._restored = 0
         else:
             self._fill()
 
     def _order_all(self) -> None:
-        """Give all elements in the order of the whole, without a buffer. A full buffer gives one before the rest."""
+        """Permute all elements without a buffer. If they fill the buffer exactly, one element precedes the rest."""
         given, self._restored = self._restored, 0
         self._total = self.count
         if self.count < self.size:
-            self._rest = _Rest(None, Permutation(self.stream, self.count), self.source.pick, given)
+            self._rest = _Rest(None, Permutation(self.stream, self.count), self.source.gather, given)
             return
         first = self._draw(1)
         order = Permutation(self.stream, self.count - 1)
         try:
-            ready = None if given else self.source.pick(first)
-        except BaseException:  # an interrupt: what comes first is drawn again
+            ready = None if given else self.source.gather(first)
+        except BaseException:  # an interrupt: the first slot will be drawn again
             self.stream.seek(0)
             self._restored = given
             raise
         self._rest = _Rest(
             ready,
             order,
-            lambda slots: self.source.pick(slots + (slots >= first)),
+            lambda slots: self.source.gather(slots + (slots >= first)),
             max(0, given - 1),
         )
 
     def _restore(self, given: int) -> None:
-        """Have the buffer that there was behind ``given`` elements, and the input behind what was read for them."""
+        """Restore the buffer after ``given`` elements, and position the input after the elements read for them."""
         count, size = self.count, self.size
-        exchanged = max(0, count - size + 1) if is_known(count) else given  # before the input ends
+        exchanged = max(0, count - size + 1) if is_known(count) else given  # elements returned before the input ends
         if given <= exchanged:
             positions, hole = buffer_behind(self.stream, given, size)
-            positions[hole] = positions[hole - 1]  # that one has been given, and is made no more
+            positions[hole] = positions[hole - 1]  # already returned, so not recomputed
             full = self._made_again(positions)
             self._go_behind(size + given - 1)
             self._start_giving(full)
@@ -288,7 +289,7 @@ class ShuffleOperator(UnaryOperator):
             self._total = count
 
     def _go_behind(self, count: int) -> None:
-        """Have the input behind so many elements. One that is shuffled knows its epochs then, also at its end."""
+        """Position the input after ``count`` elements. This also restores the epochs of a shuffled input."""
         self._is_over = count == self.count
         if self._origin is not None:
             go_behind(self.source, self._origin, count)
@@ -296,19 +297,19 @@ class ShuffleOperator(UnaryOperator):
             self.source.seek(count)
 
     def _made_again(self, positions: Array) -> Chunk:
-        if self.source.picks:
-            made = self.source.pick(positions)
+        if self.source.supports_gather:
+            made = self.source.gather(positions)
             while made.length < len(positions):
-                made = Chunk.concatenate([made, self.source.pick(positions[made.length :])])
+                made = Chunk.concatenate([made, self.source.gather(positions[made.length :])])
         elif self._origin is not None:
-            made = made_again_behind(self.build, self.node.source, self._origin, positions)
+            made = made_again_behind(self.context, self.node.source, self._origin, positions)
         else:
-            made = made_again(self.build, self.node.source, positions)
+            made = made_again(self.context, self.node.source, positions)
         self._account.hold(made.nbytes)
         return made
 
     def _fill(self) -> None:
-        """Fill the buffer. An exception leaves what has been read; filling goes on from there."""
+        """Fill the buffer. After an exception, filling continues with the elements read so far."""
         have = sum(chunk.length for chunk in self._filling)
         while have < self.size:
             chunk = self._read(min(self.size - have, max(_FILL_STEP, have)))
@@ -330,7 +331,7 @@ class ShuffleOperator(UnaryOperator):
         try:
             return self.source.pull(n)
         except Exception:
-            self.by_position = False  # for positions and elements go together no more
+            self.by_position = False  # elements no longer correspond to positions
             raise
 
     def _start_giving(self, full: Chunk) -> None:
@@ -341,12 +342,12 @@ class ShuffleOperator(UnaryOperator):
     def _check_structure(self, chunk: Chunk) -> None:
         if self._filling and chunk.structure != self._filling[0].structure:
             raise SpecError(
-                f"{self.node.located()}: all elements must have one structure, got "
+                f"{self.node.location()}: all elements must have the same structure, got "
                 f"{self._filling[0].structure!r} and {chunk.structure!r}"
             )
 
     def _exchange(self, n: int) -> Chunk | None:
-        """Give ``n`` elements for as many new ones. The first of all is given before anything replaces it."""
+        """Exchange ``n`` elements for new ones. The very first element is returned before its slot is refilled."""
         assert self._buffer is not None
         if self._hole < 0:
             slots = self._draw(1)
@@ -378,7 +379,7 @@ class ShuffleOperator(UnaryOperator):
 
     @property
     def _given(self) -> int:
-        """How many elements have been given."""
+        """The number of returned elements."""
         if self._restored:
             return self._restored
         if self._buffer is None and self._rest is None:
@@ -409,14 +410,14 @@ class ShuffleOperator(UnaryOperator):
         }
 
     def state_after(self, state: State, count: int) -> State | None:
-        if not self.is_certain or "given" not in state:
+        if not self.is_exact or "given" not in state:
             return None
         given = int(state["given"]) + count
         return None if is_known(self.count) and given > self.count else {**state, "given": given}
 
     def load_state_dict(self, state: State) -> None:
         self.key, self.iteration, self.epoch = int(state["key"]), int(state["iteration"]), int(state["epoch"])
-        self.build.epochs.resume(self.node.counter, self.key, self.iteration)
+        self.context.epochs.resume(self.node.counter, self.key, self.iteration)
         self.stream = Stream(self.key, self.iteration, self.epoch)
         if "given" in state:
             self._load_given(int(state["given"]))
@@ -429,9 +430,9 @@ class ShuffleOperator(UnaryOperator):
 
     def _load_given(self, given: int) -> None:
         if not self.by_position:
-            raise StateError("shuffle: the saved state tells no elements, and here they cannot be made again")
+            raise StateError("shuffle: the saved state holds no elements, and this input cannot recompute them")
         if not 0 <= given <= (self.count if is_known(self.count) else _EVERYTHING):
-            raise StateError(f"shuffle: the saved state is behind {given} elements, which the input has not")
+            raise StateError(f"shuffle: the saved state is at element {given}, which is out of range for the input")
         self._restored = given
 
     def _load_held(self, state: State) -> None:
@@ -456,7 +457,7 @@ class ShuffleOperator(UnaryOperator):
         held, ahead, *pending = self.elements.load(data)
         self._pending.extend(item for item in pending if item is not None)
         if isinstance(held, BaseException) or isinstance(ahead, BaseException):
-            raise StateError("shuffle: the saved buffer is an exception")
+            raise StateError("shuffle: the saved buffer is an exception, not elements")
         return held, ahead
 
     def close(self) -> None:
@@ -465,13 +466,13 @@ class ShuffleOperator(UnaryOperator):
 
 
 class _Rest:
-    """What is left once the input has ended: elements that are in order, then others in an order yet to be drawn.
+    """Remaining elements after the input has ended: some in output order, then others in an order yet to be drawn.
 
     Args:
         ready: the first elements.
-        order: of the others.
-        take: those with these numbers, in this order, or the first few of them.
-        taken: how many of the others are to be left out, from the first on.
+        order: the order of the others.
+        take: returns the elements with given numbers, in this order, or the first few of them.
+        taken: how many of the others to skip, from the first on.
     """
 
     def __init__(
@@ -496,7 +497,7 @@ class _Rest:
         return self.left > 0
 
     def give(self, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements; None where nothing is left."""
+        """Return the next 1 to ``n`` elements; None if none is left."""
         if not self._ready and self._untaken:
             assert self._order is not None
             assert self._take is not None
@@ -510,7 +511,7 @@ class _Rest:
         return given
 
     def rest(self) -> Chunk | None:
-        """All that is left, of elements that are all taken at once."""
+        """Return all remaining elements. Requires a ``take`` that takes all elements at once."""
         ready = self._ready.rest()
         if not self._untaken:
             return ready
@@ -521,10 +522,10 @@ class _Rest:
 
 
 class _Buffer:
-    """Elements by slot. Owns its arrays; a column of values without a common shape is an array of objects.
+    """Buffer of elements by slot. It owns its arrays; a column of values without a common shape is an object array.
 
-    Where elements say where they can be read again, that is one more column behind the others, of numbers that stand
-    for places in ``files``.
+    If elements have references to where they can be read again, these are an additional last column of numbers that
+    refer to positions in ``files``.
     """
 
     def __init__(self, elements: Chunk) -> None:
@@ -535,14 +536,14 @@ class _Buffer:
             object_column(column) if isinstance(column, list) else column.copy() for column in elements.columns()
         ]
         self.files: dict[int, FileTrace] | None = None
-        self._files_max = 0  # beyond, those are dropped of which nothing is held
+        self._files_max = 0  # above this, files without held elements are dropped
         if elements.references is not None:
             self._refer()
             self.columns[-1][:] = elements.references.numbers
             self._add_files(elements.references.files)
 
     def _refer(self) -> None:
-        """Have a place for each element, so far of none."""
+        """Add an empty column of references."""
         self.files = {}
         self.columns.append(np.full(self.length, NOWHERE, np.int64))
         self.are_lists.append(False)
@@ -554,11 +555,11 @@ class _Buffer:
             held = np.unique(self.columns[-1] >> ELEMENT_BITS).tolist()
             kept = {number: mine[number] for number in held if number in mine}
             self._files_max = 2 * len(kept) + _FILES_MIN
-            self.files = kept | files  # another dict: chunks that were given have the old one
+            self.files = kept | files  # a new dict: returned chunks share the old one
 
     @property
     def is_uneven(self) -> bool:
-        """Whether elements may have different sizes."""
+        """Whether elements may differ in size."""
         return any(self.are_lists)
 
     def _chunk(self, columns: list[Array]) -> Chunk:
@@ -593,7 +594,7 @@ class _Buffer:
             slots = self.columns[index]
             out = slots.take(reads, axis=0)
             out[later] = fresh.take(source, axis=0)
-            slots[written[:-1]] = fresh  # of equal slots NumPy keeps the last, as the one-by-one algorithm does
+            slots[written[:-1]] = fresh  # NumPy keeps the last value, like the one-by-one algorithm
             columns.append(out)
         return self._chunk(columns)
 
@@ -607,7 +608,7 @@ class _Buffer:
         return [*new.columns(), numbers_of(new.references, new.length)]
 
     def _fitting(self, index: int, column: Column) -> Array:
-        """The new column as an array like the buffer's; both become arrays of objects where shapes differ."""
+        """Return the new column as an array like the buffer's; both become object arrays if the shapes differ."""
         mine = self.columns[index]
         if not self.are_lists[index]:
             if isinstance(column, np.ndarray) and column.dtype == mine.dtype and column.shape[1:] == mine.shape[1:]:
@@ -618,12 +619,12 @@ class _Buffer:
 
 
 def _rewritten(written: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Which reads see an element of this very step, and which element that is.
+    """Return which reads see an element of the same step, and which element each sees.
 
-    Read ``i`` is of slot ``written[i + 1]``; it sees new element ``j`` where ``j <= i`` is the last with
-    ``written[j] == written[i + 1]``: the entry before it among the equal ones.
+    Read ``i`` reads slot ``written[i + 1]``. It sees new element ``j``, where ``j <= i`` is the last index with
+    ``written[j] == written[i + 1]``: the previous equal entry.
     """
-    # Of 16-bit numbers NumPy has a radix sort, four times as fast as comparing.
+    # NumPy has a radix sort for 16-bit integers, four times as fast as a comparison sort.
     small = written.astype(np.uint16) if size <= _UINT16_SIZE else written
     order = small.argsort(kind="stable")
     in_order = small[order]

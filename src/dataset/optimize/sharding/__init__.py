@@ -1,6 +1,6 @@
-"""Splitting a plan between processes: what ``shard_by_process`` does with what is below it.
+"""Sharding: splits a plan between processes for ``shard_by_process``.
 
-Unlike the rules, this changes what one process gives; all of them together give what the plan did. So it is done when
-the method is called, and for good. ``elements.py`` deals out elements as far down as that comes to the same,
-``agreement.py`` has the processes agree on what is random.
+Unlike the optimizer's rules, this changes the elements of each process; all processes together produce the elements of
+the plan. So the plan is rewritten once, when the method is called. ``files.py`` deals out files, ``elements.py`` deals
+out elements as far upstream as possible, and ``agreement.py`` makes all processes draw the same random numbers.
 """

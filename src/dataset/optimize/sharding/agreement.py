@@ -1,8 +1,8 @@
-"""Having several processes agree on everything that is left to chance.
+"""Agreement of several processes on all random numbers.
 
-An op without a seed draws a number when it is made, another one in each process. Here it gets one that follows from the
-common seed and the op's place in the plan, which are the same everywhere. Ops that have a seed keep it. All count their
-iterations anew: those over the dataset that was split, in whichever process, do not count for its shares.
+An op without a seed draws one when it is created, a different one in each process. Here it gets a seed that is derived
+from the common seed and the op's position in the plan, which are the same in all processes. Ops with a seed keep it.
+All iteration counters restart: iterations over the dataset that was split do not count for its shares.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dataset.runtime.random.streams import derived_seed
 
 
 class Agreement:
-    """What processes that were given the same seed, and have built the same plan, give its ops.
+    """Assignment of the same seeds to the ops of a plan in all processes that share the plan and a seed.
 
-    Below an earlier split other processes, with other seeds, have agreed already; there it stays as it is.
+    Ops upstream of an earlier split keep the seeds of that split.
 
     Args:
-        plan: as the user wrote it.
-        seed: common to all.
-        rank: of this process, where all of the plan is run over data of its own; elements with the same number then get
-            other random numbers in each.
+        plan: the plan as written by the user.
+        seed: the common seed.
+        rank: the rank of this process, if it runs the whole plan on its own data. Elements with the same index then get
+            different random numbers in each process.
     """
 
     def __init__(self, plan: Node, seed: int, rank: int | None = None) -> None:
@@ -39,10 +39,10 @@ class Agreement:
         self._settled: dict[Node, Node] = {}
 
     def on(self, node: Node, like: Node) -> Node:
-        """Return an op; ``like`` is what it was in the plan."""
+        """Return an op with its agreed seed; ``like`` is the corresponding op in the original plan."""
         if not _has(node, "counter"):
             return node
-        changes: dict[str, Any] = {"counter": node.counter.restarted()}  # type: ignore[attr-defined]  # just asked
+        changes: dict[str, Any] = {"counter": node.counter.restarted()}  # type: ignore[attr-defined]  # just checked
         if like not in self._agreed and getattr(node, "seed", None) is None:
             changes["key"] = derived_seed(self._seed, self._numbers[like], *self._own)
         elif self._own and isinstance(node, RandomMap):
@@ -50,7 +50,7 @@ class Agreement:
         return dataclasses.replace(node, **changes)
 
     def on_all(self, plan: Node) -> Node:
-        """Return a plan that every process runs, in the same order in each."""
+        """Return a plan that every process runs with the same elements in the same order."""
         for node in inputs_first(plan, without=self._settled):
             moved = over(node, [self._settled[source] for source in node.inputs])
             self._settled[node] = _watched(in_order(self.on(moved, node)))
@@ -58,7 +58,7 @@ class Agreement:
 
 
 def over(node: Node, inputs: Sequence[Node]) -> Node:
-    """Return the node over other inputs, whose elements are not those that it may have kept; itself over its own."""
+    """Return the node with other inputs, without any cached elements; the node itself if the inputs are unchanged."""
     if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
         return node
     moved = node.with_inputs(inputs)
@@ -66,13 +66,13 @@ def over(node: Node, inputs: Sequence[Node]) -> Node:
 
 
 def in_order(node: Node) -> Node:
-    """Return the op, keeping the order of its elements where it has been allowed not to."""
+    """Return the op, set to keep the order of its elements."""
     return dataclasses.replace(node, deterministic=True) if _has(node, "deterministic") else node  # type: ignore[call-arg]
 
 
 def _watched(node: Node) -> Node:
-    """The op; where it opens datasets that a function makes, which nobody sees before, it looks at what it opens."""
-    return dataclasses.replace(node, in_agreement=True) if _has(node, "in_agreement") else node  # type: ignore[call-arg]
+    """Return the op; if it opens datasets returned by a function, it is set to check them for agreement."""
+    return dataclasses.replace(node, must_match_across_processes=True) if _has(node, "must_match_across_processes") else node  # type: ignore[call-arg]
 
 
 def _has(node: Node, name: str) -> bool:

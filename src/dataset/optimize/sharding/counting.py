@@ -1,7 +1,7 @@
-"""How many elements each part of the files gives, where the plan does not tell: the records are counted.
+"""Counting of the elements of each part of the files by counting records, if the plan's cardinality is unknown.
 
-Nothing above the records is run for that, so no user's function sees an element; how many come out in the end follows
-from the plan. A file is passed over once, and its number remembered until it changes.
+Nothing downstream of the records runs, so no user's function is called with an element; the number of elements of the
+output follows from the plan. A file is read once, and its count is cached until the file changes.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _SOME = 1000
 _STEP = 1024
 
 _counted: dict[tuple[int, FileStamp], int] = {}
-"""By what is read and the stamp of the file. Two threads may count one file at once, and come to the same number."""
+"""Counts by the reading plan and the stamp of the file. Two threads may count the same file, with the same result."""
 
 
 class CannotCountError(Exception):
-    """Internal: how many elements a plan gives can't be told without running a user's function on them."""
+    """Internal error: the elements of a plan cannot be counted without calling a user's function on them."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many elements each of some plans gives: what ``EvenOut`` asks when it needs to know."""
+    """Counts of the elements of several plans, computed when ``EqualizeShards`` needs them."""
 
     parts: tuple[Node, ...]
 
     def known(self) -> list[int] | None:
-        """Return the numbers, if the plans tell them."""
+        """Return the counts, if they are known without counting."""
         found = [part.cardinality() for part in self.parts]
         return None if UNKNOWN_CARDINALITY in found else found
 
     def __call__(self) -> list[int]:
-        """Return the numbers, counted where the plans don't tell.
+        """Return the counts, reading the files if necessary.
 
         Raises:
             ValueError: if the datasets that a function returns cannot be counted.
@@ -52,28 +52,28 @@ class Counts:
             return [count(part) for part in self.parts]
         except CannotCountError as error:
             raise ValueError(
-                f"shard_by_process(): how many elements each process gets of its files can't be told, because {error}; "
-                'give by="elements", or repeat() the dataset before it, so that none ends before the others'
+                f"shard_by_process(): cannot determine how many elements each process gets from its files: {error}; "
+                'use by="elements", or repeat() the dataset before it, so that no process ends before the others'
             ) from None
 
 
 def count(plan: Node) -> int:
-    """Return how many elements come out, without those that fail; or INFINITE_CARDINALITY.
+    """Return the number of elements of a plan, without those that fail; or INFINITE_CARDINALITY.
 
     Raises:
-        CannotCountError: if that takes running more than the plan's reading part.
+        CannotCountError: if counting requires running more than the ops that read the files.
     """
     return _count(plan, _records)
 
 
 def require_countable(plan: Node) -> None:
-    """Raise CannotCountError where ``count`` would. Nothing is read; a function of flat_map is called for one file."""
+    """Raise CannotCountError if ``count`` would. Reads nothing; a flat_map function is called for one file."""
     _count(plan, _some_records)
 
 
 @dataclass(frozen=True, eq=False)
 class _Counted(UnaryNode):
-    """``source``, of which is known how many elements it gives. Never run."""
+    """Placeholder node with the known cardinality of ``source``. Never run."""
 
     op: ClassVar[str] = "counted"
     number: int
@@ -83,7 +83,7 @@ class _Counted(UnaryNode):
 
 
 def _count(plan: Node, records: Callable[[Node], int]) -> int:
-    """Return the cardinality of a plan, with that of the lowest op that does not know its own put in by ``records``."""
+    """Return the cardinality of a plan; ``records`` returns that of the lowest op whose cardinality is unknown."""
     above: list[Node] = []
     node = plan
     while node.cardinality() == UNKNOWN_CARDINALITY and len(node.inputs) == 1:
@@ -100,12 +100,12 @@ def _count(plan: Node, records: Callable[[Node], int]) -> int:
     for part in reversed(above):
         stand_in = part.with_inputs([stand_in])
         if stand_in.cardinality() == UNKNOWN_CARDINALITY:
-            raise CannotCountError(f"only running {part.located()} tells how many elements come out")
+            raise CannotCountError(f"the number of elements of {part.location()} is unknown before it runs")
     return stand_in.cardinality()
 
 
 def _records(node: Node) -> int:
-    """Return how many elements an op gives that reads files."""
+    """Return the number of elements of an op that reads files."""
     names = _names(node)
     if isinstance(node, FileSource):
         return sum(_records_in(node, name) for name in names)
@@ -117,21 +117,21 @@ def _some_records(node: Node) -> int:
         for name in _names(node)[:1]:
             require_countable(_opened(node, name))
     elif not isinstance(node, FileSource):
-        raise CannotCountError(f"only running {node.located()} tells how many elements come out")
+        raise CannotCountError(f"the number of elements of {node.location()} is unknown before it runs")
     return _SOME
 
 
 def _names(node: Node) -> Sequence[Any]:
-    """Return what the input of an op that reads files gives."""
+    """Return the elements of the input of an op that reads files."""
     if isinstance(node, FileSource):
         return known_names("shard_by_process", node.source)
     if not isinstance(node, FlatMap):
-        raise CannotCountError(f"only running {node.located()} tells how many elements come out")
+        raise CannotCountError(f"the number of elements of {node.location()} is unknown before it runs")
     chunks = run_through(node.source)
     for part in chunks:
         if isinstance(part, Exception):
             raise part
-    return [row for part in chunks for row in part.rows()]  # type: ignore[union-attr]  # just looked at
+    return [row for part in chunks for row in part.rows()]  # type: ignore[union-attr]  # just checked
 
 
 def _opened(node: Node, name: Any) -> Node:
@@ -146,21 +146,21 @@ def _records_in(source: FileSource, path: str) -> int:
     try:
         key = content_fingerprint(one), file_stamp(path)
     except OSError:
-        return 0  # raised at its place by who reads it
+        return 0  # the reader raises the error in its place
     if key not in _counted:
         _counted[key] = _passed_over(one)
     return _counted[key]
 
 
 def _passed_over(plan: Node) -> int:
-    """Return how many elements come, each of which is left unmade where its op knows how to."""
+    """Return the number of elements by skipping them, without producing them if the op supports it."""
     found = 0
     coordinator, operator = open_plan(plan, probing=True)
     try:
         while True:
             try:
-                passed = operator.pass_over(_STEP)
-            except Exception:  # noqa: BLE001, S112  # raised at its place by who reads it
+                passed = operator.skip(_STEP)
+            except Exception:  # noqa: BLE001, S112  # the reader raises the error in its place
                 continue
             if not passed:
                 return found

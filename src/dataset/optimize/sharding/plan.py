@@ -1,4 +1,4 @@
-"""The plan of ``Dataset.shard_by_process``: checks its arguments, and decides what is dealt out."""
+"""Plan of ``Dataset.shard_by_process``: checks the arguments, and decides whether to split files or elements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WAYS = ("auto", "files", "elements")
 
 
 def shard_plan(plan: Node, rank: Any, world_size: Any, *, remainder: Any, by: Any, seed: Any, name: str | None) -> Node:
-    """Return the share of process ``rank`` of ``world_size``. The arguments are those of the method."""
+    """Return the plan for process ``rank`` of ``world_size``. The arguments are those of the method."""
     deal = _deal(rank, world_size, remainder)
     _require_one_of("by", by, _WAYS)
     seed = require_int(_OP, "seed", seed)
@@ -26,26 +26,26 @@ def shard_plan(plan: Node, rank: Any, world_size: Any, *, remainder: Any, by: An
         files = file_list(plan)
         reason = _against_files(files, deal, least_effort=by == "auto")
         if not reason:
-            assert isinstance(files, FileList)  # else there is a reason
+            assert isinstance(files, FileList)  # otherwise there is a reason
             return _share_of_files(files, deal, Agreement(plan, seed, deal.rank), name)
         if by == "files":
-            raise ValueError(f'{_OP}(): the files cannot be dealt out, because {reason}; give by="elements"')
+            raise ValueError(f'{_OP}(): the files cannot be split between processes: {reason}; use by="elements"')
     return deal_elements(plan, deal, Agreement(plan, seed), name)
 
 
 def _against_files(files: FileList | str, deal: BlockCyclicShard, *, least_effort: bool) -> str:
-    """Return what speaks against dealing out files; nothing where the text is empty."""
+    """Return the reason not to split files; empty if there is none."""
     if isinstance(files, str):
         return files
     if len(files) < deal.world_size:
         return f"there are {len(files)} files for {deal.world_size} processes"
     if least_effort and not files.are_opened:
-        return "each is one element, so that elements are as good"
+        return "each file is one element, so splitting by elements is equivalent"
     if deal.remainder != "keep" and not files.is_endless:
         try:
             require_countable(files.part(deal.world_size, deal.rank))
         except CannotCountError as error:
-            return f"{error}, and so whether all processes have as many; repeat() before it would help"
+            return f"{error}, so the processes may get different numbers; repeat() before it would help"
     return ""
 
 

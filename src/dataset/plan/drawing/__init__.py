@@ -1,4 +1,4 @@
-"""Plans as pictures. layout.py says where boxes and lines go, svg.py draws them, page.py folds lists below the picture.
+"""Drawings of plans. layout.py positions boxes and lines, svg.py draws them, page.py adds foldable lists below.
 
-dot.py leaves the drawing to Graphviz. All are pure functions of a plan and of the rules that made its nodes.
+dot.py produces source for Graphviz. All are pure functions of a plan and of the rules that created its nodes.
 """

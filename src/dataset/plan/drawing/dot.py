@@ -1,4 +1,4 @@
-"""A plan as source for Graphviz, for those who have it and want another layout or a file of another kind."""
+"""Graphviz source of a plan, for other layouts and file formats."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataset.plan.summary import summaries
 
 
 def dot(plan: Node, rules_of: Mapping[Node, tuple[str, ...]] | None = None) -> str:
-    """Return the graph, with data flowing up to the last operation, and the rules that made a node in its label."""
+    """Return the graph, with data flowing up to the last operation, and the rules that created a node in its label."""
     known = summaries(plan)
     names = {node: f"n{number}" for number, node in enumerate(known)}
     lines = [
@@ -28,6 +28,6 @@ def dot(plan: Node, rules_of: Mapping[Node, tuple[str, ...]] | None = None) -> s
 
 
 def _quoted(parts: filter[str]) -> str:
-    """The parts as lines of one label. A backslash would begin an escape, and an ampersand an entity, as in HTML."""
+    """Return the parts as lines of one label. Backslashes begin escapes, and ampersands HTML entities."""
     escaped = (part.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") for part in parts)
     return '"' + "\\n".join(escaped) + '"'

@@ -1,10 +1,10 @@
-"""Where the boxes and lines of a graph go: the result on top, each box below its readers, no line through a box.
+"""Graph layout: the result is on top, each box is below its readers, and no line crosses a box.
 
-Boxes stand in rows, each one row below the lowest of its readers. What hangs below a box gets a strip of its own, as
-wide as it needs, so strips never overlap, and the lines of a tree never cross. A box with several readers hangs below
-the highest of them. Where that is more than a row away, a thread leads down to it, through a place in each row between;
-the other readers join that thread, or the box itself, one row below them. So lines that are not straight run between
-two rows, where there are no boxes. The work is linear in boxes, lines and places.
+Boxes are arranged in rows, each one row below the lowest of its readers. Everything below a box gets its own strip, as
+wide as necessary, so strips never overlap, and the lines of a tree never cross. A box with several readers is in the
+strip of the highest of them. If that is more than a row away, a thread leads down to it, through a place in each row
+between; the other readers join that thread, or the box itself, one row below them. So all lines that are not straight
+run between two rows, where there are no boxes. The time is linear in the number of boxes, lines and places.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ N = TypeVar("N")
 
 _BOX_GAP = 18.0
 _ROW_GAP = 26.0
-_ROW_GAP_MAX = 90.0  # rows are further apart where lines go far to the side:
-_STEEPNESS = 16.0  # by one for so many to the side
+_ROW_GAP_MAX = 90.0  # rows are further apart where lines run far to the side
+_STEEPNESS = 16.0  # horizontal distance of a line that widens the gap by 1
 _THREAD_WIDTH = 10.0
 
 Point = tuple[float, float]
 Size = tuple[float, float]
-_Place = tuple[N, int]  # a node and a row: that of its box, or one of those that its thread goes through
+_Place = tuple[N, int]  # a node and a row: that of its box, or a row that its thread passes through
 
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle, by its upper left corner."""
+    """Rectangle, given by its upper left corner and its size."""
 
     x: float
     y: float
@@ -38,13 +38,13 @@ class Box:
 
 @dataclass(frozen=True)
 class DiagramLine:
-    """The way of the data between two rows, and from ``bend`` straight up.
+    """Line between two rows: a curve from ``start`` to ``bend``, then straight up to ``end``.
 
     Attributes:
         start: the middle of the upper edge of a box, or a place of a thread.
-        bend: where the upper of the two rows begins.
-        end: at the lower edge of a box, or at the upper end of a place of a thread.
-        is_arrow: whether it ends at a box.
+        bend: the point at the lower edge of the upper row.
+        end: a point at the lower edge of a box, or at the upper end of a place of a thread.
+        is_arrow: whether the line ends at a box.
     """
 
     start: Point
@@ -55,7 +55,7 @@ class DiagramLine:
 
 @dataclass(frozen=True)
 class DiagramLayout(Generic[N]):
-    """A picture without its texts, from (0, 0) to (width, height)."""
+    """Layout of a picture from (0, 0) to (width, height), without its texts."""
 
     boxes: Mapping[N, Box]
     lines: Sequence[DiagramLine]
@@ -64,18 +64,18 @@ class DiagramLayout(Generic[N]):
 
 
 def lay_out(inputs: dict[N, Sequence[N]], sizes: Mapping[N, Size]) -> DiagramLayout[N]:
-    """Place a graph that has one result.
+    """Lay out a graph with one result.
 
     Args:
-        inputs: what each node reads from; those stand before their readers, the result last.
-        sizes: width and height of the box of each node.
+        inputs: the inputs of each node, in topological order; the result is the last node.
+        sizes: the width and height of each node's box.
     """
     rows = _LayoutRows(inputs, sizes)
     return DiagramLayout(rows.boxes, [*rows.arrows(), *rows.threads()], rows.width, rows.bottoms[-1])
 
 
 class _LayoutRows(Generic[N]):
-    """The steps of the work, each a table that the next ones read."""
+    """Tables computed during layout; each step uses the previous ones."""
 
     def __init__(self, inputs: dict[N, Sequence[N]], sizes: Mapping[N, Size]) -> None:
         self.inputs = inputs
@@ -90,7 +90,7 @@ class _LayoutRows(Generic[N]):
         self.boxes = {node: self._box(node) for node in inputs}
 
     def _row_of(self) -> dict[N, int]:
-        """Row 0 is the result's."""
+        """Return the row of each node; row 0 is the result's."""
         found = dict.fromkeys(self.inputs, 0)
         for node, sources in reversed(self.inputs.items()):
             for source in sources:
@@ -98,7 +98,7 @@ class _LayoutRows(Generic[N]):
         return found
 
     def _below(self) -> dict[_Place[N], list[_Place[N]]]:
-        """Return what hangs below each place, from left to right; upper places first."""
+        """Return the places directly below each place, from left to right; upper places first."""
         highest: dict[N, N] = {}
         for node in sorted(self.inputs, key=self.row_of.__getitem__):
             for source in self.inputs[node]:
@@ -117,14 +117,14 @@ class _LayoutRows(Generic[N]):
         return self.sizes[node][0] if row == self.row_of[node] else _THREAD_WIDTH
 
     def _strips(self) -> dict[_Place[N], float]:
-        """How wide each place is with all that hangs below it."""
+        """Return the width of each place, including everything below it."""
         found: dict[_Place[N], float] = {}
         for place in reversed(self.below):
             found[place] = max(self._place_width(place), _side_by_side(found[child] for child in self.below[place]))
         return found
 
     def _centres(self) -> dict[_Place[N], float]:
-        """Return the middle of each place: above the middle of what hangs below it, as far as its strip allows."""
+        """Return the centre of each place: above the centre of what is below it, as far as its strip allows."""
         lefts: dict[_Place[N], float] = {(self.result, 0): 0.0}
         for place, children in self.below.items():
             left = lefts[place] + (self.strips[place] - _side_by_side(self.strips[child] for child in children)) / 2
@@ -139,9 +139,9 @@ class _LayoutRows(Generic[N]):
         return found
 
     def _tops_and_bottoms(self) -> tuple[list[float], list[float]]:
-        """Return where each row begins and ends."""
+        """Return the upper and lower edges of all rows."""
         heights = [0.0] * (max(self.row_of.values()) + 1)
-        aside = [0.0] * len(heights)  # how far lines go to the side on their way into the row
+        aside = [0.0] * len(heights)  # the largest horizontal distance of lines into the row
         for node, row in self.row_of.items():
             heights[row] = max(heights[row], self.sizes[node][1])
             for source in self.inputs[node]:

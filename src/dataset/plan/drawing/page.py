@@ -1,6 +1,6 @@
-"""A plan as a piece of HTML: the picture, and what the optimizer did in lists that fold.
+"""HTML fragment of a plan: the picture, and foldable lists of what the optimizer did.
 
-It stands in a page as it is: no script, nothing from elsewhere, styles on its own elements only, all text escaped.
+It can be embedded in any page: no scripts, no external resources, styles on its own elements only, all text escaped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TEXT = "overflow-x:auto;margin:2px 0 8px 16px;line-height:1.35;font-size:12px;b
 
 
 def page(name: str | None, written: Node, rewritten: Rewritten) -> str:
-    """Return the piece of HTML. ``name`` is that of the dataset."""
+    """Return the HTML fragment. ``name`` is the name of the dataset."""
     lists = [
         _folded(f"{_rules(len(rewritten.fired))} fired", rule_lines(rewritten.fired)),
         _folded(f"{_rules(len(rewritten.missed))} nearly fired", rule_lines(rewritten.missed)),

@@ -1,7 +1,7 @@
-"""A plan as an SVG picture: a box for each operation, data flowing up to the last one.
+"""SVG picture of a plan: a box for each operation, with data flowing up to the last one.
 
-The picture needs nothing else: no script, no font, no style of the page. It is light or dark as the reader prefers, on
-a background of its own. The colours of the light one are attributes, since some programs know no style sheets.
+The picture is self-contained: it needs no scripts, fonts or styles of the page. It has its own background, and a light
+and a dark mode. The light colours are attributes, since some programs do not support style sheets.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dataset.plan.node import Node
 from dataset.plan.summary import Summary, summaries
 
 _FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace"
-_EM = 0.62  # of the font size, for a character; the widest of these fonts take 0.602
+_EM = 0.62  # width of a character relative to the font size; the widest of these fonts take 0.602
 _MARGIN = 12
 _PADDING = 10
-_WIDTH_MAX = 360  # of a text
-_DESCENT = 4  # below the line that letters stand on
-_STRAIGHT = 5  # before the tip of an arrow
+_WIDTH_MAX = 360  # of a line of text
+_DESCENT = 4  # below the baseline
+_STRAIGHT = 5  # length of the straight end of an arrow
 _LINE_COLOUR = "#8c959f"
 _LATIN_END = 0x250
 _NARROW = {"Pd", "Po", "Sm"}  # categories of dashes, dots and arrows
@@ -30,7 +30,7 @@ _NARROW = {"Pd", "Po", "Sm"}  # categories of dashes, dots and arrows
 
 @dataclass(frozen=True)
 class _Style:
-    """How a line of text looks."""
+    """Style of a line of text."""
 
     kind: str
     size: float
@@ -40,7 +40,7 @@ class _Style:
 
     @property
     def attributes(self) -> str:
-        """Of an element of SVG."""
+        """The attributes of an SVG element."""
         font = f'font-size="{self.size}" font-weight="{self.weight}"'
         return f'class="dataset-plan-{self.kind}" fill="{self.colour}" {font}'
 
@@ -67,7 +67,7 @@ _DARK = """
 
 
 def svg(plan: Node, rules_of: Mapping[Node, tuple[str, ...]] | None = None) -> str:
-    """Return the picture of a plan, with the rules that made a node written into its box."""
+    """Return the picture of a plan, with the rules that created a node listed in its box."""
     rules_of = rules_of or {}
     known = summaries(plan)
     texts = {node: list(_texts(summary, rules_of.get(node, ()))) for node, summary in known.items()}
@@ -89,7 +89,7 @@ def _opening(layout: DiagramLayout[Node]) -> list[str]:
 
 
 def _texts(summary: Summary, rules: Iterable[str]) -> Iterator[_Text]:
-    """Yield the lines in a box; those that would say nothing are left out."""
+    """Yield the lines of text in a box, without empty ones."""
     yield _TITLE, summary.title
     if summary.detail:
         yield _SPECIAL, summary.detail
@@ -111,7 +111,7 @@ def _box(box: Box, texts: list[_Text], *, is_made: bool) -> Iterator[str]:
     kind, fill, stroke = ("made", "#f0fff4", "#2da44e") if is_made else ("box", "#f6f8fa", "#8c959f")
     place = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}"'
     in_full = html.escape("\n".join(text for _, text in texts))
-    yield f"<g><title>{in_full}</title>"  # what a pointer that rests on the box shows
+    yield f"<g><title>{in_full}</title>"  # the tooltip of the box
     yield f'<rect class="dataset-plan-{kind}" {place} rx="5" fill="{fill}" stroke="{stroke}"/>'
     y = box.y + _PADDING / 2
     for style, text in texts:
@@ -132,7 +132,7 @@ def _line(line: DiagramLine) -> str:
 
 
 def _cut(text: str, size: float) -> str:
-    """Return the text, or as much as fits into a box."""
+    """Return the text, truncated to fit into a box."""
     room = int(_WIDTH_MAX / (size * _EM))
     if _columns(text) <= room:
         return text
@@ -141,5 +141,5 @@ def _cut(text: str, size: float) -> str:
 
 
 def _columns(text: str) -> int:
-    """How wide a text is at most, in characters of the font; those of other writings may come from a wider font."""
+    """Return the maximum width of a text in characters; those of other scripts may come from a wider font."""
     return sum(1 if ord(char) < _LATIN_END or unicodedata.category(char) in _NARROW else 2 for char in text)

@@ -1,1 +1,1 @@
-"""Chunks: the runs of elements that operators hand each other, and how they are made and cut."""
+"""Chunks: the runs of elements passed between operators, and how they are created and sliced."""

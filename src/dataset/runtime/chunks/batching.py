@@ -1,7 +1,7 @@
-"""Many components into one: the arrays of batches.
+"""Batching: combines many components into one array, ragged tensor or sparse tensor.
 
-``stack_column`` is what ``batch`` does to a column; ``pad_column`` what ``padded_batch`` does. ``join_rows`` makes one
-component of parts of batches. Arrays of different shapes become ragged and sparse tensors in ragged_stack.py.
+``stack_column`` implements ``batch`` for a column, and ``pad_column`` implements ``padded_batch``. ``join_rows`` joins
+parts of batches into one component. ragged_stack.py turns arrays of different shapes into ragged and sparse tensors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataset.runtime.chunks.chunk import Array, Column, object_column, pack
 
 
 class ColumnMismatchError(Exception):
-    """Internal: value ``index`` of a column does not go with the one before it. Callers say it in their words."""
+    """Internal: value ``index`` of a column is incompatible with the one before it. Callers raise their own errors."""
 
     def __init__(self, index: int, what: str, got: Any, before: Any) -> None:
         super().__init__(index, what, got, before)
@@ -26,11 +26,11 @@ class ColumnMismatchError(Exception):
 
 
 class NoRoomError(ColumnMismatchError):
-    """Internal: value ``index`` is larger than ``before``, what all are filled up to."""
+    """Internal: value ``index`` is larger than ``before``, the size to which all values are padded."""
 
 
 def stack_column(column: Column) -> Any:
-    """The values of a column as one component with a leading axis: an array, a RaggedTensor or a SparseTensor.
+    """Stack the values of a column into one component with a leading axis: an array, a RaggedTensor or a SparseTensor.
 
     Raises:
         ColumnMismatchError: if shapes, dtypes or kinds differ.
@@ -68,19 +68,19 @@ def require_equal(column: Sequence[Any], what: str, seen: Sequence[Any]) -> None
 
 
 def _stack_arrays(values: Sequence[Array]) -> Array:
-    """np.stack, but twice as fast: it makes no view of each array, and leaves most of the comparing to NumPy."""
+    """Stack like np.stack, but twice as fast: without a view of each array, and mostly compared by NumPy itself."""
     if len(set(map(len, values))) == 1 and len({value.dtype for value in values}) == 1:
         try:
             return np.concatenate(values).reshape(len(values), *values[0].shape)
         except ValueError:
-            pass  # they differ in rank, or in a dimension behind the first
+            pass  # they differ in rank, or in a dimension after the first
     require_equal(values, "dtype", [value.dtype for value in values])
     require_equal(values, "shape", [value.shape for value in values])
-    raise AssertionError(f"arrays that NumPy does not join, and no difference found: {values!r:.200}")
+    raise AssertionError(f"NumPy cannot join these arrays, although their dtypes and shapes are equal: {values!r:.200}")
 
 
 def _stack_sparse(values: Sequence[SparseTensor]) -> SparseTensor:
-    """Shapes may differ: the batch has room for the largest, as in tf.data."""
+    """Stack sparse tensors. Shapes may differ: the batch takes the largest size of each dimension, as in tf.data."""
     require_equal(values, "dtype", [value.dtype for value in values])
     require_equal(values, "rank", [len(value.dense_shape) for value in values])
     counts = [len(value.values) for value in values]
@@ -97,10 +97,10 @@ def _stack_ragged(values: Sequence[RaggedTensor]) -> RaggedTensor:
 
 
 def join_rows(parts: Sequence[Any]) -> Any:
-    """Arrays, ragged or sparse tensors one after another, along the rows.
+    """Join arrays, ragged or sparse tensors along the rows.
 
     Raises:
-        ColumnMismatchError: if kinds or dtypes differ, or the shapes of the rows.
+        ColumnMismatchError: if kinds, dtypes or row shapes differ.
     """
     if len(parts) == 1:
         return parts[0]
@@ -126,7 +126,7 @@ def _join_ragged(parts: Sequence[RaggedTensor]) -> RaggedTensor:
 
 
 def _lengths(ragged: RaggedTensor) -> list[Array]:
-    """The lengths of the rows, per ragged dimension."""
+    """Return the lengths of the rows, per ragged dimension."""
     return [np.diff(splits) for splits in ragged.nested_row_splits]
 
 
@@ -142,16 +142,16 @@ def _join_sparse(parts: Sequence[SparseTensor]) -> SparseTensor:
 
 
 _LONG = 64
-"""From so many numbers a row on, assigning row by row takes less time than looking at each cell."""
+"""From this row length on, assigning row by row takes less time than computing a mask of cells."""
 
 
 def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array:
-    """The arrays of a column in one array, each filled up with ``value`` at the end of every dimension.
+    """Combine the arrays of a column into one array, each padded with ``value`` at the end of every dimension.
 
     Args:
         column: arrays or scalars of one rank.
-        shape: of one padded value; None for the largest in this column.
-        value: what to fill up with.
+        shape: the shape of one padded value; None for the largest size in this column.
+        value: the padding value.
 
     Raises:
         ColumnMismatchError: if ranks or dtypes differ, or a value is larger than ``shape``.
@@ -160,7 +160,7 @@ def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array
         return padded
     arrays, dtype = _arrays_of(column)
     if not shape and not any(array.ndim for array in arrays):
-        return stack_column(column)  # type: ignore[no-any-return]  # scalars: nothing to fill up
+        return stack_column(column)  # type: ignore[no-any-return]  # scalars need no padding
     if dtype.kind != "O" and len({array.dtype for array in arrays}) > 1:
         require_equal(arrays, "dtype", [array.dtype for array in arrays])
     if len({array.ndim for array in arrays}) > 1:
@@ -178,7 +178,7 @@ def pad_column(column: Column, shape: Sequence[int | None], value: Any) -> Array
 
 
 def _arrays_of(column: Column) -> tuple[Sequence[Array], np.dtype[Any]]:
-    """The values as arrays, and the dtype of the first; text as arrays of objects."""
+    """Return the values as arrays (text as object arrays), and the dtype of the first."""
     if isinstance(column, np.ndarray):
         return (list(column) if column.dtype != object else [np.asarray(v, object) for v in column]), column.dtype
     if set(map(type, column)) == {np.ndarray}:
@@ -188,7 +188,7 @@ def _arrays_of(column: Column) -> tuple[Sequence[Array], np.dtype[Any]]:
 
 
 def _pad_packed(column: RaggedColumn, shape: Sequence[int | None], value: Any) -> Array | None:
-    """``pad_column`` where only the first dimension has to be filled up; None where that is not enough."""
+    """Implement ``pad_column`` if only the first dimension needs padding; otherwise return None."""
     inner, wanted = column.values.shape[1:], tuple(shape[1:])
     if column.sparse or not shape or not (fits_in(inner, wanted) and fits_in(wanted, inner)):
         return None
@@ -217,7 +217,7 @@ def _fill(arrays: Sequence[Array], target: list[int], value: Any, dtype: np.dtyp
 
 
 def empty_component(spec: ComponentSpec) -> Any:
-    """A component of no rows. Dimensions that the spec does not know are 0, as in tf.data."""
+    """Return a component without rows. Dimensions that are unknown in the spec are 0, as in tf.data."""
     dims = [size or 0 for size in (spec.shape or (0,))][1:]
     dtype = np.dtype(object) if spec.dtype == BYTES else spec.dtype
     if isinstance(spec, SparseTensorSpec):

@@ -1,14 +1,14 @@
-"""Chunks: runs of consecutive elements, the unit that operators hand to each other.
+"""Chunks: runs of consecutive elements, the unit passed between operators.
 
-A chunk has one or both of two forms. *Columns*: per component an array with a leading axis of ``length``, or a list of
-``length`` values where those have no common shape; below a batch a RaggedColumn may stand for such a list. *Rows*: a
-list of elements. It turns from one form into the other only when asked, and remembers both, because per-element work in
-Python is what costs.
+A chunk has one or both of two forms. *Columns*: for each component, an array with a leading axis of ``length``, or a
+list of ``length`` values without a common shape. Below a batch, a RaggedColumn may take the place of such a list.
+*Rows*: a list of elements. A form is computed from the other only on request and then kept, because per-element work in
+Python is expensive.
 
-Below a streaming shuffle a chunk may say of its elements where they can be read again (provenance.py). Parts of it say
-so, too; a chunk of new elements does not.
+Below a streaming shuffle, a chunk may contain references to where its elements can be read again (provenance.py). Parts
+of the chunk keep them; chunks of new elements have none.
 
-A chunk is never changed after it is made. Values in it are canonical (normalization.py).
+A chunk is immutable. Its values are canonical (normalization.py).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Column: TypeAlias = Array | list[Any]
 
 
 class Chunk:
-    """``length`` consecutive elements of one structure. Give ``columns``, ``rows`` or both.
+    """A run of ``length`` consecutive elements of one structure, given as ``columns``, ``rows`` or both.
 
     Attributes:
-        references: where the elements can be read again; set by who makes the chunk, None where nobody knows.
+        references: where the elements can be read again; set by the creator of the chunk, None if unknown.
     """
 
     __slots__ = ("_columns", "_rows", "length", "references", "structure")
@@ -55,31 +55,31 @@ class Chunk:
         return self.length
 
     def columns(self) -> Sequence[Column]:
-        """The components, one column each."""
+        """Return the components, one column each."""
         if self._columns is None:
-            assert self._rows is not None  # one of the two forms is there
+            assert self._rows is not None  # at least one of the two forms exists
             self._columns = [pack(column) for column in self.structure.columns(self._rows)]
         return self._columns
 
     def rows(self) -> list[Any]:
-        """The elements."""
+        """Return the elements."""
         if self._rows is None:
             assert self._columns is not None
             rows = self.structure.rows(self._columns, self.length)
             if not self.structure.is_immutable:
-                return rows  # made anew each time: who is given a dict may change it
+                return rows  # created for each call: the caller may modify a dict
             self._rows = rows
         return self._rows
 
     def only(self) -> Any:
-        """The element, of a chunk of one."""
+        """Return the element of a chunk of one."""
         if self._rows is not None:
             return self._rows[0]
         assert self._columns is not None
         return self.structure.unflatten([column[0] for column in self._columns])
 
     def slice(self, start: int, stop: int) -> Chunk:
-        """Elements ``start`` to ``stop``, sharing memory with this chunk."""
+        """Return elements ``start`` to ``stop``, sharing memory with this chunk."""
         if start == 0 and stop == self.length:
             return self
         columns = None if self._columns is None else [column[start:stop] for column in self._columns]
@@ -90,7 +90,7 @@ class Chunk:
         return part
 
     def stride(self, start: int, step: int) -> Chunk:
-        """Every ``step``-th element from ``start`` on."""
+        """Return every ``step``-th element from ``start`` on."""
         picked = [column[start::step] for column in self.columns()]
         part = Chunk(self.structure, len(range(start, self.length, step)), picked)
         if self.references is not None:
@@ -98,7 +98,7 @@ class Chunk:
         return part
 
     def take(self, indices: npt.NDArray[np.intp]) -> Chunk:
-        """The elements at ``indices``, in that order, as a chunk with memory of its own."""
+        """Return the elements at ``indices``, in that order, as a chunk with memory of its own."""
         length = len(indices)
         if self._columns is None:
             assert self._rows is not None
@@ -110,30 +110,30 @@ class Chunk:
         return taken
 
     def read_only(self) -> Chunk:
-        """The same elements, their arrays handed out as read-only views, for what the library will read again."""
+        """Return the chunk with read-only views of its arrays, if the library will read them again."""
         return Chunk(self.structure, self.length, [read_only(column) for column in self.columns()])
 
     @property
     def is_packed(self) -> bool:
-        """Whether a column is no list though it stands for one."""
+        """Whether a column is a RaggedColumn in the place of a list."""
         return self._columns is not None and any(map(is_packed, self._columns))
 
     def unpacked(self) -> Chunk:
-        """The same elements, for those to whom a list must be one."""
+        """Return the chunk with plain lists in the place of RaggedColumns."""
         columns = [list(column) if is_packed(column) else column for column in self.columns()]
         return Chunk(self.structure, self.length, columns)
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the components, as far as they tell."""
+        """The size of the components in bytes, as far as known."""
         if self._columns is None:
             assert self._rows is not None
-            return sum(map(_column_bytes, self.structure.columns(self._rows)))  # not packed for that
+            return sum(map(_column_bytes, self.structure.columns(self._rows)))  # packing is not worth it here
         return sum(map(_column_bytes, self._columns))
 
     @staticmethod
     def concatenate(chunks: Sequence[Chunk]) -> Chunk:
-        """The chunks one after another; a single one is returned as it is. All have the same structure."""
+        """Concatenate chunks of the same structure; a single chunk is returned as it is."""
         if len(chunks) == 1:
             return chunks[0]
         structure, length = chunks[0].structure, sum(chunk.length for chunk in chunks)
@@ -151,16 +151,16 @@ class Chunk:
 
 
 Outcome: TypeAlias = Chunk | BaseException
-"""Elements, or an exception in the place of one."""
+"""A chunk, or an exception in the place of one element."""
 
 
 def nbytes_of(outcome: Outcome) -> int:
-    """Bytes held by elements, as far as they tell; none by an exception."""
+    """Return the size of the elements in bytes, as far as known; 0 for an exception."""
     return outcome.nbytes if isinstance(outcome, Chunk) else 0
 
 
 class Remainder:
-    """A chunk that is handed out in pieces; the rest is not copied each time."""
+    """A chunk that is handed out in pieces without copying the rest each time."""
 
     __slots__ = ("_chunk", "_given")
 
@@ -172,7 +172,7 @@ class Remainder:
         return self._chunk is not None
 
     def give(self, n: int) -> Chunk | None:
-        """The next 1 to ``n`` elements; None where nothing is left."""
+        """Return the next 1 to ``n`` elements, or None if nothing is left."""
         chunk = self._chunk
         if chunk is None:
             return None
@@ -184,12 +184,12 @@ class Remainder:
         return chunk.slice(start, stop)
 
     def rest(self) -> Chunk | None:
-        """All that is left, still to be given."""
+        """Return all that is left, without removing it."""
         return None if self._chunk is None else self._chunk.slice(self._given, self._chunk.length)
 
 
 def pack(values: Sequence[Any]) -> Column:
-    """A list of NumPy scalars of one type as an array; anything else as a list."""
+    """Convert a list of NumPy scalars of one type to an array; return anything else as a list."""
     if isinstance(values, np.ndarray):
         return values
     first = values[0]
@@ -199,15 +199,15 @@ def pack(values: Sequence[Any]) -> Column:
 
 
 def object_column(values: Sequence[Any] | Array) -> Array:
-    """A one-dimensional object array of ``values``, whatever they are.
+    """Return a one-dimensional object array of arbitrary values.
 
-    ``np.array`` would make a matrix of equally long values.
+    ``np.array`` would create a matrix from values of equal length.
     """
     return np.fromiter(values, object, len(values))
 
 
 def take_list(values: list[Any], indices: npt.NDArray[np.intp]) -> list[Any]:
-    """``[values[i] for i in indices]``, at the speed of C."""
+    """Return ``[values[i] for i in indices]``, computed in C."""
     if is_packed(values):
         return values.chosen(indices)
     if len(indices) == 1:
@@ -216,20 +216,20 @@ def take_list(values: list[Any], indices: npt.NDArray[np.intp]) -> list[Any]:
 
 
 def take_column(column: Column, indices: npt.NDArray[np.intp]) -> Column:
-    """The values at ``indices``; ``ndarray.take`` is twice as fast as indexing for rows of bytes."""
+    """Return the values at ``indices``; ``ndarray.take`` is twice as fast as indexing for rows of bytes."""
     return column.take(indices, axis=0) if isinstance(column, np.ndarray) else take_list(column, indices)
 
 
-_COPIED_BYTES = 8192  # what is smaller is copied in less time than it takes to look at addresses
+_COPIED_BYTES = 8192  # copying smaller arrays is faster than comparing addresses
 
 
 def references_of(chunks: Sequence[Chunk]) -> References | None:
-    """Where the elements of all chunks can be read again; None if that is known of none."""
+    """Return where the elements of all chunks can be read again, or None if no chunk has references."""
     return References.concatenate([chunk.references for chunk in chunks], [chunk.length for chunk in chunks])
 
 
 def concatenate_columns(parts: Sequence[Column]) -> Column:
-    """Columns one after another: an array where all are arrays of one dtype and row shape, else a list."""
+    """Concatenate columns: into an array if all are arrays of one dtype and row shape, else into a list."""
     first = parts[0]
     if isinstance(first, np.ndarray) and all(
         isinstance(part, np.ndarray) and part.dtype == first.dtype and part.shape[1:] == first.shape[1:]
@@ -239,12 +239,12 @@ def concatenate_columns(parts: Sequence[Column]) -> Column:
         joined = _joined_rows(parts) if worth_a_look else None  # type: ignore[arg-type]  # just tested
         return np.concatenate(parts) if joined is None else joined
     if is_packed(first) and all(map(first.goes_with, parts)):
-        return first.joined(parts)  # type: ignore[return-value]  # it stands for a list
+        return first.joined(parts)  # type: ignore[return-value]  # it takes the place of a list
     return [value for part in parts for value in part]
 
 
 def _joined_rows(parts: Sequence[Array]) -> Array | None:
-    """The parts as one view, where they are neighbouring rows of one array; None where they are not."""
+    """Return the parts as one view if they are adjacent rows of one array, else None."""
     whole = parts[0].base
     if not isinstance(whole, np.ndarray) or whole.shape[1:] != parts[0].shape[1:] or whole.dtype != parts[0].dtype:
         return None
@@ -255,7 +255,7 @@ def _joined_rows(parts: Sequence[Array]) -> Array | None:
     following = start
     for part in parts:
         if part.base is not whole or not (part.flags.c_contiguous and part.flags.writeable):
-            return None  # what is read-only must not become writable, nor the other way round
+            return None  # read-only rows must not become writable, nor vice versa
         if _address(part) != following:
             return None
         following += part.nbytes
@@ -269,14 +269,14 @@ def _address(array: Array) -> int:
 
 
 def read_only(column: Column) -> Column:
-    """The column's values, through which nobody can write."""
+    """Return the column with read-only views of its values."""
     if isinstance(column, np.ndarray):
         return frozen_view(column)
     return [read_only_component(value) for value in column]
 
 
 def read_only_component(value: Any) -> Any:
-    """One component, through which nobody can write; objects of the user's own classes are what they are."""
+    """Return a read-only view of a component; objects of user classes are returned as they are."""
     if isinstance(value, np.ndarray):
         return frozen_view(value)
     return value.read_only() if isinstance(value, RaggedTensor | SparseTensor) else value
@@ -306,5 +306,5 @@ def _value_bytes(value: Any) -> int:
         return len(value)
     try:
         return int(getattr(value, "nbytes", 8))
-    except Exception:  # noqa: BLE001  # an object of the user's own, which means something else by it
+    except Exception:  # noqa: BLE001  # a user class may use the name for something else
         return 8

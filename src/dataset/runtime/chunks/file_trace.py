@@ -1,7 +1,7 @@
-"""Marks in a file that is read, by which elements of it are found again.
+"""File trace: marks in a file by which elements are found again.
 
-A ``FileTrace`` says for the numbers of elements (provenance.py) where in the file to go. It leaves a mark now and then,
-where the next element stands. The elements after a mark are found by reading on from there.
+A ``FileTrace`` maps the numbers of elements (provenance.py) to positions in the file. Occasionally, it stores a mark
+with the position of the next element. The elements after a mark are found by reading on from there.
 """
 
 from __future__ import annotations
@@ -19,46 +19,46 @@ from dataset.runtime.chunks.provenance import ELEMENT_BITS, ELEMENTS_MAX, Number
 
 
 class RereadFile(Protocol):
-    """An open file, as far as it is needed to find elements again: see ``ElementFile`` in io/dataset_files.py."""
+    """The part of an open file's interface for finding elements again: see ``ElementFile`` in io/dataset_files.py."""
 
     def columns(self, n: int) -> Sequence[Column] | None:
-        """The next 1 to ``n`` elements; None at the end."""
+        """Return the next 1 to ``n`` elements, or None at the end."""
 
     def tell(self) -> tuple[int, int]:
-        """Where the next element stands."""
+        """Return the position of the next element."""
 
     def seek(self, offset: int, number: int) -> None:
-        """Continue at a place that ``tell`` gave."""
+        """Continue at a position returned by ``tell``."""
 
     def close(self) -> None:
-        """Give the file back."""
+        """Release the file."""
 
 
 @runtime_checkable
 class ReadsFiles(Protocol):
-    """A node that reads files, whose elements are found again by their places."""
+    """A node that reads files and can find their elements again by position."""
 
     def open_file(self, path: str) -> RereadFile:
-        """The elements of one file. Nothing is read yet."""
+        """Open the elements of one file. Nothing is read yet."""
 
     @property
     def read_on_max(self) -> int:
-        """Up to which distance between offsets that ``tell`` gives reading on costs less than ``seek``."""
+        """The largest distance between ``tell`` offsets for which reading on is cheaper than ``seek``."""
 
 
 @runtime_checkable
 class OpensDatasets(Protocol):
-    """A node that reads from the datasets that a user's function makes of its input's elements."""
+    """A node that reads from the datasets that a user function returns for its input's elements."""
 
     function: Any
 
     def datasets(self, build: Any) -> Any:
-        """What opens them."""
+        """Return the object that opens the datasets."""
 
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """A dataset inside of datasets: the node that has it made, the element that it was made from, and its plan."""
+    """A dataset within a dataset: the node whose function returned it, the function's argument, and the plan."""
 
     node: Node
     argument: Chunk
@@ -66,12 +66,12 @@ class Opening:
 
 
 class Mark(NamedTuple):
-    """A place in a file.
+    """A position in a file.
 
     Attributes:
-        element: how many elements had been read before it, since reading began.
-        offset: what ``tell`` gave there.
-        number: and its second part.
+        element: how many elements had been read before it.
+        offset: the first part of the result of ``tell``.
+        number: the second part.
     """
 
     element: int
@@ -81,39 +81,41 @@ class Mark(NamedTuple):
 
 _MARKS_MAX = 1024
 _STRIDE_FIRST = 32  # elements to the second mark
-_STRIDE_BYTES = 1 << 19  # from mark to mark about; files are read in blocks of half as much
+_STRIDE_BYTES = 1 << 19  # approximate distance of marks; files are read in blocks of half this size
 _STRIDE_MAX = 1 << 14
 
 _numbers = itertools.count()
 
 
 class FileTrace:
-    """The marks that are left in one file while it is read. One thread at a time reads, and any may look meanwhile.
+    """File trace: the marks of one file.
 
-    Marks are left where they cost nothing, between two blocks, else in distances of some blocks. Of many, every second
-    one of the older half is dropped: of what was read last, most is still held.
+    One thread at a time reads the file; any thread may access the marks meanwhile.
+
+    Marks are preferably stored between two blocks, where they cost nothing, and otherwise every few blocks. If there
+    are too many, every second mark of the older half is dropped: most marks of the recent part are kept.
 
     Args:
-        within: the datasets, from outer to inner, whose plan ``node`` is in.
-        node: which reads the file.
-        path: the file.
-        marks: out of a saved state.
+        within: the enclosing datasets of ``node``'s plan, from outer to inner.
+        node: the node that reads the file.
+        path: the path of the file.
+        marks: the marks from a saved state.
     """
 
-    __slots__ = ("_due", "_stride", "count", "marks", "node", "number", "path", "within")
+    __slots__ = ("_due", "_stride", "count", "marks", "node", "number", "path", "provenance")
 
     def __init__(self, within: tuple[Opening, ...], node: Node, path: str, marks: Sequence[Mark] = ()) -> None:
-        self.within = within
+        self.provenance = within
         self.node = node
         self.path = path
         self.marks = list(marks)
         self.count = 0  # elements that were read
-        self.number = next(_numbers)  # stands for the file, in this process
-        self._due = 0  # how many must have been read for the next mark
+        self.number = next(_numbers)  # identifies the file within this process
+        self._due = 0  # the number of elements at which the next mark is due
         self._stride = _STRIDE_FIRST
 
     def step(self, file: RereadFile) -> None:
-        """To be called before each reading: leaves a mark if it is time for one."""
+        """Add a mark if it is time for one. Must be called before each read."""
         if self.count < self._due:
             return
         offset, number = file.tell()
@@ -127,10 +129,10 @@ class FileTrace:
             del self.marks[1 : _MARKS_MAX // 2 : 2]
 
     def refer(self, length: int, asked: int) -> References | None:
-        """The references of the next ``length`` elements, where ``asked`` were asked for."""
+        """Return the references of the next ``length`` elements, of ``asked`` requested ones."""
         first = self.count
         self.count += length
-        if length < asked:  # a block is used up, so the place behind it is at hand
+        if length < asked:  # a block is used up, so the position after it is cheap to mark
             self._due = self.count
         if self.count > ELEMENTS_MAX:
             return None
@@ -138,5 +140,5 @@ class FileTrace:
         return References(np.arange(base + first, base + self.count), {self.number: self})
 
     def references(self, elements: Numbers) -> References:
-        """Those of elements, by their numbers in this file."""
+        """Return references to elements, given by their numbers in this file."""
         return References(elements + (self.number << ELEMENT_BITS), {self.number: self})

@@ -1,10 +1,9 @@
-"""What users put in, made canonical: Python and NumPy values of every kind become the components of chunks.
+"""Normalization: converts Python and NumPy values of every kind to canonical components of chunks.
 
 A canonical component is a NumPy scalar, an array with at least one dimension, ``bytes``, a RaggedTensor, a SparseTensor
-or, where none of these fits, any Python object. Python ints become int64, floats float64, text UTF-8 bytes, lists and
-ranges arrays; arrays of text become object arrays of bytes, in ragged and sparse tensors as well. Work goes column by
-column, because type checks on a whole list cost a twentieth of a microsecond per value where a function call costs ten
-times that.
+or, if none of these fits, any Python object. Python ints become int64, floats float64, text UTF-8 bytes, lists and
+ranges arrays. Arrays of text become object arrays of bytes, also within ragged and sparse tensors. Values are converted
+column by column, because a type check over a whole list costs 0.05 microseconds per value, a tenth of a function call.
 """
 
 from __future__ import annotations
@@ -29,44 +28,44 @@ def chunk_of_rows(
     *,
     lists_are_structure: bool = False,
 ) -> Chunk:
-    """The chunk of these elements, as a user's function or generator returned them.
+    """Return the chunk of elements returned by a user's function or generator.
 
     Args:
         rows: at least one element.
-        structure: that all must have; default, that of the first.
+        structure: the structure that all must have; default: that of the first element.
         lists_are_structure: whether a list in the place of a bare component is a mismatch instead of data.
 
     Raises:
-        StructureMismatchError: if an element has another structure; callers go through the rows to say which.
-        ValueError: for an integer that no 64-bit dtype holds.
+        StructureMismatchError: if an element has another structure; callers search the rows to report which one.
+        ValueError: for an integer that no 64-bit dtype can hold.
     """
     structure = structure_of(rows[0]) if structure is None else structure
     if structure is LEAF:
         return _chunk_of_components(rows, lists_are_structure=lists_are_structure)
     columns = structure.columns(rows)
     canonical = [_canonical_column(column, set(map(type, column))) for column in columns]
-    # The user may still hold the dicts that a function returned, so only tuples are kept as they came.
+    # The user may still hold a dict that a function returned, so only tuples are kept without a copy.
     unchanged = structure.is_immutable and all(map(operator.is_, canonical, columns))
-    if unchanged and len(rows) == 1:  # nobody may ever ask for columns
+    if unchanged and len(rows) == 1:  # the columns may never be needed
         return Chunk(structure, 1, rows=rows)
     return Chunk(structure, len(rows), [pack(column) for column in canonical], rows if unchanged else None)
 
 
 def _chunk_of_components(rows: list[Any], *, lists_are_structure: bool) -> Chunk:
-    """``chunk_of_rows`` for elements that are bare components. Each pass over the types counts here."""
+    """Implement ``chunk_of_rows`` for bare components, with as few passes over the types as possible."""
     kinds = set(map(type, rows))
     if lists_are_structure and list in kinds:
         raise StructureMismatchError
     column = _canonical_column(rows, kinds)
     if column is not rows:
         return Chunk(LEAF, len(rows), [pack(column)])
-    if len(rows) > 1 and len(kinds) == 1 and kinds <= _NUMBERS:  # many numbers are wanted as an array
+    if len(rows) > 1 and len(kinds) == 1 and kinds <= _NUMBERS:  # many numbers are usually needed as an array
         return Chunk(LEAF, len(rows), [np.fromiter(rows, rows[0].dtype, len(rows))], rows)
     return Chunk(LEAF, len(rows), rows=rows)
 
 
 def is_canonical(value: Any) -> bool:
-    """Whether a component is canonical already, as far as its type tells: False says nothing."""
+    """Return whether a component is canonical according to its type; False means unknown."""
     kind = type(value)
     if kind is np.ndarray:
         return value.ndim > 0 and value.dtype.kind not in "SUO"
@@ -74,13 +73,13 @@ def is_canonical(value: Any) -> bool:
 
 
 def canonical_component(value: Any) -> Any:
-    """One component, canonical."""
+    """Return the canonical form of one component."""
     column = _canonical_column([value], {type(value)})
     return column[0]
 
 
 def require_unmasked(value: Any) -> None:
-    """Raise TypeError for a masked array: NumPy's functions for plain arrays, which run here, drop masks."""
+    """Raise TypeError for a masked array: NumPy's functions for plain arrays, used here, drop masks."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"a masked array, here of shape {value.shape} and dtype {value.dtype}, cannot be a component, because its "
@@ -89,10 +88,10 @@ def require_unmasked(value: Any) -> None:
 
 
 def canonical_array(value: Any) -> Array:
-    """``value`` as an array a pipeline can hold: text and bytes as an object array of bytes, all else as NumPy does.
+    """Return ``value`` as a canonical array: text and bytes as an object array of bytes, all else as NumPy does.
 
     Raises:
-        ValueError: if NumPy finds no rectangular array in nested lists.
+        ValueError: if nested lists are not rectangular.
     """
     array = value if isinstance(value, np.ndarray) else _as_array(value)
     if type(array) is not np.ndarray:
@@ -106,7 +105,7 @@ def canonical_array(value: Any) -> Array:
 
 
 def _as_array(value: Any) -> Array:
-    """np.asarray, except that bytes in lists keep their trailing zero bytes, which NumPy's S dtype drops."""
+    """Apply np.asarray, but keep the trailing zero bytes of bytes in lists, which NumPy's S dtype drops."""
     if value and isinstance(value, list):
         require_unmasked(value[0])
     array = np.asarray(value)
@@ -114,7 +113,7 @@ def _as_array(value: Any) -> Array:
 
 
 def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:
-    """Canonical values; ``values`` itself, the very object, where they are canonical already."""
+    """Return canonical values; the object ``values`` itself if they are canonical already."""
     others = kinds - _BARE
     if others and any(structure_of(value) is not LEAF for value in values if type(value) in others):
         raise StructureMismatchError
@@ -133,8 +132,8 @@ def _canonical_column(values: Sequence[Any], kinds: set[type[Any]]) -> Any:
 
 
 def _canonical_value(value: Any) -> Any:
-    """The slow way, one value at a time, for columns of several types and for foreign array types."""
-    if isinstance(value, np.ndarray):  # of a subclass, too: a matrix is not an array to the rest of the library
+    """Convert a single value: the slow path for columns of several types and for foreign array types."""
+    if isinstance(value, np.ndarray):  # or of a subclass: the rest of the library does not accept np.matrix
         require_unmasked(value)
         return _canonical_arrays([np.asarray(value)])[0]
     if type(value) in _CONVERT:
@@ -172,7 +171,7 @@ def _lists(values: Sequence[list[Any] | range]) -> Column:
 
 
 def _composites(values: Sequence[RaggedTensor | SparseTensor]) -> Sequence[Any]:
-    """Ragged and sparse tensors with canonical values; the very same where those are canonical already."""
+    """Return ragged and sparse tensors with canonical values; the object ``values`` itself if they already are."""
     canonical = [_composite(value) for value in values]
     return values if all(map(operator.is_, canonical, values)) else canonical
 
@@ -204,7 +203,7 @@ _CONVERT: dict[type[Any], Callable[[Sequence[Any]], Any]] = {
 _NUMPY_TEXT = frozenset({np.bytes_, np.str_})
 _NUMBERS = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?")
 _BARE = frozenset({*_CONVERT, *_NUMBERS, bytes, np.ndarray})
-"""Types of which every value is a component; of any other, structure_of must be asked."""
+"""Types whose values are always components; for all other types, structure_of decides."""
 
 
 def _canonical_arrays(values: Sequence[Array]) -> Sequence[Any]:

@@ -1,13 +1,13 @@
-"""Who may write to the arrays that user code returns.
+"""Ownership: who may write to the arrays that user code returns.
 
-A function may return a buffer that it keeps and fills again for the next element; a generator may yield one. No array
-that a user holds may change under them, so such a result is copied, at once, before user code runs again. A result that
-nobody else holds is taken as it is: copying every image would cost more than all the rest.
+A function may return a buffer that it keeps and refills for the next element; a generator may yield one. Arrays that a
+user holds must not change, so such a result is copied immediately, before user code runs again. A result without other
+references is not copied: copying every image would cost more than everything else.
 
-Who holds an array tells its reference count. ``own`` takes a result over when the only references are those that the
-call itself accounts for, or when the array belongs to the element that the function was given. The counts to compare
-with are measured below, because they differ between versions of the interpreter. Where an interpreter does not count
-references, everything is copied.
+The reference count tells whether an array has other references. ``own`` takes a result over if the only references are
+those of the call itself, or if the array belongs to the element that the function was given. The expected counts are
+measured below, because they differ between interpreter versions. If an interpreter does not count references,
+everything is copied.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ _NUMBERS = frozenset({np.dtype(code).type for code in np.typecodes["All"]} | {in
 
 
 def is_immutable(value: Any) -> bool:
-    """Whether a value cannot be changed by whoever made it: numbers, text, datasets, and plain tuples of those."""
+    """Return whether a value is immutable: numbers, text, datasets, and plain tuples of those."""
     if type(value) is tuple:
         return all(isinstance(item, _IMMUTABLE) or is_dataset(item) for item in value)
     return isinstance(value, _IMMUTABLE) or is_dataset(value)
 
 
 def copied_component(component: Any) -> Any:
-    """A component with memory of its own; an object of a user's class is the user's own affair."""
+    """Return a component with memory of its own; objects of user classes are not copied."""
     if isinstance(component, np.ndarray):
         return component.copy()
     return copy.deepcopy(component) if isinstance(component, RaggedTensor | SparseTensor) else component
 
 
 def own(result: Any, given: Iterable[Any] = ()) -> Any:
-    """``result``, with copies in the place of what user code could still write to.
+    """Return ``result``, with copies of everything that user code could still write to.
 
-    Call it with nothing but the user's call as its first argument, so that the reference counts are right.
+    The first argument must be the user's call itself, so that the reference counts are right.
 
     Args:
-        result: what a function returned or a generator yielded: an element.
-        given: what the function was called with; arrays of these, and views of them, are handed on as they are.
+        result: an element that a function returned or a generator yielded.
+        given: the arguments of the function; arrays in them, and views of these, are not copied.
     """
     kind = type(result)
     if kind is np.ndarray:
         unshared = _references(result) <= _DIRECT
         return result if unshared and result.base is None else _own_array(result, unshared, given)
     if kind is tuple:
-        for item in result:  # the usual case first: fresh arrays beside numbers
+        for item in result:  # fast path for the usual case: fresh arrays and numbers
             if type(item) is np.ndarray:
                 if item.base is not None or _references(item) > _IN_TUPLE:
                     break
@@ -67,7 +67,7 @@ def own(result: Any, given: Iterable[Any] = ()) -> Any:
             return result
         return tuple([_own_item(item, _LISTED, given) for item in result])
     if kind is dict:
-        shared = _references(result) > _DIRECT  # a dict that is filled again
+        shared = _references(result) > _DIRECT  # a dict that may be refilled
         owned = {key: _own_item(result[key], _LOOKED_UP, given) for key in result}
         same = not shared and all(owned[key] is result[key] for key in owned)
         return result if same else owned
@@ -75,9 +75,9 @@ def own(result: Any, given: Iterable[Any] = ()) -> Any:
 
 
 def _own_item(item: Any, holders: int, given: Iterable[Any]) -> Any:
-    """A component, or a nested element, which is always taken apart.
+    """Return ``own`` of a component, or of a nested element, which is always rebuilt.
 
-    ``holders`` is the count of references to a component that nobody else holds, in a call such as this.
+    ``holders`` is the reference count of a component without other references, in a call like this one.
     """
     if type(item) is np.ndarray:
         unshared = _references(item) <= holders
@@ -93,7 +93,7 @@ def _own_item(item: Any, holders: int, given: Iterable[Any]) -> Any:
 
 
 def _own_other(item: Any, given: Iterable[Any]) -> Any:
-    """A list is data and may be filled again; a dataset never changes; any other object is the user's own affair."""
+    """Copy lists, which may be refilled, and foreign arrays; return datasets and objects of user classes."""
     if is_dataset(item):
         return item
     if isinstance(item, list):
@@ -102,20 +102,20 @@ def _own_other(item: Any, given: Iterable[Any]) -> Any:
         return bytes(item)
     if isinstance(item, np.ndarray):  # a subclass
         if isinstance(item, np.ma.MaskedArray):
-            return item  # refused where elements are made canonical
+            return item  # rejected when elements are made canonical
         return _own_array(np.asarray(item), False, given)
-    # NumPy trusts __array__ to have made a copy when asked for one, so it is made here.
+    # If a copy is requested, NumPy relies on __array__ to make one; so it is made here.
     return np.asarray(item).copy() if hasattr(item, "__array__") else item
 
 
 def _own_array(array: np.ndarray[Any, Any], unshared: bool, given: Iterable[Any]) -> np.ndarray[Any, Any]:
-    """The array, or a copy where it is a view of, or is itself, memory that somebody else holds."""
+    """Return the array, or a copy if its memory has other references."""
     owner = array.base
     while isinstance(owner, np.ndarray) and owner.base is not None:
         owner = owner.base
-    if isinstance(owner, bytes):  # nobody can write there
+    if isinstance(owner, bytes):  # immutable memory
         return array
-    # A view, such as a reshaped result, of an array that only this view holds.
+    # A view, such as a reshaped result, of an array that only this view refers to.
     if unshared and isinstance(owner, np.ndarray) and array.base is owner and _references(owner) <= _OWNER:
         return array
     for part in _components(given):
@@ -133,7 +133,7 @@ def _components(given: Iterable[Any]) -> list[Any]:
 _references: Callable[[Any], int] = getattr(sys, "getrefcount", lambda _: sys.maxsize)
 
 
-# The counts of values that only the library holds, found by the very expressions that own() uses.
+# The reference counts of values that only the library holds, measured by the same expressions as in own().
 
 
 def _in_call(result: Any) -> int:
@@ -147,7 +147,7 @@ def _in_container(result: Iterable[Any]) -> int:
 
 
 def _in_second_call(result: Iterable[Any]) -> int:
-    return [_in_call(item) for item in result][0]  # noqa: RUF015  # the very expression
+    return [_in_call(item) for item in result][0]  # noqa: RUF015  # the same expression as in own()
 
 
 def _in_lookup(result: dict[str, Any]) -> int:
@@ -165,7 +165,7 @@ def _fresh() -> Any:
 
 
 def _measured(count: int) -> int:
-    """Where references are not counted, nothing is ever taken for unshared."""
+    """Return -1 if references are not counted, so that nothing is considered unshared."""
     return -1 if count == sys.maxsize else count
 
 

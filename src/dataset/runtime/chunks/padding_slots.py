@@ -1,4 +1,4 @@
-"""Elements that are missing in a process's share, and the zeros that stand in for them (ops/shard/)."""
+"""Padding slots: elements missing in a process's share, and the zeros that replace them (ops/shard/)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dataset.runtime.chunks.chunk import Chunk, object_column
 
 
 class AbsentError(Exception):
-    """Internal: takes the place of an element that is not there, like an exception, until zeros are put there.
+    """Internal: takes the place of a missing element, like an exception, until it is replaced by zeros.
 
-    It never comes out. Here is a class of its own, and not in errors.py, since no user can catch it.
+    It is never raised to the user, and therefore not part of errors.py.
 
     Attributes:
-        example_follows: whether the next element is not one of the sequence, but shows what the zeros are like.
+        example_follows: whether the next element is not part of the sequence, but an example for shapes and dtypes.
     """
 
     def __init__(self, *, example_follows: bool) -> None:
@@ -24,14 +24,14 @@ class AbsentError(Exception):
 
     @property
     def example_follows(self) -> bool:
-        """Whether the next element only shows what the zeros are like."""
+        """Whether the next element is only an example for the shapes and dtypes of the zeros."""
         return bool(self.args[0])
 
 
 def zeros_like(element: Chunk) -> Chunk:
-    """An element, in a chunk of one, with the shapes and dtypes of that in ``element``.
+    """Return a chunk of one element of zeros with the shapes and dtypes of the element in ``element``.
 
-    Text is empty, times are 1970 or no time at all; an object of a user's own class is None.
+    Text is empty, datetimes are 1970-01-01 or NaT, and objects of user classes are None.
     """
     return Chunk(element.structure, 1, [[_zeros(column[0])] for column in element.columns()])
 

@@ -1,11 +1,11 @@
-"""References: where elements that were read from files can be read again.
+"""Provenance: references to the positions in files from which elements can be read again.
 
-A streaming shuffle holds thousands of elements, and a saved state should not. So, below one, the operator that reads
-files gives each chunk a hidden column beside its components. It holds one number for each element: that of the file, and
-that of the element in the file. Code that passes elements on carries the column along (chunk.py). Code that makes new
-elements makes new chunks, which have no such column.
+A streaming shuffle holds thousands of elements, which a saved state should not contain. So, below a shuffle, the
+operator that reads files gives each chunk a hidden column. It holds one number for each element, which combines the
+number of the file and that of the element in the file. Code that passes elements on preserves the column (chunk.py).
+Code that computes new elements creates new chunks without this column.
 
-file_trace.py finds the elements in a file. ops/shuffle/buffer_checkpoint.py saves references, and reads elements again.
+file_trace.py finds the elements in a file. ops/shuffle/buffer_checkpoint.py saves references and reads elements again.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import numpy.typing as npt
 
 ELEMENT_BITS = 32
 ELEMENTS_MAX = 1 << ELEMENT_BITS
-"""Of one file; those behind are saved by value. The number of the file is above these bits."""
+"""Elements per file that can be referenced; later ones are saved by value. Higher bits hold the file's number."""
 
 NOWHERE = -1
-"""Stands for an element of which nobody knows where it is."""
+"""The number of an element whose position is unknown."""
 
 Numbers = npt.NDArray[np.int64]
 
 
 class References:
-    """Where the elements of a chunk can be read again.
+    """References to the elements of a chunk.
 
     Attributes:
         numbers: int64 (n,), for each element the number of its file and, in the lower bits, its own; or NOWHERE.
-        files: the FileTrace of each file by number, and perhaps others.
+        files: the FileTrace of each file by number, and possibly of others.
     """
 
     __slots__ = ("files", "numbers")
@@ -41,16 +41,16 @@ class References:
         self.files = files
 
     def slice(self, start: int, stop: int | None, step: int = 1) -> References:
-        """Of the elements ``start:stop:step``."""
+        """Return the references of the elements ``start:stop:step``."""
         return References(self.numbers[start:stop:step], self.files)
 
     def take(self, indices: npt.NDArray[np.intp]) -> References:
-        """Of the elements at ``indices``."""
+        """Return the references of the elements at ``indices``."""
         return References(self.numbers.take(indices), self.files)
 
     @staticmethod
     def concatenate(parts: Sequence[References | None], lengths: Sequence[int]) -> References | None:
-        """Of the elements of several chunks, given how many each has; None if no chunk has any."""
+        """Concatenate the references of several chunks of the given lengths; None if no chunk has any."""
         files: dict[int, Any] | None = None
         is_shared = True
         for theirs in parts:
@@ -59,7 +59,7 @@ class References:
             if files is None:
                 files = theirs.files
                 continue
-            if is_shared:  # with a chunk, which must not change
+            if is_shared:  # shared with a chunk, which must not change
                 files, is_shared = dict(files), False
             files.update(theirs.files)
         if files is None:
@@ -67,9 +67,9 @@ class References:
         return References(np.concatenate(list(map(numbers_of, parts, lengths))), files)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(None), ()  # in another process, nobody asks
+        return type(None), ()  # not used in other processes
 
 
 def numbers_of(references: References | None, length: int) -> Numbers:
-    """The numbers of the references of a chunk of ``length`` elements, or NOWHERE for all."""
+    """Return the numbers of the references of a chunk of ``length`` elements; NOWHERE for all if there are none."""
     return np.full(length, NOWHERE, np.int64) if references is None else references.numbers

@@ -1,4 +1,4 @@
-"""Arrays of different shapes in one component: as a RaggedTensor, or as a SparseTensor. Of one shape: batching.py."""
+"""Ragged stacking: arrays of different shapes in one RaggedTensor or SparseTensor. Equal shapes: batching.py."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dataset.runtime.chunks.chunk import Array, Column
 
 
 def stack_as_ragged(column: Column, ragged_rank: int, row_splits_dtype: np.dtype[Any]) -> RaggedTensor:
-    """The arrays of a column as a RaggedTensor with a leading axis, the first ``ragged_rank`` of their axes ragged.
+    """Stack the arrays of a column into a RaggedTensor whose first ``ragged_rank`` array axes are ragged.
 
     Raises:
-        ColumnMismatchError: if dtypes or ranks differ, or the sizes of the axes that are not ragged.
+        ColumnMismatchError: if dtypes, ranks, or the sizes of the axes that are not ragged differ.
     """
     if is_packed(column) and ragged_rank == 1 and not column.sparse:
         return RaggedTensor(column.flat, cast_splits(column.splits - column.splits[0], row_splits_dtype))
@@ -27,7 +27,7 @@ def stack_as_ragged(column: Column, ragged_rank: int, row_splits_dtype: np.dtype
     inner = tuple(shapes[0, ragged_rank:].tolist())
     if inner and (shapes[:, ragged_rank:] != inner).any():
         require_equal(list(column), "inner shape", [array.shape[ragged_rank:] for array in column])
-    splits, rows = [], np.ones(len(shapes), np.int64)  # rows that each array has, down to the axis
+    splits, rows = [], np.ones(len(shapes), np.int64)  # the number of rows of each array, down to the axis
     for sizes in shapes.T[:ragged_rank]:
         splits.append(splits_of_lengths(np.repeat(sizes, rows), row_splits_dtype))
         rows = rows * sizes
@@ -36,7 +36,7 @@ def stack_as_ragged(column: Column, ragged_rank: int, row_splits_dtype: np.dtype
 
 
 def _flat(column: Column, shapes: Array, inner: tuple[int, ...]) -> Array:
-    """The arrays end to end, each with its axes before ``inner`` made one."""
+    """Concatenate the arrays, after merging the axes before ``inner`` into one."""
     sizes = shapes.prod(axis=1)
     if isinstance(column, np.ndarray):
         return column.reshape(int(sizes.sum()), *inner)
@@ -46,11 +46,11 @@ def _flat(column: Column, shapes: Array, inner: tuple[int, ...]) -> Array:
 
 
 def stack_as_sparse(column: Column, row_shape: Shape) -> SparseTensor:
-    """Every cell of the arrays of a column in a SparseTensor with a leading axis.
+    """Stack every cell of the arrays of a column into a SparseTensor with a leading axis.
 
     Args:
         column: arrays or scalars with the rank of ``row_shape``, and not larger.
-        row_shape: of one array in the result; None for the largest in this column.
+        row_shape: the shape of one array in the result; None for the largest size in this column.
 
     Raises:
         ColumnMismatchError: if dtypes differ.
@@ -62,7 +62,7 @@ def stack_as_sparse(column: Column, row_shape: Shape) -> SparseTensor:
     shapes = _shapes(column)
     sizes = shapes.prod(axis=1)
     starts = np.cumsum(sizes) - sizes
-    places = np.arange(sizes.sum()) - np.repeat(starts, sizes)  # of each cell in its array
+    places = np.arange(sizes.sum()) - np.repeat(starts, sizes)  # position of each cell in its array
     indices = np.empty((len(places), len(row_shape) + 1), np.int64)
     indices[:, 0] = np.repeat(np.arange(len(shapes)), sizes)
     for axis in range(len(row_shape), 1, -1):
@@ -74,7 +74,7 @@ def stack_as_sparse(column: Column, row_shape: Shape) -> SparseTensor:
 
 
 def _shapes(column: Column) -> Array:
-    """The shapes of a column's arrays, one a row.
+    """Return the shapes of a column's arrays, one per row.
 
     Raises:
         ColumnMismatchError: if they are not arrays of one dtype and rank.

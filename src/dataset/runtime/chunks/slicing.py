@@ -1,4 +1,4 @@
-"""One component into many: its rows, and runs of rows. The inverse is batching.py."""
+"""Slicing: splits one component into its rows or runs of rows. The inverse is batching.py."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 
 
 def number_of_rows(node: Node, structure: Structure, components: Sequence[Any]) -> int:
-    """How many rows all components of an element have.
+    """Return the number of rows that all components of an element have.
 
     Raises:
-        SpecError: if one has none to be told apart, or another number of them.
+        SpecError: if a component has no rows, or the numbers differ.
     """
     counts = []
     for index, value in enumerate(components):
         if not (isinstance(value, RaggedTensor) or (isinstance(value, np.ndarray | SparseTensor) and value.shape)):
             raise SpecError(
-                f"{node.located()}: {structure.component_name(index)} must be an array with rows, got a "
+                f"{node.location()}: {structure.component_name(index)} must be an array with rows, got a "
                 f"{type(value).__name__}"
             )
-        counts.append(int(value.shape[0]))  # type: ignore[arg-type]  # the rows of a ragged tensor are counted, too
+        counts.append(int(value.shape[0]))  # type: ignore[arg-type]  # a ragged tensor's number of rows is known, too
         if counts[index] != counts[0]:
             raise SpecError(
-                f"{node.located()}: all components must have the same number of rows; "
+                f"{node.location()}: all components must have the same number of rows; "
                 f"{structure.component_name(0)} has {counts[0]}, {structure.component_name(index)} has {counts[index]}"
             )
     return counts[0]
 
 
 def rows_of(component: RaggedTensor | SparseTensor) -> list[Any]:
-    """The rows along the first dimension."""
+    """Return the rows along the first dimension."""
     if isinstance(component, SparseTensor):
         return _sparse_rows(component)
     values = component.values
@@ -46,14 +46,14 @@ def rows_of(component: RaggedTensor | SparseTensor) -> list[Any]:
 
 
 def uncut_rows_of(component: RaggedTensor | SparseTensor) -> Sequence[Any]:
-    """The same, cut apart only where somebody asks for one, if that can be."""
+    """Return the rows along the first dimension, sliced on access if possible."""
     if isinstance(component, SparseTensor) or not isinstance(component.values, np.ndarray):
         return rows_of(component)
     return RaggedColumn(component.values, component.row_splits.astype(np.int64, copy=False))
 
 
 def slice_rows(component: Any, start: int, stop: int) -> Any:
-    """Rows ``start`` to ``stop`` of an array, a ragged or a sparse tensor (``row_major``), sharing memory with it."""
+    """Return rows ``start`` to ``stop`` of an array, ragged or ``row_major`` sparse tensor, sharing its memory."""
     if not isinstance(component, SparseTensor):
         return component[start:stop]
     first, last = np.searchsorted(component.indices[:, 0], [start, stop])
@@ -63,7 +63,7 @@ def slice_rows(component: Any, start: int, stop: int) -> Any:
 
 
 def row_major(component: Any) -> Any:
-    """The same component; a sparse tensor with its cells in the order of their rows, as all who slice it need them."""
+    """Return the component; the cells of a sparse tensor are sorted by row, as required for slicing."""
     if not isinstance(component, SparseTensor) or np.all(component.indices[1:, 0] >= component.indices[:-1, 0]):
         return component
     order = np.lexsort(component.indices.T[::-1])

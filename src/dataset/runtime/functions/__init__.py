@@ -1,1 +1,1 @@
-"""Calls of user functions: one by one, vectorized, fused, and ahead of their turn."""
+"""Calls of user functions: one by one, vectorized, fused, and ahead of the request."""

@@ -1,4 +1,4 @@
-"""Making more elements in one go than were asked for, where nobody can notice: the fixed cost of a step is shared."""
+"""Speculative pulls: computes more elements than requested if unobservable, to spread the fixed cost of a step."""
 
 from __future__ import annotations
 
@@ -9,61 +9,62 @@ from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.functions.calls import ElementwiseOperator
 from dataset.runtime.parallel.tasks import holds_elements
 
-_AHEAD_ELEMENTS = 8192  # beside so many, the fixed cost of a step is small
+_AHEAD_ELEMENTS = 8192  # with this many elements, the fixed cost of a step is small
 _AHEAD_BYTES = 256 * 1024  # stays in the processor's cache
 
 
-def state_before(source: Operator, build: ExecutionContext) -> State | None:
-    """Where the input of an op stands before more is read of it, if it says so cheaply; ``build`` is the op's."""
-    if not build.repeats_input:
+def state_before(source: Operator, context: ExecutionContext) -> State | None:
+    """Return the state of an op's input before more is read from it, if that is cheap."""
+    if not context.input_is_replayable:
         return None
     try:
         return source.state_dict()
-    except StateError:  # something below holds what is no plain data: who asks for a state will be told
+    except StateError:  # an operator holds data that cannot be saved; state_dict() reports it
         return None
 
 
 class AheadOperator(UnaryOperator):
-    """Asks for twice as many elements each time, up to a limit, and holds what is left over.
+    """Operator that doubles the size of its pulls up to a limit, and holds what was not requested yet.
 
-    For an input that only computes. A look at the first few elements stays cheap. A state is one of the input,
-    before the chunk that is being given or behind what has been given of it. So it goes to pipelines that hold nothing,
-    and back. Only where the input has elements ready, or cannot repeat itself, what is held is added to those.
+    Only for inputs that merely compute. The first few elements stay cheap. A state is a state of the input, either
+    before the current chunk or after the elements given from it. So pipelines without this operator can load it, and
+    vice versa. Held elements are added to the input's pending elements only if the input has such elements, or cannot
+    repeat itself.
 
     Args:
         source: the input.
-        build: says whether the state of the input can be asked for each time.
+        build: knows whether the state of the input is cheap enough to be taken for each chunk.
     """
 
     source: ElementwiseOperator
 
-    def __init__(self, source: ElementwiseOperator, build: ExecutionContext) -> None:
+    def __init__(self, source: ElementwiseOperator, context: ExecutionContext) -> None:
         super().__init__(source)
-        self._build = build
+        self._context = context
         self._ready = source.ready
         self._chunk: Chunk | None = None
-        self._given = 0  # elements of it
-        self._place = 0  # where it begins, among all that were pulled
-        self._before: State | None = None  # of the input, before that chunk
+        self._given = 0  # elements given from the chunk
+        self._place = 0  # the position of the chunk's first element among all pulled elements
+        self._before: State | None = None  # the state of the input before the chunk
         self._step = 1
 
     def pull(self, n: int) -> Chunk | None:
         chunk, start = self._chunk, self._given
         if chunk is None or start == chunk.length:
             self._forget()
-            self._before = state_before(self.source, self._build)
+            self._before = state_before(self.source, self._context)
             chunk, start = self.source.pull(max(n, self._step)), 0
             if chunk is None:
                 return None
             self._step = self._next_step(n, chunk)
             self._chunk = chunk
         self._given = stop = min(start + n, chunk.length)
-        if n == 1 and stop == chunk.length:  # nobody goes back over it, and whoever has it may be the only one
+        if n == 1 and stop == chunk.length:  # nothing goes back into it; the consumer may become its only owner
             self._forget()
         return chunk.slice(start, stop)
 
     def _forget(self) -> None:
-        """The chunk is given, or is held elsewhere."""
+        """Drop the chunk, which was handed out or is held elsewhere."""
         self._place += self._given
         self._chunk, self._given = None, 0
 
@@ -81,7 +82,7 @@ class AheadOperator(UnaryOperator):
     def _next_step(self, n: int, chunk: Chunk) -> int:
         in_cache = _AHEAD_BYTES * chunk.length // max(1, chunk.nbytes)
         step = min(2 * max(n, self._step), _AHEAD_ELEMENTS, in_cache)
-        return step - step % n  # whole batches, so that none has to be put together of two parts
+        return step - step % n  # whole batches, so that no batch is joined from two parts
 
     def seek(self, count: int) -> None:
         self.source.seek(count)
@@ -97,7 +98,7 @@ class AheadOperator(UnaryOperator):
         return self.source.state_dict()
 
     def _state_behind(self, given: int) -> State | None:
-        """The state behind so many elements of the chunk; None where its elements have to be in it."""
+        """Return the state after ``given`` elements of the chunk; None if it must contain the chunk's elements."""
         before = self._before
         if before is None or holds_elements(before):
             return None

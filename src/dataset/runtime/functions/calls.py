@@ -35,7 +35,7 @@ from dataset.runtime.parallel.tasks import (
     outcomes_of,
     passed_over,
 )
-from dataset.runtime.resources.exceptions import as_error_of_element, concerns_iteration, twin_of
+from dataset.runtime.resources.exceptions import as_error_of_element, concerns_iteration, copy_exception
 from dataset.runtime.resources.interrupts import call, interruptible
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
@@ -140,7 +140,7 @@ class ElementwiseOperator(Divisible):
         except BaseException:  # KeyboardInterrupt and its like: nothing is lost
             self.ready.clear()
             self.position = position
-            self.put_back(inputs, 0)
+            self.unread(inputs, 0)
             raise
         return self._try_columns(inputs) if self._fits_columns(inputs) else self._call(inputs)
 
@@ -153,7 +153,7 @@ class ElementwiseOperator(Divisible):
         columns = self._columns
         assert columns is not None  # or nothing would fit
         if not columns.trusted and inputs.length > TRIAL:
-            self.put_back(inputs, TRIAL)
+            self.unread(inputs, TRIAL)
             inputs = inputs.slice(0, TRIAL)
         try:
             output = self.finish_columns(inputs, columns.call(self.function, inputs))
@@ -161,7 +161,7 @@ class ElementwiseOperator(Divisible):
             columns.rest()
             return self._call(inputs)
         except BaseException:  # KeyboardInterrupt and its like: nothing is lost
-            self.put_back(inputs, 0)
+            self.unread(inputs, 0)
             raise
         if columns.trusted:
             self.position += inputs.length
@@ -201,11 +201,11 @@ class ElementwiseOperator(Divisible):
         output = self._finish(inputs.slice(0, done), results) if done else None
         try:
             if error is None or isinstance(error, Exception):
-                self.put_back(inputs, done + 1)
+                self.unread(inputs, done + 1)
                 self._fail(StopIteration() if error is None else error)
                 return self._first(output)
             # KeyboardInterrupt and its like are about the program, not about this element: raised now, nothing is lost.
-            self.put_back(inputs, done)
+            self.unread(inputs, done)
             if output is not None:
                 self.ready.put_first(output)
             raise error
@@ -223,7 +223,7 @@ class ElementwiseOperator(Divisible):
                 keep(own(function(*given), given))
         self._returns_immutable = bool(results) and is_immutable(results[-1])
 
-    def put_back(self, inputs: Chunk, start: int) -> None:
+    def unread(self, inputs: Chunk, start: int) -> None:
         """Have inputs that were taken come again, from ``start`` on, before all others."""
         chunks = [inputs.slice(start, inputs.length)] if start < inputs.length else []
         later = self._todo.rest()
@@ -249,7 +249,7 @@ class ElementwiseOperator(Divisible):
 
     def mismatch(self, result: Any) -> str:
         """What to say of a result of another structure."""
-        return f"{self.node.described()} returned {structure_of(result)!r}"
+        return f"{self.node.label()} returned {structure_of(result)!r}"
 
     def _call_columns(self, inputs: Chunk) -> Chunk | None:
         if inputs.length > 1:
@@ -284,7 +284,7 @@ class ElementwiseOperator(Divisible):
             self.ready.put(output)
 
     def _fail(self, error: Exception) -> None:
-        self.ready.put(placed(error, self.node, self.position))
+        self.ready.put(with_location(error, self.node, self.position))
         self.position += 1
 
     def _first(self, output: Chunk | None) -> Chunk | None:
@@ -315,7 +315,7 @@ class ElementwiseOperator(Divisible):
         """Whether inputs wait that have been taken from ``source``."""
         return bool(self._todo)
 
-    def learn(self, context: Any, position: int) -> Exception | None:  # noqa: ARG002  # subclasses look at it
+    def merge_context(self, context: Any, position: int) -> Exception | None:  # noqa: ARG002  # subclasses look at it
         """Take note of what a worker found out in a task; an exception if that goes against what is known."""
         return None
 
@@ -404,16 +404,16 @@ class ElementwiseOperator(Divisible):
     def worker(self) -> Worker:
         if self.processes is not None:
             return self._do_elsewhere
-        twin = self.twin()
-        return lambda task: twin.do(task, self.task_context())
+        remote_copy = self.remote_copy()
+        return lambda task: remote_copy.do(task, self.task_context())
 
-    def twin(self) -> Self:
+    def remote_copy(self) -> Self:
         """An operator like this one for a worker to use, which is handed its inputs."""
-        twin = copy.copy(self)
-        twin.source = PushedInput()
-        twin.into_arrays = False  # whoever has the tasks done sees to that
-        twin.processes = twin.process_owner = None
-        return twin
+        remote_copy = copy.copy(self)
+        remote_copy.source = PushedInput()
+        remote_copy.write_into_batch = False  # whoever has the tasks done sees to that
+        remote_copy.processes = remote_copy.process_owner = None
+        return remote_copy
 
     def task_context(self) -> Any:
         """What a worker must know of the elements that are done."""
@@ -423,15 +423,15 @@ class ElementwiseOperator(Divisible):
         """Start on a task."""
         self._begin(task.position)
 
-    def hand(self, task: Task) -> None:
+    def push(self, task: Task) -> None:
         """Have the inputs of a task come next, in a twin."""
         assert isinstance(self.source, PushedInput)
         assert task.inputs is not None  # or it would have failed before
-        self.source.hand(task.inputs)
+        self.source.push(task.inputs)
 
     def do(self, task: Task, context: Any) -> list[Outcome]:
         """Call the function for the inputs of a task."""
-        self.hand(task)
+        self.push(task)
         self.begin(task, context)
         return outcomes_of(self.pull, task.count, self._skip)
 
@@ -448,9 +448,9 @@ class ElementwiseOperator(Divisible):
         # Imported where it is used: most pipelines have no such processes.
         from dataset.runtime.processes import WorkerProcesses  # noqa: PLC0415
 
-        work = RemoteTwin(self.twin(), self.node)
+        work = RemoteTwin(self.remote_copy(), self.node)
         modules = [type(self).__module__]
-        self.processes = WorkerProcesses(work, count, self.node.located(), self.process_owner, modules)
+        self.processes = WorkerProcesses(work, count, self.node.location(), self.process_owner, modules)
 
     def _do_elsewhere(self, task: Task) -> list[Outcome]:
         assert self.processes is not None
@@ -460,7 +460,7 @@ class ElementwiseOperator(Divisible):
         except Exception as error:
             if concerns_iteration(error):
                 raise
-            return [error, *(twin_of(error) for _ in range(1, task.count))]
+            return [error, *(copy_exception(error) for _ in range(1, task.count))]
         except BaseException as error:  # noqa: BLE001  # such as SystemExit in the function
             return [error]
 
@@ -504,13 +504,13 @@ class NodeLabel:
     """What messages say of a node, where it cannot go itself: it holds the plan, which may hold the data."""
 
     def __init__(self, node: Node) -> None:
-        self._described, self._located = node.described(), node.located()
+        self._described, self._located = node.label(), node.location()
 
-    def described(self) -> str:
+    def label(self) -> str:
         """As the node's own."""
         return self._described
 
-    def located(self) -> str:
+    def location(self) -> str:
         """As the node's own."""
         return self._located
 
@@ -518,30 +518,30 @@ class NodeLabel:
 class RemoteTwin:
     """Does the tasks of an ElementwiseOperator in a worker process."""
 
-    def __init__(self, twin: ElementwiseOperator, node: Node) -> None:
-        twin.node = NodeLabel(node)  # type: ignore[assignment]  # all that is asked of it there
-        self._twin = twin
+    def __init__(self, remote_copy: ElementwiseOperator, node: Node) -> None:
+        remote_copy.node = NodeLabel(node)  # type: ignore[assignment]  # all that is asked of it there
+        self._remote_copy = remote_copy
         self._counts = False
 
     def __call__(self, inputs: Chunk, position: int, context: Any, started: Callable[[], None]) -> list[Outcome]:
         if not self._counts:
-            self._twin.count_calls(started)
+            self._remote_copy.count_calls(started)
             self._counts = True
-        outcomes = self._twin.do(Task(inputs, position, inputs.length), context)
+        outcomes = self._remote_copy.do(Task(inputs, position, inputs.length), context)
         # One array for all travels faster than many.
         return Block(inputs.length).write_all(0, outcomes) if inputs.length > 1 else outcomes
 
 
-def placed(error: BaseException, node: Node, position: int, what: str = "element") -> Exception:
+def with_location(error: BaseException, node: Node, position: int, what: str = "element") -> Exception:
     """An exception of user code with the note that says where: it is the same one, unless it would end a loop."""
     error = as_error_of_element(error)
-    error.add_note(f"in {node.located()}, {what} {position}")
+    error.add_note(f"in {node.location()}, {what} {position}")
     return error  # type: ignore[return-value]  # callers have caught what an element may raise
 
 
-def raise_placed(error: BaseException, node: Node, position: int, what: str = "element") -> NoReturn:
+def raise_with_location(error: BaseException, node: Node, position: int, what: str = "element") -> NoReturn:
     """Raise an exception of user code, which has just been caught, with its note."""
-    shown = placed(error, node, position, what)
+    shown = with_location(error, node, position, what)
     try:
         if shown is error:
             raise shown

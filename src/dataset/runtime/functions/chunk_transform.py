@@ -1,4 +1,4 @@
-"""Chunks turned into others without user code: what unique, select, sparse_batch and the choices of a mix share."""
+"""Chunk transforms without user code: the base of unique, select, sparse_batch and the selectors of mixed datasets."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from abc import abstractmethod
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.functions.calls import placed
+from dataset.runtime.functions.calls import with_location
 from dataset.runtime.parallel.pending import Pending
 
 
 class ChunkTransformOperator(UnaryOperator):
-    """Turns chunks into others. Where that fails, each element is tried by itself, so that it fails alone."""
+    """Operator that converts chunks. If that fails, each element is converted alone, so that only the bad one fails."""
 
     def __init__(self, source: Operator, node: Node) -> None:
         super().__init__(source)
         self.node = node
-        self.position = 0  # elements taken from the input; one that failed there has its number, too
+        self.position = 0  # elements taken from the input, including failed ones
         self._ready = Pending()
 
     @abstractmethod
     def convert(self, inputs: Chunk) -> Chunk | None:
-        """What becomes of these inputs, the first of which is number ``position``; None for nothing.
+        """Return the output for these inputs, which begin at number ``position``; None if there is none.
 
-        Raises, before it has changed anything, if there is no telling what becomes of one of them.
+        If an input cannot be converted, raises before any state changes.
         """
 
     def pull(self, n: int) -> Chunk | None:
@@ -45,12 +45,12 @@ class ChunkTransformOperator(UnaryOperator):
     def _convert(self, inputs: Chunk) -> None:
         try:
             output = self.convert(inputs)
-        except Exception as error:  # noqa: BLE001  # raised at its place
+        except Exception as error:  # noqa: BLE001  # raised in its place
             if inputs.length > 1:
                 for index in range(inputs.length):
                     self._convert(inputs.slice(index, index + 1))
                 return
-            self._ready.put(placed(error, self.node, self.position))
+            self._ready.put(with_location(error, self.node, self.position))
         else:
             if output is not None:
                 self._ready.put(output)

@@ -1,8 +1,8 @@
-"""Functions that are proved to compute each element for itself, and when such a function may be run on columns.
+"""Elementwise functions: proved to process each element independently, and when they may run on columns.
 
-optimize/elementwise.py makes the proof from a function's bytecode, before anything runs. What it cannot know is looked
-at here, for each chunk: the structure of the elements, the dtypes and ranks of the columns, and whether the globals
-that the function reads are still of the kind that was found. Nothing of this calls user code.
+optimize/elementwise.py derives the proof from a function's bytecode, before anything runs. The checks here, done for
+each chunk, cover what it cannot know: the structure of the elements, the dtypes and ranks of the columns, and whether
+the globals that the function reads are still of the same kind. None of this calls user code.
 """
 
 from __future__ import annotations
@@ -22,45 +22,45 @@ from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.resources.interrupts import call
 
 Path: TypeAlias = tuple[Any, ...]
-"""Where a part of an element stands: the position of the argument, then the keys that the function looks up."""
+"""The path of a part of an element: the position of the argument, then the keys that the function looks up."""
 
 NUMBERS = frozenset(np.dtype(code) for code in "?bBhHiIlLqQefd")
 """The dtypes that NumPy computes with alike in scalars and in arrays.
 
-Scalars do not keep another byte order, and the bits of larger floats are not all theirs.
+Scalars lose a non-native byte order, and larger floats contain unused bits.
 """
 
 ELEMENT_BYTES_MAX = 8192
-"""Larger elements keep the processor busy by themselves, and a column of them is not in its cache for the next step."""
+"""Larger elements are expensive by themselves, and a column of them does not stay in the cache for the next step."""
 
-# Below these lengths it takes less time to call for each element. The numbers were found by trying.
-LENGTH_MIN = 8  # of arrays
-COSTLY_MIN = 32  # of numbers, where a call takes long: it calls NumPy's functions, or elements are dicts
-SCALARS_MIN = 64  # of numbers
+# Below these measured lengths, calling the function for each element is faster.
+LENGTH_MIN = 8  # for arrays
+COSTLY_MIN = 32  # for numbers, if a call is expensive: NumPy's functions are called, or elements are dicts
+SCALARS_MIN = 64  # for numbers
 
 TRIED_FROM = 512
-"""From which position on columns are tried: a trial costs as much as some hundred elements."""
+"""From which position on columns are tried: a trial costs as much as a few hundred elements."""
 
 TRIAL = 64
-"""How many elements are run both ways before columns are trusted."""
+"""How many elements are computed both ways before columns are trusted."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """Something that a function reads when it is called: a global, a cell of its closure, a default, or one of NumPy's.
+    """Something that a function reads when called: a global, a closure cell, a default, or an attribute of NumPy.
 
-    It may be bound to something else at any time. So what counts is its kind: any other number will do for a number.
-    What is called, such as ``np.sqrt``, must be the very same.
+    It may be rebound at any time, so the proof depends on its kind: a number may become any other number. A function
+    that is called, such as ``np.sqrt``, must be the same object.
     """
 
     source: str
     name: str
     position: int
     expected: Any
-    """What ``kind_of`` says of a number or an array; of all else the object itself."""
+    """The result of ``kind_of`` for a number or an array; otherwise the object itself."""
 
     def holds(self, function: FunctionType) -> bool:
-        """Whether the function would now read what was found."""
+        """Return whether the function would still read what the proof expects."""
         try:
             value = self.find(function)
         except (LookupError, ValueError, TypeError):  # ValueError: an empty cell
@@ -69,7 +69,7 @@ class Read:
         return value is self.expected if kind is None else kind == self.expected
 
     def find(self, function: FunctionType) -> Any:
-        """What the function would now read."""
+        """Return what the function would read now."""
         match self.source:
             case "global":
                 names = function.__globals__
@@ -82,15 +82,15 @@ class Read:
 
 
 def kind_of(value: Any) -> Any:
-    """What tells whether another number, or array of numbers, may take the place of this one. None for all else.
+    """Return the kind of a number or array of numbers: values of one kind are interchangeable. None for all else.
 
-    NumPy itself is told by its name, since modules do not go to other processes.
+    NumPy itself has its name as kind, since modules cannot be sent to other processes.
     """
     if value is np:
         return "numpy"
     kind = type(value)
     if kind is int:
-        return int if -(2**63) <= value < 2**64 else None  # beyond, NumPy makes objects of them
+        return int if -(2**63) <= value < 2**64 else None  # NumPy converts larger ints to objects
     if kind is float or kind is bool:
         return kind
     if kind is np.ndarray or issubclass(kind, np.generic):
@@ -99,30 +99,31 @@ def kind_of(value: Any) -> Any:
 
 
 def stays_integer(dtype: np.dtype[Any]) -> bool:
-    """Whether integer arithmetic with other such dtypes gives integers; uint64 and int64 give floats."""
+    """Return whether integer arithmetic with such dtypes yields integers; uint64 with int64 yields floats."""
     return dtype.kind in "bi" or (dtype.kind == "u" and dtype.itemsize < 8)
 
 
 @dataclass(frozen=True, eq=False)
 class ElementwiseProof:
-    """The proof that a function has no effects, and gives for columns the columns of what it gives for single elements.
+    """Proof that a function has no side effects, and that its result for columns is the columns of its results.
 
-    That holds for chunks that it ``fits``: all that the function computes with is numbers and arrays of numbers. For
-    these, a call cannot be seen, be it early, late, or made more or less often, but for two things: what the function
-    ``reads`` may be bound anew between two calls, and a failure is one of the element, to be raised in its place. Other
-    components, which may be objects with operators of their own, are called for one by one like those of any function.
+    It holds for chunks that it ``fits``: the function computes only with numbers and arrays of numbers. For these,
+    calls are unobservable, whether they are early, late, repeated or omitted, with two exceptions: what the function
+    ``reads`` may be rebound between two calls, and a failure belongs to an element and must be raised in its place. If
+    other components are involved, which may be objects with operators of their own, the function is called for each
+    element.
 
     Attributes:
-        function: what was looked at.
+        function: the function examined.
         code: its code at that time.
         reads: what it reads apart from its arguments.
-        arity: how many arguments it must be given.
+        arity: the number of its arguments.
         numbers: the components that it computes with.
-        together: sets of components that meet in one operation, with the rank of the constants that they meet there.
+        together: sets of components combined in one operation, with the rank of the constants in that operation.
         integers: the components that must be integers or bools.
-        tuples: parts that are taken apart, and into how many.
+        tuples: parts that are unpacked, and into how many.
         dicts: parts that must be dicts.
-        passed: parts that are passed on as they are.
+        passed: parts that are returned unchanged.
     """
 
     function: FunctionType
@@ -138,44 +139,44 @@ class ElementwiseProof:
 
     @property
     def reads_nothing(self) -> bool:
-        """Whether nothing can be bound anew between two calls but the function itself and NumPy's own functions."""
+        """Whether nothing can be rebound between two calls except the function itself and NumPy's own functions."""
         return all(read.source == "numpy" or read.expected == "numpy" for read in self.reads)
 
     def holds(self) -> bool:
-        """Whether the function still is what was looked at, and reads what was found."""
+        """Return whether the function is unchanged and still reads what the proof expects."""
         code = self.function.__code__
         return (code is self.code or code == self.code) and all(read.holds(self.function) for read in self.reads)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickle has no form for code. What marshal makes of it is compared at the other end, and never run.
+        # Pickle does not support code objects. The marshalled code is only compared in the other process, never run.
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return _received, (fields | {"code": marshal.dumps(self.code)},)
 
 
 def _received(fields: dict[str, Any]) -> ElementwiseProof:
-    """A proof in another process."""
-    return ElementwiseProof(**fields | {"code": marshal.loads(fields["code"])})  # noqa: S302  # from a process of our own
+    """Rebuild a proof in another process."""
+    return ElementwiseProof(**fields | {"code": marshal.loads(fields["code"])})  # noqa: S302  # sent by our own process
 
 
 class Columns:
-    """Decides for an operator which chunks its function is run on as columns, and runs it.
+    """Decides for an operator on which chunks its function runs on columns, and calls it.
 
-    That has a price for each chunk, and one for a trial. So a chunk must be long enough, and there must have been some
-    elements. After chunks that were no good as columns, ever more of those that follow are not looked at.
+    The checks have a cost per chunk, and a trial has a cost once. So a chunk must be long enough, and a minimum number
+    of elements must have been seen. After chunks that do not qualify, an increasing number of chunks is not checked.
     """
 
     def __init__(self, proof: ElementwiseProof) -> None:
         self._proof = proof
         self._seen: tuple[Structure, ColumnLayout | None] | None = None
-        self._length_min = LENGTH_MIN  # until elements were seen
+        self._length_min = LENGTH_MIN  # until elements have been seen
         self._failures = 0
-        self._resting = 0  # for how many chunks no more are tried
+        self._resting = 0  # how many more chunks to skip without a check
         self._refused = False
         self.trusted = False
-        """Whether columns and single elements gave the same when both were run."""
+        """Whether columns and single elements gave the same results when both were computed."""
 
     def fit(self, inputs: Chunk, position: int) -> bool:
-        """Whether the function gives for the columns what it gives for the elements, and is worth being run on them."""
+        """Return whether the function is proved to give the same results on these columns, and this is worthwhile."""
         if inputs.length < self._length_min or self._refused:
             return False
         if not self.trusted and position + inputs.length < TRIED_FROM:
@@ -191,10 +192,10 @@ class Columns:
         return inputs.length >= self._length_min
 
     def call(self, function: Callable[..., Any], inputs: Chunk) -> Any:
-        """What the function returns for all elements.
+        """Call the function on whole columns.
 
         Raises:
-            FloatingPointError: where NumPy would warn. It words it otherwise for single elements, and at another place.
+            FloatingPointError: where NumPy would warn. For single elements, the warning differs in text and location.
         """
         element = inputs.structure.unflatten(inputs.columns())
         given = element if is_tuple(inputs.structure) else (element,)
@@ -202,12 +203,12 @@ class Columns:
             return call(function, *given)
 
     def rest(self) -> None:
-        """Take note of a chunk that was no good as columns."""
+        """Note a chunk that did not qualify for columns."""
         self._failures += 1
         self._resting = 32 << min(self._failures, 30)
 
     def judge(self, *, same: bool) -> None:
-        """Trust columns from now on, or never more."""
+        """Trust columns from now on, or never use them again."""
         self.trusted, self._refused = same, not same
 
     def _layout(self, structure: Structure) -> ColumnLayout | None:
@@ -219,7 +220,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """What a proof asks of the columns of elements of one structure."""
+    """Requirements of a proof for the columns of elements of one structure."""
 
     numbers: tuple[int, ...]
     together: tuple[tuple[tuple[int, ...], int], ...]
@@ -228,41 +229,41 @@ class ColumnLayout:
     scalars_min: int
 
     def fits(self, columns: Sequence[Column]) -> bool:
-        """Whether these columns are what was asked for."""
+        """Return whether these columns meet the requirements."""
         element_bytes = 0
         for index in self.numbers:
             column = columns[index]
             if type(column) is not np.ndarray or column.dtype not in NUMBERS:
                 return False
             if column.ndim > 1:
-                if not column.flags.c_contiguous:  # what is made of them would be laid out like them
+                if not column.flags.c_contiguous:  # the results would have the same memory layout
                     return False
                 element_bytes += column.nbytes // len(column)
         if element_bytes > ELEMENT_BYTES_MAX:
             return False
         for indices, rank in self.together:
             ndims = {columns[index].ndim for index in indices}  # type: ignore[union-attr]  # they are among the numbers
-            if len(ndims) > 1 or ndims.pop() <= rank:  # they would be aligned along other axes than single elements
+            if len(ndims) > 1 or ndims.pop() <= rank:  # broadcasting would align other axes than for single elements
                 return False
         if not all(map(_is_passed_on, [columns[index] for index in self.passed])):
             return False
         return all(stays_integer(columns[index].dtype) for index in self.integers)  # type: ignore[union-attr]
 
     def length_min(self, columns: Sequence[Column]) -> int:
-        """From which length on it is faster to run the function on such columns."""
+        """Return the length from which on it is faster to run the function on such columns."""
         holds_arrays = any(columns[index].ndim > 1 for index in self.numbers)  # type: ignore[union-attr]
         return LENGTH_MIN if holds_arrays else self.scalars_min
 
 
 def _is_passed_on(column: Column) -> bool:
-    """Whether the values of a column are what a function returns that passes them on; scalars may lose a byte order."""
+    """Return whether values passed through unchanged equal those of the column; scalars may lose a byte order."""
     return isinstance(column, list) or column.ndim > 1 or column.dtype in NUMBERS or column.dtype == object
 
 
 def layout_of(proof: ElementwiseProof, structure: Structure) -> ColumnLayout | None:
-    """What to ask of the columns; None where elements of this structure are no arguments for the proved function."""
+    """Return the requirements for columns; None if elements of this structure do not fit the function's arguments."""
     arguments = structure.children if is_tuple(structure) else (structure,)
-    if to_plain(structure) is None or len(arguments) != proof.arity:  # classes of the user run user code when made
+    if to_plain(structure) is None or len(arguments) != proof.arity:  # constructors of user classes are user code
         return None
     try:
         parts = {path: _part(arguments, path) for path in proof.numbers | proof.dicts | proof.passed}
@@ -286,10 +287,10 @@ def layout_of(proof: ElementwiseProof, structure: Structure) -> ColumnLayout | N
 
 
 def _part(arguments: Sequence[Structure], path: Path) -> tuple[Structure, int]:
-    """What stands at ``path``, and the first of its columns.
+    """Return the part at ``path``, and the index of its first column.
 
     Raises:
-        LookupError: if there is nothing.
+        LookupError: if it does not exist.
     """
     children, keys, start = arguments, tuple(range(len(arguments))), 0
     part = arguments[0]
@@ -304,7 +305,7 @@ def _part(arguments: Sequence[Structure], path: Path) -> tuple[Structure, int]:
 
 
 def _overflow_raises() -> bool:
-    """Whether an overflow of integers may raise, which NumPy finds in single numbers, but not in arrays."""
+    """Return whether an integer overflow may raise; NumPy detects it in single numbers but not in arrays."""
     return not _QUIET.issuperset(np.geterr().values()) or _warning_raises()
 
 
@@ -312,7 +313,7 @@ _QUIET = frozenset({"ignore", "warn"})
 
 
 def _warning_raises() -> bool:
-    """Whether the filters may turn a RuntimeWarning into an error. The first filter that matches decides."""
+    """Return whether the filters may turn a RuntimeWarning into an error. The first matching filter decides."""
     for action, message, category, module, line in warnings.filters:
         if issubclass(RuntimeWarning, category):
             if action == "error":

@@ -1,8 +1,8 @@
-"""Several elementwise operators run as one: each element goes through all of their functions at once.
+"""Fused operator: several elementwise operators run as one, so that each element passes through all functions at once.
 
-What one function returns is still in the processor's cache when the next one reads it, its memory is used again for the
-next element, and nothing is put together to be taken apart again. Where many small elements are asked for, there is
-nothing to be gained by that; a whole chunk goes through one function after the other then, as it does unfused.
+The result of one function is still in the processor's cache when the next one reads it, its memory is reused for the
+next element, and no chunks are built between functions. If many small elements are requested, this gains nothing. Then
+a whole chunk passes through one function after the other, as without fusion.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from dataset.plan.structure import is_tuple
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.contract import State
-from dataset.runtime.functions.calls import ElementwiseOperator, placed
+from dataset.runtime.functions.calls import ElementwiseOperator, with_location
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, outcomes_of
 
 _CACHE_BYTES = 4 << 20
-"""What is handed on in chunks of less stays in the cache from one function to the next."""
+"""Chunks smaller than this stay in the cache from one function to the next."""
 
 
 class FusedOperator(Divisible):
-    """A chain of stages, the input of each being the one before.
+    """Operator for a chain of stages; the input of each stage is the stage before.
 
-    The stages keep all that a state needs: their positions, and what waits in front of them or behind them after an
-    exception. While something waits between two of them, the chain is run as it would be unfused.
+    The stages keep everything that a state needs: their positions, and the inputs and outputs that wait after an
+    exception. While something waits between two stages, the chain runs unfused.
 
     Args:
         stages: in the order of the calls.
-        calls_each: how many calls each function may get at once, where several workers make them.
+        calls_each: the maximum number of concurrent calls of each function, if several workers run the chain.
     """
 
     def __init__(self, stages: Sequence[ElementwiseOperator], calls_each: int | None = None) -> None:
         super().__init__(stages[-1])
         self.node = stages[-1].node
         self._bounds = [None if calls_each is None else threading.Semaphore(calls_each) for _ in stages]
-        self._element_bytes = 0  # as far as is known
-        self._passed_bytes: int | None = None  # from stage to stage, per element, at most; the first element tells
-        self._passes = False  # over what had been given before a state was saved, which a stage knows
-        self._works_for_others = False  # then an interrupt is an element's outcome like any other
+        self._element_bytes = 0  # of the last output; 0 if unknown
+        self._passed_bytes: int | None = None  # maximum between two stages, per element; measured on the first element
+        self._passes = False  # whether a stage must skip elements that were given before a state was saved
+        self._works_for_others = False  # if true, an interrupt is an outcome like any other
         self._is_one_to_one = all(stage.one_to_one for stage in stages)
-        self.into_arrays = stages[-1].into_arrays
+        self.write_into_batch = stages[-1].write_into_batch
         self._set_stages(stages)
 
     def _set_stages(self, stages: Sequence[ElementwiseOperator]) -> None:
@@ -57,11 +57,11 @@ class FusedOperator(Divisible):
         self._first, self._last = stages[0], stages[-1]
 
     @property
-    def position(self) -> int:  # type: ignore[override]  # it is read only
+    def position(self) -> int:  # type: ignore[override]  # it is read-only
         return self._first.position
 
     @property
-    def ready(self) -> Pending:  # type: ignore[override]  # it is read only
+    def ready(self) -> Pending:  # type: ignore[override]  # it is read-only
         return self._last.ready
 
     def pull(self, n: int) -> Chunk | None:
@@ -86,7 +86,7 @@ class FusedOperator(Divisible):
         self._last.seek(count)
 
     def _waits_inside(self) -> bool:
-        """Whether some elements have been through a part of the stages."""
+        """Return whether some elements have passed through only a part of the stages."""
         return any(stage.ready for stage in self._stages) or any(stage.has_todo for stage in self._stages[1:])
 
     def _pull_unfused(self, n: int) -> Chunk | None:
@@ -100,16 +100,16 @@ class FusedOperator(Divisible):
             return self._first.next_inputs(n)
         except Exception:
             for stage in self._stages[1:]:
-                stage.position += 1  # an element that failed further up has its number, too
+                stage.position += 1  # an element that failed upstream also has a number
             raise
 
     def _call(self, inputs: Chunk) -> Chunk | None:
-        """What comes out for the inputs, up to an exception; that one and the inputs behind it wait in the stages."""
+        """Return the outputs up to an exception; the exception and the inputs after it wait in the stages."""
         parts: list[Chunk] = []
         done = 0
         step = inputs.length
         block: Block | None = None
-        if self.into_arrays and self._element_bytes >= LARGE_BYTES:
+        if self.write_into_batch and self._element_bytes >= LARGE_BYTES:
             step, block = max(1, STEP_BYTES // self._element_bytes), Block(inputs.length)
         try:
             while done < inputs.length and not self.ready:
@@ -124,23 +124,23 @@ class FusedOperator(Divisible):
         finally:
             interrupt = None  # see runtime/contract.py on exceptions that are kept
             if done < inputs.length:
-                self._first.put_back(inputs, done)
+                self._first.unread(inputs, done)
         if not parts:
             return None
         output = Chunk.concatenate(parts)
-        self._element_bytes = output.nbytes // output.length if self.into_arrays else 0
+        self._element_bytes = output.nbytes // output.length if self.write_into_batch else 0
         return output
 
     def _through_all(self, inputs: Chunk) -> tuple[int, Chunk | None, BaseException | None]:
-        """For how many inputs what came out, and an interrupt. An exception of theirs waits in ``ready``."""
-        passed: list[tuple[Any, ...]] = []  # the elements, as arguments
+        """Return how many inputs were processed, the output, and an interrupt. An exception waits in ``ready``."""
+        passed: list[tuple[Any, ...]] = []  # elements in the form of arguments
         places: list[int] = []
         for place, arguments in enumerate(self._first.each_arguments(inputs)):
             given = arguments
             for index, stage in enumerate(self._stages):
                 try:
                     results = stage.pass_on(given)
-                except BaseException as error:  # noqa: BLE001  # raised at its place
+                except BaseException as error:  # noqa: BLE001  # raised in its place
                     output = self._output(inputs, passed, places)
                     interrupt = self._keep(error, index, given, inputs.slice(place, place + 1))
                     return place + (interrupt is None or index > 0), output, interrupt
@@ -153,19 +153,19 @@ class FusedOperator(Divisible):
         return inputs.length, self._output(inputs, passed, places), None
 
     def _keep(self, error: BaseException, index: int, given: tuple[Any, ...], element: Chunk) -> BaseException | None:
-        """Keep an exception of stage ``index`` for its place.
+        """Store an exception of stage ``index`` in its place.
 
-        An interrupt is given back, for it is about the program, and the element waits in front of the stage.
+        An interrupt concerns the program and not the element. It is returned, and the element waits before the stage.
         """
         stage = self._stages[index]
         is_of_element = isinstance(error, Exception | GeneratorExit)
         if is_of_element or self._works_for_others:
-            self.ready.put(placed(error, stage.node, stage.position) if is_of_element else error)
+            self.ready.put(with_location(error, stage.node, stage.position) if is_of_element else error)
             for later in self._stages[index:]:
                 later.position += 1
             return None
         if index:
-            stage.put_back(self._chunk([given], self._stages[:index]) or element, 0)
+            stage.unread(self._chunk([given], self._stages[:index]) or element, 0)
         return error
 
     def _output(self, inputs: Chunk, passed: list[tuple[Any, ...]], places: list[int]) -> Chunk | None:
@@ -175,14 +175,14 @@ class FusedOperator(Divisible):
 
     @staticmethod
     def _chunk(passed: list[tuple[Any, ...]], stages: list[ElementwiseOperator]) -> Chunk | None:
-        """What has been through these stages as elements; None where these are elements of the input, as they were."""
+        """Return the elements that passed through these stages as a chunk; None if the inputs were not changed."""
         for stage in reversed(stages):
             if stage.structure is not None:
                 rows = passed if is_tuple(stage.structure) else [row for (row,) in passed]
                 return chunk_of_rows(rows, stage.structure)
         return None
 
-    # A state is that of the stages, so that it goes to them unfused, and back.
+    # The state is that of the stages, so unfused pipelines can load it, and vice versa.
 
     def state_dict(self) -> State:
         return self._last.state_dict()
@@ -210,25 +210,25 @@ class FusedOperator(Divisible):
 
     def with_given(self, state: State, runs: Sequence[Run], read: int) -> State | None:
         if self._is_one_to_one:
-            return self._last.with_given(state, runs, read)  # whose inputs have the numbers of those of the first
+            return self._last.with_given(state, runs, read)  # the last stage numbers its inputs like the first
         if not runs:
             return state
         if len(runs) > 1 or "given" in state:
-            return None  # only the first knows inputs by their numbers, and only the last what came out
+            return None  # only the first stage knows the input numbers, and only the last knows the outputs
         ((start, inputs, outputs),) = runs
         states = [state]
         for _ in self._stages[1:]:
             states.append(states[-1]["source"])
         at_once = start == states[-1]["position"]
         if outputs and not at_once:
-            return None  # of what is before them nothing was given, and the last would pass over that instead
+            return None  # earlier outputs were not given, and the last stage would skip them instead
         below = self._first.with_given(states.pop(), [(start, inputs, 0)] if inputs else [], read)
         while states:
             above = states.pop()
             below = {**above, "source": below, "position": start + inputs if at_once else above["position"]}
         return {**below, "given": [[start + inputs, 0, outputs]]} if outputs else below  # type: ignore[dict-item]
 
-    # Tasks, for several workers.
+    # Tasks for several workers.
 
     def next_task(self, n: int) -> Task | None:
         if self._waits_inside() or (self._passes and not self._is_one_to_one):
@@ -243,38 +243,38 @@ class FusedOperator(Divisible):
                 stage.position = self._first.position
 
     def worker(self) -> Worker:
-        twin = copy.copy(self)
-        stages = [stage.twin() for stage in self._stages]
+        remote_copy = copy.copy(self)
+        stages = [stage.remote_copy() for stage in self._stages]
         for stage, bound in zip(stages, self._bounds, strict=True):
             if bound is not None:
                 stage.function = _bounded(stage.function, bound)
         for below, above in itertools.pairwise(stages):
             above.source = below
-        twin._be_twin(stages)  # noqa: SLF001  # its own class
-        return lambda task: twin._do(task, [stage.task_context() for stage in self._stages])  # noqa: SLF001
+        remote_copy._be_twin(stages)  # noqa: SLF001  # its own class
+        return lambda task: remote_copy._do(task, [stage.task_context() for stage in self._stages])  # noqa: SLF001
 
     def _be_twin(self, stages: list[ElementwiseOperator]) -> None:
         self._set_stages(stages)
-        self.into_arrays = False  # whoever has the tasks done sees to that
-        self._passed_bytes = _CACHE_BYTES  # so that no exception ever waits between two stages
+        self.write_into_batch = False  # the pool does that
+        self._passed_bytes = _CACHE_BYTES  # so that an exception never waits between two stages
         self._works_for_others = True
 
     def _do(self, task: Task, contexts: list[Any]) -> list[Outcome]:
         for stage, context in zip(self._stages, contexts, strict=True):
             stage.begin(task, context)
-        self._first.hand(task)
+        self._first.push(task)
         try:
-            return outcomes_of(self.pull, task.count)  # and in no variable; see runtime/contract.py on exceptions
+            return outcomes_of(self.pull, task.count)  # without a local variable: see runtime/contract.py on exceptions
         finally:
             task.learned = [stage.task_context() for stage in self._stages]
 
     @property
-    def must_go_singly(self) -> bool:
-        return any(stage.must_go_singly for stage in self._stages)
+    def single_element_tasks(self) -> bool:
+        return any(stage.single_element_tasks for stage in self._stages)
 
     def accept(self, task: Task) -> Iterable[Outcome]:
         for stage, learned in zip(self._stages[:-1], task.learned or (), strict=False):
-            error = stage.learn(learned, task.position)
+            error = stage.merge_context(learned, task.position)
             if error is not None:
                 return [error]
         return self._last.accept(task)

@@ -1,4 +1,4 @@
-"""What a predicate returns: one bool, of Python or NumPy; for a vectorized one a column of them. filter, take_while."""
+"""Predicates of filter and take_while: checks that they return a Python or NumPy bool, or a column of bools."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ BOOLEANS = frozenset({bool, np.bool_})
 
 
 def boolean(result: Any, node: Node) -> bool:
-    """What the predicate of ``node`` returned, as a bool.
+    """Return the result of ``node``'s predicate as a bool.
 
     Raises:
-        SpecError: if it is none; a number is not.
+        SpecError: if it is not a bool; numbers are not accepted.
     """
     value = np.asarray(result)
     if value.dtype != np.bool_ or value.ndim:
         raise SpecError(
-            f"{node.described()}: the predicate must return a bool, got {result!r} of type {type(result).__name__}"
+            f"{node.label()}: the predicate must return a bool, got {result!r} of type {type(result).__name__}"
         )
     return bool(value)
 
 
 def boolean_column(result: Any, length: int, node: Node) -> npt.NDArray[np.bool_]:
-    """What the vectorized predicate of ``node`` returned for ``length`` elements.
+    """Return the result of ``node``'s vectorized predicate for ``length`` elements.
 
     Raises:
-        SpecError: if it is not a bool for each.
+        SpecError: if it is not one bool for each element.
     """
     mask = np.asarray(result)
     if mask.dtype != np.bool_ or mask.shape != (length,):
         raise SpecError(
-            f"{node.described()}: a vectorized predicate must return {length} bools, one for each element, got "
+            f"{node.label()}: a vectorized predicate must return {length} bools, one for each element, got "
             f"dtype {mask.dtype} and shape {mask.shape}"
         )
     return mask

@@ -1,4 +1,4 @@
-"""Values of a user's source as chunks, held to what was declared of them, or to the structure of the first."""
+"""Signature rows: converts values of a user's source to chunks, checked against a declared or the first structure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dataset.runtime.chunks.normalization import canonical_array, canonical_comp
 
 
 class SignatureRows:
-    """Makes chunks of values.
+    """Converts values to chunks.
 
     Args:
-        gave: who gives them, with its verb, as messages begin: ``"from_generator(count) yielded"``.
-        signature: specs in the structure of an element; None where nothing was declared.
+        gave: the beginning of messages, such as ``"from_generator(count) yielded"``.
+        signature: specs in the structure of an element; None if nothing was declared.
     """
 
     def __init__(self, gave: str, signature: Any) -> None:
@@ -32,11 +32,11 @@ class SignatureRows:
             self._specs = list(specs)
 
     def chunk(self, rows: list[Any]) -> Chunk:
-        """The chunk of at least one value.
+        """Return the chunk of at least one value.
 
         Raises:
-            StructureMismatchError: if one has another structure; ``mismatch`` says it in words.
-            SpecError: if one is not what was declared.
+            StructureMismatchError: if a value has another structure; ``mismatch`` returns the error for the user.
+            SpecError: if a value does not match the signature.
         """
         if self._structure is None:
             self._structure = structure_of(rows[0])
@@ -52,14 +52,14 @@ class SignatureRows:
         return chunk_of_rows(rows, self._structure)
 
     def _declared(self, index: int, spec: ComponentSpec, column: Sequence[Any]) -> Sequence[Any]:
-        """A column as the signature declares it; itself, the very object, where chunks can be made of it as it is."""
+        """Convert a column to the declared spec; return the same object if no conversion is needed."""
         declared = _all_as_declared(spec, column)
         return [self._cast(index, spec, value) for value in column] if declared is None else declared
 
     def _cast(self, index: int, spec: ComponentSpec, value: Any) -> Any:
-        """``value`` as the signature declares it. Ints become declared floats; floats no ints."""
+        """Convert ``value`` to the declared spec. Ints are converted to declared floats, but not floats to ints."""
         if isinstance(value, tuple) and isinstance(spec, TensorSpec):
-            value = list(value)  # where an array is declared, a tuple is data
+            value = list(value)  # if an array is declared, a tuple is data
         component = canonical_component(value)
         got = component_spec(component)
         if isinstance(spec, TensorSpec) and isinstance(got, TensorSpec) and got.dtype != spec.dtype:
@@ -69,22 +69,22 @@ class SignatureRows:
                 got = component_spec(component)
         if not spec.allows(got):
             name = self._structure.component_name(index) if self._structure else "the element"
-            raise SpecError(f"{self._gave} {got!r} for {name}, the output_signature says {spec!r}: {value!r:.200}")
+            raise SpecError(f"{self._gave} {got!r} for {name}, output_signature declares {spec!r}: {value!r:.200}")
         return component
 
     def mismatch(self, row: Any) -> SpecError:
-        """The error for a value of another structure."""
-        declared = "the output_signature has" if self._specs else "the values before had"
+        """Return the error for a value of another structure."""
+        declared = "the output_signature has" if self._specs else "earlier values had"
         return SpecError(
-            f"{self._gave} {structure_of(row)!r} where {declared} the structure "
+            f"{self._gave} {structure_of(row)!r}, but {declared} the structure "
             f"{self._structure!r} (a list is data, a tuple is structure): {row!r:.200}"
         )
 
 
 def _all_as_declared(spec: ComponentSpec, column: Sequence[Any]) -> Sequence[Any] | None:
-    """A column of usual values, arrays or numbers of one type, as declared; None where each must be looked at.
+    """Convert a column of arrays or numbers of one type to the declared spec; None if each value must be checked.
 
-    A spec for each value, to compare with, would cost more than all the rest.
+    Comparing a spec of each value would cost more than everything else.
     """
     kinds = set(map(type, column))
     if type(spec) is not TensorSpec or len(kinds) != 1:
@@ -145,7 +145,7 @@ _NUMBERS |= {
 
 
 def _may_cast(component: Any, got: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a value may take on the declared dtype: bools and numbers to floats, and to integers that hold it."""
+    """Return whether a value may be cast: bools and numbers to floats, and to integers that can hold them."""
     if got.kind == "b":
         return wanted.kind in "iufc"
     if got.kind in "iu" and wanted.kind in "iu":

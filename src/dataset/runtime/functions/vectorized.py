@@ -1,6 +1,6 @@
-"""Functions that take whole columns: how they are marked, what they are given, what they may return.
+"""Vectorized functions: how they are marked, their arguments, and what they may return.
 
-When they are called, and what happens when one raises, is calls.py.
+calls.py determines when they are called, and what happens if one raises.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 def vectorized(function: F) -> F:
     """Mark a function as one that takes whole columns, so that ``map`` and ``filter`` call it once for many elements.
 
-    Such a function gets, in the place of each component, an array with a leading axis of n (an object array of
-    ``bytes`` for text, or of arrays where shapes differ), and returns components with a leading axis of n; where it
-    returns them in a list, ``map`` takes that for a tuple. n varies from call to call and may be 1. The function must
-    treat elements independently. It can still be called directly, and with arguments bound by ``functools.partial``.
+    Instead of each component, the function gets an array with a leading axis of size n. Text is passed as an object
+    array of ``bytes``, and arrays of different shapes as an object array. It must return components with a leading axis
+    of size n; ``map`` interprets a returned list of components as a tuple. n varies from call to call and may be 1. The
+    function must treat elements independently. It can still be called directly, and with arguments bound by
+    ``functools.partial``.
 
     Args:
-        function: what to mark; also usable as a decorator.
+        function: the function to mark; also usable as a decorator.
 
     Returns:
         The same function.
@@ -54,7 +55,7 @@ def vectorized(function: F) -> F:
 
 
 def is_vectorized(function: Callable[..., Any]) -> bool:
-    """Whether a function says that it takes whole columns. One with arguments bound to it does if the function does."""
+    """Return whether a function, or the function of a ``functools.partial``, is marked as vectorized."""
     while type(function) is functools.partial:
         if VECTORIZED in vars(function):
             break
@@ -63,16 +64,16 @@ def is_vectorized(function: Callable[..., Any]) -> bool:
 
 
 def require_one_by_one(op: str, argument: str, function: Callable[..., Any]) -> None:
-    """Raise TypeError for a function that takes whole columns, where elements are passed one by one."""
+    """Raise TypeError for a vectorized function where elements are passed one by one."""
     if is_vectorized(function):
         raise TypeError(
             f"{op}(): {argument} is called for one element at a time, but {function_name(function)} is marked as "
-            "vectorized, for whole columns"
+            "vectorized and requires whole columns"
         )
 
 
 def column_arguments(inputs: Chunk) -> list[Any]:
-    """The arguments of a vectorized function: the structure of one element with whole columns in it."""
+    """Return the arguments of a vectorized function: the structure of an element with whole columns in it."""
     columns = []
     for column in inputs.columns():
         try:
@@ -85,19 +86,19 @@ def column_arguments(inputs: Chunk) -> list[Any]:
 
 def _as_column(component: Any) -> Column:
     if isinstance(component, list) or is_packed(component):
-        return component  # type: ignore[return-value]  # it stands for a list
+        return component  # type: ignore[return-value]  # it takes the place of a list
     return rows_of(component) if isinstance(component, RaggedTensor | SparseTensor) else canonical_array(component)
 
 
 def chunk_of_columns(result: Any, length: int, given: Sequence[Column] = (), *, to_be_stacked: bool = False) -> Chunk:
-    """The chunk that a vectorized function returned: each component an array, or a list, of ``length`` values.
+    """Convert the result of a vectorized function to a chunk: each component is an array or list of ``length`` values.
 
     Args:
-        result: what it returned.
+        result: the result of the function.
         length: how many elements it was given.
-        given: columns that are somebody else's. Where they are passed on, what comes out are their numbers and rows,
-            as if a function had returned these one by one.
-        to_be_stacked: whether rows are going to be copied into arrays anyway.
+        given: columns that belong to another owner. If the function returns them, their numbers and rows are copied or
+            listed as if a function had returned them one by one.
+        to_be_stacked: whether rows will be copied into arrays anyway.
 
     Raises:
         SpecError: if a component has another length, or none.
@@ -109,7 +110,7 @@ def chunk_of_columns(result: Any, length: int, given: Sequence[Column] = (), *, 
         if (isinstance(column, np.ndarray) and column.ndim == 0) or len(column) != length:
             shape = "a scalar" if np.ndim(component) == 0 else f"{len(column)} values"
             raise SpecError(
-                f"a vectorized function must return columns of as many values as it was given, {length}; "
+                f"a vectorized function must return columns of {length} values, one for each input element; "
                 f"{structure.component_name(index)} has {shape}"
             )
         if isinstance(column, list):
@@ -117,13 +118,13 @@ def chunk_of_columns(result: Any, length: int, given: Sequence[Column] = (), *, 
         if any(column is other for other in given):
             keeps_rows = isinstance(column, list) or (column.ndim > 1 and not to_be_stacked)
             column = list(column) if keeps_rows else column.copy()
-        # The same array twice in one element would be one memory for two components.
+        # The same array twice in one element would make two components share memory.
         columns.append(column.copy() if any(column is other for other in columns) else column)
     return Chunk(structure, length, columns)
 
 
 def are_identical(a: Chunk | None, b: Chunk | None) -> bool:
-    """Whether two chunks hold the same objects, or values of the same dtypes and shapes, bit for bit."""
+    """Return whether two chunks hold the same objects, or values of equal dtypes and shapes, bit for bit."""
     if a is None or b is None:
         return a is b
     if a.structure != b.structure or a.length != b.length:

@@ -31,16 +31,16 @@ class ChunkScan:
     def __init__(self, plan: Node, options: Options, open_observer: OpenObserver) -> None:
         Finalizer.alive.add(self)  # until __exit__
         install()
-        self._observation = PipelineProfile(plan)
-        self._observation.observe(open_observer(self._observation, options))
-        self._coordinator, self._root = open_plan(plan, options, observation=self._observation)
+        self._profile = PipelineProfile(plan)
+        self._profile.observe(open_observer(self._profile, options))
+        self._coordinator, self._root = open_plan(plan, options, profile=self._profile)
         self._left = 0  # elements until the next look at the clock
 
     @guarded
     def pull(self, n: int) -> Chunk | None:
         """Return the next 1 to ``n`` elements, or None at the end. Raises the exception of a failed element."""
         if self._left <= 0:
-            self._left = self._observation.look(self._left)
+            self._left = self._profile.look(self._left)
         chunk: Chunk | None = None
         try:
             chunk = self._root.pull(n)
@@ -75,4 +75,4 @@ class ChunkScan:
 
     def _close(self) -> None:
         self._root.close()
-        self._observation.close()
+        self._profile.close()

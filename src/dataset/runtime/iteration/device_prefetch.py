@@ -44,9 +44,9 @@ class DevicePrefetch:
     convert: Convert
     ahead: int
 
-    def __call__(self, build: ExecutionContext, plan: Node) -> Operator:
+    def __call__(self, context: ExecutionContext, plan: Node) -> Operator:
         """Open the operator that reads from the plan's last operator."""
-        return DevicePrefetchOperator(build(plan), build, plan, self)
+        return DevicePrefetchOperator(context(plan), context, plan, self)
 
 
 class _Item(NamedTuple):
@@ -76,12 +76,12 @@ class DevicePrefetchOperator(UnaryOperator):
     An exception raised by the conversion also takes the place of its element.
     """
 
-    def __init__(self, source: Operator, build: ExecutionContext, node: Node, how: DevicePrefetch) -> None:
+    def __init__(self, source: Operator, context: ExecutionContext, node: Node, how: DevicePrefetch) -> None:
         super().__init__(source)
-        self._build = build
+        self._context = context
         self._node = node
         self._how = how
-        self._feed = _Feed(source, build if how.ahead else None)
+        self._feed = _Feed(source, context if how.ahead else None)
         self._saved_left = 0  # elements from a saved state that were not handed out yet
         self._items: deque[_Item] = deque()
         self._source = _items(self._feed, how.convert)
@@ -130,11 +130,11 @@ class DevicePrefetchOperator(UnaryOperator):
         self.source.seek(count)
 
     def state_dict(self) -> State:
-        trail = self._feed.trail
-        by_place = self._how.ahead and self._build.repeats_input and not (self._saved_left or trail.is_behind)
+        log = self._feed.log
+        by_place = self._how.ahead and self._context.input_is_replayable and not (self._saved_left or log.is_behind)
         if by_place and self._items:
-            return self._state(trail.place(self._feed.given), [])
-        place = trail.place(trail.given) if trail.is_behind else {"source": self.source.state_dict(), "behind": 0}
+            return self._state(log.place(self._feed.given), [])
+        place = log.place(log.given) if log.is_behind else {"source": self.source.state_dict(), "behind": 0}
         return self._state(place, save_pending([item.outcome for item in self._items]) + self._feed.saved.save())
 
     def _state(self, place: State, held: list[Any]) -> State:
@@ -144,8 +144,8 @@ class DevicePrefetchOperator(UnaryOperator):
     def load_state_dict(self, state: State) -> None:
         self._feed.saved.load(state["held"], lambda: self._node.element_spec)
         self._saved_left = len(self._feed.saved)
-        self._feed.trail.load(state)
-        self._feed.given = self._feed.trail.given
+        self._feed.log.load(state)
+        self._feed.given = self._feed.log.given
         self._is_direct = not (self._how.ahead or self._saved_left or self._feed.given)
 
     def close(self) -> None:
@@ -161,10 +161,10 @@ class _Feed(Iterator[Any]):
         build: knows whether the replay log is usable; None if it never is.
     """
 
-    def __init__(self, source: Operator, build: ExecutionContext | None) -> None:
+    def __init__(self, source: Operator, context: ExecutionContext | None) -> None:
         self._source = source
-        self._build = build
-        self.trail = ReplayLog(source)
+        self._context = context
+        self.log = ReplayLog(source)
         self.saved = Pending()
         self.given = 0
         """Elements that were handed out, counted like those of the replay log."""
@@ -179,15 +179,15 @@ class _Feed(Iterator[Any]):
         return chunk.only()
 
     def _pull(self) -> Chunk | None:
-        trail = self.trail
-        trail.go_on()
-        if self._build is not None and self._build.repeats_input:
-            trail.forget(self.given)
-            trail.step()
+        log = self.log
+        log.go_on()
+        if self._context is not None and self._context.input_is_replayable:
+            log.forget(self.given)
+            log.step()
         try:
-            return trail.pull(1)
+            return log.pull(1)
         finally:
-            self.number = trail.read
+            self.number = log.read
 
 
 def _items(feed: _Feed, convert: Convert) -> Iterator[_Item]:

@@ -23,7 +23,7 @@ from dataset.plan.spec import map_spec, spec_of, without_sizes
 from dataset.plan.structure import Structure, is_dict
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import Moved, Reader, open_plan, unmoved
-from dataset.runtime.contract import Operator, State, trusting
+from dataset.runtime.contract import Operator, State, assuming_no_failures
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProfile
 from dataset.runtime.metrics.statistics import PipelineStatistics, TuningLog
@@ -109,13 +109,13 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             raise
 
     def _open(self, epochs: EpochLedger, moved: Moved = unmoved) -> _Opened:
-        observation = PipelineProfile(self._plan)
-        observer = self._open_observer(observation, self._options)
-        observation.observe(observer)
+        profile = PipelineProfile(self._plan)
+        observer = self._open_observer(profile, self._options)
+        profile.observe(observer)
         coordinator, root = open_plan(
-            self._plan, self._options, observation=observation, epochs=epochs, reader=self._reader, moved=moved
+            self._plan, self._options, profile=profile, epochs=epochs, reader=self._reader, moved=moved
         )
-        return _Opened(coordinator, root, observation, observer, epochs)
+        return _Opened(coordinator, root, profile, observer, epochs)
 
     def _take_over(self, opened: _Opened, elements: int = 0) -> None:
         self._is_fresh = True  # until the first element is requested or a state is loaded
@@ -129,7 +129,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def _own(self, opened: _Opened) -> None:
         """Take ownership of the opened plan, and make sure that it is closed when the iterator is dropped."""
         self._coordinator, self._root = opened.coordinator, opened.root
-        self._observation, self._observer = opened.observation, opened.observer
+        self._profile, self._observer = opened.profile, opened.observer
         self._epochs = opened.epochs
         self._finish = opened.close
         install()
@@ -285,7 +285,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         if self._exhausted:
             raise StopIteration
         self._require_no_fault()
-        self._left = self._observation.look(self._left)
+        self._left = self._profile.look(self._left)
 
     def _check_usable(self) -> None:
         if self._closed or self._coordinator.forked:
@@ -297,7 +297,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             ) from self._interruption
 
     def _stop_counting(self, in_vain: int) -> None:
-        self._observation.count(self._left + in_vain)
+        self._profile.count(self._left + in_vain)
         self._left = 0
 
     @_entry
@@ -357,7 +357,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             place = self._root.state_dict()
         except StateError:  # an operator holds something that is not plain data
             return 0
-        with trusting():
+        with assuming_no_failures():
             passed = _largest(count, lambda many: self._root.state_after(place, many) is not None)
             after = self._root.state_after(place, passed) if passed else None
         if after is not None:
@@ -385,7 +385,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             return _do_nothing
         epochs = EpochLedger(instead_of=self._epochs)
         coordinator, root = open_plan(
-            self._plan, self._options, observation=self._observation, epochs=epochs, reader=self._reader
+            self._plan, self._options, profile=self._profile, epochs=epochs, reader=self._reader
         )
         try:
             root.load_state_dict(place)
@@ -393,14 +393,14 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             coordinator.shut_down(root.close, wait=True)
             raise
         former, close, finalizer = self._coordinator, self._root.close, self._finalizer
-        self._own(_Opened(coordinator, root, self._observation, self._observer, epochs))
+        self._own(_Opened(coordinator, root, self._profile, self._observer, epochs))
         return functools.partial(former.shut_down, close, wait=True) if finalizer.detach() else _do_nothing
 
     def _pass_over(self, count: int) -> None:
         """Compute and discard up to ``count`` elements."""
         self._is_fresh = False
         try:
-            passed = self._root.pass_over(count)
+            passed = self._root.skip(count)
         except Exception as error:
             self._require_no_fault(error)
             if self._closed or concerns_iteration(error):
@@ -429,7 +429,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         """
         if self._coordinator.forked:
             self._coordinator.check_usable()
-        asked = self._observation.elements_until(self._left) - self._not_handed_out()
+        asked = self._profile.elements_until(self._left) - self._not_handed_out()
         statistics: PipelineStatistics = self._observer.stats(asked - self._is_waited_for())
         return statistics
 
@@ -478,7 +478,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 self._coordinator.check_usable()
             self._give_back()
             place = None if self._exhausted else self._root.state_dict()
-            elements = self._before + self._skipped + self._observation.elements_until(self._left)
+            elements = self._before + self._skipped + self._profile.elements_until(self._left)
             if self._unread is not None and self._not_handed_out():
                 place, elements = self._before_unread(place, self._unread), elements - 1
         return self._envelope.seal(place, elements, self._epochs)
@@ -520,7 +520,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         place, unread = state["operator"], None
         with self._lock:
             self._give_back()
-            begun = self._skipped + self._observation.elements_until(self._left) > 0
+            begun = self._skipped + self._profile.elements_until(self._left) > 0
             epochs = EpochLedger(instead_of=self._epochs)
             self._envelope.resume(state, epochs)
             fresh = self._open(epochs, mapping)
@@ -530,7 +530,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                     place = place["source"]
                 if place is not None and state["shares"] != resharding.shares(self._plan):
                     _require_no_element(unread)
-                    place = resharding.moved(place, state["shares"], self._plan)
+                    place = resharding.reshard_state(place, state["shares"], self._plan)
                 if place is not None:
                     fresh.root.load_state_dict(place)
             except BaseException as error:
@@ -628,14 +628,14 @@ class _Opened:
 
     coordinator: Coordinator
     root: Operator
-    observation: PipelineProfile
+    profile: PipelineProfile
     observer: Observer
     epochs: EpochLedger
 
     def close(self) -> None:
         """Close the operators and the profile; called by the coordinator after the threads have ended."""
         self.root.close()
-        self.observation.close()
+        self.profile.close()
 
 
 def probed_spec(node: Node) -> Any:
@@ -645,12 +645,12 @@ def probed_spec(node: Node) -> Any:
     elements, so every dimension is None.
 
     Raises:
-        SpecError: if there is no element.
+        SpecError: if the plan has no elements.
     """
     found = probe(node, spec_of)
     if not found:
         raise SpecError(
-            f"{node.located()}: the element spec can only be determined by computing an element, and there is none; "
+            f"{node.location()}: the element spec can only be determined by computing an element, and there is none; "
             "pass output_signature to from_generator to declare it"
         )
     return map_spec(without_sizes, found[0])

@@ -40,7 +40,7 @@ def first_elements(plan: Node, count: int) -> Chunk:
         while count:
             chunk = root.pull(count)
             if chunk is None:
-                raise IndexError(f"{plan.located()} has {count} elements fewer than its cardinality")
+                raise IndexError(f"{plan.location()} has {count} elements fewer than its cardinality")
             parts.append(chunk)
             count -= chunk.length
     finally:
@@ -56,7 +56,7 @@ def _position(plan: Node, index: Any) -> int:
         raise TypeError(f"a dataset is indexed by an int, got {index!r}{hint}") from None
     if not (plan.gives_elements or plan.random_access):
         sequential = next(node for node in walk(plan) if not node.seeks)
-        raise TypeError(f"this dataset has no random access, because {sequential.located()} must run from its start")
+        raise TypeError(f"this dataset has no random access, because {sequential.location()} must run from its start")
     count = plan.cardinality()
     if position < 0 and is_known(count):
         position += count

@@ -153,7 +153,7 @@ class BackgroundOperator(ABC):
         """What the next iteration of the dataset may begin with, besides the knob's value; None if nothing."""
         return None
 
-    def begin_with(self, learned: Any) -> None:  # noqa: B027  # most stages learn nothing
+    def warm_start(self, learned: Any) -> None:  # noqa: B027  # most stages learn nothing
         """Begin with what this stage has learned in the previous iteration."""
 
 

@@ -96,11 +96,11 @@ class PullProfiler:
         """The mean size of an element in bytes."""
         return self._sized_bytes / self._sized if self._sized else 0.0
 
-    def switch_on(self, line: MeteredOp, operator: Operator, section: ThreadSegment, *, is_last: bool) -> None:
+    def switch_on(self, record: MeteredOp, operator: Operator, section: ThreadSegment, *, is_last: bool) -> None:
         """Start measuring ``operator``; pulls of the thread segment begin at the one that ``is_last``."""
         # Until this is switched off, operator and record refer to each other. The attribute is not set through vars():
         # accessing the dict of an object makes the object slower from then on.
-        operator.pull = partial(self.pull, line, operator, section, is_last)  # type: ignore[method-assign]
+        operator.pull = partial(self.pull, record, operator, section, is_last)  # type: ignore[method-assign]
 
     @staticmethod
     def switch_off(operator: Operator) -> None:
@@ -108,7 +108,9 @@ class PullProfiler:
         with contextlib.suppress(AttributeError):  # another thread has already done it
             del operator.pull
 
-    def pull(self, line: MeteredOp, operator: Operator, section: ThreadSegment, is_last: bool, n: int) -> Chunk | None:
+    def pull(
+        self, record: MeteredOp, operator: Operator, section: ThreadSegment, is_last: bool, n: int
+    ) -> Chunk | None:
         """Return ``operator.pull(n)``, measured."""
         if is_last:
             section.runs, section.is_first = True, not self.first.pulls
@@ -126,7 +128,7 @@ class PullProfiler:
             cpu_seconds = time.thread_time() - computed
             self.since = 0.0
             tally = self.first if section.is_first else self.rest
-            tally.add(count, seconds, cpu_seconds, waited=line.is_a_stage_now)
+            tally.add(count, seconds, cpu_seconds, waited=record.is_a_stage_now)
             if is_last:
                 section.runs = False
 

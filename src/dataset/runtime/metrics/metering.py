@@ -58,5 +58,5 @@ class Metering:
 
     def _measured(self) -> tuple[int, int]:
         """Return the number of profilers, and the number of pulls they have measured."""
-        pulls = [line.meter.pulls for line, _ in self._root.walk()]
+        pulls = [record.meter.pulls for record, _ in self._root.walk()]
         return len(pulls), sum(pulls)

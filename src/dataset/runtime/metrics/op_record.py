@@ -17,7 +17,7 @@ class OpRecord:
     Attributes:
         node: the node of the plan.
         inputs: the records of its inputs, in the order in which they were first opened.
-        joined: nodes below it whose work its operator also does; they have no records.
+        fused: nodes below it whose work its operator also does; they have no records.
         opened: how often the op was opened.
         has_operator: False if the op has no operator of its own, such as prefetch(0), or was never opened.
         operator: the operator that is open now, or was last; None also after the end of the iteration.
@@ -34,7 +34,7 @@ class OpRecord:
         "_is_last",
         "has_operator",
         "inputs",
-        "joined",
+        "fused",
         "knob",
         "meter",
         "node",
@@ -47,7 +47,7 @@ class OpRecord:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.inputs: list[OpRecord] = []
-        self.joined: tuple[Node, ...] = ()
+        self.fused: tuple[Node, ...] = ()
         self._by_node: dict[int, OpRecord] = {}
         self.opened = 0
         self.has_operator = False
@@ -70,15 +70,15 @@ class OpRecord:
     @property
     def name(self) -> str:
         """The name of the op, after those of the nodes whose work it also does; user labels take precedence."""
-        return " + ".join(node.name or node.described() for node in (*reversed(self.joined), self.node))
+        return " + ".join(node.name or node.label() for node in (*reversed(self.fused), self.node))
 
     def input(self, node: Node) -> OpRecord:
         """Return the record of an input, the same each time that the input is opened."""
-        line = self._by_node.get(id(node))
-        if line is None:
-            line = self._by_node[id(node)] = OpRecord(node)
-            self.inputs.append(line)
-        return line
+        record = self._by_node.get(id(node))
+        if record is None:
+            record = self._by_node[id(node)] = OpRecord(node)
+            self.inputs.append(record)
+        return record
 
     @property
     def stage(self) -> BackgroundOperator | None:
@@ -91,13 +91,13 @@ class OpRecord:
         stage = self.stage
         return stage is not None and not stage.inline
 
-    def input_opened(self, line: OpRecord, operator: Operator) -> None:
+    def input_opened(self, record: OpRecord, operator: Operator) -> None:
         """Note that the node of this input was lowered to ``operator``."""
-        line.has_operator = all(operator is not below.operator for below in line.inputs)
-        line.opened += 1
-        line.replace(operator if line.has_operator else None)
+        record.has_operator = all(operator is not below.operator for below in record.inputs)
+        record.opened += 1
+        record.replace(operator if record.has_operator else None)
         if self.section is not None:
-            self._switch_on_below(line)
+            self._switch_on_below(record)
 
     def replace(self, operator: Operator | None) -> None:
         """Set the current operator and release the previous one."""
@@ -113,44 +113,44 @@ class OpRecord:
             self.meter.switch_on(self, operator, section, is_last=is_last)
             if self.operator is not operator:  # another thread has released it meanwhile
                 self.meter.switch_off(operator)
-        for line in tuple(self.inputs):
-            self._switch_on_below(line)
+        for record in tuple(self.inputs):
+            self._switch_on_below(record)
 
-    def _switch_on_below(self, line: OpRecord) -> None:
+    def _switch_on_below(self, record: OpRecord) -> None:
         if self.stage is not None:
-            line.switch_on(ThreadSegment(), is_last=True)
+            record.switch_on(ThreadSegment(), is_last=True)
         elif self.section is not None:
-            line.switch_on(self.section, is_last=self._is_last and not self.has_operator)
+            record.switch_on(self.section, is_last=self._is_last and not self.has_operator)
 
     def switch_off(self) -> None:
         """Stop measuring."""
         if self.operator is not None and self.section is not None:
             self.meter.switch_off(self.operator)
         self.section = None
-        for line in tuple(self.inputs):
-            line.switch_off()
+        for record in tuple(self.inputs):
+            record.switch_off()
 
     def end(self) -> None:
         """Note the end of the iteration: keep what was measured and release the operators."""
         if isinstance(self.operator, BackgroundOperator):
             self._ended = EndedBackgroundOperator(self.operator)
         self.replace(None)
-        for line in self.inputs:
-            line.end()
+        for record in self.inputs:
+            record.end()
 
     def below(self) -> Iterator[OpRecord]:
         """Yield the records of the inputs; an input without an operator of its own is replaced by its inputs."""
-        for line in tuple(self.inputs):
-            if line.has_operator:
-                yield line
+        for record in tuple(self.inputs):
+            if record.has_operator:
+                yield record
             else:
-                yield from line.below()
+                yield from record.below()
 
     def walk(self) -> Iterator[tuple[OpRecord, OpRecord | None]]:
         """Yield this record and all below it, each with the record of its reader, from the consumer's side down."""
         first = [self] if self.has_operator else self.below()
-        waiting: list[tuple[OpRecord, OpRecord | None]] = [(line, None) for line in first]
+        waiting: list[tuple[OpRecord, OpRecord | None]] = [(record, None) for record in first]
         while waiting:
-            line, reader = waiting.pop()
-            yield line, reader
-            waiting.extend((below, line) for below in reversed(tuple(line.below())))
+            record, reader = waiting.pop()
+            yield record, reader
+            waiting.extend((below, record) for below in reversed(tuple(record.below())))

@@ -40,7 +40,7 @@ class Observer(Protocol):
 class OpenObserver(Protocol):
     """Creates an observer."""
 
-    def __call__(self, observation: PipelineProfile, options: Options) -> Observer: ...
+    def __call__(self, profile: PipelineProfile, options: Options) -> Observer: ...
 
 
 class PipelineProfile:

@@ -125,14 +125,14 @@ class PipelineStatistics:
         )
 
     def _last_lines(self) -> list[str]:
-        lines = []
+        records = []
         if self.bottleneck is not None:
             name, gain, bound = self.bottleneck.name, self.bottleneck.gain, self.bottleneck.bound
             limit = f"; limited by: {bound}" if bound in _SHARED else ""
-            lines.append(f"bottleneck: {name} (if twice as fast: {gain:.2f} times the throughput{limit})")
+            records.append(f"bottleneck: {name} (if twice as fast: {gain:.2f} times the throughput{limit})")
         budget = "" if self.ram_budget is None else f" of a budget of {brief_bytes(self.ram_budget)}"
-        lines.append(f"memory: {brief_bytes(self.buffered_bytes)} in buffers{budget}; cores: {self.cpu_budget}")
-        return lines
+        records.append(f"memory: {brief_bytes(self.buffered_bytes)} in buffers{budget}; cores: {self.cpu_budget}")
+        return records
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         inner: the operator that defines the tasks. One thread at a time reads its input.
         build: creates the workers.
         calls: the maximum number of concurrent tasks.
-        pace: determines the task size, and whether the consumer's thread does the work itself.
+        task_sizer: determines the task size, and whether the consumer's thread does the work itself.
         ordered: whether elements come out in the order of the input.
         counted: whether the workers count towards the coordinator's thread limit.
         in_processes: whether the workers only wait for processes, which do the work.
@@ -87,29 +87,29 @@ class ParallelOperator(Operator, BackgroundOperator):
     def __init__(
         self,
         inner: Divisible,
-        build: ExecutionContext,
+        context: ExecutionContext,
         calls: Tunable,
-        pace: TaskSizer,
+        task_sizer: TaskSizer,
         *,
         ordered: bool,
         counted: bool = True,
         in_processes: bool = False,
     ) -> None:
         self.inner = inner
-        self._build = build
-        self.coordinator = build.coordinator
-        self._account = build.ledger.account()
-        self.counters = build.counters
+        self._context = context
+        self.coordinator = context.coordinator
+        self._account = context.ledger.account()
+        self.counters = context.counters
         self.knob = calls
         self.in_processes = in_processes
-        self._pulse = build.pulse
+        self._pulse = context.pulse
         self.ordered = ordered
         self.counted = counted
         self._ready = Pending()  # computed elements that may be taken
         self._lock = threading.RLock()  # reentrant: the garbage collector may call _stop in a thread that holds it
         self._filled = Condition(self._lock)
         self._left = Condition(self._lock)
-        self._pace = pace
+        self._task_sizer = task_sizer
         self._hand = Remainder()  # taken from the queue, but not requested yet
         self._hand_bytes = 0  # accounted bytes of it, until all of it has been requested
         self._lease = 0  # inline pulls until the next look at the pace
@@ -120,20 +120,20 @@ class ParallelOperator(Operator, BackgroundOperator):
         self._begun: set[Task] = set()  # not accepted yet; only if not ordered
         # Input positions, and what came of the inputs, since workers were called last; only then is the input read
         # ahead.
-        self._trail: ReplayLog | None = None
+        self._log: ReplayLog | None = None
         self._read = 0  # the number of the next input
         self._is_told = True  # whether the task numbers cover everything computed from earlier inputs
         self._made = 0  # elements that were accepted
         self._taken = 0  # accepted elements that left the shared queue
         self._accepted: deque[tuple[int, int, range]] = deque()  # per task: _made after it, its count, its inputs
         self._stacks = False  # whether elements are written into blocks: only once they are known to be large
-        self._knows_size = not (ordered and inner.into_arrays)
+        self._knows_size = not (ordered and inner.write_into_batch)
         self._block: Block | None = None  # the block of the next task, if elements will be stacked
         self._row = 0  # the first row of the next task in it
         self._in_flight = 0  # elements in progress, or waiting for earlier ones
         self._waiting_bytes = 0  # bytes of the waiting elements
         self._visits: set[object] = set()  # one for each worker that is active or was submitted
-        self._alone = pace.may_inline  # whether one worker seems to be enough
+        self._alone = task_sizer.may_inline  # whether one worker seems to be enough
         self._fetching = False  # whether a worker is reading the input
         self._ended = False  # whether the input has ended
         self._paused = False
@@ -165,9 +165,9 @@ class ParallelOperator(Operator, BackgroundOperator):
                 if self._is_enough(n) or (inline and self._ready):
                     return self._take(n)
             if inline:
-                self._trail = None
+                self._log = None
                 return self._pull_inline(n)
-            if self._trail is None:
+            if self._log is None:
                 self._begin()
             self._wait(n)
 
@@ -177,8 +177,8 @@ class ParallelOperator(Operator, BackgroundOperator):
             self._made = self._taken = 0
             self._accepted.clear()
             self._read, self._is_told = self.inner.position, True
-            self._trail = ReplayLog(self.inner)
-        self._leave_mark(self._trail)
+            self._log = ReplayLog(self.inner)
+        self._leave_mark(self._log)
 
     def seek(self, count: int) -> None:
         self.inner.seek(count)  # no worker has begun before the first pull
@@ -186,9 +186,7 @@ class ParallelOperator(Operator, BackgroundOperator):
     def _is_enough(self, n: int) -> bool:
         """Return whether the consumer need not wait for more elements."""
         ready = len(self._ready)
-        has_ended = self._ended and not (
-            self._in_flight or self._is_torn
-        )  # torn: a worker is about to report a fault
+        has_ended = self._ended and not (self._in_flight or self._is_torn)  # torn: a worker is about to report a fault
         if ready >= n or self._ready.holds_failure or has_ended:
             return True
         return self._account.is_refused and ready > 0 and not self._active  # taking elements makes room for others
@@ -197,7 +195,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         """Return up to ``n`` elements; the rest of their chunk is kept in ``_hand``, out of the workers' reach."""
         counted_bytes, ready = self._ready.counted_bytes, len(self._ready)
         try:
-            chunk = self._ready.give_joined(max(n, self._pace.size))
+            chunk = self._ready.give_joined(max(n, self._task_sizer.size))
             if chunk is None:
                 return None
             self._hand = Remainder(chunk)
@@ -235,7 +233,7 @@ class ParallelOperator(Operator, BackgroundOperator):
             finally:
                 self._wanted = 0
             self.counters.add_wait(started, time.perf_counter())
-            self._pace.waited(self.counters.waited_until - started)
+            self._task_sizer.waited(self.counters.waited_until - started)
 
     def _pull_inline(self, n: int) -> Chunk | None:
         started = time.perf_counter()
@@ -244,9 +242,9 @@ class ParallelOperator(Operator, BackgroundOperator):
             self._ended = True
             return None
         ended = time.perf_counter()
-        self._pace.add_inline(chunk.length, ended - started)
+        self._task_sizer.add_inline(chunk.length, ended - started)
         self.counters.taken += chunk.length + self._leased  # unmeasured pulls are assumed to equal the previous one
-        self._lease = LEASE if self._pace.is_settled else 0
+        self._lease = LEASE if self._task_sizer.is_settled else 0
         self._leased = self._lease * chunk.length
         if ended >= self._pulse.due:
             self._pulse.beat(ended)
@@ -255,17 +253,17 @@ class ParallelOperator(Operator, BackgroundOperator):
     @property
     def inline(self) -> bool:
         """Whether the consumer does the work itself now: no worker is active, and no task was lost to a fault."""
-        return self._pace.inline and not (self._visits or self._in_flight or self._is_torn)
+        return self._task_sizer.inline and not (self._visits or self._in_flight or self._is_torn)
 
     @property
     def learned(self) -> tuple[float | None, int]:
         """The results of trying to do the work inline."""
-        return self._pace.learned
+        return self._task_sizer.learned
 
-    def begin_with(self, learned: tuple[float | None, int]) -> None:
+    def warm_start(self, learned: tuple[float | None, int]) -> None:
         with self._lock:
-            if self._trail is None:  # no task has begun
-                self._pace.begin_with(learned)
+            if self._log is None:  # no task has begun
+                self._task_sizer.warm_start(learned)
 
     # Limits on how much is computed ahead.
 
@@ -275,18 +273,18 @@ class ParallelOperator(Operator, BackgroundOperator):
     def _ahead(self) -> int:
         """Return how many elements may be ready before the workers pause."""
         evening_out = 1 + AHEAD_PER_VARIATION * min(self._variation.squared, VARIATION_MAX) if self.ordered else 1.0
-        return int(self.knob.value * self._pace.size * evening_out) + (self._demand if self._demand > 1 else 0)
+        return int(self.knob.value * self._task_sizer.size * evening_out) + (self._demand if self._demand > 1 else 0)
 
     def _room(self) -> int:
         """Return how many elements the next task may compute; 0 if no task may begin now."""
-        if self._fetching or self._ended or self._stopped or self._paused or self._pace.inline:
+        if self._fetching or self._ended or self._stopped or self._paused or self._task_sizer.inline:
             return 0
         if self._active > self.knob.value:  # the knob was turned down
             return 0
         if len(self._ready) >= self._ahead() or self._waiting_bytes > WAITING_BYTES_MAX:
             return 0
         window = max(self.inner.window_per_call * self.knob.value, 4 * self._demand)
-        size = 1 if self.inner.must_go_singly else min(self._pace.size, self._size_max())
+        size = 1 if self.inner.single_element_tasks else min(self._task_sizer.size, self._size_max())
         if self._fills_blocks():
             size = min(size, self._demand if self._block is None else self._block.length - self._row)
         return max(0, min(size, window - self._in_flight - len(self._ready)))
@@ -326,7 +324,7 @@ class ParallelOperator(Operator, BackgroundOperator):
             self._free.append(worker)
         except BaseException as error:  # noqa: BLE001  # raised by the iterator
             if not self._stopped:
-                self.coordinator.fail(error, self.inner.node.located())
+                self.coordinator.fail(error, self.inner.node.location())
             with self._lock:
                 self._leave(visit)
 
@@ -349,9 +347,9 @@ class ParallelOperator(Operator, BackgroundOperator):
                 failed = sum(isinstance(outcome, BaseException) for outcome in outcomes)
                 self._account.settle(task.count, task.count - failed, task.nbytes, input_nbytes)
                 if not self.in_processes:
-                    self._pace.calls = self.knob.value
+                    self._task_sizer.calls = self.knob.value
                 self._variation.add(seconds / task.count)
-                self._pace.add(task.count, seconds, task.input_seconds, self._size_max())
+                self._task_sizer.add(task.count, seconds, task.input_seconds, self._size_max())
                 self.counters.add_task(task.count, task.nbytes, seconds, cpu_seconds, task.input_seconds)
                 self._finish(task, outcomes)
             del task, outcomes  # otherwise an exception among them would stay alive during the next task
@@ -421,8 +419,8 @@ class ParallelOperator(Operator, BackgroundOperator):
                 if self._stopped:
                     return None
             first = self.inner.position
-            if self._trail is not None:
-                self._leave_mark(self._trail)
+            if self._log is not None:
+                self._leave_mark(self._log)
             task = self.inner.next_task(allowed)
         except BaseException as error:
             if concerns_iteration(error):
@@ -433,15 +431,15 @@ class ParallelOperator(Operator, BackgroundOperator):
             task.input_seconds = time.perf_counter() - started
         return task
 
-    def _leave_mark(self, trail: ReplayLog) -> None:
+    def _leave_mark(self, log: ReplayLog) -> None:
         """Add a mark to the replay log if it is time for one. Called by the thread that reads the input."""
-        if not (self._build.repeats_input and self.inner.may_be_marked):
+        if not (self._context.input_is_replayable and self.inner.may_be_marked):
             return
-        trail.read = self.inner.position
-        if trail.step() and trail.is_long:
+        log.read = self.inner.position
+        if log.step() and log.is_long:
             with self._lock:
                 first = self._first_not_given()
-            trail.forget(first)
+            log.forget(first)
 
     def _finish(self, task: Task, outcomes: list[Outcome]) -> None:
         """Store the outcomes of a task; the consumer can take them once all earlier ones are stored."""
@@ -526,9 +524,9 @@ class ParallelOperator(Operator, BackgroundOperator):
         if self.coordinator.forked:
             self.coordinator.check_usable()
         with self._lock:
-            if self._trail is None:  # no worker is involved
+            if self._log is None:  # no worker is involved
                 return self.inner.state_dict()
-            place = self._place(self._trail) if self._build.repeats_input else None
+            place = self._place(self._log) if self._context.input_is_replayable else None
         return self._state_by_value() if place is None else place
 
     @property
@@ -553,12 +551,12 @@ class ParallelOperator(Operator, BackgroundOperator):
                 found.append((numbers[some:], 0) if count == len(numbers) else (numbers, some))
         return sorted(found, key=_first_number)
 
-    def _place(self, trail: ReplayLog) -> State | None:
+    def _place(self, log: ReplayLog) -> State | None:
         """Return the last input position and what was given since, or None if this is not sufficient to resume."""
         waiting = self._not_given()
         if not waiting and not self._active:
             return self.inner.state_dict()
-        mark = trail.mark_before(waiting[0][0].start if waiting else self._read)
+        mark = log.mark_before(waiting[0][0].start if waiting else self._read)
         if mark is None or not self._is_told or not all(numbers for numbers, _ in waiting):
             return None
         number, state = mark
@@ -625,7 +623,7 @@ def _first_number(waiting: tuple[range, int]) -> int:
 
 
 def in_parallel(
-    build: ExecutionContext,
+    context: ExecutionContext,
     operator: Divisible,
     num_parallel_calls: int | None,
     deterministic: bool | None,
@@ -638,18 +636,20 @@ def in_parallel(
 
     A fused operator of several stages gets this many workers for each stage.
     """
-    calls = build.parallel_calls(num_parallel_calls)
+    calls = context.parallel_calls(num_parallel_calls)
     if calls is None:
         return operator
     if calls.is_fixed:
         calls = Tunable(calls.name, calls.value * stages)
     if in_processes:
         operator.open_processes(calls.maximum)
-    ordered = build.keeps_order(deterministic)
+    ordered = context.keeps_order(deterministic)
     if not ordered:
-        build.say_unrepeatable()
-    pace = TaskSizer(REMOTE_TASK_SECONDS, may_inline=False) if in_processes else TaskSizer()
-    return ParallelOperator(operator, build, calls, pace, ordered=ordered, counted=counted, in_processes=in_processes)
+        context.mark_not_replayable()
+    task_sizer = TaskSizer(REMOTE_TASK_SECONDS, may_inline=False) if in_processes else TaskSizer()
+    return ParallelOperator(
+        operator, context, calls, task_sizer, ordered=ordered, counted=counted, in_processes=in_processes
+    )
 
 
 def parallel_detail(num_parallel_calls: int | None, deterministic: bool | None) -> str:

@@ -141,7 +141,7 @@ class TaskSizer:
         """
         return self._waited if self.inline and self._tried else None, self._patience
 
-    def begin_with(self, learned: tuple[float | None, int]) -> None:
+    def warm_start(self, learned: tuple[float | None, int]) -> None:
         """Begin with what the previous iteration has learned. Working inline is tried again before it is kept."""
         waited, self._patience = learned
         if waited is not None and self.may_inline:

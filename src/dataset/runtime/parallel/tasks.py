@@ -93,14 +93,14 @@ class Divisible(UnaryOperator):
     given: deque[Run]
     window_per_call: ClassVar[int] = 32
     task_size_max: ClassVar[int | None] = None
-    into_arrays: bool = False
+    write_into_batch: bool = False
 
     @abstractmethod
     def next_task(self, n: int) -> Task | None:
         """Return the task that computes the next 1 to ``n`` elements, or None at the end.
 
-        Called by one thread at a time. Elements in ``ready`` come first, as a finished task. A raised exception takes the place of one element, and of
-        all inputs by which ``position`` advanced.
+        Called by one thread at a time. Elements in ``ready`` come first, as a finished task. A raised exception takes
+        the place of one element, and of all inputs by which ``position`` advanced.
         """
 
     @abstractmethod
@@ -151,7 +151,7 @@ class Divisible(UnaryOperator):
         """Return a new worker, which may run concurrently with others."""
 
     @property
-    def must_go_singly(self) -> bool:
+    def single_element_tasks(self) -> bool:
         """Whether the next task must compute a single element, for now."""
         return False
 
@@ -187,7 +187,7 @@ def load_given(state: State) -> deque[Run]:
 def passed_over(source: Operator, n: int) -> int:
     """Skip up to ``n`` outcomes of ``source``; return how many were skipped, 0 at the end."""
     try:
-        return source.pass_over(n)
+        return source.skip(n)
     except Exception as error:
         if concerns_iteration(error):
             raise
@@ -227,7 +227,7 @@ class PushedInput(Operator):
     def __init__(self) -> None:
         self._rest = Remainder()
 
-    def hand(self, chunk: Chunk) -> None:
+    def push(self, chunk: Chunk) -> None:
         """Set the chunk to be returned next."""
         self._rest = Remainder(chunk)
 

@@ -1,10 +1,10 @@
-"""The command line of an interpreter that goes on where this one is: same modules, same arguments.
+"""Command line that starts another interpreter with the modules path and arguments of this one.
 
-The user's main module is not run again, so a script needs no ``if __name__ == "__main__"``, and a notebook or
-``python -c`` will do as well.
+The user's main module is not run again. So a script needs no ``if __name__ == "__main__"``, and notebooks and ``python
+-c`` work as well.
 
-Nor is the library's front door (``dataset/__init__.py``) before somebody looks for something there. It imports all of
-the library, of which a worker needs little; so there is a worker in half the time.
+The library's top-level package (``dataset/__init__.py``) is executed lazily, on the first access to one of its
+attributes. It imports the whole library, but a worker needs little of it. This halves the start time of a worker.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ main(*descriptors)
 
 
 def command(module: str, function: str, descriptors: Sequence[int], before: Sequence[str] = ()) -> list[str]:
-    """The command that calls ``function`` of ``module`` with ``descriptors``; modules ``before`` it are imported first.
+    """Return the command that imports modules ``before``, then calls ``function`` of ``module`` with ``descriptors``.
 
-    If the module cannot be imported, ``None, traceback`` is sent through the first descriptor, as a channel does.
+    If the module cannot be imported, ``None, traceback`` is sent through the first descriptor in the format of a
+    channel.
     """
     paths = [path for path in sys.path if isinstance(path, str)]
-    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001  # what multiprocessing uses, too
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001  # multiprocessing uses it, too
     numbers = ",".join(map(str, descriptors))
     return [
         sys.executable,

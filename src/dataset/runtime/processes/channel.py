@@ -1,7 +1,7 @@
-"""Messages of bytes and descriptors through a socket.
+"""Channel: messages of bytes and file descriptors through a socket.
 
-A channel is one end of a pair. Each message says its length first. The two sides take turns, so no more than one
-message is ever under way and a read cannot run into the next one.
+A channel is one end of a pair. Each message begins with its length. The two sides take turns, so at most one message is
+in transit and a read cannot extend into the next message.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from dataset.runtime.processes.forking import at_fork, whole
 _LENGTH = struct.Struct("<Q")
 _READ_SIZE = 1 << 15
 _ROOM_FOR_DESCRIPTORS = socket.CMSG_SPACE(4 * array.array("i").itemsize) if hasattr(socket, "CMSG_SPACE") else 0
-_FLAGS = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # descriptors are not for programs that this process starts
+_FLAGS = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # programs that this process starts must not inherit descriptors
 
 
 class EndedError(Exception):
-    """Internal: the process at the other end has gone, or this end has been shut down."""
+    """Internal: the process at the other end has ended, or this end has been shut down."""
 
 
 _open: weakref.WeakSet[Channel] = weakref.WeakSet()
 
 
 class Channel:
-    """One end. Used by one thread at a time, except for ``shut_down``.
+    """One end of a socket pair. Used by one thread at a time, except for ``shut_down``.
 
-    A forked child closes its copies at once: each side has to see when the process at the other end has gone.
+    A forked child closes its copies at once, so that each side can detect the end of the process at the other end.
     """
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
-        self._read = memoryview(bytearray(_READ_SIZE))  # used for every message: a new one would cost page faults
+        self._read = memoryview(bytearray(_READ_SIZE))  # reused for every message: new buffers would cost page faults
         _open.add(self)
 
     def send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Send; returns when the message is in the hands of the system.
+        """Send a message; return when the system has accepted it.
 
         Raises:
-            EndedError: if nobody will read it.
+            EndedError: if the other end is closed.
         """
         data = _LENGTH.pack(len(message)) + message
         try:
@@ -56,10 +56,10 @@ class Channel:
             raise EndedError from None
 
     def receive(self) -> tuple[bytes, list[int]]:
-        """Wait for the next message; the caller closes its descriptors.
+        """Wait for the next message; the caller must close its descriptors.
 
         Raises:
-            EndedError: if there is none any more.
+            EndedError: if the other end is closed.
         """
         descriptors: list[int] = []
         try:
@@ -73,11 +73,11 @@ class Channel:
             raise
 
     def has_more(self, within: float) -> bool:
-        """Whether there is something to receive, be it the end, within so many seconds."""
+        """Return whether a message, or the end, arrives within this many seconds."""
         return bool(select.select([self._socket], [], [], within)[0])
 
     def _complete(self, size: int) -> bytes:
-        """The message of which ``size`` bytes have been read."""
+        """Return the message whose first ``size`` bytes have been read."""
         if not size:
             raise EndedError
         while size < _LENGTH.size:
@@ -85,7 +85,7 @@ class Channel:
         end = _LENGTH.size + _LENGTH.unpack_from(self._read)[0]
         if size == end:
             return bytes(self._read[_LENGTH.size : end])
-        assert size < end  # the sides take turns
+        assert size < end  # at most one message is in transit
         message = bytearray(end)
         message[:size] = self._read[:size]
         while size < end:
@@ -99,18 +99,18 @@ class Channel:
         return size
 
     def shut_down(self) -> None:
-        """End it for both sides, and for copies that a fork made; whoever waits in it is woken. From any thread."""
-        with contextlib.suppress(OSError):  # the other side was first
+        """Shut down both sides, including forked copies, and wake threads that wait. May be called from any thread."""
+        with contextlib.suppress(OSError):  # the other side did it first
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let go of this end; copies in other processes stay as they are."""
+        """Close this end; copies in other processes are not affected."""
         self._socket.close()
 
 
 @contextmanager
 def new_pair() -> Iterator[tuple[Channel, int]]:
-    """Our end, and the descriptor of the other, to be handed over inside the block."""
+    """Create a pair; yield our end, and the descriptor of the other end, which is closed after the block."""
     with whole:
         ours, theirs = socket.socketpair()
         channel = Channel(ours)

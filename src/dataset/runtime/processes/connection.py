@@ -1,7 +1,7 @@
-"""Values through a channel, their large parts in shared memory.
+"""Connection: sends values through a channel, with their large parts in shared memory.
 
-What goes through the socket is an envelope of a few hundred bytes. From 16 KiB up, arrays and the pickled bytes
-themselves lie in a segment (segments.py), so that no message fills the socket's buffer and waits there.
+An envelope of a few hundred bytes goes through the socket. Arrays and pickles of 16 KiB or more are put into a segment
+(segments.py), so that no message fills the socket's buffer and blocks.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from dataset.runtime.processes.segments import Borrower, Lender, Loan, cut
 
 
 class UnsendableError(Exception):
-    """Internal: a value cannot be pickled; its cause says why. Nothing was sent."""
+    """Internal: a value cannot be pickled; the cause says why. Nothing was sent."""
 
 
 class UnreadableError(Exception):
-    """Internal: what came cannot be unpickled here; its cause says why. The connection is as good as before."""
+    """Internal: a message cannot be unpickled here; the cause says why. The connection stays usable."""
 
 
 class _Envelope(NamedTuple):
-    pickled: bytes | None  # None where it is the first buffer of the loan
+    pickled: bytes | None  # None if it is the first buffer of the loan
     loan: Loan | None
-    usable: tuple[int, ...]  # what Borrower.done() says
+    usable: tuple[int, ...]  # result of Borrower.done()
     unusable: tuple[int, ...]
-    dropped: tuple[int, ...]  # what Lender.dropped() says
+    dropped: tuple[int, ...]  # result of Lender.dropped()
 
 
-_BARE, _WRAPPED = b"\0", b"\1"  # the first byte: a value as it is, for most small messages, or an envelope
+_BARE, _WRAPPED = b"\0", b"\1"  # the first byte: a bare value (most small messages), or an envelope
 
 
 def _opened(message: bytes) -> _Envelope:
@@ -44,20 +44,20 @@ def _opened(message: bytes) -> _Envelope:
 
 
 class Connection:
-    """One end. Used by one thread at a time, except for ``shut_down``."""
+    """One end of a connection. Used by one thread at a time, except for ``shut_down``."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._lender = Lender()
         self._borrower = Borrower()
-        self._by_value = False  # remembered, because finding it out takes an attempt
+        self._by_value = False  # remembered, because finding out costs a failed attempt
 
     def send(self, value: Any) -> None:
         """Send a value.
 
         Raises:
             UnsendableError: if it cannot be pickled.
-            EndedError: if nobody will read it.
+            EndedError: if the other end is closed.
         """
         try:
             encoded = encode(value, by_value=self._by_value)
@@ -73,7 +73,7 @@ class Connection:
             close_all(descriptors)
 
     def send_shared(self, value: SharedValue) -> None:
-        """Send a value that others are sent, too."""
+        """Send a value that is also sent to other processes."""
         self._send(value.pickled, value.loan, value.descriptors)
 
     def _send(self, pickled: bytes | None, loan: Loan | None, descriptors: Sequence[int]) -> None:
@@ -90,7 +90,7 @@ class Connection:
 
         Raises:
             UnreadableError: if it cannot be unpickled.
-            EndedError: if none will come.
+            EndedError: if the other end is closed.
         """
         message, descriptors = self._channel.receive()
         try:
@@ -115,25 +115,25 @@ class Connection:
         return self._borrower.views(loan, descriptors[0] if descriptors else None)
 
     def reset(self) -> None:
-        """Let go of all memory, but for what arrays in somebody's hands lie in, as the other side does, too."""
+        """Release all memory except that of arrays in use; the other side must do the same."""
         self._lender = Lender()
         self._borrower = Borrower()
         self._by_value = False
 
     def shut_down(self) -> None:
-        """End it for both sides; whoever waits in it is woken. From any thread."""
+        """Shut down both sides and wake threads that wait. May be called from any thread."""
         self._channel.shut_down()
 
     def close(self) -> None:
-        """Let go of the socket and of the memory, but for what arrays in somebody's hands lie in."""
+        """Release the socket and the memory, except that of arrays in use."""
         self._channel.close()
         self.reset()
 
 
 class SharedValue:
-    """A value that is encoded once and sent to several processes, which see the same memory until they write to it."""
+    """Value that is encoded once and sent to several processes, which share its memory until they write to it."""
 
-    SEGMENT = 0  # no lender uses the number
+    SEGMENT = 0  # a number that no lender uses
 
     def __init__(self, encoded: Encoded) -> None:
         self.pickled, beside = _split(encoded)
@@ -144,7 +144,7 @@ class SharedValue:
 
     def _store(self, buffers: Sequence[Bytes]) -> None:
         lengths = tuple(buffer.nbytes for buffer in buffers)
-        size = sum(lengths) + 64 * len(lengths)  # room enough for aligning each
+        size = sum(lengths) + 64 * len(lengths)  # enough room to align each
         self.descriptors = [allocate(size)]
         self.loan = Loan(self.SEGMENT, size, lengths)
         memory = np.asarray(Mapping(self.descriptors[0], size))
@@ -153,18 +153,18 @@ class SharedValue:
 
     @staticmethod
     def views(loan: Loan, descriptor: int) -> list[memoryview]:
-        """The buffers of a shared value, in the process that it was sent to."""
+        """Return the buffers of a shared value, in a process that has received it."""
         memory = np.asarray(Mapping(descriptor, loan.size, private=True))
         return [part.data for part in cut(memory, loan.lengths)]
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the memory."""
         close_all(self.descriptors)
         self.descriptors = []
 
 
 def _split(encoded: Encoded) -> tuple[bytes | None, list[Bytes]]:
-    """What goes through the socket, and what is put beside it."""
+    """Return what goes through the socket, and the buffers for shared memory."""
     if len(encoded.pickled) < BESIDE_MIN:
         return encoded.pickled, encoded.buffers
     return None, [np.frombuffer(encoded.pickled, np.uint8), *encoded.buffers]

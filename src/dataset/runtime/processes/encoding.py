@@ -1,15 +1,15 @@
-"""Values as bytes and back, large buffers beside them.
+"""Encoding: values as bytes with separate large buffers, and back.
 
-Pickle's protocol 5 leaves buffers, such as the memory of arrays, out of its bytes. Those of a size that is worth it are
-kept beside, for shared memory; the others stay in.
+Pickle's protocol 5 can leave buffers, such as the memory of arrays, out of its bytes. Large buffers are kept separate,
+for shared memory; small ones stay in the pickle.
 
-Plain pickle is the fast way, and sends functions and classes by name. What only this process can find by its name, such
-as what is defined in ``__main__`` or inside a function, is sent by value, which is cloudpickle's trade. The main script
-is called ``__mp_main__`` in the processes that multiprocessing starts by spawn and forkserver; other processes have no
+Plain pickle is faster, and sends functions and classes by name. Objects that only this process can find by name, such
+as those defined in ``__main__`` or inside a function, are sent by value by cloudpickle. In processes that
+multiprocessing starts by spawn and forkserver, the main script is called ``__mp_main__``; other processes have no
 module of that name.
 
-A class that is sent by value belongs to the process that sent it first. Other processes take the attributes that come
-with it; its own process never does, so no result changes a class of the user's.
+A class that is sent by value belongs to the process that sent it first. Other processes set the attributes that come
+with it. Its own process never does, so results never change a class of the user.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dataset.runtime.processes.forking import whole
 from dataset.runtime.processes.memory import Bytes
 
 BESIDE_MIN = 1 << 14
-"""From how many bytes on a buffer is worth a place in shared memory instead of one copy more into a socket and out."""
+"""Smaller buffers are cheaper to copy through a socket than to put into shared memory."""
 
 _SPAWNED_MAIN = "__mp_main__"
 _MAINS = {"__main__", _SPAWNED_MAIN}
@@ -42,11 +42,11 @@ _IN_EITHER_MAIN = b"_main__"
 
 
 class Encoded(NamedTuple):
-    """A value as bytes.
+    """Value as bytes.
 
     Attributes:
         pickled: the value without its large buffers.
-        buffers: those.
+        buffers: the large buffers.
         by_value: whether classes had to be sent by value.
     """
 
@@ -56,20 +56,20 @@ class Encoded(NamedTuple):
 
 
 def encode(value: Any, *, by_value: bool = False) -> Encoded:
-    """``value`` as bytes; ``by_value`` if it is known that it takes cloudpickle."""
+    """Encode ``value``; set ``by_value`` if it is known to require cloudpickle."""
     if not by_value:
         try:
             encoded = _encode(_ByName, value)
         except (pickle.PicklingError, AttributeError, TypeError):
-            pass  # a lambda or a local class, or nothing that can be sent at all
+            pass  # a lambda or a local class, or something that cannot be sent at all
         else:
-            if _IN_EITHER_MAIN not in encoded.pickled:  # which is another module in each process
+            if _IN_EITHER_MAIN not in encoded.pickled:  # a main module is a different module in each process
                 return encoded
     return _encode(_by_value(), value)._replace(by_value=True)
 
 
 def decode(pickled: bytes | memoryview, buffers: Sequence[memoryview]) -> Any:
-    """The value; its arrays lie in ``buffers``."""
+    """Decode a value; its arrays use the memory of ``buffers``."""
     return pickle.loads(pickled, buffers=buffers)
 
 
@@ -89,19 +89,19 @@ def _encode(pickler: Callable[..., pickle.Pickler], value: Any) -> Encoded:
 
 
 def _reduce_array(array: np.ndarray[Any, Any]) -> Any:
-    """NumPy leaves only contiguous memory out; an image with its axes swapped is made so."""
+    """Reduce an array, made contiguous if it is large: NumPy leaves only contiguous memory out of the pickle."""
     if array.nbytes >= BESIDE_MIN and not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = array.copy()
     return array.__reduce_ex__(5)
 
 
 def _reduce_chunk(chunk: Chunk) -> Any:
-    """As columns: numbers are packed into arrays there, which are sent faster than one number after another."""
+    """Reduce a chunk to columns, which pack numbers into arrays that are sent faster than single numbers."""
     return Chunk, (chunk.structure, chunk.length, chunk.columns())
 
 
 def _reduce_cached(function: Any) -> Any:
-    """functools.cache has its functions sent by name, which means nothing in the ``__main__`` of another process."""
+    """Reduce a cached function by value if it is in ``__main__`` or local; functools.cache reduces it by name."""
     if function.__module__ not in _MAINS and "<locals>" not in function.__qualname__:
         return function.__reduce__()
     return _cached, (function.__wrapped__, function.cache_parameters())
@@ -112,7 +112,7 @@ def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
 
 
 class _Reducers(dict[type, Callable[[Any], Any]]):
-    """What pickling does with a type: our own ways with chunks and arrays, before those of ``others``."""
+    """Reducers by type: our own for chunks and arrays, otherwise those of ``others``."""
 
     def __init__(self, others: Mapping[type, Callable[[Any], Any]]) -> None:
         super().__init__({np.ndarray: _reduce_array, Chunk: _reduce_chunk})
@@ -131,7 +131,7 @@ def _by_value() -> Callable[..., pickle.Pickler]:
     cloudpickle = load_extra("cloudpickle", "process", 'executor="process" needs')
     base = cloudpickle.Pickler
     table = _Reducers(base.dispatch_table)
-    table[functools._lru_cache_wrapper] = _reduce_cached  # noqa: SLF001  # there is no other name for its type
+    table[functools._lru_cache_wrapper] = _reduce_cached  # noqa: SLF001  # the type has no public name
 
     def reduce_type_variable(variable: typing.TypeVar) -> Any:
         with _spawned_main_by_value(cloudpickle, variable):
@@ -139,12 +139,12 @@ def _by_value() -> Callable[..., pickle.Pickler]:
 
     table[typing.TypeVar] = reduce_type_variable
 
-    class ByValue(base):  # type: ignore[misc, valid-type]  # known only here
+    class ByValue(base):  # type: ignore[misc, valid-type]  # a base class that is known only at run time
         dispatch_table = table
 
         def reducer_override(self, value: Any) -> Any:
             if not isinstance(value, type | types.FunctionType):
-                return NotImplemented  # as it would be there
+                return NotImplemented  # use the base class's behavior
             with _spawned_main_by_value(cloudpickle, value):
                 reduced = super().reducer_override(value)
             match reduced:
@@ -158,12 +158,12 @@ def _by_value() -> Callable[..., pickle.Pickler]:
 
 @contextmanager
 def _spawned_main_by_value(cloudpickle: Any, value: Any) -> Iterator[None]:
-    """Inside the block, cloudpickle sees ``value`` as one to send by value if it is from ``__mp_main__``."""
+    """Make cloudpickle send ``value`` by value inside the block if it is defined in ``__mp_main__``."""
     main = sys.modules.get(_SPAWNED_MAIN) if getattr(value, "__module__", None) == _SPAWNED_MAIN else None
     if main is None or main.__name__ != _SPAWNED_MAIN:
         yield
         return
-    with whole:  # others who register it, and forks, wait
+    with whole:  # other threads that register it, and forks, wait
         known = _SPAWNED_MAIN in cloudpickle.list_registry_pickle_by_value()
         if not known:
             cloudpickle.register_pickle_by_value(main)
@@ -175,11 +175,11 @@ def _spawned_main_by_value(cloudpickle: Any, value: Any) -> Iterator[None]:
 
 
 _is_own: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
-"""Of the classes that were sent or received by value: whether this process was the first to send it."""
+"""For classes sent or received by value: whether this process was the first to send the class."""
 
 
 def _complete(cls: type, state: tuple[Callable[[type, Any], Any], Any]) -> None:
-    """Give a class that was received by value its attributes, unless it is this process's own."""
+    """Set the attributes of a class received by value, unless it is this process's own."""
     if not _is_own.setdefault(cls, False):
         setter, attributes = state
         setter(cls, attributes)

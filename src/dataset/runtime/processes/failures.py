@@ -1,7 +1,7 @@
-"""Exceptions on their way from a worker process.
+"""Failures: exceptions sent from a worker process.
 
-The user's own exception object comes back where it can be pickled. Its traceback cannot, so that becomes text: a note,
-because notes are printed last, right below the message, and stay with copies of the exception.
+The user's own exception object is sent if it can be pickled. Its traceback cannot be pickled, so it is added as text in
+a note. Notes are printed last, right below the message, and are kept in copies of the exception.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataset.runtime.processes.encoding import decode, encode
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception, in a form that any process can read.
+    """Exception in a form that any process can read.
 
     Attributes:
         pickled: the exception, or None if it cannot be pickled.
         summary: its type and text.
         notes: its notes.
-        traceback: where it came from, as Python prints it.
+        traceback: its traceback as Python prints it.
     """
 
     pickled: bytes | None
@@ -32,16 +32,16 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """In the worker: what to send for ``error``."""
+        """Convert an exception for sending; called in the worker."""
         notes = tuple(map(str, getattr(error, "__notes__", ())))
         return cls(_pickled(error), _summary(error), notes, _traceback(error))
 
     def exception(self) -> BaseException:
-        """In the parent: the exception to raise."""
+        """Return the exception to raise; called in the parent."""
         error = self._unpickled()
         if error is None:
             error = RuntimeError(f"{self.summary} (the exception itself cannot be sent between processes)")
-        if not hasattr(error, "__notes__"):  # lost, where an exception's own code for pickling knows none
+        if not hasattr(error, "__notes__"):  # lost if the exception's own pickling code ignores notes
             for note in self.notes:
                 error.add_note(note)
         error.add_note(f"In the worker process:\n{textwrap.indent(self.traceback.rstrip(), '  ')}")
@@ -52,7 +52,7 @@ class Failure:
             return None
         try:
             error = decode(self.pickled, [])
-        except Exception:  # noqa: BLE001  # its constructor takes something else than its args, for example
+        except Exception:  # noqa: BLE001  # for example, if its constructor does not accept its args
             return None
         return error if isinstance(error, BaseException) else None
 
@@ -60,9 +60,9 @@ class Failure:
 def _pickled(error: BaseException) -> bytes | None:
     try:
         encoded = encode(error)
-        if encoded.buffers:  # arrays in an exception: rare, and small enough to be sent along
+        if encoded.buffers:  # arrays in an exception are rare, and small enough to be pickled
             return pickle.dumps(error)
-    except Exception:  # noqa: BLE001  # whatever its own code for pickling raises
+    except Exception:  # noqa: BLE001  # the exception's own pickling code may raise anything
         return None
     return encoded.pickled
 
@@ -72,7 +72,7 @@ def _summary(error: BaseException) -> str:
 
 
 def _traceback(error: BaseException) -> str:
-    """As Python prints it, with causes, but without the notes, which are printed anyway."""
+    """Return the traceback as Python prints it, with causes, but without the notes, which are printed anyway."""
     shown = traceback.TracebackException(type(error), error, error.__traceback__)
     shown.__notes__ = None
     return "".join(shown.format())

@@ -1,7 +1,7 @@
-"""What a fork of this process must not see half done.
+"""Fork handling: a lock that keeps forks out of critical sections.
 
-``whole`` is held by whoever makes something that a forked child has to know of, from the first step to the last; a
-fork waits for it. It is reentrant, because a fork may happen in the garbage collector, too.
+``whole`` is held by code that creates something a forked child must know about, from the first step to the last; a fork
+waits for it. It is reentrant, because a fork may also happen in the garbage collector.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ whole = threading.RLock()
 
 
 def at_fork(*, before: Callable[[], None] | None = None, in_child: Callable[[], None] | None = None) -> None:
-    """Call ``before`` before each fork and ``in_child`` after it, while nothing is half done."""
+    """Call ``before`` before each fork and ``in_child`` in the child, outside of critical sections."""
 
     def acquire() -> None:
         whole.acquire()
@@ -26,5 +26,5 @@ def at_fork(*, before: Callable[[], None] | None = None, in_child: Callable[[], 
             in_child()
         whole.release()
 
-    if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
         os.register_at_fork(before=acquire, after_in_parent=whole.release, after_in_child=release_in_child)

@@ -1,21 +1,22 @@
-"""Crews that rest: worker processes between two iterations of the same dataset.
+"""Resting worker groups: worker processes kept between two iterations of the same dataset.
 
-Starting an interpreter that imports NumPy and some of this library takes a sixth of a second of computing, and what the
-user's function imports comes on top. So the processes of an iteration that has ended wait for the next one.
+Starting an interpreter that imports NumPy and part of this library takes a sixth of a second of CPU time, plus the
+imports of the user's function. So the processes of a finished iteration wait for the next one.
 
-They are kept for an *owner*, which every copy of the plan's node holds, and end
+They are kept for an *owner*, which every copy of the plan's node holds. They end
 
-- when the owner is gone: the dataset, all that were made of it, and their iterators;
-- ``REST_SECONDS`` after the iteration. The launcher counts them, since there is no thread here that could; the entry in
-  the system's table of processes stays until the owner is gone or iterates again;
-- when more than ``CREWS_MAX`` rest, the one that has rested longest;
-- when the program ends, however it does.
+- when the owner is dropped: the dataset, all datasets derived from it, and their iterators;
+- ``REST_SECONDS`` after the iteration. The launcher measures this time, because this process has no thread for it. The
+  entry in the system's process table stays until the owner is dropped or iterates again;
+- when more than ``CREWS_MAX`` groups rest: the one that has rested longest;
+- when the program ends, in whatever way.
 
-A resting worker holds no function and no element. What it has imported stays imported, as it does in threads. A crew
-is not used again where a new one would find something else: environment, arguments, module path, folder, outputs.
+A resting worker holds no function and no element. Modules that it has imported stay imported, as they do in threads. A
+group is not reused if a new one would start under other conditions: environment variables, arguments, module path,
+working directory, outputs.
 
-Nothing here takes a lock: an owner may go in the garbage collector, in any thread. Each crew is in the list once, and
-who takes it out of there has it.
+Nothing here takes a lock, because an owner may be dropped by the garbage collector in any thread. Each group is in the
+list once, and the thread that removes it owns it.
 """
 
 from __future__ import annotations
@@ -30,72 +31,72 @@ from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.processes.worker_group import WorkerGroup
 
 REST_SECONDS = 60.0
-"""Then it takes under a hundredth of the time since the last iteration to start them anew."""
+"""After this time, restarting the processes takes less than 1% of the time since the last iteration."""
 
 CREWS_MAX = 4
-"""How many rest at most: two datasets, such as for training and validation, with two such operations each."""
+"""Maximum number of resting groups: enough for two datasets (training and validation) with two process pools each."""
 
 PATIENCE_SECONDS = 2.0
-"""How long is waited for processes that were killed."""
+"""How long to wait for killed processes."""
 
 
 class _Resting:
-    def __init__(self, crew: WorkerGroup, owner: PoolKey) -> None:
-        self.crew = crew
+    def __init__(self, group: WorkerGroup, owner: PoolKey) -> None:
+        self.group = group
         self.owner = weakref.ref(owner, lambda _: self.end())
 
     def is_taken(self) -> bool:
         try:
             _resting.remove(self)
-        except ValueError:  # somebody else was first
+        except ValueError:  # another thread was first
             return False
         return True
 
     def end(self) -> None:
         if self.is_taken():
-            end(self.crew)
+            end(self.group)
 
 
-_resting: list[_Resting] = []  # the one that has rested longest first
+_resting: list[_Resting] = []  # longest resting first
 
 
-def keep(crew: WorkerGroup, workers: Container[int], owner: PoolKey) -> None:
-    """Let a crew rest, but for its other workers than these, which are idle."""
+def keep(group: WorkerGroup, workers: Container[int], owner: PoolKey) -> None:
+    """Let a group rest, with only the given idle workers."""
     try:
-        crew.rest(workers, REST_SECONDS)
+        group.rest(workers, REST_SECONDS)
     except BaseException:  # an interrupt
-        end(crew)
+        end(group)
         raise
-    _resting.append(_Resting(crew, owner))
+    _resting.append(_Resting(group, owner))
     for oldest in _resting[:-CREWS_MAX]:
         oldest.end()
 
 
 def kept(owner: PoolKey) -> WorkerGroup | None:
-    """The crew that rests for this owner, if there is one; it does not rest any more."""
+    """Return the resting group of this owner and wake it; None if there is none."""
     for resting in reversed(_resting[:]):
         if resting.owner() is owner and resting.is_taken():
             awake = False
             try:
-                awake = resting.crew.wake()
+                awake = resting.group.wake()
             finally:
                 if not awake:
-                    end(resting.crew)
+                    end(resting.group)
             if awake:
-                return resting.crew
+                return resting.group
     return None
 
 
 def end_resting() -> None:
-    """End all that rest."""
+    """End all resting groups."""
     for resting in _resting[:]:
         resting.end()
 
 
-def end(crew: WorkerGroup) -> None:
-    """End a crew, whatever becomes of its processes."""
+def end(group: WorkerGroup) -> None:
+    """Close a group; stop waiting for its processes after a timeout."""
     with contextlib.suppress(subprocess.TimeoutExpired):
-        crew.close(PATIENCE_SECONDS)
+        group.close(PATIENCE_SECONDS)
 
 
 atexit.register(end_resting)

@@ -1,18 +1,18 @@
-"""What runs in the launcher: the process that imports the library once, forks the workers, and reaps them.
+"""Main loop of the launcher: the process that imports the library once, forks the workers, and reaps them.
 
-Importing NumPy and what is needed of the library takes a sixth of a second of computing. A fork of a process that has
-done so takes milliseconds. The launcher is a fresh interpreter with one thread, so forking is safe there, which it is
-not in the user's process. It does one thing after another, as the parent tells it:
+Importing NumPy and the required part of the library takes a sixth of a second of CPU time; forking a process that has
+done so takes milliseconds. The launcher is a fresh interpreter with one thread, so forking is safe there, unlike in the
+user's process. It executes the parent's commands one at a time:
 
     "start", number, with the worker's socket and started count     no reply
-    "end", number          kill the worker if it still runs; the reply is the number, and what waitpid says, or why it
-                           never started
-    "rest", seconds        reply with 0 and None, then end if there is no other command within so many seconds
+    "end", number          kill the worker if it still runs; the reply is the number, and the result of waitpid, or why
+                           it never started
+    "rest", seconds        reply with 0 and None, then end unless another command arrives within this many seconds
     "wake", 0              reply with 0 and None
 
-When the parent has gone, by whichever way, the socket ends; then the launcher kills what is left and ends.
+When the parent ends, in whatever way, the socket ends. The launcher then kills the remaining workers and ends.
 
-On macOS system libraries do not survive a fork, so a worker is a fresh interpreter there.
+On macOS, system libraries do not survive a fork, so each worker is a fresh interpreter there.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _PR_SET_PDEATHSIG = 1  # from Linux's <sys/prctl.h>
 
 
 def main(descriptor: int) -> None:
-    """Be the launcher."""
-    # Until here SIGTERM ends this process. From now on there may be workers, which have to be reaped.
+    """Run the launcher."""
+    # Until here, SIGTERM ends this process. From now on there may be workers, which must be reaped.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    gc.freeze()  # the workers' collectors leave what is shared with them alone, so it stays shared
+    gc.freeze()  # the workers' collectors then do not touch the shared pages, so they stay shared
     control = Channel(socket.socket(fileno=descriptor))
-    workers: dict[int, int | str] = {}  # number -> process id, or why there is none
+    workers: dict[int, int | str] = {}  # number -> process id, or why there is no process
     try:
         while True:
             _obey(control, workers)
@@ -52,7 +52,7 @@ def main(descriptor: int) -> None:
     finally:
         for worker in workers.values():
             _end(worker)
-        os.killpg(0, signal.SIGKILL)  # this process, without the rest of an interpreter's end
+        os.killpg(0, signal.SIGKILL)  # kills this process, too, without interpreter shutdown
 
 
 def _obey(control: Channel, workers: dict[int, int | str]) -> None:
@@ -75,12 +75,12 @@ def _obey(control: Channel, workers: dict[int, int | str]) -> None:
 
 
 def _end(worker: int | str) -> int | str:
-    """Kill and reap; the exit code as in ``subprocess``: negative for a signal."""
+    """Kill and reap a worker; return its exit code as in ``subprocess``: negative for a signal."""
     if isinstance(worker, str):
         return worker
-    os.kill(worker, signal.SIGKILL)  # changes nothing for one that has ended and waits to be reaped
-    with contextlib.suppress(OSError):  # there is nobody else in its group
-        os.killpg(worker, signal.SIGKILL)  # whatever it has started
+    os.kill(worker, signal.SIGKILL)  # no effect on a process that has ended and is not reaped yet
+    with contextlib.suppress(OSError):  # its group is empty
+        os.killpg(worker, signal.SIGKILL)  # the processes it has started
     _, status = os.waitpid(worker, 0)
     return os.waitstatus_to_exitcode(status)
 
@@ -90,7 +90,7 @@ def _start(end: int, started: int) -> int:
     worker = os.fork()
     if not worker:
         _leave(lambda: _be_worker(launcher, end, started))
-    _lead_group(worker)  # here, too, since either process may be the first to need it
+    _lead_group(worker)  # in both processes, since either may need it first
     return worker
 
 
@@ -103,18 +103,18 @@ def _be_worker(launcher: int, end: int, started: int) -> None:
 
 
 def _lead_group(worker: int) -> None:
-    """Put a worker, 0 for this process, into a process group of its own: what it starts will be there, too."""
-    with contextlib.suppress(OSError):  # it has replaced its program, and so has done it itself
+    """Put a worker (0 for this process) and the processes it will start into a process group of its own."""
+    with contextlib.suppress(OSError):  # it has called exec, and so has done this itself
         os.setpgid(worker, worker)
 
 
 def _leave(run: Callable[[], None]) -> NoReturn:
-    """Run, then end this process without coming back into the code of the one it was forked from."""
+    """Run a function, then end this process without returning to the code of the process it was forked from."""
     code = 1
     try:
         run()
         code = 0
-    except BaseException:  # noqa: BLE001  # as at the top of a program
+    except BaseException:  # noqa: BLE001  # like the top level of a program
         sys.excepthook(*sys.exc_info())
     finally:
         worker_main.flush()
@@ -122,10 +122,10 @@ def _leave(run: Callable[[], None]) -> NoReturn:
 
 
 def _die_with(launcher: int) -> None:
-    """Have the system kill this process when the launcher is killed, where the system can."""
+    """Make the system kill this process when the launcher is killed, if the system supports it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != launcher:  # it was before that
+        if os.getppid() != launcher:  # the launcher ended before prctl
             os._exit(1)
 
 
@@ -137,7 +137,7 @@ def _start_afresh(end: int, started: int) -> NoReturn:
 
 
 def fresh_worker(end: int, started: int) -> None:
-    """Be a worker in an interpreter of its own."""
+    """Run a worker in a fresh interpreter."""
     for descriptor in (end, started):
         os.set_inheritable(descriptor, False)
     _leave(lambda: _work(end, started))

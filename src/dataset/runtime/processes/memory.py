@@ -1,10 +1,10 @@
-"""Memory without a name that two processes share.
+"""Anonymous shared memory between two processes.
 
-A segment of memory is a descriptor that goes from one process to the other through a socket. There is no name in
-/dev/shm that a crash could leave behind: the memory is gone when both sides have let go of it.
+A segment of memory is a descriptor that is sent from one process to the other through a socket. It has no name in
+/dev/shm that a crash could leak: the memory is freed when both sides have released it.
 
-The system's own ``mmap`` is called here, and not the standard library's: that one cannot change a mapping in place,
-which a fork takes.
+This module calls the system's ``mmap`` directly, because the standard library's cannot change a mapping in place, which
+is needed before a fork.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from dataset.runtime.resources.interrupts import deferring
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
-_POPULATE = getattr(mmap, "MAP_POPULATE", 0)  # Linux: all pages at once, instead of a fault for each
-_FIXED = 0x10  # MAP_FIXED, which the mmap module does not name; Linux and macOS agree on it
+_POPULATE = getattr(mmap, "MAP_POPULATE", 0)  # Linux: populate all pages at once, without a page fault for each
+_FIXED = 0x10  # MAP_FIXED, which the mmap module does not define; the same on Linux and macOS
 _FAILED = ctypes.c_void_p(-1).value
 
 
 def allocate(size: int) -> int:
-    """The descriptor of ``size`` bytes of new memory, all zero; a temporary file without a name where there is none."""
+    """Return the descriptor of ``size`` zeroed bytes of new memory, or of an unlinked file if memfd is missing."""
     if hasattr(os, "memfd_create"):
         descriptor: int = os.memfd_create("dataset", os.MFD_CLOEXEC)
     else:
@@ -46,22 +46,22 @@ def allocate(size: int) -> int:
 
 
 class Mapping:
-    """Where this process sees the memory of a descriptor, which may be closed as soon as this is made.
+    """Mapping of a descriptor's memory into this process. The descriptor may be closed afterwards.
 
-    ``np.asarray`` gives it as an array of bytes; it is unmapped when no array shows it any more.
+    ``np.asarray`` returns it as an array of bytes. It is unmapped when the last array over it is dropped.
 
     Args:
         descriptor: the memory.
         size: its size in bytes.
-        private: whether what this process writes is for its own eyes.
-        separable: whether ``make_private`` may be called; that takes a descriptor for as long as the mapping lives.
+        private: whether writes of this process are visible only to itself.
+        separable: whether ``make_private`` may be called; the mapping then keeps a descriptor while it lives.
     """
 
     def __init__(self, descriptor: int, size: int, *, private: bool = False, separable: bool = False) -> None:
         flags = mmap.MAP_PRIVATE if private else mmap.MAP_SHARED | _POPULATE
         self._address: int | None = None
         self._descriptor: int | None = None
-        # Kept, because at interpreter exit module globals go first.
+        # Stored here, because at interpreter exit module globals are cleared first.
         self._unmap, self._close = _libc().munmap, os.close
         self._address = _map(None, size, flags, descriptor)
         self.size = size
@@ -75,10 +75,10 @@ class Mapping:
         }
 
     def make_private(self) -> None:
-        """From now on, what this process writes is for its own eyes, and what a fork of it writes for that one's.
+        """Make later writes of this process, and of its forks, visible only to the writing process.
 
-        The same pages are mapped at the same address, in one step, so threads may read and write meanwhile. No other
-        process may write to them any more, which would be seen here.
+        The same pages are mapped at the same address in one step, so threads may read and write meanwhile. Afterwards,
+        no other process may write to the pages, because the writes would be visible here.
         """
         if self._descriptor is not None:
             _map(self._address, self.size, mmap.MAP_PRIVATE | _FIXED, self._descriptor)
@@ -111,7 +111,7 @@ def _libc() -> Any:
 
 
 class StartedCount:
-    """How many elements of its task a worker has started, where the parent can still read it after its death."""
+    """Count of the elements of its task that a worker has started, which the parent can read after its death."""
 
     SIZE = mmap.PAGESIZE
 
@@ -119,15 +119,15 @@ class StartedCount:
         self._numbers = np.asarray(Mapping(descriptor, self.SIZE)).view(np.int64)
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._numbers = np.array([self.value])
 
     def reset(self) -> None:
-        """Before a task is sent."""
+        """Reset the count before a task is sent."""
         self._numbers[0] = 0
 
     def incrementer(self) -> Callable[[], None]:
-        """A function that counts one element."""
+        """Return a function that counts one element."""
         numbers = self._numbers.data
 
         def started() -> None:

@@ -1,22 +1,23 @@
-"""WorkerProcesses: the worker processes of one parallel operator.
+"""Process pool: the worker processes of one parallel operator.
 
-A call of ``run`` takes a worker that is idle, or starts one if there may be more, and waits for its reply. A worker is
-in the hands of one call at a time, so all that is shared between threads is the lists of workers here.
+A call of ``run`` takes an idle worker, or starts one if the limit allows it, and waits for its reply. Each worker is
+used by one call at a time, so threads share only the lists of workers here.
 
-How they end. ``stop`` shuts the sockets down, which wakes the calls that wait, and has the launcher kill the workers.
-``close`` also waits, for the calls and for the launcher, which reaps the workers first. A process that is killed
-closes its sockets, so the launcher sees the end of the user's process, however it came. A forked child closes its
-copies at once and leaves everything else alone.
+**Shutdown.** ``stop`` shuts the sockets down, which wakes waiting calls, and makes the launcher kill the workers.
+``close`` also waits for the calls and for the launcher, which reaps the workers first. The sockets of a killed process
+are closed, so the launcher detects the end of the user's process in any case. A forked child closes its copies of the
+sockets at once and leaves everything else alone.
 
-Where there is an owner, ``stop`` leaves the launcher and the idle workers alone, and ``close`` ends the other workers
-and has the rest kept (keeping.py), for whoever is the next to do work for that owner.
+If there is an owner, ``stop`` does not affect the launcher and the idle workers. ``close`` ends the other workers and
+keeps the rest (keeping.py) for the next pool of that owner.
 
-A worker that dies is found by the end of its socket. The count of elements that it started says which one killed it:
-that gets the error. The elements before and behind it are done by other workers.
+**Worker death.** The death of a worker is detected by the end of its socket. The count of elements that it started
+tells which element killed it. That element gets the error; the elements before and after it are processed by other
+workers.
 
-A launcher that dies takes its workers with it. Each element that they worked on gets the error; the next worker that
-is needed is started by a new launcher. What is killed before it is ready is started once more for each task; what
-ends before by itself is not.
+If a launcher dies, its workers die with it. Each element in progress gets the error, and the next worker is started by
+a new launcher. A worker that is killed before it is ready is restarted once per task. A worker that exits on its own
+before it is ready is not restarted.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ from dataset.runtime.processes.keeping import PATIENCE_SECONDS, keep, kept
 from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.processes.worker import Worker
 from dataset.runtime.processes.worker_group import WorkerGroup
-from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, twin_of
+from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, copy_exception
 from dataset.runtime.resources.interrupts import deferring
 
 Work: TypeAlias = Callable[..., list[Outcome]]
 
-_READY, _RESTED, _NEW = "ready", "rested", "new"  # what a worker may be that is taken
+_READY, _RESTED, _NEW = "ready", "rested", "new"  # states of a worker that is taken
 
 _live: weakref.WeakSet[WorkerProcesses] = weakref.WeakSet()
 
@@ -60,16 +61,16 @@ class _Job(NamedTuple):
 
 
 class WorkerProcesses:
-    """Up to ``count`` worker processes that do ``work``.
+    """Pool of up to ``count`` worker processes that run ``work``.
 
     Args:
-        work: called in a worker as ``work(inputs, position, context, started)``; returns the outcomes for the elements
-            of the chunk ``inputs``, in order, exceptions standing for one element each. It calls ``started()`` just
-            before each element.
-        count: how many processes there may be. They are started when ``run`` needs them.
-        label: how errors name the operation, such as ``map(decode) from train.py:41``.
-        owner: for whom the processes are kept behind the end.
-        modules: those of the library that ``work`` is from; imported once, not in every process.
+        work: called in a worker as ``work(inputs, position, context, started)``. It returns the outcomes for the
+            elements of the chunk ``inputs`` in order; an exception takes the place of one element. It calls
+            ``started()`` just before each element.
+        count: the maximum number of processes. They are started when ``run`` needs them.
+        label: the name of the operation in errors, such as ``map(decode) from train.py:41``.
+        owner: the owner for which the processes are kept after the end.
+        modules: the library modules that ``work`` needs; imported once by the launcher, not in every process.
 
     Raises:
         NotImplementedError: on systems without Unix sockets.
@@ -84,37 +85,37 @@ class WorkerProcesses:
         self._count = count
         self._label = label
         self._owner = None if owner is None else weakref.ref(owner)
-        # Reentrant, because the garbage collector may call stop() in a thread that is inside.
-        self._changed = threading.Condition(threading.RLock())  # guards all fields below; told of every change
+        # Reentrant: the garbage collector may call stop() in a thread that holds the lock.
+        self._changed = threading.Condition(threading.RLock())  # guards all fields below; notified of every change
         self._idle: list[int] = []
         self._running = 0  # calls of run()
         self._failure: Exception | None = None  # why workers cannot be started
-        self._spared: set[int] = set()  # workers that had nothing to do when all was stopped
+        self._spared: set[int] = set()  # workers that were idle at the time of stop()
         self._stopped = self._closed = self._forked = False
-        self._is_kept = True  # unless all were killed
+        self._is_kept = True  # False once the processes were killed
         self._work = SharedValue(_encoded(work, label))
         try:
-            self._crew = (None if owner is None else kept(owner)) or WorkerGroup(modules)
+            self._group = (None if owner is None else kept(owner)) or WorkerGroup(modules)
         except BaseException:
             self._work.close()
             raise
-        self._unloaded = list(self._crew.workers)  # those that have rested
+        self._unloaded = list(self._group.workers)  # workers that were resting
         _live.add(self)
 
     def run(self, inputs: Chunk, position: int, context: Any = None) -> list[Outcome]:
-        """The outcomes for ``inputs``, the first of which is element number ``position``. Blocks; from any thread.
+        """Return the outcomes for ``inputs``, which begin at element number ``position``. Blocks; thread-safe.
 
         Args:
             inputs: the elements.
-            position: the number of the first.
-            context: whatever else ``work`` wants to know.
+            position: the number of the first element.
+            context: further data for ``work``.
 
         Raises:
             ClosedError: if the processes have been stopped.
             WorkerDiedError: if no worker lives long enough to begin.
-            Exception: whatever loading ``work`` in a new process raises, or ``work`` itself.
+            Exception: any exception from loading ``work`` in a new process, or raised by ``work`` itself.
         """
-        self._check_usable()  # without the lock: in a forked child nobody may be there to release it
+        self._check_usable()  # without the lock: in a forked child, no thread may be left to release it
         with self._changed:
             self._check_usable()
             self._running += 1
@@ -135,9 +136,9 @@ class WorkerProcesses:
         return outcomes
 
     def _attempt(self, job: _Job, *, again: bool = False) -> tuple[list[Outcome], int]:
-        """The outcomes for the first elements: all, or those up to one that killed a worker; and how many that is.
+        """Return the outcomes for the first elements, and their number: all, or up to one that killed a worker.
 
-        ``again``: a worker died before it began with this task.
+        ``again``: whether a worker died before it began with this task.
         """
         number, worker = self._take(fresh=again)
         try:
@@ -147,7 +148,7 @@ class WorkerProcesses:
         except (UnsendableError, UnreadableError) as error:
             self._give_back(number)
             return self._one_by_one(job, error.__cause__ or error), job.inputs.length
-        except BaseException:  # an interrupt: the reply is still to come, and nobody will read it
+        except BaseException:  # an interrupt: the reply will arrive later and must not be read by another call
             self._discard(number)
             raise
         self._give_back(number)
@@ -161,7 +162,7 @@ class WorkerProcesses:
             del value  # see runtime/contract.py on exceptions that are kept
 
     def _one_by_one(self, job: _Job, reason: BaseException) -> list[Outcome]:
-        """A task that could not be sent, or its results not be read: each element by itself, so one fails alone."""
+        """Process each element of a task on its own, so that only those fail that cannot be sent or read."""
         try:
             if job.inputs.length == 1:
                 if isinstance(reason, MemoryError):
@@ -175,19 +176,19 @@ class WorkerProcesses:
             del reason
 
     def _after_death(self, job: _Job, started: int, ending: Ending, *, again: bool) -> tuple[list[Outcome], int]:
-        """The outcomes of a task whose worker died after it had started so many elements, up to the last of those."""
+        """Return the outcomes of a task whose worker died, up to the last of the ``started`` elements."""
         if not started:
-            if not again:  # killed while it was idle, perhaps
+            if not again:  # perhaps it was killed while idle
                 return self._attempt(job, again=True)
-            raise worker_died(self._label, f"before it began with element {job.position}", ending)
+            raise worker_died(self._label, f"before it started element {job.position}", ending)
         fatal = min(started, job.inputs.length) - 1
         error = worker_died(self._label, f"while it worked on element {job.position + fatal}", ending)
         before = self._outcomes(job.part(0, fatal)) if fatal else []
         return [*before, error], fatal + 1
 
     def _take(self, *, fresh: bool) -> tuple[int, Worker]:
-        """An idle worker, or one that has just loaded the work."""
-        may_be_killed = True  # once: what is killed again and again would be started for ever
+        """Return an idle worker, or one that has just loaded the work."""
+        may_be_killed = True  # only once: otherwise workers that keep being killed would be started forever
         while True:
             with self._changed:
                 self._check_usable()
@@ -195,20 +196,20 @@ class WorkerProcesses:
                     number, step = self._idle.pop(), _READY
                 elif self._unloaded:
                     number, step = self._unloaded.pop(), _RESTED
-                elif len(self._crew.workers) < self._count:
+                elif len(self._group.workers) < self._count:
                     self._check_startable()
-                    number, step = self._crew.start(), _NEW
+                    number, step = self._group.start(), _NEW
                 else:
-                    self._changed.wait()  # for a worker that is given back or ends
+                    self._changed.wait()  # for a worker to be given back or to end
                     continue
-                self._check_usable()  # again, since stop() has spared this one if it came in between
-                worker = self._crew.workers[number]
+                self._check_usable()  # again: a stop() in between has spared this worker
+                worker = self._group.workers[number]
             if step is _READY or self._load(number, worker, has_rested=step is _RESTED, may_be_killed=may_be_killed):
                 return number, worker
             may_be_killed = may_be_killed and step is _RESTED
 
     def _load(self, number: int, worker: Worker, *, has_rested: bool, may_be_killed: bool) -> bool:
-        """Have a worker load the work; False if it had died before, or if it, or the launcher, was killed."""
+        """Make a worker load the work; return False if it had died before, or if it or the launcher was killed."""
         try:
             worker.load(self._work)
         except EndedError:
@@ -226,11 +227,11 @@ class WorkerProcesses:
         return True
 
     def _fail(self, error: Exception, *, lasts: bool = True) -> NoReturn:
-        """No worker can be started; if that lasts, remember it, so that the next tasks do not try."""
+        """Raise an error because no worker can be started; if permanent, store it so that later tasks do not try."""
         if lasts:
             error.add_note(f"no worker process can be started: {CANNOT_CONTINUE}")
             with self._changed:
-                self._failure = twin_of(error)
+                self._failure = copy_exception(error)
         try:
             raise error
         finally:
@@ -242,16 +243,16 @@ class WorkerProcesses:
             self._changed.notify_all()
 
     def _ending_of(self, number: int) -> Ending:
-        """End a worker and say how it ended; raises ClosedError where that was stop()."""
+        """End a worker and return how it ended; raise ClosedError if stop() ended it."""
         with self._changed:
             self._check_usable()
-            worker = self._crew.workers[number]
+            worker = self._group.workers[number]
             worker.close()
         ending = worker.end()
         with self._changed:
-            del self._crew.workers[number]
+            del self._group.workers[number]
             self._changed.notify_all()
-            self._check_usable()  # else the launcher may have been stopped in between
+            self._check_usable()  # otherwise the launcher may have been stopped in between
         return ending
 
     def _discard(self, number: int) -> None:
@@ -267,12 +268,12 @@ class WorkerProcesses:
 
     def _check_startable(self) -> None:
         if self._failure is not None:
-            raise twin_of(self._failure)
+            raise copy_exception(self._failure)
 
     def stop(self) -> None:
         """End all work in progress: every ``run`` raises ClosedError. Does not wait.
 
-        From any thread, and from a callback of the garbage collector.
+        May be called from any thread, and by the garbage collector.
         """
         self._stop(kill=self._owner is None or self._owner() is None)
 
@@ -283,18 +284,18 @@ class WorkerProcesses:
             if not self._stopped:
                 self._stopped = True
                 self._spared = {*self._idle, *self._unloaded}
-                for number, worker in self._crew.workers.items():
+                for number, worker in self._group.workers.items():
                     if number not in self._spared:
                         worker.shut_down()
             if kill and not self._closed:
                 self._is_kept = False
-                self._crew.stop()
+                self._group.stop()
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Stop, and wait until nothing is left: no process, no descriptor, no memory but what arrays in use lie in.
+        """Stop, and wait until all processes, descriptors and memory are released, except memory of arrays in use.
 
-        Where there is an owner, idle processes may be left, and a socket to each.
+        If there is an owner, idle processes may remain, with a socket to each.
         """
         self._close(None)
 
@@ -309,44 +310,43 @@ class WorkerProcesses:
                 return
             self._closed = True
         self._work.close()
-        crew = self._crew
+        group = self._group
         owner = None if self._owner is None else self._owner()
         if owner is None or not self._is_kept or self._failure is not None:
-            crew.close(timeout)
+            group.close(timeout)
         else:
-            keep(crew, self._spared, owner)
-        del self._crew  # whoever keeps this object keeps no memory of theirs
+            keep(group, self._spared, owner)
+        del self._group  # objects that refer to the pool must not keep the memory of the workers alive
 
     @deferring
     def __del__(self) -> None:
-        # Whoever made it closes it. This is for the case that nobody did; killed processes end within milliseconds.
+        # The creator should close the pool; this handles the case that it did not. Killed processes end within
+        # milliseconds.
         if hasattr(self, "_crew"):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._stop(kill=True)
                 self._close(PATIENCE_SECONDS)
 
     def _forget(self) -> None:
-        """In a forked child: let go of everything, without a word to the processes."""
+        """In a forked child: release everything without telling the processes."""
         self._forked = True
         self._work.close()
 
 
 def _require_unix() -> None:
     if os.name != "posix":
-        raise NotImplementedError(
-            'executor="process" needs Linux or macOS; use executor="thread", which this system has, too'
-        )
+        raise NotImplementedError('executor="process" requires Linux or macOS; use executor="thread" on this system')
 
 
 def _encoded(work: Work, label: str) -> Encoded:
-    """The work, by cloudpickle."""
+    """Return the work, encoded by cloudpickle."""
     try:
         return encode(work, by_value=True)
     except ImportError:
         raise
     except Exception as error:
         raise TypeError(
-            f"{label}: the function cannot be sent to worker processes: {error}; open files, locks and their like "
+            f"{label}: the function cannot be sent to worker processes: {error}; open files and create locks "
             'inside the function or in a module that it imports, or use executor="thread"'
         ) from error
 
@@ -367,5 +367,5 @@ def _forget_all() -> None:
 
 
 atexit.register(_close_all)
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
     os.register_at_fork(after_in_child=_forget_all)

@@ -1,10 +1,10 @@
-"""For whom something is kept between iterations."""
+"""Owner key of worker processes that are kept between iterations."""
 
 from __future__ import annotations
 
 
 class PoolKey:
-    """Held by a node of the plan and by whatever that is rewritten into; what is kept for it ends with it.
+    """Owner key, held by a node of the plan and its rewritten forms; what is kept for it is released with it.
 
-    A copy in another process is an owner of its own.
+    A copy in another process is a separate owner.
     """

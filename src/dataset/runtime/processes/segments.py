@@ -1,17 +1,17 @@
-"""Segments of shared memory that go from one process to another and come back.
+"""Segments: reusable shared memory that is lent from one process to another and returned.
 
-New memory is slow: the system clears every page of it, and each side takes a fault for each page. So segments are used
-again. The side that sends is the *lender*. It writes into a segment that nobody has and lends it. The side that
-receives, the *borrower*, hands out arrays that lie in the segment. When the last of them is dropped, wherever and by
-whichever thread that happens, the segment's number is put on a list, which goes back with the next message. Until then
-the lender does not touch it; so no array that somebody holds ever changes.
+New memory is slow: the system clears every page, and each side takes a page fault for each page. So segments are
+reused. The sending side is the *lender*: it writes into a free segment and lends it. The receiving side is the
+*borrower*: it hands out arrays that use the segment's memory. When the last of these arrays is dropped, in whatever
+thread, the segment's number is put on a list, which is sent back with the next message. Until then the lender does not
+write to the segment, so an array in use never changes.
 
-Both sides are bounded. A lender keeps a few free segments. A process that has many segments in hand copies what comes
-and gives the segment back at once: who keeps thousands of arrays, such as a cache or a shuffle buffer, should hold
-their bytes and not whole segments that each of them is a part of.
+Both sides are bounded. A lender keeps a few free segments. If a process has many segments in hand, it copies received
+arrays and returns the segment at once: code that keeps thousands of arrays, such as a cache or a shuffle buffer, should
+hold only their bytes and not whole segments that they are part of.
 
-After a fork two processes have the arrays, and each may change its own. So, before it, what is in hand is mapped
-privately, and those segments are never given back.
+After a fork, two processes have the arrays, and each may change its own. Therefore all segments in hand are mapped
+privately before a fork, and are never returned.
 """
 
 from __future__ import annotations
@@ -28,18 +28,21 @@ from dataset.runtime.processes.memory import Bytes, Mapping, allocate
 from dataset.runtime.resources.interrupts import deferring
 
 FREE_MAX = 4
-"""How many free segments a lender keeps; the least recently used goes first."""
+"""How many free segments a lender keeps; the least recently used one is dropped first."""
 
 IN_HAND_MAX = 128
-"""From how many segments in hand a process copies. Enough for the buffers that pipelines have between operators, and
-few beside the 1,024 descriptors that a process may have on many systems; each takes one."""
+"""From this many segments in hand on, a process copies received arrays.
 
-_ALIGNMENT = 64  # of arrays in a segment: a cache line, and what vector instructions like
+Each segment takes a descriptor, and many systems allow 1,024 per process. This is enough for the usual buffers between
+operators.
+"""
+
+_ALIGNMENT = 64  # of arrays in a segment: a cache line, which also suits vector instructions
 _GRAIN = 1 << 16  # sizes are rounded up, so that arrays of nearly the same size find a segment that fits
 
 
 class Loan(NamedTuple):
-    """A segment on its way: its number, its size in bytes and how long each buffer in it is."""
+    """A segment in transit: its number, its size in bytes, and the length of each buffer in it."""
 
     segment: int
     size: int
@@ -47,16 +50,16 @@ class Loan(NamedTuple):
 
 
 class Lender:
-    """Puts buffers into segments."""
+    """Lender: puts buffers into segments."""
 
     def __init__(self) -> None:
         self._made = 0
         self._free: dict[int, Mapping] = {}  # the least recently used first
         self._lent: dict[int, Mapping] = {}
-        self._dropped: list[int] = []  # the borrower is still to hear of it
+        self._dropped: list[int] = []  # not reported to the borrower yet
 
     def lend(self, buffers: Sequence[Bytes]) -> tuple[Loan, int | None]:
-        """A segment with these bytes, and its descriptor, for the caller to close, if the borrower needs it."""
+        """Return a segment with these bytes, and its descriptor if it is new, which the caller must close."""
         lengths = tuple(buffer.nbytes for buffer in buffers)
         number, descriptor = self._fitting(sum(map(_aligned, lengths)))
         mapping = self._lent[number]
@@ -65,7 +68,7 @@ class Lender:
         return Loan(number, mapping.size, lengths), descriptor
 
     def _fitting(self, needed: int) -> tuple[int, int | None]:
-        """A segment of at least ``needed`` bytes and not much more, now lent; its descriptor if it is new."""
+        """Lend a segment of ``needed`` bytes or a little more; return its number, and its descriptor if it is new."""
         fitting = [number for number, mapping in self._free.items() if needed <= mapping.size <= 2 * needed + _GRAIN]
         if fitting:
             number = min(fitting, key=lambda number: self._free[number].size)
@@ -83,7 +86,7 @@ class Lender:
         return self._made, descriptor
 
     def take_back(self, numbers: Iterable[int]) -> None:
-        """These segments are in nobody's hands any more."""
+        """Mark these segments as free: no array uses them any more."""
         for number in numbers:
             self._free[number] = self._lent.pop(number)
         while len(self._free) > FREE_MAX:
@@ -92,21 +95,21 @@ class Lender:
             self._dropped.append(oldest)
 
     def give_up(self, numbers: Iterable[int]) -> None:
-        """These segments do not come back."""
+        """Forget these segments, which are not returned."""
         for number in numbers:
             del self._lent[number]
 
     def dropped(self) -> tuple[int, ...]:
-        """The segments that the borrower need not keep; each is told once."""
+        """Return the segments that the borrower need not keep; each is returned once."""
         dropped, self._dropped = tuple(self._dropped), []
         return dropped
 
 
 class _Lease:
-    """Lives as long as some array lies in a segment that was lent, and says when that is over.
+    """Base object of all arrays in a lent segment, which reports when the last of them is dropped.
 
-    Arrays have it as their base. The end may come in any thread, in the garbage collector, at interpreter exit; so all
-    that happens then is one append to a deque.
+    That may happen in any thread, in the garbage collector, or at interpreter exit. So ``__del__`` only appends to a
+    deque.
     """
 
     def __init__(self, number: int, mapping: Mapping, over: deque[int]) -> None:
@@ -114,7 +117,7 @@ class _Lease:
         self._mapping = mapping
         self._over = over
         self.__array_interface__ = mapping.__array_interface__
-        self._leases = _leases  # at interpreter exit module globals go first
+        self._leases = _leases  # at interpreter exit module globals are cleared first
         self._leases[id(self)] = mapping
 
     @deferring
@@ -124,15 +127,15 @@ class _Lease:
 
 
 class Borrower:
-    """Shows buffers that came in segments."""
+    """Borrower: provides the buffers in received segments."""
 
     def __init__(self) -> None:
         self._mapped: dict[int, Mapping] = {}
-        self._in_hand: dict[int, int] = {}  # segment -> the count of forks when it came
-        self._over: deque[int] = deque()  # segments whose last array has gone
+        self._in_hand: dict[int, int] = {}  # segment -> the number of forks before it was received
+        self._over: deque[int] = deque()  # segments whose last array was dropped
 
     def views(self, loan: Loan, descriptor: int | None) -> list[memoryview]:
-        """The buffers of a loan, to keep as long as one likes. ``descriptor`` comes with a new segment."""
+        """Return the buffers of a loan, which may be kept indefinitely. ``descriptor`` comes with a new segment."""
         if descriptor is not None:
             self._mapped[loan.segment] = Mapping(descriptor, loan.size, separable=True)
         mapping = self._mapped[loan.segment]
@@ -144,7 +147,7 @@ class Borrower:
         return [part.copy().data if many else part.data for part in parts]
 
     def done(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The segments that are no longer in hand: those that the lender may use, and those that it may not."""
+        """Return the segments no longer in hand: those that the lender may reuse, and those that it may not."""
         usable, unusable = [], []
         while self._over:
             number = self._over.popleft()
@@ -156,13 +159,13 @@ class Borrower:
         return tuple(usable), tuple(unusable)
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """The lender has dropped these segments."""
+        """Unmap these segments, which the lender has dropped."""
         for number in numbers:
             del self._mapped[number]
 
 
 def cut(memory: Bytes, lengths: Iterable[int]) -> list[Bytes]:
-    """The places in a segment of buffers with these lengths."""
+    """Return the parts of a segment for buffers with these lengths."""
     places, start = [], 0
     for length in lengths:
         places.append(memory[start : start + length])
@@ -175,17 +178,17 @@ def _aligned(length: int) -> int:
 
 
 def _rounded(size: int) -> int:
-    """Up to the next multiple of 64 KiB, or of an eighth of the size for large ones."""
+    """Round up to the next multiple of 64 KiB, or of about an eighth of the size for large sizes."""
     grain = max(_GRAIN, 1 << max(0, size.bit_length() - 4))
     return -(-size // grain) * grain
 
 
 class _Forks:
-    count = 0  # how often this process has forked
+    count = 0  # the number of forks of this process
 
 
 _forks = _Forks()
-_leases: dict[int, Mapping] = {}  # what is in hand, of all borrowers, by the id of the lease
+_leases: dict[int, Mapping] = {}  # the segments in hand of all borrowers, by the id of the lease
 
 
 def _before_fork() -> None:

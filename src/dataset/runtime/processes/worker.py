@@ -1,4 +1,4 @@
-"""A worker process, seen from the user's process. It runs worker_main.py."""
+"""Worker handle: a worker process as seen from the user's process. The worker runs worker_main.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dataset.runtime.processes.memory import StartedCount, allocate
 
 
 class Worker:
-    """One worker process. Used by one thread at a time, except for ``shut_down``."""
+    """Handle of one worker process. Used by one thread at a time, except for ``shut_down``."""
 
     def __init__(self, launcher: Launcher, number: int) -> None:
         self._launcher = launcher
@@ -28,10 +28,10 @@ class Worker:
         finally:
             os.close(counter)
         self._connection = Connection(channel)
-        self._rests = False  # the reply to that has not been received
+        self._rests = False  # if true, the reply to rest() was not received yet
 
     def load(self, work: SharedValue) -> None:
-        """Wait until the process is there and has loaded ``work``; raise what loading it raised.
+        """Wait until the process has started and loaded ``work``; raise what loading it raised.
 
         Raises:
             EndedError: if the process has died.
@@ -48,7 +48,7 @@ class Worker:
             raise value.exception()
 
     def rest(self) -> bool:
-        """Have the process, which is idle, forget its work, without waiting for that; False if it has died."""
+        """Make the idle process forget its work, without waiting for that; return False if it has died."""
         if not self._rests:
             try:
                 self._connection.send(None)
@@ -59,7 +59,7 @@ class Worker:
         return True
 
     def call(self, inputs: Chunk, position: int, context: Any) -> tuple[str, Any]:
-        """Have a task done, and wait: its reply, as in worker_main.py.
+        """Run a task and wait for its reply, which is documented in worker_main.py.
 
         Raises:
             UnsendableError: if ``inputs`` cannot be pickled.
@@ -75,11 +75,11 @@ class Worker:
 
     @property
     def started(self) -> int:
-        """How many elements of the last task have been started; it can be asked for after the death, too."""
+        """How many elements of the last task were started; also available after the death of the process."""
         return self._started.value
 
     def end(self) -> Ending:
-        """End the process, if it has not ended, and say how it ended."""
+        """End the process if it is still running, and return how it ended."""
         try:
             answer = self._launcher.end(self._number)
         except EndedError:
@@ -87,10 +87,10 @@ class Worker:
         return Ending(reason=answer) if isinstance(answer, str) else Ending(answer)
 
     def shut_down(self) -> None:
-        """Make ``load`` and ``call`` raise EndedError. From any thread."""
+        """Make ``load`` and ``call`` raise EndedError. May be called from any thread."""
         self._connection.shut_down()
 
     def close(self) -> None:
-        """Let go of the socket and of the memory, whoever keeps this object, such as the frames of an exception."""
+        """Release the socket and the memory, even if this object stays alive, for example in an exception's frames."""
         self._connection.close()
         self._started.close()

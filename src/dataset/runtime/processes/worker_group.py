@@ -1,4 +1,4 @@
-"""A launcher and its workers: what one operator has, and may be kept from one iteration to the next (keeping.py)."""
+"""Worker group: a launcher and its workers, used by one operator and kept between iterations (keeping.py)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _live: weakref.WeakSet[WorkerGroup] = weakref.WeakSet()
 
 
 class WorkerGroup:
-    """Belongs to one user at a time, whose locks guard it.
+    """A launcher and its workers. It has one user at a time, whose locks guard it.
 
     Args:
-        modules: what is imported once, before there is a worker.
+        modules: the modules that the launcher imports once, before it forks a worker.
 
     Attributes:
-        workers: those that have not ended, by number.
-        started: how many there were, ever.
+        workers: the workers that have not ended, by number.
+        started: the number of workers that were ever started.
     """
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
@@ -31,11 +31,11 @@ class WorkerGroup:
         self._modules = modules
         self._circumstances = circumstances()
         self._launcher = Launcher(modules)
-        self._ended_launchers: list[Launcher] = []  # kept, because workers that they started may ask them about it
+        self._ended_launchers: list[Launcher] = []  # kept, because their workers ask them for their exit status
         _live.add(self)
 
     def start(self) -> int:
-        """Start one more worker, and a new launcher if that has ended, such as by a signal: the worker's number."""
+        """Start a worker, and a new launcher if the old one has ended; return the worker's number."""
         if self._launcher.has_ended:
             self._ended_launchers.append(self._launcher)
             self._launcher = Launcher(self._modules)
@@ -44,7 +44,7 @@ class WorkerGroup:
         return self.started
 
     def rest(self, spared: Container[int], seconds: float) -> None:
-        """Have these workers forget their work, kill the others, and end in so many seconds, unless woken before."""
+        """Make the ``spared`` workers rest, kill the others, and end after ``seconds`` unless woken before."""
         for number, worker in list(self.workers.items()):
             if number not in spared or not worker.rest():
                 worker.close()
@@ -53,14 +53,14 @@ class WorkerGroup:
         self._launcher.rest(seconds)
 
     def wake(self) -> bool:
-        """Whether the processes are there, as a new launcher would start them now; then they stay."""
+        """Wake the processes; return False if they have ended, or if new ones would get another environment."""
         try:
             return not self._forked and self._circumstances == circumstances() and self._launcher.wake()
         except EndedError:
             return False
 
     def stop(self) -> None:
-        """Have all processes killed. Does not wait; from any thread."""
+        """Kill all processes. Does not wait; may be called from any thread."""
         if self._forked:
             return
         self._launcher.stop()
@@ -68,10 +68,10 @@ class WorkerGroup:
             worker.shut_down()
 
     def close(self, timeout: float | None = None) -> None:
-        """Stop, and wait until no process is left, for so many seconds at most.
+        """Stop, and wait until all processes have ended.
 
         Raises:
-            subprocess.TimeoutExpired: if that takes longer.
+            subprocess.TimeoutExpired: if that takes longer than ``timeout`` seconds.
         """
         if self._forked:
             return
@@ -83,14 +83,14 @@ class WorkerGroup:
         self.workers.clear()
 
     def _forget(self) -> None:
-        """In a forked child: the processes are the parent's."""
+        """In a forked child: ignore the processes, which belong to the parent."""
         self._forked = True
         self._launcher.forget()
 
 
 def _forget_all() -> None:
-    for crew in list(_live):
-        crew._forget()  # noqa: SLF001  # its own class
+    for group in list(_live):
+        group._forget()  # noqa: SLF001  # its own class
 
 
 at_fork(in_child=_forget_all)

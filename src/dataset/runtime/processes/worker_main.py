@@ -1,12 +1,12 @@
-"""What runs in a worker process: load the work, then do it for one task after another.
+"""Main loop of a worker process: load the work, then run it for one task after another.
 
-It is sent work (something to call), tasks (tuples), and None, when it shall forget the work because the iteration is
-over. The replies are pairs of a word and a value:
+The parent sends work (a callable), tasks (tuples), and None if the worker must forget the work because the iteration
+has ended. The replies are pairs of a word and a value:
 
     "ready", process id        the work has been loaded, or forgotten
     "outcomes", list           of a task: chunks, and Failures in the places of elements
     "raised", Failure          the work itself raised, such as KeyboardInterrupt or SystemExit
-    "unreadable", Failure      what was sent could not be unpickled here
+    "unreadable", Failure      the message could not be unpickled here
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dataset.runtime.processes.memory import StartedCount
 
 
 def main(end: socket.socket, started: StartedCount) -> None:
-    """Be a worker until the parent has gone, or does not want one any more."""
+    """Run a worker until the parent has ended or closes the connection."""
     _set_up()
     connection = Connection(Channel(end))
     worker = _Worker(connection, started.incrementer())
@@ -42,11 +42,11 @@ def main(end: socket.socket, started: StartedCount) -> None:
 
 
 def _set_up() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if not faulthandler.is_enabled() and sys.stderr is not None:
-        faulthandler.enable()  # a crash in native code shows the Python line that it came from
-    np.random.seed()  # noqa: NPY002  # or all workers, being forks of one process, would draw the same numbers
+        faulthandler.enable()  # a crash in native code then prints the Python stack
+    np.random.seed()  # noqa: NPY002  # workers are forks of one process and would all draw the same numbers
 
 
 class _Worker:
@@ -56,7 +56,7 @@ class _Worker:
         self._work: Callable[..., Any] | None = None
 
     def heed(self) -> None:
-        """Do what the next message wants."""
+        """Process the next message."""
         try:
             message = self._connection.receive()
         except UnreadableError as error:
@@ -66,8 +66,8 @@ class _Worker:
             inputs, position, context = message
             del message
             reply = self._done(inputs, position, context)
-            del inputs  # its memory goes back with the reply
-            flush()  # what was printed stands before the results
+            del inputs  # its memory is returned with the reply
+            flush()  # printed text appears before the results
             _reply(self._connection, reply)
             return
         self._work = message
@@ -77,7 +77,7 @@ class _Worker:
         self._connection.send(("ready", os.getpid()))
 
     def _done(self, inputs: Chunk, position: int, context: Any) -> tuple[str, Any]:
-        assert self._work is not None  # it comes first
+        assert self._work is not None  # the work is sent first
         try:
             return "outcomes", [_sent(outcome) for outcome in self._work(inputs, position, context, self._started)]
         except BaseException as error:  # noqa: BLE001  # raised again in the parent
@@ -91,7 +91,7 @@ def _reply(connection: Connection, reply: tuple[str, Any]) -> None:
         kind, outcomes = reply
         assert kind == "outcomes"  # Failures can always be sent
         connection.send((kind, [part for outcome in outcomes for part in _sendable(outcome)]))
-    except OSError as error:  # no memory, no descriptor
+    except OSError as error:  # out of memory or descriptors
         connection.send(("raised", Failure.of(error)))
 
 
@@ -100,7 +100,7 @@ def _sent(outcome: Outcome) -> Chunk | Failure:
 
 
 def _sendable(outcome: Chunk | Failure) -> list[Chunk | Failure]:
-    """The elements one by one, with failures in the places of those that cannot be pickled."""
+    """Return the elements one by one, with failures in the places of those that cannot be pickled."""
     if isinstance(outcome, Failure):
         return [outcome]
     return [_sendable_element(outcome.slice(index, index + 1)) for index in range(outcome.length)]
@@ -109,7 +109,7 @@ def _sendable(outcome: Chunk | Failure) -> list[Chunk | Failure]:
 def _sendable_element(element: Chunk) -> Chunk | Failure:
     try:
         encode(element)
-    except Exception as error:  # noqa: BLE001  # whatever the user's own code for pickling raises
+    except Exception as error:  # noqa: BLE001  # the user's pickling code may raise anything
         problem = TypeError(f"the result cannot be sent from a worker process: {error}")
         problem.__cause__ = error
         return Failure.of(problem)
@@ -117,7 +117,7 @@ def _sendable_element(element: Chunk) -> Chunk | Failure:
 
 
 def flush() -> None:
-    """Write out what was printed."""
+    """Flush stdout and stderr."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # closed by the user, or replaced by something else
+        with contextlib.suppress(Exception):  # closed or replaced by the user
             stream.flush()

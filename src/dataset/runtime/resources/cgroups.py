@@ -1,7 +1,7 @@
-"""Reading what the control groups of this process say, on Linux: its own and those around it.
+"""Control groups: reads the limits of this process's groups and their ancestors, on Linux.
 
-There are two kinds, and a system may have both at once. In version 2 all controllers share one tree of groups; in
-version 1 each has a tree of its own.
+There are two versions, and a system may use both at once. In version 2 all controllers share one tree of groups; in
+version 1 each has its own tree.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ OWN_GROUPS = Path("/proc/self/cgroup")
 def group_readings(
     controller: str, read_v2: Callable[[Path], T], read_v1: Callable[[Path], T], own: Path, root: Path
 ) -> list[T]:
-    """What the group of this process and each one around it say.
+    """Return the readings of the process's group and each of its ancestors.
 
     Args:
-        controller: version 1's name of it.
-        read_v2: reads from the folder of a group; OSError, ValueError and ZeroDivisionError mean that it says nothing.
+        controller: the version 1 name of the controller.
+        read_v2: reads from the folder of a group; OSError, ValueError and ZeroDivisionError mean that there is no
+            limit.
         read_v1: the same for version 1.
-        own: the file that says which the groups of the process are.
+        own: the file that lists the groups of the process.
         root: where the trees are mounted.
     """
     readings: list[T] = []
-    with contextlib.suppress(OSError):  # no control groups, or no Linux
+    with contextlib.suppress(OSError):  # no control groups, or not Linux
         for line in own.read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             if not controllers:
@@ -41,7 +42,7 @@ def group_readings(
 
 
 def _readings(root: Path, path: str, read: Callable[[Path], T]) -> list[T]:
-    """In a container the path may lie outside of the mount."""
+    """Read a group and its ancestors. In a container, the path may lie outside of the mount."""
     group = root / path.lstrip("/")
     found = []
     for folder in (group, *group.parents):

@@ -1,18 +1,17 @@
-"""Who owns the background threads of an iterator, and how they end.
+"""Coordinator: owns the background threads of an iterator, and controls how they end.
 
-Every iterator has one Coordinator. Operators get threads through it, and nowhere else: one of their own, or now and
-then one of the workers that all of them share. A thread ends when its work is done or when the coordinator tells it to
-stop; the last thing to happen, by whichever thread is last, is that the operators are closed. There are six ways to
-the end:
+Every iterator has one Coordinator. Operators get all their threads through it: a thread of their own, or temporarily
+one of the shared workers. A thread ends when its work is done or when the coordinator stops it. Finally, the last
+thread closes the operators. There are six ways to end:
 
 - ``close()``: stop, wait for the threads, close the operators.
-- The end of the data: the same, but wait a bounded time only.
-- A fault of the library in one of the threads: ``fail`` keeps the first, and stops. The iterator raises it, and
-  cannot continue: what the thread had in hand is lost.
-- The iterator is dropped: stop, do not wait (the collector may be running in the very thread that has to end);
-  the last thread closes the operators.
-- The interpreter exits: stop all, wait a bounded time. A thread that is blocked in user code is left behind; threads
-  are daemons, so it does not hold up the exit.
+- End of the data: the same, but the wait is bounded.
+- A fault of the library in one of the threads: ``fail`` stores the first fault, and stops. The iterator raises it and
+  cannot continue, because the elements that the thread held are lost.
+- The iterator is dropped: stop without waiting, because the garbage collector may run in the very thread that must end.
+  The last thread closes the operators.
+- The interpreter exits: stop all iterators, with a bounded wait. A thread that is blocked in user code is abandoned;
+  threads are daemons, so it does not delay the exit.
 - ``fork``: the child has no threads and shares file offsets with its parent, so its copies of iterators refuse to work.
 """
 
@@ -48,68 +47,69 @@ _live: weakref.WeakSet[Coordinator] = weakref.WeakSet()
 class Coordinator:
     """Starts, stops and outlives the background threads of one iterator.
 
-    A thread of its own has who works all the time, such as ``prefetch``: ``start``. Work that comes and goes is given
-    to worker threads, which all operators share: ``submit``. A worker is started when there is work and none is idle.
+    Operators that work continuously, such as ``prefetch``, have a thread of their own: ``start``. Intermittent work is
+    given to worker threads, which all operators share: ``submit``. A worker is started if there is work and none is
+    idle.
 
     Args:
-        workers_max: the most workers that run at a time; None for no common bound beside those that operators keep. A
-            worker that waits for another, inside ``blocked``, does not count, or they could all wait for each other.
+        workers_max: the maximum number of running workers; None for no common limit besides those of the operators. A
+            worker that waits for another, inside ``blocked``, does not count; otherwise all could wait for each other.
     """
 
     def __init__(self, workers_max: int | None = None) -> None:
-        # Reentrant, because the garbage collector may call stop() in a thread that is inside start().
-        self._lock = threading.RLock()  # guards all fields below; held for a few steps only, never while waiting
+        # Reentrant: the garbage collector may call stop() in a thread that is inside start().
+        self._lock = threading.RLock()  # guards all fields below; held only briefly, never while waiting
         self._threads: set[threading.Thread] = set()
         self._closing: set[threading.Thread] = set()  # have done their work, and may be closing the operators
-        self._leaving: set[threading.Thread] = set()  # run nothing of this any more
+        self._leaving: set[threading.Thread] = set()  # threads that run no code of this object any more
         self._wakes: dict[object, Callable[[], None]] = {}
-        self._seeds = seed_sequence()  # datasets that user code makes in our threads are those of this one
+        self._seeds = seed_sequence()  # user code that builds datasets in our threads uses this thread's seeds
         self._finish: Callable[[], None] | None = None
         self.stopped = False
-        self.failed = ""  # what has failed, in words, once the library has
-        self._failure: BaseException | None = None  # until it is raised
+        self.failed = ""  # describes the failure of the library, if any
+        self._failure: BaseException | None = None  # the failure until it is raised
         self.forked = False
         self._workers_max = workers_max
-        self._running = 0  # workers that count against workers_max
+        self._running = 0  # workers that count towards workers_max
         self._counted: set[int] = set()  # their identifiers
-        self._jobs: deque[_ThreadJob] = deque()  # for each there is a worker, on its way here
-        self._crowded: deque[_ThreadJob] = deque()  # wait for one of the others to finish
-        self._returning = 0  # workers that come out of blocked(), before the others
-        self._idle = 0  # workers that wait for a job, and have not been promised one
-        self._job_came = threading.Condition(self._lock)  # wakes a worker: there is a job, or it must stop
-        self._place_freed = threading.Condition(self._lock)  # wakes who comes out of blocked()
-        self._thread_left = interrupts.Condition(self._lock)  # wakes who waits in join()
+        self._jobs: deque[_ThreadJob] = deque()  # each of these has a worker that will take it
+        self._crowded: deque[_ThreadJob] = deque()  # jobs that wait for another to finish
+        self._returning = 0  # workers returning from blocked(), which take precedence
+        self._idle = 0  # waiting workers without an assigned job
+        self._job_came = threading.Condition(self._lock)  # wakes a worker for a job or for the stop
+        self._place_freed = threading.Condition(self._lock)  # wakes workers returning from blocked()
+        self._thread_left = interrupts.Condition(self._lock)  # wakes threads in join()
         _live.add(self)
 
     def check_usable(self) -> None:
-        """Raise ClosedError where no work can be done any more."""
+        """Raise ClosedError if no work can be done any more."""
         if self.forked:
             raise ClosedError("this iterator belongs to the parent process; call iter() in the child")
         if self.failed:
             raise ClosedError(
-                f"this iterator cannot continue after {self.failed}; call iter() for a new one, which can load a state "
-                "that was saved before"
+                f"this iterator cannot continue after {self.failed}; create a new one with iter(), which can load an "
+                "earlier state"
             )
         if self.stopped:
             raise ClosedError("this iterator is closed; call iter() for a new one")
 
     def fail(self, error: BaseException, where: str) -> None:
-        """Record a fault of the library itself, which the iterator then raises, and stop. The first one counts.
+        """Record a fault of the library itself, which the iterator then raises, and stop. Only the first one is kept.
 
         Args:
-            error: what was raised, outside of all work on a single element.
-            where: the operation that it came through.
+            error: the exception, which was not raised for a single element.
+            where: the operation that raised it.
         """
         with self._lock:
             if not (self.failed or self.stopped):
-                self._failure, self.failed = error, where  # in this order: others look at the words without the lock
+                self._failure, self.failed = error, where  # in this order: other threads read failed without lock
                 with contextlib.suppress(MemoryError):
                     self.failed = f"{type(error).__name__} in {where}"
                     error.add_note(f"raised by the library in {where}, not by an element: {CANNOT_CONTINUE}")
         self.stop()
 
     def raise_failure(self) -> None:
-        """Raise the fault that has stopped the iteration: itself the first time, then ClosedError. If there is one."""
+        """Raise the fault that has stopped the iteration, if any; after the first time, raise ClosedError."""
         failure, self._failure = self._failure, None
         if failure is not None:
             try:
@@ -120,22 +120,22 @@ class Coordinator:
             self.check_usable()
 
     def register(self, owner: object, wake: Callable[[], None]) -> None:
-        """Have ``wake`` called when all must stop; it must make whatever ``owner`` has under way end soon."""
+        """Register ``wake``, called on stop; it must make the work of ``owner`` end soon."""
         with self._lock:
             self.check_usable()
             self._wakes[owner] = wake
 
     def unregister(self, owner: object) -> None:
-        """``owner`` has nothing under way any more."""
+        """Unregister ``owner``, which has no work in progress any more."""
         with self._lock:
             self._wakes.pop(owner, None)
 
     def start(self, run: Callable[[], None], wake: Callable[[], None], name: str) -> threading.Thread:
-        """Run ``run`` in a thread of its own; ``wake`` must make it return soon, from wherever it waits.
+        """Run ``run`` in a thread of its own; ``wake`` must make it return soon, wherever it waits.
 
         Raises:
-            ClosedError: the iterator has been closed.
-            NoThreadError: the system gives no more threads.
+            ClosedError: if the iterator has been closed.
+            NoThreadError: if the system cannot start more threads.
         """
         with self._lock:
             self.check_usable()
@@ -150,7 +150,7 @@ class Coordinator:
         try:
             thread.start()
         except BaseException as error:
-            self._threads.discard(thread)  # should it run all the same, it leaves at once
+            self._threads.discard(thread)  # if it runs nevertheless, it leaves at once
             if isinstance(error, RuntimeError):
                 raise NoThreadError(*error.args) from error
             raise
@@ -158,7 +158,7 @@ class Coordinator:
 
     def _run(self, run: Callable[[], None]) -> None:
         thread = threading.current_thread()
-        with self._lock:  # which the thread that starts this one holds until it has started
+        with self._lock:  # held by the starting thread until this one has started
             if thread not in self._threads:
                 return
         try:
@@ -167,7 +167,7 @@ class Coordinator:
                 run()
             except BaseException as error:  # noqa: BLE001  # raised by the iterator
                 self.fail(error, f"the thread {threading.current_thread().name}")
-                run()  # returns soon after the stop; a worker first runs the jobs that were taken here
+                run()  # returns soon after the stop; a worker first runs the accepted jobs
         finally:
             with self._lock:
                 self._threads.remove(thread)
@@ -182,15 +182,15 @@ class Coordinator:
                     self._thread_left.notify_all()
 
     def submit(self, job: Callable[[], None], *, counted: bool = True) -> None:
-        """Have a worker run ``job``. Every job that is taken here is run, also after a stop; twice, if it raises.
+        """Run ``job`` on a worker. Every accepted job is run, also after a stop; if it raises, it is run twice.
 
         Args:
             job: what to run.
-            counted: whether it counts against ``workers_max``.
+            counted: whether it counts towards ``workers_max``.
 
         Raises:
-            ClosedError: the iterator has been closed.
-            NoThreadError: the system gives no more threads.
+            ClosedError: if the iterator has been closed.
+            NoThreadError: if the system cannot start more threads.
         """
         with self._lock:
             self.check_usable()
@@ -228,8 +228,8 @@ class Coordinator:
                 self.fail(error, "a worker thread")
                 if job is not None:
                     with contextlib.suppress(BaseException):
-                        job.run()  # a job may be run twice: after the stop, it only lets go of what it has taken
-            job = None  # or an idle worker would keep what it worked for
+                        job.run()  # a job may be run twice: after the stop, it only releases what it has taken
+            job = None  # otherwise an idle worker would keep the job's objects alive
 
     def _next_job(self) -> _ThreadJob | None:
         with self._lock:
@@ -249,16 +249,16 @@ class Coordinator:
             self._counted.discard(ident)
             with self._lock:
                 if self._crowded and not self._returning:
-                    self._jobs.append(self._crowded.popleft())  # for this worker, in the place that it had
+                    self._jobs.append(self._crowded.popleft())  # for this worker, which keeps its place
                 else:
                     self._running -= 1
                     self._place_freed.notify()
 
     @contextlib.contextmanager
     def blocked(self) -> Iterator[None]:
-        """Around a wait for other workers: in the place of the one that waits, another may run.
+        """Surround a wait for other workers: meanwhile, another worker may run in this one's place.
 
-        No lock that others need may be held on the way out, where this waits until there is a place again.
+        On exit, this waits until a place is free. No lock that other workers need may be held then.
         """
         ident = threading.get_ident()
         if self._workers_max is None or ident not in self._counted:
@@ -287,7 +287,7 @@ class Coordinator:
             self._running += 1
             try:
                 self._hand_out(job)
-            except (RuntimeError, MemoryError):  # no more threads: it waits for one that is there
+            except (RuntimeError, MemoryError):  # no more threads: the job waits for an existing worker
                 self._crowded.appendleft(job)
 
     def stop(self) -> None:
@@ -298,13 +298,13 @@ class Coordinator:
             self.stopped = True
             wakes = list(self._wakes.values())
             self._wakes.clear()
-            self._idle = 0  # they leave: a job that still comes needs a worker of its own
+            self._idle = 0  # idle workers leave: a later job needs a new worker
             self._job_came.notify_all()
         for wake in wakes:
             wake()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until the threads have ended; from one of them, for the others."""
+        """Wait until the threads have ended; if called in one of them, wait for the others."""
         if self.forked:
             return
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -318,17 +318,17 @@ class Coordinator:
             self._leaving = {thread for thread in self._leaving if thread.is_alive()}
             leaving = self._leaving - myself
         for thread in leaving:
-            thread.join()  # it has nothing left to do but to end
+            thread.join()  # the thread is just ending
 
     @property
     def has_ended(self) -> bool:
-        """Whether all threads have been stopped, and have done their work."""
+        """Whether all threads have been stopped and have done their work."""
         return self.stopped and not self._threads
 
     def shut_down(self, finish: Callable[[], None], *, wait: bool) -> None:
         """Stop; ``finish`` is called once, after the last thread has ended.
 
-        An interrupt ends the wait; the rest happens all the same.
+        An interrupt ends only the wait.
         """
         if self.forked:
             return
@@ -362,5 +362,5 @@ def _mark_forked() -> None:
 
 
 atexit.register(_stop_all)
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
     os.register_at_fork(after_in_child=_mark_forked)

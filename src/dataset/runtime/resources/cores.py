@@ -1,4 +1,4 @@
-"""How many cores this process may keep busy: what its affinity and its control group leave of the machine's."""
+"""Usable cores: the cores of the machine, limited by the CPU affinity and the control group of this process."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from dataset.runtime.resources.cgroups import GROUPS, OWN_GROUPS, group_readings
 
 
 def usable_cores() -> int:
-    """The cores that this process may use, at least 1.
+    """Return the number of cores that this process may use, at least 1.
 
-    Counted are those of its affinity mask (``taskset``, batch systems), or fewer where a control group bounds its time
+    This is the size of its affinity mask (``taskset``, batch systems), or less if a control group limits its CPU time
     (containers): a quota of 2.5 cores counts as 3.
     """
-    has_affinity = hasattr(os, "sched_getaffinity")  # not on macOS and Windows
+    has_affinity = hasattr(os, "sched_getaffinity")  # missing on macOS and Windows
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     quota = _cgroup_quota(OWN_GROUPS, GROUPS)
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))
 
 
 def _cgroup_quota(own: Path, root: Path) -> float | None:
-    """The smallest quota, in cores, of the control group of this process and those around it; None for none."""
+    """Return the smallest quota, in cores, of the process's control group and its ancestors; None if unlimited."""
     return min(group_readings("cpu", _read_v2, _read_v1, own, root), default=None)
 
 
 def _read_v2(folder: Path) -> float:
-    """``cpu.max`` holds the quota and the period, in microseconds; a quota of ``max`` is no number."""
+    """Read ``cpu.max``: the quota and the period in microseconds. A quota of ``max`` raises ValueError."""
     quota, period = (folder / "cpu.max").read_text().split()
     return int(quota) / int(period)
 

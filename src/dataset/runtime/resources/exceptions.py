@@ -1,4 +1,4 @@
-"""Exceptions: those that come out more than once, and those that are about the iteration and not about an element."""
+"""Exceptions: those that are raised more than once, and those that concern the iteration and not an element."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dataset.errors import ClosedError
 
 
 class NoThreadError(RuntimeError):
-    """The system has refused to start a thread. Nothing is lost: the next call tries again."""
+    """The system has refused to start a thread. No element is lost: the next call tries again."""
 
 
 def as_error_of_element(error: BaseException) -> BaseException:
-    """What takes the place of an element for ``error`` of a user's function: itself, unless it would end a loop."""
+    """Return what takes an element's place for ``error`` of a user function: ``error``, unless it would end a loop."""
     if isinstance(error, StopIteration | GeneratorExit):
         return RuntimeError(f"the function raised {type(error).__name__}, which would end the loop that calls it")
     return error
 
 
 CANNOT_CONTINUE = "the iteration cannot continue"
-"""The end of a note that makes any exception one about the whole iteration."""
+"""The end of a note that makes any exception concern the whole iteration."""
 
 
 def concerns_iteration(error: BaseException) -> bool:
-    """Whether an exception is about the whole iteration. Then it never takes the place of an element, nor is ignored.
+    """Return whether an exception concerns the whole iteration. It then takes no element's place and is never ignored.
 
-    That is so where the iterator is closed or has failed, where no thread can be started, where a note says so, and
-    where the library itself finds no memory. A MemoryError of an element has a note that ends in its number: that of a
-    user's function, say.
+    This is true if the iterator is closed or has failed, if no thread can be started, if a note says so, or if the
+    library itself runs out of memory. A MemoryError of an element, such as that of a user function, has a note that
+    ends with the element's number.
     """
     if any(note.endswith(CANNOT_CONTINUE) for note in getattr(error, "__notes__", ())):
         return True
@@ -37,14 +37,14 @@ def concerns_iteration(error: BaseException) -> bool:
     return isinstance(error, ClosedError | NoThreadError)
 
 
-def twin_of(error: Exception) -> Exception:
-    """Another exception like this one, but for the traceback, whose frames would hold the iterator while it waits."""
+def copy_exception(error: Exception) -> Exception:
+    """Copy an exception without its traceback, whose frames would keep the iterator alive while it is stored."""
     try:
         twin = copy.copy(error)
-    except Exception:  # noqa: BLE001  # its constructor takes something else than its args
+    except Exception:  # noqa: BLE001  # its constructor does not accept its args
         twin = type(error).__new__(type(error), *error.args)
         vars(twin).update(vars(error))
     notes = getattr(error, "__notes__", None)
     if notes is not None:
-        twin.__notes__ = list(notes)  # each has notes of its own
+        twin.__notes__ = list(notes)  # each copy has its own notes
     return twin

@@ -1,28 +1,30 @@
 """Signal handling: a signal that arrives inside the library is held until the pipeline is in a consistent state.
 
-Python runs signal handlers in the main thread, between any two bytecodes of whatever function is running. A handler
-that raises there, as that of Ctrl-C does, can leave an element taken from one queue and not yet in the next, or a
-thread started and not counted. No ``try`` statement prevents that: there is always one bytecode before it.
+Python runs signal handlers in the main thread, between any two bytecodes of the running function. A handler that raises
+an exception, such as that of Ctrl-C, can leave an element that was taken from one queue and not put into the next, or a
+thread that was started and not counted. A ``try`` statement cannot prevent that: there is always one bytecode before
+it.
 
-So a handler of this module runs in the place of the program's own, while an iterator is open. It looks at the stack of
-the code that it interrupts, from the innermost function outwards, and the first function that bears a mark decides:
+So while an iterator is open, a handler of this module replaces the program's own. It searches the stack of the
+interrupted code, from the innermost function outwards. The first marked function determines what happens:
 
-- ``guarded``: an entry to the library, such as ``next(iterator)``. The signal is held, and the program's handler runs
-  when the entry returns, where the pipeline is consistent. The mark costs one test of a list.
-- ``protected``: the signal is held, too, and the guarded entry around it handles it.
-- ``deferring``: a finalizer is running, in which an exception would go nowhere. The signal is sent again until that
+- ``guarded``: an entry point of the library, such as ``next(iterator)``. The signal is held, and the program's handler
+  runs when the entry point returns, when the pipeline is consistent. The mark costs one test of a list.
+- ``protected``: the signal is held, and the enclosing guarded entry point handles it.
+- ``deferring``: a finalizer is running, in which exceptions are ignored. The signal is sent again until the finalizer
   has returned.
-- ``interruptible``: user code, or a wait, is running. The program's handler runs at once, so what it raises comes out
-  of the user's function or of the wait. Such a function computes only what may be thrown away, and its caller, which is
-  protected, puts back what it has taken before the exception goes on.
+- ``interruptible``: user code, or a wait, is running. The program's handler runs at once, so its exception is raised
+  from the user's function or from the wait. An interruptible function only computes what may be discarded. Its
+  protected caller puts back what it has taken before the exception propagates.
 
-Where no function bears a mark, the program's handler runs at once. Nothing is added to the code between the marks. The
-idea of a handler that looks for a mark on the stack is that of trio (trio/_core/_ki.py).
+If no function is marked, the program's handler runs at once. The code between the marks is unchanged. A handler that
+searches the stack for marks is an idea of trio (trio/_core/_ki.py).
 
-Code that computes for long without an entry, such as filling a large buffer, calls ``check`` between two steps.
+Code that computes for a long time without an entry point, such as filling a large buffer, calls ``check`` between
+steps.
 
-A handler that was installed later than the last iterator was opened is not replaced, and ``PyThreadState_SetAsyncExc``
-asks nobody. ``was_stray`` tells such an exception by its traceback; the iterator then refuses to continue.
+A handler that was installed after the last iterator was opened is not replaced, and ``PyThreadState_SetAsyncExc`` does
+not call handlers. ``was_stray`` detects such an exception by its traceback; the iterator then refuses to continue.
 """
 
 from __future__ import annotations
@@ -45,21 +47,21 @@ R = TypeVar("R")
 Handler: TypeAlias = Callable[[int, FrameType | None], Any]
 
 HELD: list[int] = []
-"""The signals that were held and not yet handled. It is true only for a moment, so testing it costs next to nothing."""
+"""The signals that were held and not handled yet. Almost always empty; testing it costs next to nothing."""
 
 _SIGNALS = [
     int(getattr(signal, name))
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGBREAK")
-    if hasattr(signal, name)  # which of them there are depends on the platform
+    if hasattr(signal, name)  # the set depends on the platform
 ]
 
 _holds: dict[CodeType, bool | None] = {}
-"""The marked functions, by their code: whether a signal is held inside; None if it is sent again."""
+"""The marked functions by their code: True if signals are held, False if not, None if they are sent again."""
 
 _UNMARKED = object()
 
 _handlers: dict[int, Handler] = {}
-"""The program's own handlers, by the signals for which ours are installed."""
+"""The program's own handlers for the signals whose handlers are replaced."""
 
 _RAISES = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE")}
 
@@ -71,22 +73,22 @@ def interruptible(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def protected(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a function in which signals are held, although it is called by an interruptible one."""
+    """Mark a function in which signals are held, even if an interruptible function calls it."""
     _mark(function.__code__, holds=True)
     return function
 
 
 def deferring(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a finalizer: signals are sent again and again until it has returned.
+    """Mark a finalizer: signals are sent again until it has returned.
 
-    An exception in a finalizer goes nowhere, so what a handler raised there would be swallowed.
+    Python ignores exceptions in finalizers, so an exception raised by a signal handler would be lost.
     """
     _mark(function.__code__, holds=None)
     return function
 
 
 def guarded(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function an entry to the library: signals are held inside, and handled when it returns or raises."""
+    """Make a function an entry point: signals are held inside, and handled when it returns or raises."""
 
     @functools.wraps(function)
     def entry(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -102,35 +104,35 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
 def _mark(code: CodeType, *, holds: bool | None) -> None:
     _holds[code] = holds
     for constant in code.co_consts:
-        if isinstance(constant, CodeType):  # a comprehension, which is a function of its own before Python 3.12
+        if isinstance(constant, CodeType):  # a comprehension, which is a separate function before Python 3.12
             _mark(constant, holds=holds)
 
 
 @interruptible
 def call(function: Callable[..., R], /, *args: Any) -> R:
-    """Call a function of the user."""
+    """Call a user function."""
     return function(*args)
 
 
 @interruptible
 def check() -> None:
-    """Handle the signals that were held, at a place inside an entry where the pipeline is consistent."""
+    """Handle the held signals, at a point inside an entry point where the pipeline is consistent."""
     if HELD:
         deliver(None)
 
 
 def deliver(caller: FrameType | None) -> None:
-    """Handle the signals that were held, unless the ``caller`` of the entry is inside another one.
+    """Handle the held signals, unless the ``caller`` of the entry point is inside another one.
 
     Raises:
-        BaseException: whatever the program's handlers raise. Signals that are then left stay held.
+        BaseException: whatever the program's handlers raise. The remaining signals stay held.
     """
     if may_deliver(caller):
         _handle_held(caller)
 
 
 def may_deliver(caller: FrameType | None) -> bool:
-    """Whether an entry that returns to ``caller`` is to handle the signals that were held."""
+    """Return whether an entry point that returns to ``caller`` must handle the held signals."""
     return threading.current_thread() is threading.main_thread() and not _is_held(caller)
 
 
@@ -144,7 +146,7 @@ def _is_held(frame: FrameType | None) -> bool:
 
 
 def _innermost(frame: FrameType | None) -> bool | None:
-    """What the innermost function that is marked, from ``frame`` outwards, does with signals; False if none is."""
+    """Return the mark of the innermost marked function from ``frame`` outwards; False if there is none."""
     while frame is not None:
         holds = _holds.get(frame.f_code, _UNMARKED)
         if holds is not _UNMARKED:
@@ -154,11 +156,11 @@ def _innermost(frame: FrameType | None) -> bool | None:
 
 
 def _handle(signum: int, frame: FrameType | None) -> None:
-    """What is installed in the place of the program's handlers."""
+    """Handle a signal in the place of the program's handler."""
     holds = _innermost(frame)
     if holds is None:
-        # The loop itself makes the call, without a bytecode that would handle the signal at once.
-        for _ in map(_thread.interrupt_main, [signum]):  # type: ignore[arg-type]  # any number will do
+        # map makes the call without executing a bytecode, which would handle the signal at once.
+        for _ in map(_thread.interrupt_main, [signum]):  # type: ignore[arg-type]  # any signal number is accepted
             return
     elif not holds:
         _handlers[signum](signum, frame)
@@ -167,7 +169,7 @@ def _handle(signum: int, frame: FrameType | None) -> None:
 
 
 def install() -> None:
-    """Put our handler in the place of each that is a Python function. Outside the main thread it does nothing."""
+    """Replace all handlers that are Python functions. Outside the main thread, do nothing."""
     if threading.current_thread() is not threading.main_thread():
         return
     for signum in _SIGNALS:
@@ -178,9 +180,9 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Put the program's handlers back once nothing is open, as the last step of an entry.
+    """Restore the program's handlers once no iterator is open; the last step of an entry point.
 
-    Those stay that the program has installed since. Outside the main thread it does nothing.
+    Handlers that the program has installed meanwhile are kept. Outside the main thread, do nothing.
     """
     if Finalizer.alive or threading.current_thread() is not threading.main_thread():
         return
@@ -190,16 +192,16 @@ def uninstall() -> None:
 
 
 class Finalizer(weakref.ref[Any]):
-    """Calls a function when an object is dropped: ``weakref.finalize``, but no signal is lost in it."""
+    """Calls a function when an object is dropped, like ``weakref.finalize``, but without losing signals."""
 
     alive: ClassVar[set[object]] = set()
-    """Those that are still to be called."""
+    """The finalizers that were not called yet."""
 
-    def __new__(cls, owner: Any, function: Callable[[], None]) -> Self:  # noqa: ARG004  # __init__ takes it
+    def __new__(cls, owner: Any, function: Callable[[], None]) -> Self:  # noqa: ARG004  # used by __init__
         return super().__new__(cls, owner, _finalize)
 
     def __init__(self, owner: Any, function: Callable[[], None]) -> None:
-        super().__init__(owner, _finalize)  # type: ignore[call-arg]  # typeshed knows __new__ only
+        super().__init__(owner, _finalize)  # type: ignore[call-arg]  # typeshed declares only __new__
         self._function: Callable[[], None] | None = function
         self.alive.add(self)
 
@@ -207,13 +209,13 @@ class Finalizer(weakref.ref[Any]):
     __eq__ = object.__eq__
 
     def detach(self) -> Callable[[], None] | None:
-        """The function, if it is still to be called, which it is not any more."""
+        """Deactivate the finalizer; return the function if it was not called yet."""
         function, self._function = self._function, None
         self.alive.discard(self)
         return function
 
     def finalize(self) -> None:
-        """Call the function, if that is still to be done."""
+        """Call the function, if it was not called yet."""
         function = self.detach()
         if function is not None:
             function()
@@ -226,25 +228,25 @@ def _finalize(reference: Finalizer) -> None:
 
 for _class in (weakref.WeakSet, weakref.WeakValueDictionary, weakref.WeakKeyDictionary):
     for _constant in _class.__init__.__code__.co_consts:
-        if isinstance(_constant, CodeType):  # the callback, which forgets an object that was dropped
+        if isinstance(_constant, CodeType):  # the callback that removes a dropped object
             _mark(_constant, holds=None)
 _mark(weakref.finalize.__call__.__code__, holds=None)
 
 
 class Condition(threading.Condition):
-    """A condition variable whose ``wait`` a signal can end without breaking its lock.
+    """A condition variable whose ``wait`` can be ended by a signal without breaking its lock.
 
-    ``threading.Condition.wait`` may be interrupted while the lock is released, or before it is noted that it is. Here
-    only the wait itself is interruptible.
+    ``threading.Condition.wait`` may be interrupted while the lock is released, or before this is recorded. Here only
+    the wait itself is interruptible.
     """
 
-    # Of threading.Condition; typeshed does not know them.
+    # Attributes of threading.Condition that typeshed does not declare.
     _waiters: deque[Any]
     _release_save: Callable[[], Any]
     _acquire_restore: Callable[[Any], None]
 
     def wait(self, timeout: float | None = None) -> bool:
-        """As in the class above."""
+        """Wait as ``threading.Condition.wait`` does."""
         waiter = threading.Lock()
         waiter.acquire()
         self._waiters.append(waiter)
@@ -259,13 +261,13 @@ class Condition(threading.Condition):
         return told
 
     def wait_held(self) -> None:
-        """Wait without being interruptible, for what comes soon or must not be left half done."""
+        """Wait without being interruptible, for short waits and those that must not be left unfinished."""
         super().wait()
 
     def _forget(self, waiter: Any) -> None:
         try:
             self._waiters.remove(waiter)
-        except ValueError:  # it was told, and then interrupted: another one may need to know
+        except ValueError:  # notified and then interrupted: pass the notification on
             self.notify()
 
 
@@ -276,11 +278,12 @@ def _acquire(waiter: Any, timeout: float) -> bool:
 
 
 def was_stray(error: BaseException) -> bool:
-    """Whether an exception came up inside the library between two bytecodes, where it may have broken something.
+    """Return whether an exception was raised between two bytecodes of the library, where it may have broken something.
 
-    It did not if it came out of an interruptible function, or of a ``raise`` statement that is not in a signal handler.
+    Exceptions from interruptible functions are harmless, as are those of ``raise`` statements outside of signal
+    handlers.
     """
-    innermost = None  # of the library's functions: whether it was at a raise statement
+    innermost = None  # whether the innermost library function was at a raise statement
     traceback, frames = error.__traceback__, []
     while traceback is not None:
         frames.append((traceback.tb_frame, traceback.tb_lasti))
@@ -296,12 +299,12 @@ def was_stray(error: BaseException) -> bool:
 
 
 def _is_raised(frame: FrameType, place: int) -> bool:
-    """Whether a function was at a raise statement."""
+    """Return whether a function was at a raise statement."""
     return frame.f_code.co_code[place] in _RAISES
 
 
 def _codes_of_handlers() -> set[CodeType]:
-    """The code of the handlers that are installed and are Python functions, methods or objects that can be called."""
+    """Return the code objects of the installed handlers that are Python functions, methods or callable objects."""
     found = set()
     for handler in map(signal.getsignal, _SIGNALS):
         for name in ("__code__", "__func__", "__call__"):

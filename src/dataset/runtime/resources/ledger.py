@@ -1,30 +1,31 @@
-"""The memory budget: one ledger for all background buffers of an iteration, with an account for each.
+"""Memory ledger: the memory budget of an iteration, with an account for each background buffer.
 
-A stage *reserves* memory before it begins elements, *settles* once they are there, with what they really take, and
-*releases* what is taken out. How much each may hold is the rule of dynamic thresholds (A. K. Choudhury and E. L. Hahne,
-Dynamic queue length thresholds for shared-memory packet switches, IEEE/ACM Transactions on Networking 6, 1998): an
-account may grow while it holds no more than what is free. So n busy accounts get budget / (n + 1) each, one that comes
-later finds room, and nobody has to divide the memory.
+A stage *reserves* memory before it begins elements, *settles* with their actual size when they are computed, and
+*releases* what is taken out. The limit of each account follows the dynamic threshold rule (A. K. Choudhury and E. L.
+Hahne, Dynamic queue length thresholds for shared-memory packet switches, IEEE/ACM Transactions on Networking 6, 1998):
+an account may grow while it holds no more than what is free. So n busy accounts get budget / (n + 1) each, an account
+that is opened later finds room, and no fixed partition is needed.
 
-**Nobody waits here.** Who is refused asks again when something was taken from his buffer. That is enough, because an
-account that holds nothing is never refused one element: whatever the others hold, a consumer that waits for an empty
-buffer gets its element, even one that is larger than the budget.
+**No waiting.** If a reservation is refused, the stage tries again after something was taken from its buffer. This is
+sufficient, because an account that holds nothing is never refused one element. Whatever the other accounts hold, a
+consumer that waits for an empty buffer gets its element, even one that is larger than the budget.
 
-**The bound.** So that such an element finds room, one of the size that an account expects is set aside for it, and no
-other may use that room. As long as the budget has room for these, and no element is larger than the largest before it
-in its account, what is held and what is being made never exceed the budget. Larger ones that come now and then find the
-free rest. So all accounts together hold no more than the budget and one element of each account.
+**The bound.** To have room for such an element, the expected size of one element is set aside for each account. Other
+accounts may not use it. The budget is never exceeded as long as it has room for these and each element is at most as
+large as the largest before it in its account. Occasional larger elements use the remaining free memory. So all accounts
+together hold at most the budget plus one element per account.
 
-**Unknown sizes.** Nothing is known of the first element of an account. Where the budget was set by the user, or is
-small, it is made alone: the next begins when the size of the first is known. Where the budget is a default and large,
-each worker makes one at a time meanwhile, for that takes a small part of it with any usual elements.
+**Unknown sizes.** The size of the first element of an account is unknown. If the user has set the budget, or if it is
+small, the first element is computed alone: the next one begins when the size of the first is known. If the budget is a
+large default, each worker computes one element at a time meanwhile, which takes a small part of the budget for usual
+elements.
 
-**No deadlock.** A refused worker leaves, and holds no lock, no thread and no place in the pool while it is away. What
-the consumer waits for is always under way or may begin: an account that holds nothing is never refused; tasks that must
-come out in order begin in order, so the next one in order began before all those that hold memory; and a dataset whose
-turn it is has the spare element. An account waits for its own first element alone, which waits for other accounts only
-through the operators below it, and those have the same promise; so there is no cycle. The worker that settles the
-first element looks for the next one itself, and calls the others.
+**No deadlock.** A refused worker leaves. It holds no lock, no thread and no place in the pool meanwhile. Whatever the
+consumer waits for is in progress or may begin. An account that holds nothing is never refused. Ordered tasks begin in
+order, so the next one began before all those that hold memory. A dataset whose turn it is may use the spare element. An
+account waits only for its own first element. That element waits for other accounts only through the operators below it,
+which have the same guarantee, so there is no cycle. The worker that settles the first element continues with the next
+one itself, and calls the other workers.
 """
 
 from __future__ import annotations
@@ -33,55 +34,55 @@ import threading
 from collections.abc import Callable
 
 UNBOUNDED = 1 << 62
-"""The budget where there is none: more bytes than any machine has."""
+"""The budget if there is no limit: more bytes than any machine has."""
 
 SMALL_BYTES = 1 << 28
-"""A smaller budget is not risked for elements of unknown size, even if the user has not set it."""
+"""A smaller budget is not risked for elements of unknown size, even if it is a default."""
 
 _DECAY_BITS = 8
-"""After each settling, the largest size is remembered as a 256th less: half of it is forgotten after 177."""
+"""After each settling, the remembered largest size shrinks by 1/256: by half after 177 settlings."""
 
 
 class Ledger:
-    """Who holds how much of the budget.
+    """The distribution of the memory budget.
 
-    One lock guards all fields, and those of the accounts. It is held for a few steps only.
+    One lock guards all fields, including those of the accounts. It is held only briefly.
 
     Args:
-        budget: bytes that all accounts together may hold; a function is called for it when it is first needed.
-        is_binding: whether the user has set it, so that the first elements of an account are made one by one.
+        budget: bytes that all accounts together may hold, or a function that returns it when first needed.
+        is_binding: whether the user has set it, so that the first element of an account is computed alone.
     """
 
     def __init__(self, budget: int | Callable[[], int] = UNBOUNDED, *, is_binding: bool = False) -> None:
         self._is_binding = is_binding
-        self.lock = threading.RLock()  # reentrant: the garbage collector may close an operator in a thread that has it
-        self.charged = 0  # bytes held, being made and set aside
-        self.accounts: set[Account] = set()  # those that are open
+        self.lock = threading.RLock()  # reentrant: the garbage collector may close an operator in a holding thread
+        self.charged = 0  # bytes held, expected for elements in progress, and set aside
+        self.accounts: set[Account] = set()  # the open accounts
         self._budget = budget
 
     @property
     def budget(self) -> int:
-        """Bytes that all accounts together may hold."""
+        """The bytes that all accounts together may hold."""
         if not isinstance(self._budget, int):
             self._budget = self._budget()
         return self._budget
 
     @property
     def waits_for_sizes(self) -> bool:
-        """Whether an account makes its first element alone."""
+        """Whether an account computes its first element alone."""
         return self._is_binding or self.budget < SMALL_BYTES
 
     @property
     def held(self) -> int:
-        """Bytes that are held or expected of what is being made, all accounts together."""
+        """The bytes held, or expected for elements in progress, over all accounts."""
         with self.lock:
             return sum(account.held for account in self.accounts)
 
     def account(self, *, spare: int = 0) -> Account:
-        """A new one, for one buffer.
+        """Open a new account, for one buffer.
 
         Args:
-            spare: elements to set aside beside what it holds, for urgent reservations.
+            spare: the number of elements to set aside, besides what the account holds, for urgent reservations.
         """
         account = Account(self, spare)
         with self.lock:
@@ -90,11 +91,11 @@ class Ledger:
 
 
 class Account:
-    """What one buffer holds.
+    """Account of one buffer.
 
     Attributes:
-        is_refused: whether the last reservation was.
-        refusals: how often no more was begun for want of memory.
+        is_refused: whether the last reservation was refused.
+        refusals: how often a reservation was refused.
     """
 
     __slots__ = (
@@ -115,32 +116,32 @@ class Account:
         self._ledger = ledger
         self._lock = ledger.lock
         self._spare = spare
-        self._bytes = 0  # of the elements that are there
-        self._begun = 0  # elements in the making
-        self._largest = 0  # bytes of an element, lately
-        self._measured = 0  # elements ever
-        self._expected = 0  # bytes that one in the making is counted with; 0 while nothing is known
-        self._charge = 0  # our part of the ledger's sum
+        self._bytes = 0  # bytes of the finished elements
+        self._begun = 0  # elements in progress
+        self._largest = 0  # the largest recent size of an element
+        self._measured = 0  # the number of elements measured
+        self._expected = 0  # expected bytes of an element in progress; 0 if unknown
+        self._charge = 0  # this account's part of the ledger's sum
         self.is_refused = False
         self.refusals = 0
 
     @property
     def held(self) -> int:
-        """Bytes of the elements that are there, and expected of those in the making."""
+        """The bytes of the finished elements, and the expected bytes of those in progress."""
         return self._bytes + self._begun * self._expected
 
     @property
     def expected(self) -> int:
-        """Bytes that an element is expected to take; 0 while nothing is known."""
+        """The expected bytes of an element; 0 if unknown."""
         return self._expected
 
     def reserve(self, count: int, *, urgent: bool = False) -> int:
-        """How many of ``count`` elements may be begun now; 0 for none, but never where nothing is held.
+        """Return how many of ``count`` elements may be begun now. May be 0, but not if nothing is held.
 
         Args:
-            count: how many are wanted, at least 1.
-            urgent: whether one must be given in any case: the spare one. It must be taken before another reservation is
-                urgent. None is given while the first element of all is made alone.
+            count: how many elements are wanted, at least 1.
+            urgent: whether to grant one in any case, the spare one. It must be released before the next urgent
+                reservation. Not granted while the very first element is computed alone.
         """
         with self._lock:
             granted = self._room()
@@ -158,25 +159,25 @@ class Account:
             return granted
 
     def _room(self) -> int:
-        """For how many more elements there is room."""
+        """Return how many more elements there is room for."""
         expected, ledger = self._expected, self._ledger
         if not expected:
             return 0 if self._begun and ledger.waits_for_sizes else 1
         held = self._bytes + self._begun * expected
         others = ledger.charged - self._charge
-        most = (ledger.budget - others) // 2 - self._spare * expected  # half of it, where it equals the free rest
+        most = (ledger.budget - others) // 2 - self._spare * expected  # where it equals the free bytes
         if held + expected <= most:
             return (most - held) // expected
         return 0 if held else 1
 
     def settle(self, begun: int, made: int, nbytes: int, input_nbytes: int = 0) -> None:
-        """Of the elements that were reserved, ``begun`` are not in the making any more.
+        """Settle a reservation: ``begun`` reserved elements are no longer in progress.
 
         Args:
-            begun: how many; some may not have come to be, at the end or where one failed.
-            made: how many of them say what one takes.
-            nbytes: of what is held now because of them.
-            input_nbytes: of what was held while they were made, and is not any more.
+            begun: how many; some may not have been computed, because of the end of data or a failure.
+            made: how many of them have a known size.
+            nbytes: the bytes that are held now for these elements.
+            input_nbytes: the bytes that were held for their computation and are not held any more.
         """
         with self._lock:
             self._begun -= begun
@@ -186,9 +187,9 @@ class Account:
             self._recharge()
 
     def _learn(self, made: int, nbytes: int) -> None:
-        """Expect the largest of the last ones, and more while few are known.
+        """Expect the largest recent size, plus a margin while few elements are known.
 
-        Of m numbers drawn evenly from 0 to an unknown bound, the largest is on average too small for the bound by an
+        The largest of m numbers drawn uniformly from 0 to an unknown bound is on average too small for the bound by an
         m-th of itself (the German tank problem).
         """
         remembered = self._largest - (self._largest >> _DECAY_BITS)
@@ -197,23 +198,23 @@ class Account:
         self._expected = largest + largest // self._measured
 
     def hold(self, nbytes: int) -> None:
-        """Count ``nbytes`` that are held without having been reserved."""
+        """Count ``nbytes`` that are held without a reservation."""
         self.release(-nbytes)
 
     def release(self, nbytes: int) -> None:
-        """``nbytes`` are not held any more."""
+        """Note that ``nbytes`` are not held any more."""
         if nbytes:
             with self._lock:
                 self._bytes -= nbytes
                 self._recharge()
 
     def release_all(self) -> None:
-        """Nothing that was there is held any more."""
+        """Note that no finished element is held any more."""
         with self._lock:
             self.release(self._bytes)
 
     def close(self) -> None:
-        """The buffer is gone. May be called twice; nothing is reserved afterwards."""
+        """Close the account with its buffer. May be called twice; nothing is reserved afterwards."""
         with self._lock:
             self._bytes = self._begun = self._spare = self._expected = 0
             self._recharge()
@@ -227,4 +228,4 @@ class Account:
         self._charge = charge
 
     def __repr__(self) -> str:
-        return f"Account({self._bytes:,} bytes, and {self._begun} elements of about {self._expected:,} in the making)"
+        return f"Account({self._bytes:,} bytes, and {self._begun} elements of about {self._expected:,} in progress)"

@@ -1,4 +1,4 @@
-"""What one iteration may use: how many cores, and how much memory."""
+"""Resource limits of one iteration: cores and memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Limits:
     """The limits of one iteration, from the options and the machine.
 
     Args:
-        options: of the whole pipeline.
+        options: the options of the whole pipeline.
     """
 
     def __init__(self, options: Options) -> None:
@@ -21,12 +21,12 @@ class Limits:
 
     @lazy_property
     def cores(self) -> int:
-        """The number of cores that AUTOTUNE may keep busy. Counted once: it takes reading some files."""
+        """The number of cores that AUTOTUNE may keep busy. Computed once, because it reads files."""
         return self._settings.cpu_budget or usable_cores()
 
     @lazy_property
     def ledger(self) -> Ledger:
-        """Who holds how much of the memory budget."""
+        """The ledger of the memory budget."""
         if self._settings.ram_budget:
             return Ledger(self._settings.ram_budget, is_binding=True)
         return Ledger(UNBOUNDED if self._settings.enabled is False else default_budget)

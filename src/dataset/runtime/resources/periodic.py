@@ -1,6 +1,6 @@
-"""Something to be done now and then while a pipeline runs, by whichever of its threads comes by.
+"""Periodic callback: a function called regularly while a pipeline runs, by any of its threads.
 
-This takes no thread that sleeps and wakes: where nothing happens, there is nothing to look at.
+It needs no thread that sleeps and wakes: if the pipeline is idle, there is nothing to do.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _logger = logging.getLogger("dataset")
 
 
 class PeriodicCallback:
-    """Calls a function that says when it wants to be called again.
+    """Calls a function that returns when it must be called again.
 
-    Who has just looked at the clock asks ``now >= pulse.due``, without a lock, and calls ``beat``.
+    A thread that has just read the clock tests ``now >= pulse.due`` without a lock, and then calls ``beat``.
 
     Attributes:
-        due: on the clock of ``time.perf_counter``; infinity for never.
+        due: the next time on the clock of ``time.perf_counter``; infinity for never.
     """
 
     __slots__ = ("_function", "_lock", "due")
@@ -30,27 +30,27 @@ class PeriodicCallback:
         self._lock = threading.Lock()
 
     def start(self, function: Callable[[float], float]) -> None:
-        """Have ``function(now)`` called from now on. It returns when it is due again, and must not wait."""
+        """Call ``function(now)`` from now on. It returns when it is due again, and must not block."""
         self._function = function
         self.due = 0.0
 
     def stop(self) -> None:
-        """Not any more."""
+        """Stop calling the function."""
         self.due, self._function = math.inf, None
 
     def beat(self, now: float) -> None:
-        """Call the function, unless another thread is doing so."""
+        """Call the function, unless another thread is calling it."""
         if not self._lock.acquire(blocking=False):
             return
         try:
             function = self._function
             if function is None:
-                self.due = math.inf  # stopped by another thread while one was here
+                self.due = math.inf  # stopped by another thread meanwhile
             elif now >= self.due:
                 due = function(now)
                 self.due = due if self._function is function else math.inf
         except Exception:
-            self.stop()  # elements matter more than knobs: what has been set stays
-            _logger.exception("the autotuner has stopped after an error in it; please report this")
+            self.stop()  # elements matter more than tuning: the current settings stay
+            _logger.exception("the autotuner has stopped after an internal error; please report this")
         finally:
             self._lock.release()

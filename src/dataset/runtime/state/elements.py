@@ -1,6 +1,7 @@
-"""Elements at hand as a source: a window of another dataset, a group, what a saved state holds.
+"""In-memory elements as a source: a window of another dataset, a group, or the content of a saved state.
 
-``Elements`` is the node of the datasets inside elements, which window() and group_by_window() make; it has no method.
+``Elements`` is the node of datasets inside elements, which window() and group_by_window() return. It has no method of
+Dataset.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from dataset.runtime.context import LENT_MAX, ExecutionContext, open_plan
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.resources.exceptions import concerns_iteration
 
-_STEP = 1024  # elements at a time, where a dataset is run through
-_KEPT_MAX = 1 << 20  # elements; what has more of them is taken to be endless
+_STEP = 1024  # elements per pull when a dataset is read completely
+_KEPT_MAX = 1 << 20  # elements; a dataset with more is considered infinite
 
 
 Failure: TypeAlias = tuple[int, Callable[[], Exception]]
-"""The count of good elements before one that fails, and what makes its exception."""
+"""The number of good elements before a failing one, and a function that creates its exception."""
 
 
 def _not_asked() -> Any:
@@ -31,10 +32,10 @@ def _not_asked() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Elements(Node):
-    """The elements of ``chunk``, which nobody may write to any more.
+    """Node with the elements of ``chunk``, which must not be modified any more.
 
-    ``spec`` gives the spec of the dataset that they were taken from, for plans that a user gets to see; ``static`` says
-    whether it runs nothing for that. ``failures`` are the elements that fail, in order.
+    ``spec`` returns the spec of the dataset that the elements were taken from, for plans that are visible to users.
+    ``static`` says whether it runs nothing for that. ``failures`` are the failing elements, in order.
     """
 
     op: ClassVar[str] = "elements"
@@ -51,7 +52,7 @@ class Elements(Node):
     def parameters(self) -> dict[str, Any]:
         return {"elements": self.chunk.length, "failures": len(self.failures)}
 
-    def content(self) -> Any:
+    def fingerprint_fields(self) -> Any:
         return [self.chunk.structure, self.chunk.columns()]
 
     def _element_spec(self) -> Any:
@@ -60,23 +61,23 @@ class Elements(Node):
     def cardinality(self) -> int:
         return self.chunk.length
 
-    def described(self) -> str:
+    def label(self) -> str:
         return f"elements({self.chunk.length})"
 
-    def lower(self, build: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
+    def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
         return ElementsOperator(self.chunk, self.failures)
 
 
 class ElementsOperator(Operator):
-    """Stands at an element."""
+    """Operator that reads in-memory elements."""
 
     def __init__(self, elements: Chunk, failures: Sequence[Failure] = ()) -> None:
         self.elements = elements
         self.failures = failures
         self.position = 0
-        self.raised = 0  # of the failures
+        self.raised = 0  # number of failures raised
         self.unpacks = elements.is_packed
-        """Whether to make lists of columns that stand for one; whoever reads from this may do without."""
+        """Whether to convert RaggedColumns to lists; operators that read from this one may turn it off."""
 
     def pull(self, n: int) -> Chunk | None:
         start, stop = self.position, min(self.position + n, self.elements.length)
@@ -93,7 +94,7 @@ class ElementsOperator(Operator):
         return chunk.unpacked() if self.unpacks else chunk
 
     @property
-    def picks(self) -> bool:  # type: ignore[override]  # here it depends on the elements
+    def supports_gather(self) -> bool:  # type: ignore[override]  # here it depends on the elements
         return not self.failures
 
     @property
@@ -106,22 +107,22 @@ class ElementsOperator(Operator):
     def go_back(self, place: int) -> None:
         self.position = place
 
-    def pick(self, positions: Array) -> Chunk:
+    def gather(self, positions: Array) -> Chunk:
         return self.elements.take(positions)
 
     def seek(self, count: int) -> None:
         self.position += count
 
-    def pass_over(self, n: int) -> int:
+    def skip(self, n: int) -> int:
         if self.failures:
-            return super().pass_over(n)
+            return super().skip(n)
         passed = min(n, self.elements.length - self.position)
         self.position += passed
         return passed
 
     @staticmethod
     def state_at(index: int) -> State:
-        """The state in front of element ``index`` of a chunk without failures."""
+        """Return the state before element ``index`` of a chunk without failures."""
         return {"op": Elements.op, "position": index, "raised": 0}
 
     def state_dict(self) -> State:
@@ -135,14 +136,14 @@ class ElementsOperator(Operator):
         self.position, self.raised = int(state["position"]), int(state["raised"])
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
 
 def run_through(plan: Node) -> list[Chunk | Exception]:
-    """All elements of a dataset inside an element, with the exceptions in their places.
+    """Return all elements of a dataset inside an element, with exceptions in their places.
 
     Raises:
-        StateError: if there is no end to them.
+        StateError: if the dataset is infinite.
     """
     found: list[Chunk | Exception] = []
     endless = plan.cardinality() == INFINITE_CARDINALITY
@@ -166,6 +167,6 @@ def run_through(plan: Node) -> list[Chunk | Exception]:
     finally:
         coordinator.shut_down(operator.close, wait=True)
     raise StateError(
-        f"an element holds a dataset without an end, {plan.located()}; a state saves the datasets in elements by "
-        "value: make it end with take(), or save the state where no such element waits"
+        f"an element contains an infinite dataset, {plan.location()}; a state saves datasets in elements by "
+        "value: limit it with take(), or save the state when no such element is buffered"
     )

@@ -1,6 +1,6 @@
-"""What a saved state says of itself around the place: its version, the pipeline it is of, the random orders, a digest.
+"""State envelope: the metadata of a saved state, namely its version, pipeline, random orders, and digest.
 
-It is looked at before anything of the place is. Whatever it holds may have been written by anybody.
+It is validated before the position inside is used. A state may have been written by anyone.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ _COUNTS = frozenset(
         "turn",
     ]
 )
-"""Names under which operators keep counts and places in their states."""
+"""Names of counts and positions in the states of operators."""
 
 
 class Envelope:
-    """Puts places of one pipeline into states, and takes them out again.
+    """Wraps positions of one pipeline in states, and unwraps them.
 
     Args:
-        plan: of the pipeline, as it runs.
+        plan: the plan of the pipeline, as it runs.
     """
 
     def __init__(self, plan: Node) -> None:
@@ -92,12 +92,12 @@ class Envelope:
         return outline(self._plan)
 
     def seal(self, place: State | None, elements: int, epochs: EpochLedger) -> State:
-        """A state.
+        """Wrap a position in a state.
 
         Args:
-            place: of the last operator; None behind the end.
-            elements: handed out so far.
-            epochs: of the iterator.
+            place: the state of the last operator; None after the end.
+            elements: the number of elements handed out so far.
+            epochs: the ledger of the iterator.
         """
         state: State = {
             "version": STATE_VERSION,
@@ -112,16 +112,16 @@ class Envelope:
         return {**state, "digest": digest(state)}
 
     def open(self, state: Any) -> State:
-        """The state, if it is one of this pipeline; from what ``to_json`` made of it, too.
+        """Validate and return a state of this pipeline; the result of ``to_json`` is also accepted.
 
         Raises:
-            StateError: if it is none.
+            StateError: if it is not a valid state of this pipeline.
         """
         try:
             return self._opened(state)
         except StateError:
             raise
-        except (ValueError, TypeError, RecursionError) as error:  # an integer too long to be shown, for example
+        except (ValueError, TypeError, RecursionError) as error:  # for example, an integer too long to be printed
             raise StateError(f"the state is damaged: {error}") from error
 
     def _opened(self, state: Any) -> State:
@@ -129,7 +129,7 @@ class Envelope:
         _check_whole(state)
         if state["fingerprint"] != self._fingerprint:
             known = is_outline(state["plan"])
-            told = difference(state["plan"], self._outline) if known else "it does not say which"
+            told = difference(state["plan"], self._outline) if known else "the state does not describe its pipeline"
             raise StateError(
                 f"the state belongs to another pipeline: {told}; build the "
                 "pipeline exactly as it was when the state was saved (fingerprint "
@@ -138,34 +138,32 @@ class Envelope:
             )
         elements, orders = state["elements"], state["orders"]
         if type(elements) is not int or elements < 0:
-            raise StateError(f"the state is damaged: it is behind {elements!r:.40} elements")
+            raise StateError(f"the state is damaged: its number of elements is {elements!r:.40}")
         if type(orders) is not list or len(orders) != len(self._drawing) or not all(map(_is_order, orders)):
-            raise StateError(
-                f"the state is damaged: the random orders it names are none of this pipeline: {orders!r:.80}"
-            )
+            raise StateError(f"the state is damaged: its random orders do not belong to this pipeline: {orders!r:.80}")
         _check_counts(state["operator"])
         opened: State = state
         return opened
 
     def resume(self, state: State, epochs: EpochLedger) -> None:
-        """Have operators that are opened with ``epochs`` be in the iterations of a state that ``open`` gave."""
+        """Set the iterations of operators opened with ``epochs`` to those of a state returned by ``open``."""
         for node, (iteration, key) in zip(self._drawing, state["orders"], strict=True):
             epochs.resume(node.counter, key, iteration)
 
     def go_on(self, state: State, epochs: EpochLedger, *, begun: bool) -> None:
-        """Have the iterations that begin from now on count on behind that of a state.
+        """Make iterations that begin from now on count on from those of a state.
 
         Args:
-            state: that ``open`` has found good, and to whose place the iterator has gone.
-            epochs: of that iterator.
-            begun: whether elements had been taken of it before.
+            state: a state returned by ``open``, whose position the iterator has restored.
+            epochs: the ledger of that iterator.
+            begun: whether elements had been taken from the iterator before.
         """
         for node, (iteration, key) in zip(self._drawing, state["orders"], strict=True):
             epochs.go_on(node.counter, iteration, key, begun=begun)
 
 
 def _check_whole(state: Any) -> None:
-    """Whether a state says of itself that it is of this version, and is what it was."""
+    """Check that a state has this version and is undamaged, according to its own metadata."""
     if type(state) is not dict or not all(type(key) is str for key in state):
         raise StateError(f"expected what state_dict() returned, a dict of {sorted(KEYS)}, got {state!r:.100}")
     version = state.get("version")
@@ -174,26 +172,26 @@ def _check_whole(state: Any) -> None:
         by = f", written by version {written} of the library" if type(written) is str else ""
         raise StateError(
             f"the state has version {version!r:.40}{by:.80}; this library, {__version__}, reads version "
-            f"{STATE_VERSION}: go on with the library that wrote it, or begin anew"
+            f"{STATE_VERSION}: continue with the library that wrote it, or start without a state"
         )
     missing = [key for key in KEYS if key not in state]
     if len(missing) == len(KEYS):
         raise StateError(f"expected what state_dict() returned, a dict of {sorted(KEYS)}, got {state!r:.100}")
     if missing:
-        raise StateError(f"the state is cut short: it has no {' and no '.join(map(repr, missing))}")
+        raise StateError(f"the state is incomplete: it has no {' and no '.join(map(repr, missing))}")
     if len(state) != len(KEYS):
-        raise StateError(f"the state is damaged: it has {sorted(set(state) - set(KEYS))!r:.100}, which no state has")
+        raise StateError(f"the state is damaged: it has unknown keys {sorted(set(state) - set(KEYS))!r:.100}")
     found = state["digest"]
     if type(found) is not str or found != digest({key: state[key] for key in KEYS if key != "digest"}):
-        raise StateError("the state is damaged: its content does not fit its digest")
+        raise StateError("the state is damaged: its content does not match its digest")
     if type(state["fingerprint"]) is not str:
-        raise StateError("the state is damaged: its fingerprint is no text")
+        raise StateError("the state is damaged: its fingerprint is not a string")
     if not resharding.are_shares(state["shares"]):
-        raise StateError("the state is damaged: it does not say of which process it is")
+        raise StateError("the state is damaged: it does not say which process it is from")
 
 
 def _check_counts(place: Any) -> None:
-    """Refuse a place in which a count is negative or is not an integer: operators would wait for what never comes."""
+    """Reject positions with a count that is negative or not an integer, which could make operators wait forever."""
     pending = [place]
     while pending:
         part = pending.pop()
@@ -207,9 +205,9 @@ def _check_counts(place: Any) -> None:
 
 
 def _can_be_count(key: str, value: Any) -> bool:
-    """Whether ``value`` is a count, or something else that some operator keeps under the same name."""
+    """Return whether ``value`` is a count, or another value that some operator stores under this name."""
     if type(value) is int:
-        # Below 0, skip() means all elements, and a feed of shard_by_process that it has ended.
+        # A negative value means all elements for skip(), and the end for a feed of shard_by_process.
         return (value >= 0 or key in {"remaining", "left"}) and abs(value) < 1 << 64
     return not isinstance(value, float | str | bytes) and not (isinstance(value, np.ndarray) and value.ndim == 0)
 

@@ -1,12 +1,11 @@
-"""Membership index: whether the pipeline's own input gives an element that a saved state names.
+"""Membership index: whether the pipeline's own input contains an element that a saved state names.
 
-A saved state may come from anywhere, so no file is opened because a state names it. Where a place in the input tells
-the name, the input gives it again (``ReplayLog``). Elsewhere the state holds names: of the files that a shuffle's
-elements are read from, and whatever an input that cannot be repeated has read ahead. These are looked up here, among
-the elements that the input gives when it is run once more, which happens at the first look-up, and only as far as
-needed.
+A saved state may come from an untrusted source, so a file is never opened because a state names it. If a position in
+the input is sufficient, the input itself provides the element (``ReplayLog``). Otherwise the state holds names: of the
+files that a shuffle's elements are read from, and of whatever an unrepeatable input has read ahead. These are looked up
+here among the elements of the input, which is run once more at the first look-up, and only as far as needed.
 
-Names are compared without the secrets in them (redaction.py), and after the user's ``moved`` has been applied.
+Names are compared without the secrets in them (redaction.py), and after applying the user's ``moved``.
 """
 
 from __future__ import annotations
@@ -37,47 +36,47 @@ __all__ = [
 ]
 
 REMEDY = (
-    "build the pipeline over the same files in the same order; if they have other names now, say so with "
-    "load_state_dict(state, moved={old beginning: new beginning})"
+    "build the pipeline over the same files in the same order; if they were renamed, use "
+    "load_state_dict(state, moved={old prefix: new prefix})"
 )
 """What to do about a state that names other files."""
 
-_ELEMENTS_MAX = 1 << 22  # looked at before an input that gives something else all the time is said not to give it
+_ELEMENTS_MAX = 1 << 22  # elements searched before a name is considered missing
 
 
 def mapping_of(moved: Moved | Mapping[str, str] | None) -> Moved:
-    """What a user gives as ``moved`` as a function.
+    """Return the user's ``moved`` as a function.
 
     Raises:
-        TypeError: if it is neither a function nor a mapping of text to text.
+        TypeError: if it is neither a function nor a mapping from str to str.
     """
     if moved is None:
         return unmoved
     if isinstance(moved, Mapping):
         pairs = [(old, new) for old, new in moved.items()]
         if not all(isinstance(part, str) for pair in pairs for part in pair):
-            raise TypeError(f"load_state_dict(): moved must map text to text, got {moved!r:.200}")
+            raise TypeError(f"load_state_dict(): moved must map strings to strings, got {moved!r:.200}")
         pairs.sort(key=lambda pair: len(pair[0]), reverse=True)
         return lambda name: next((new + name[len(old) :] for old, new in pairs if name.startswith(old)), name)
     if callable(moved):
         return moved
     raise TypeError(
-        "load_state_dict(): moved must be a dict of old beginnings of file names to new ones, or a function of a name, "
+        "load_state_dict(): moved must be a dict from old file name prefixes to new ones, or a function of a name, "
         f"got {moved!r:.200} of type {type(moved).__name__}"
     )
 
 
-def name_of(path: str, build: ExecutionContext) -> str:
-    """The name in a saved state as it would be now.
+def name_of(path: str, context: ExecutionContext) -> str:
+    """Return the current name for a name in a saved state.
 
     Raises:
-        StateError: if it is not text.
+        StateError: if it is not a string.
     """
     if type(path) is not str:
-        raise StateError(f"the state is damaged: a file name must be text, got {path!r:.100}")
-    moved = build.moved(path)
+        raise StateError(f"the state is damaged: a file name must be a string, got {path!r:.100}")
+    moved = context.moved(path)
     if not isinstance(moved, str):
-        raise TypeError(f"load_state_dict(): moved must return text, got {moved!r:.100} for {path!r:.100}")
+        raise TypeError(f"load_state_dict(): moved must return a string, got {moved!r:.100} for {path!r:.100}")
     return redacted(moved)
 
 
@@ -85,20 +84,20 @@ class OwnElements:
     """The elements of an input by key.
 
     Args:
-        build: of the operator that reads from the input.
+        build: the context of the operator that reads from the input.
         plan: the input.
-        key: what an element, a chunk of one, is looked up by; None for what is never looked up.
+        key: returns the key of an element, given as a chunk of one; None for elements that are never looked up.
     """
 
-    def __init__(self, build: ExecutionContext, plan: Node, key: Callable[[Chunk], Any]) -> None:
-        self._options = build.options
+    def __init__(self, context: ExecutionContext, plan: Node, key: Callable[[Chunk], Any]) -> None:
+        self._options = context.options
         self._plan = plan
         self._key = key
         self._found: dict[Any, Chunk] = {}
         self._rest: Generator[Chunk] | None = None
 
     def get(self, key: Any) -> Chunk | None:
-        """The first element with this key; None where there is none."""
+        """Return the first element with this key, or None."""
         if key in self._found:
             return self._found[key]
         if self._rest is None:
@@ -112,7 +111,7 @@ class OwnElements:
         return None
 
     def close(self) -> None:
-        """Let go of the input, which is opened again if something else is looked up."""
+        """Close the input, which is reopened by the next look-up."""
         rest, self._rest = self._rest, None
         if rest is not None:
             rest.close()
@@ -123,7 +122,7 @@ class OwnElements:
             for _ in range(_ELEMENTS_MAX):
                 try:
                     chunk = operator.pull(1)
-                except Exception:  # noqa: BLE001, S112  # in the place of an element, which has no name
+                except Exception:  # noqa: BLE001, S112  # in the place of an element without a name
                     continue
                 if chunk is None:
                     return
@@ -133,7 +132,7 @@ class OwnElements:
 
 
 def _once(plan: Node) -> Node:
-    """The plan without repetitions, which give nothing new."""
+    """Return the plan without repetitions, which only repeat elements."""
     if plan.repeats_only:
         return _once(plan.inputs[0])
     inputs = [_once(source) for source in plan.inputs]
@@ -142,7 +141,7 @@ def _once(plan: Node) -> Node:
 
 
 def holds_text(argument: Chunk) -> bool:
-    """Whether an element may name a file."""
+    """Return whether an element may name a file."""
     for column in argument.columns():
         value = column[0]
         if isinstance(value, bytes) or (isinstance(value, np.ndarray) and value.dtype.hasobject):
@@ -151,7 +150,7 @@ def holds_text(argument: Chunk) -> bool:
 
 
 def names_in(argument: Chunk) -> list[Any] | None:
-    """An element with text in it, which may name a file, as plain data without the secrets of URLs; None for others."""
+    """Return the plain data of an element with text, without the secrets in URLs; None for elements without text."""
     return [_plain(column[0]) for column in argument.columns()] if holds_text(argument) else None
 
 
@@ -164,26 +163,26 @@ def _plain(value: Any) -> Any:
 
 
 def key_of(argument: Chunk) -> str | None:
-    """What an element with text in it is looked up by."""
+    """Return the key of an element with text in it, or None."""
     names = names_in(argument)
     return None if names is None else digest(names)
 
 
-def saved_key(names: Any, build: ExecutionContext) -> str:
-    """The same, of what ``names_in`` gave when the state was saved."""
+def saved_key(names: Any, context: ExecutionContext) -> str:
+    """Return the key for the result of ``names_in`` in a saved state."""
     if type(names) is not list:
-        raise StateError(f"the state is damaged: it names no element: {names!r:.100}")
-    return digest([_moved(name, build) for name in names])
+        raise StateError(f"the state is damaged: not the name of an element: {names!r:.100}")
+    return digest([_moved(name, context) for name in names])
 
 
-def _moved(name: Any, build: ExecutionContext) -> Any:
+def _moved(name: Any, context: ExecutionContext) -> Any:
     if type(name) is bytes:
-        return os.fsencode(name_of(os.fsdecode(name), build))
-    return [_moved(part, build) for part in name] if type(name) is list else name
+        return os.fsencode(name_of(os.fsdecode(name), context))
+    return [_moved(part, context) for part in name] if type(name) is list else name
 
 
 def holds_values(state: Any) -> bool:
-    """Whether a part of a saved state decides over elements: by value, or by bytes in a file where they begin."""
+    """Return whether a part of a saved state determines elements: by value, or by byte offsets in a file."""
     waiting = [state]
     while waiting:
         part = waiting.pop()

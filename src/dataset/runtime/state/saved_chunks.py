@@ -1,6 +1,7 @@
-"""Saved state as plain data: numbers, strings, bytes, arrays, lists and dicts. No pickle, and nothing that executes.
+"""Saved chunks: elements and exceptions as plain data (numbers, strings, bytes, arrays, lists and dicts), no pickle.
 
-Most operators save a few numbers. Those that hold elements save them by value, with the two functions here.
+Loading executes nothing. Most operators save a few numbers. Those that hold elements save them by value with these
+functions.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataset.errors import StateError
 from dataset.plan.nested import Restorable, dataset_of, is_dataset, restore
 from dataset.plan.node import Node
 from dataset.plan.packed import RaggedColumn, is_packed
-from dataset.plan.plain import digest as digest  # noqa: PLC0414  # it is public here
+from dataset.plan.plain import digest as digest  # noqa: PLC0414  # re-exported
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import LEAF, Structure, from_plain, to_plain
 from dataset.plan.values import RaggedTensor, SparseTensor
@@ -32,7 +33,7 @@ _PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
 
 
 def save_chunk(chunk: Chunk | None) -> Any:
-    """A chunk by value, or None."""
+    """Return a chunk by value, or None."""
     if chunk is None:
         return None
     return {
@@ -43,10 +44,10 @@ def save_chunk(chunk: Chunk | None) -> Any:
 
 
 def load_chunk(data: Any, spec: SpecGetter) -> Chunk | None:
-    """The inverse of ``save_chunk``. ``spec()`` is asked for elements of user classes, which no state names.
+    """Load a chunk saved by ``save_chunk``. ``spec()`` is called for elements of user classes, which states never name.
 
     Raises:
-        StateError: if ``data`` is not what ``save_chunk`` gives.
+        StateError: if ``data`` was not returned by ``save_chunk``.
     """
     if data is None:
         return None
@@ -57,14 +58,14 @@ def load_chunk(data: Any, spec: SpecGetter) -> Chunk | None:
         length = int(data["length"])
         fits = all(len(column) == length for column in columns)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        raise StateError(f"the saved elements are not readable: {error!r}") from error
+        raise StateError(f"the saved elements cannot be read: {error!r}") from error
     if not fits or length < 1 or len(columns) != structure.num_components:
-        raise StateError(f"the saved elements do not fit their structure {structure!r}")
+        raise StateError(f"the saved elements do not match their structure {structure!r}")
     return Chunk(structure, length, columns)
 
 
 def save_error(error: BaseException) -> dict[str, Any]:
-    """An exception that waits to be raised."""
+    """Save an exception that is waiting to be raised."""
     return {
         "error": type(error).__name__,
         "message": str(error),
@@ -76,7 +77,7 @@ def save_error(error: BaseException) -> dict[str, Any]:
 
 
 def _save_arguments(error: BaseException) -> list[Any]:
-    """The constructor's arguments where they are plain, else the text."""
+    """Return the constructor's arguments if they are plain, else the text."""
     arguments = list(error.args)
     if isinstance(error, OSError) and len(arguments) == 2 and error.filename is not None:  # errno, text
         arguments.append(error.filename)
@@ -87,9 +88,9 @@ def _save_arguments(error: BaseException) -> list[Any]:
 
 
 def load_error(data: dict[str, Any]) -> Exception:
-    """The exception that stands for a saved one: of its own type if that is built in or the library's.
+    """Load a saved exception: with its own type if that is a built-in or one of the library.
 
-    Any other comes back as a DatasetError with the same text, because no state may name a class to be called.
+    Any other type becomes a DatasetError with the same text, because a state must not name a class to be called.
     """
     error = _rebuilt(data)
     if error is None or str(error) != data.get("message"):
@@ -113,19 +114,19 @@ def _rebuilt(data: dict[str, Any]) -> Exception | None:
     cls = getattr(errors, data["error"], None)
     if not (isinstance(cls, type) and issubclass(cls, errors.DatasetError)):
         return None
-    error = cls.__new__(cls, *data["args"])  # without its constructor, whose arguments are others
+    error = cls.__new__(cls, *data["args"])  # without its constructor, which has other parameters
     error.args = tuple(data["args"])
     vars(error).update(data["fields"])
     return error
 
 
 def save_pending(items: list[Outcome]) -> list[Any]:
-    """Chunks and exceptions, in order."""
+    """Save chunks and exceptions, in order."""
     return [save_error(item) if isinstance(item, BaseException) else save_chunk(item) for item in items]
 
 
 def load_pending(data: list[Any], spec: SpecGetter) -> list[Outcome]:
-    """The inverse of ``save_pending``."""
+    """Load what ``save_pending`` returned."""
     items: list[Outcome] = []
     for item in data:
         loaded = load_error(item) if "error" in item else load_chunk(item, spec)
@@ -148,14 +149,14 @@ def _load_column(data: Any, inner_spec: SpecGetter) -> Column:
     if isinstance(data, np.ndarray):
         return data.copy()
     if "packed" in data:
-        rows = RaggedTensor(_load_column(data["packed"], inner_spec), data["splits"])  # looks whether they fit
+        rows = RaggedTensor(_load_column(data["packed"], inner_spec), data["splits"])  # validates the splits
         return RaggedColumn(rows.flat_values, rows.row_splits.astype(np.int64))  # type: ignore[return-value]
     values = [_load_value(value, inner_spec) for value in data["values"]]
     return values if data["shape"] is None else object_column(values).reshape(data["shape"])
 
 
 def save_value(value: Any) -> Any:
-    """One component of an element as plain data."""
+    """Return one component of an element as plain data."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, np.ndarray):
@@ -190,23 +191,23 @@ def _load_value(data: Any, inner_spec: SpecGetter) -> Any:
             return dataset_of(restore(name, plain))
         case {"dataset": list(items)}:
             return dataset_of(_elements_of(items, inner_spec))
-    raise ValueError(f"no saved value: {data!r}")
+    raise ValueError(f"not a saved value: {data!r}")
 
 
-# Datasets in elements are saved by value, too: their elements, and the exceptions in the places of those that fail. One
-# that a user's function made is run through for it, because a state cannot name the function.
+# Datasets in elements are also saved by value: their elements, with exceptions in the places of failing ones. A dataset
+# returned by a user function is read completely for this, because a state cannot name the function.
 
 
 def holds_only_elements(chunk: Chunk) -> bool:
-    """Whether the datasets in a chunk, if there are any, come back from a saved state as the very plans that they are.
+    """Return whether all datasets in a chunk, if any, are restored from a saved state as the same plans.
 
-    All others come back as the elements that they give.
+    All others are restored as the elements that they contain.
     """
     return all(isinstance(plan, Elements) for column in chunk.columns() for plan in _plans_in(column))
 
 
 def _plans_in(column: Column) -> Iterator[Node]:
-    """The plans of the datasets in a column, those in its arrays included."""
+    """Yield the plans of the datasets in a column, including those in its arrays."""
     if isinstance(column, np.ndarray) and column.dtype != object:
         return
     for value in column.flat if isinstance(column, np.ndarray) else column:
@@ -239,5 +240,5 @@ def _elements_of(items: list[Any], spec: SpecGetter) -> Elements:
 
 
 def _inner_spec(spec: SpecGetter, index: int) -> Any:
-    """What the elements of the datasets in component ``index`` are, given the spec of the elements that hold them."""
-    return flatten_spec(spec())[1][index].element_spec  # type: ignore[attr-defined]  # asked for datasets only
+    """Return the spec of the datasets in component ``index``, given the spec of the elements that contain them."""
+    return flatten_spec(spec())[1][index].element_spec  # type: ignore[attr-defined]  # called only for datasets

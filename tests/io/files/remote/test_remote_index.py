@@ -44,9 +44,9 @@ def test_the_index_is_saved_beside_the_file_and_found_again(path):
 def test_the_index_of_a_changed_file_is_made_anew(path):
     dataset = TFRecordDataset(path, index=True)
     write(path, RECORDS[::-1])
-    with pytest.raises(DataLossError, match="changed after its index was made"):
+    with pytest.raises(DataLossError, match="modified after its index was built"):
         dataset[0]
-    with pytest.warns(UserWarning, match="made anew"):
+    with pytest.warns(UserWarning, match="rebuilt"):
         assert list(TFRecordDataset(path, index=True)) == RECORDS[::-1]
 
 

@@ -176,7 +176,7 @@ def version_of(info: dict[str, Any], path: str) -> Version:
     if info.get("type") == "directory":
         raise IsADirectoryError(f"{redacted(path)} is a directory")
     words = {key.lower(): value for key, value in info.items() if value is not None}
-    times = ("lastmodified", "mtime", "updated", "last_modified", "created")  # the last for storages whose files are immutable
+    times = ("lastmodified", "mtime", "updated", "last_modified", "created")  # the last for immutable files
     modified = next((words[key] for key in times if key in words), None)
     etag = next((words[key] for key in ("etag", "generation", "md5hash") if key in words), None)
     return Version(words.get("size"), None if etag is None else str(etag), None if modified is None else str(modified))

@@ -40,7 +40,7 @@ class S3Object(RemoteObject):
                 body.close()
 
     async def _ask(self, start: int, stop: int) -> Any:
-        """Send a request; return the checked response with an unread body, or None if the file ends before ``start``."""
+        """Send a request; return the checked response, body unread, or None if the file ends before ``start``."""
         bucket, key, number = self._system.split_path(self._name)
         options = {"Range": f"bytes={start}-{stop - 1}"}
         if number is not None:
