@@ -1,10 +1,10 @@
-"""Puts results into the docs: tables and pictures, all made from the files that the benchmarks have written.
+"""Publish results in the docs: tables and pictures, generated from the files that the benchmarks wrote.
 
 python benchmarks/publish.py [build/benchmarks]
 
-docs/assets/benchmarks/ takes the results and the pictures, docs/benchmarks.md and README.md the tables, each between
-comments such as ``<!-- results: begin -->`` and ``<!-- results: end -->``. Nothing else of the pages is touched, and
-nothing of what has not been measured.
+The results and pictures go to docs/assets/benchmarks/. The tables go to docs/benchmarks.md and README.md, between
+comments such as ``<!-- results: begin -->`` and ``<!-- results: end -->``. The rest of the pages, and the tables of
+benchmarks without new results, stay unchanged.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ PARTS: dict[str, dict[str, Tables]] = {
     "startup": {PAGE: markdown.startup},
     "scale": {PAGE: markdown.scale},
 }
-"""By the name of a file with results: which pages show them, and how."""
+"""By the name of a results file: the pages that show it, and the function that renders it."""
 
 
 def filled(text: str, part: str, tables: str) -> str | None:
-    """A page with tables between the comments of that part. None if it has no such place."""
+    """Return a page with tables between the comments of that part, or None if it has no such comments."""
     begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
     before, found, rest = text.partition(begin)
     _, found_end, after = rest.partition(end)
@@ -41,16 +41,16 @@ def filled(text: str, part: str, tables: str) -> str | None:
 
 
 def publish(measured: Path, root: Path = ROOT) -> None:
-    """Publish what lies in a folder: ``results.json``, ``startup.json`` and ``scale.json``, whichever there are."""
+    """Publish the results in a folder: any of ``results.json``, ``startup.json`` and ``scale.json``."""
     from harness import plots
 
     assets = root / "docs" / "assets" / "benchmarks"
     assets.mkdir(parents=True, exist_ok=True)
     for part, pages in PARTS.items():
         if not (measured / f"{part}.json").exists():
-            print(f"no {part}.json in {measured}; what is published of it stays", file=sys.stderr)
+            print(f"no {part}.json in {measured}; its published tables stay unchanged", file=sys.stderr)
             continue
-        for file in measured.glob(f"{part}.*"):  # with the pictures, where the benchmark draws them itself
+        for file in measured.glob(f"{part}.*"):  # includes the pictures that the benchmark draws itself
             shutil.copyfile(file, assets / file.name)
         results = json.loads((assets / f"{part}.json").read_text())
         if part == "results":
@@ -60,7 +60,7 @@ def publish(measured: Path, root: Path = ROOT) -> None:
             page = root / name
             text = filled(page.read_text(), part, made(results))
             if text is None:
-                print(f"{name} has no place for {part}; left as it is", file=sys.stderr)
+                print(f"{name} has no comments for {part}; it stays unchanged", file=sys.stderr)
             else:
                 page.write_text(text)
 

@@ -17,7 +17,11 @@ _pull, _state, _state_after = TakeOperator.pull, TakeOperator.state_dict, TakeOp
         ("pull", lambda self, n: _pull(self, n + 1), r"pull\(1\) gave 2 elements"),
         ("pull", lambda self, n: self.source.pull(1), r"cardinality\(\) is 3, but there are 5 elements"),
         ("state_dict", lambda self: {**_state(self), "remaining": 3}, "got 2 elements, expected 1"),
-        ("state_after", lambda self, state, n: _state_after(self, state, 1), r"element 0.*: got int64 1, expected int64 2"),
+        (
+            "state_after",
+            lambda self, state, n: _state_after(self, state, 1),
+            r"element 0.*: got int64 1, expected int64 2",
+        ),
     ],
 )
 def test_a_faulty_operator_is_found(monkeypatch, method, wrong, words):

@@ -527,7 +527,7 @@ of prefetch
       map(cheap)          38,600  100 ns  100%                                                  inline
         range(1000000)    38,600    0 ns  100%                                                  in the threads of map, \
 one at a time
-bottleneck: map(decode) (were it twice as fast, 1.27 times the throughput; what limits it: cores)
+bottleneck: map(decode) (if twice as fast: 1.27 times the throughput; limited by: cores)
 memory: 102 MB in buffers of a budget of 2 GB; cores: 4"""
 
 

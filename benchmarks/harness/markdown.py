@@ -1,4 +1,4 @@
-"""What the docs say of results: a page with a table for each workload, a short one, and those of starting and scale."""
+"""Markdown tables of the docs: a page with one table per workload, a short table, and those of startup and scale."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from harness.tables import (
 
 
 def conditions(results: Result) -> str:
-    """On what, when, and with which versions."""
+    """Return the date, the machine and the versions."""
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     return f"{_when(results)}; medians of {results['runs']} runs. Versions: {versions}."
 
 
 def page(results: Result) -> str:
-    """The tables of docs/benchmarks.md."""
+    """Return the tables of docs/benchmarks.md."""
     parts = [
         conditions(results),
-        "![How fast each library is in each workload, next to this one](assets/benchmarks/speeds.svg)",
+        "![Speed of each library relative to this one, by workload](assets/benchmarks/speeds.svg)",
         "[All runs, as JSON](assets/benchmarks/results.json).",
         "### All workloads",
         as_markdown(SUMMARY_HEADS, summary(results)),
@@ -55,7 +55,7 @@ def _section(name: str, workload: Result) -> list[str]:
 
 
 def short(results: Result) -> str:
-    """The table of README.md."""
+    """Return the table of README.md."""
     body = []
     for workload in results["workloads"].values():
         stand = standing(workload)
@@ -68,7 +68,7 @@ def short(results: Result) -> str:
 
 
 def startup(results: Result) -> str:
-    """The table of what startup.py has measured."""
+    """Return the table of the measurements by startup.py."""
     body = []
     for timing in results["timings"]:
         found = spread(1e3 * seconds for seconds in timing["seconds"])
@@ -83,12 +83,12 @@ SCALE_HEADS = ("", "ns, at least", "at most", "at the largest", "start, ms", "me
 
 
 def scale(results: Result) -> str:
-    """The picture and the table of what scale/ has measured."""
+    """Return the picture and the table of the measurements by scale/."""
     body = [_scaled(line) for line in results["lines"]]
     return "\n\n".join(
         [
             f"{_when(results)}; medians of {results['runs']} runs.",
-            "![Costs, starting and memory along each axis](assets/benchmarks/scale.svg)",
+            "![Cost, startup and memory along each axis](assets/benchmarks/scale.svg)",
             "[All points, as JSON](assets/benchmarks/scale.json).",
             as_markdown(SCALE_HEADS, body),
         ]

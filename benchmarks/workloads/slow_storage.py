@@ -62,8 +62,8 @@ WORKLOAD = Workload(
     digest=digest,
     unit="reads",
     small=0.02,
-    notes="The reference is a pool of 16 threads. A tuner may use more of them, and be faster than that; and it has to"
-    " find out first, within what is measured.",
+    notes="The reference is a pool of 16 threads. A tuner may use more threads and be faster, but it must"
+    " find their number within the measured time.",
 )
 
 

@@ -100,7 +100,7 @@ def test_a_null_is_nan_or_nat_or_an_error_that_names_the_row(column, data):
         assert np.isnan(null) if null.dtype.kind == "f" else np.isnat(null)
         assert null.dtype == spec.dtype
     else:
-        with pytest.raises(ValueError, match=rf"from_pandas\(\): row {row}: column 'x' holds a null, .*fill_null"):
+        with pytest.raises(ValueError, match=rf"from_pandas\(\): row {row}: column 'x' contains a null, .*fill_null"):
             elements(frame)
 
 
@@ -218,11 +218,11 @@ def test_ints_and_floats_in_lists_are_floats():
         (["a", None, 2], r"row 2: column 'x' holds 2 of type int, but 'a' of type str in row 0"),
         ([True, 2], r"row 1: column 'x' holds 2 of type int, but True of type bool"),
         (["a", ["b"]], r"row 1: column 'x' holds \['b'\] of type list"),
-        ([[1], None], r"row 1: column 'x' is null, for which there is no array; .*dropna"),
+        ([[1], None], r"row 1: column 'x' is null, but columns of lists must not contain nulls; .*dropna"),
         ([[1], [2, [3]]], r"row 1: column 'x' holds lists of different lengths in a list"),
         ([[1], [[2]]], r"row 1: column 'x' holds an array of shape \(1, 1\), but \(1,\) in row 0"),
         ([[1], ["a"]], r"row 1: column 'x' holds 'a' of type str, but np.int64\(1\) of type int64 in row 0"),
-        ([[1], ["a", 2, None]], r"row 1: column 'x' holds values that are neither all numbers nor all texts"),
+        ([[1], ["a", 2, None]], r"row 1: column 'x' holds values that are neither all numbers nor all text"),
         ([np.array(1), np.array(2)], r"row 0: column 'x' holds an array without dimensions"),
     ],
 )
@@ -235,12 +235,12 @@ def test_objects_of_several_kinds_are_refused_with_column_and_row(values, words)
     ("series", "words"),
     [
         (pd.Series([{"a": 1}]), r"column 'x': its objects of type dict .*json_normalize"),
-        (pd.Series([object()]), r"column 'x': its objects of type object are no numbers"),
+        (pd.Series([object()]), r"column 'x': its objects of type object are not numbers"),
         (pd.Series([2**70]), r"column 'x': its objects of type int .*at most 64 bits"),
-        (pd.Series([None, None]), r"column 'x': there is no value in it that could tell its type"),
-        (pd.Series(pd.period_range("2020", periods=2)), r"stands for period\[D\]; series.dt.to_timestamp\(\)"),
-        (pd.Series(pd.interval_range(0, 2)), r"stands for interval\[int64, right\]; make two columns"),
-        (pd.Series([[("a", 1)]], dtype=pd.ArrowDtype(pa.map_(pa.string(), pa.int8()))), "column 'x' .* is map<"),
+        (pd.Series([None, None]), r"column 'x': it contains only nulls, so the type of its values is unknown"),
+        (pd.Series(pd.period_range("2020", periods=2)), r"no dtype for period\[D\]; series.dt.to_timestamp\(\)"),
+        (pd.Series(pd.interval_range(0, 2)), r"no dtype for interval\[int64, right\]; convert it to two"),
+        (pd.Series([[("a", 1)]], dtype=pd.ArrowDtype(pa.map_(pa.string(), pa.int8()))), "column 'x' .* has the type map<"),
     ],
 )
 def test_what_has_no_component_is_refused(series, words):
@@ -291,7 +291,7 @@ def test_a_series_gives_its_values_alone():
     check_operator(lambda: Dataset.from_pandas(series), [np.float64(1.5), np.float64(2.5)])
     assert elements(series, index=True) == [{"index": 0, "x": 1.5}, {"index": 1, "x": 2.5}]
     assert elements(pd.Series([1, None], dtype="Int8"), fill_null={"values": 3}) == [1, 3]
-    with pytest.raises(ValueError, match="a Series has one column"):
+    with pytest.raises(ValueError, match="a Series has only one column"):
         Dataset.from_pandas(series, columns=["x"])
     with pytest.raises(ValueError, match="the Series is called 'x'"):
         Dataset.from_pandas(series, fill_null={"y": 1})
@@ -300,7 +300,7 @@ def test_a_series_gives_its_values_alone():
 @pytest.mark.parametrize(
     ("frame", "error", "words"),
     [
-        (pd.DataFrame(np.zeros((2, 2))), TypeError, r"must be text, got 0 of type int; .*astype\(str\)"),
+        (pd.DataFrame(np.zeros((2, 2))), TypeError, r"must be strings, got 0 of type int; .*astype\(str\)"),
         (pd.DataFrame([[1, 2]], columns=["x", "x"]), ValueError, "several columns 'x'"),
         (pd.DataFrame({("a", "b"): [1]}), TypeError, "the columns have 2 levels"),
         (pd.DataFrame(), ValueError, "needs at least one column"),
@@ -317,7 +317,7 @@ def test_a_frame_that_names_no_elements_is_refused(frame, error, words):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"columns": ["y"]}, ValueError, r"no column 'y'; there are \['x'\]"),
+        ({"columns": ["y"]}, ValueError, r"no column 'y'; the columns are \['x'\]"),
         ({"columns": []}, ValueError, "at least one column"),
         ({"columns": ["x", "x"]}, ValueError, "none twice"),
         ({"columns": "x"}, TypeError, "a list of names"),

@@ -137,7 +137,7 @@ def test_a_null_is_nan_or_nat_or_an_error_that_names_the_row():
     assert np.isnan(null["f"])
     assert np.isnat(null["t"])
     for values in ([1, None], ["a", None], [True, None], [[1], None]):
-        with pytest.raises(ValueError, match=r"from_polars\(\): row 1: column 'x' holds a null.*fill_null"):
+        with pytest.raises(ValueError, match=r"from_polars\(\): row 1: column 'x' contains a null.*fill_null"):
             Dataset.from_polars(pl.DataFrame({"x": values}))
 
 
@@ -155,7 +155,7 @@ def test_columns_are_taken_in_the_order_that_is_asked_for():
     assert list(elements(frame, columns=["s", "a"])[0]) == ["s", "a"]
     assert elements(frame, columns=["s.y", "b.c"]) == [{"s": {"y": 3}, "b.c": 4}]
     with pytest.raises(
-        ValueError, match=r"from_polars\(\): there is no column 'z' in the table; there are \['a', 'b'\]"
+        ValueError, match=r"from_polars\(\): the table has no column 'z'; the columns are \['a', 'b'\]"
     ):
         Dataset.from_polars(pl.DataFrame({"a": [1], "b": [1]}), columns=["a", "z"])
 
@@ -163,10 +163,10 @@ def test_columns_are_taken_in_the_order_that_is_asked_for():
 @pytest.mark.parametrize(
     ("series", "words"),
     [
-        (pl.Series("x", [object()], dtype=pl.Object), "column 'x' is Object, .*Python objects are no columns"),
-        (pl.Series("x", [1], dtype=pl.Int128), "column 'x' is Int128, for which Arrow has no type"),
-        (pl.Series("x", [None]), "column 'x' of the table is null: there is no value in it"),
-        (pl.Series("x", [[{"a": 1}]]), ".*lists of structs are not read"),
+        (pl.Series("x", [object()], dtype=pl.Object), "column 'x' has the type Object, .*Python objects"),
+        (pl.Series("x", [1], dtype=pl.Int128), "column 'x' has the type Int128, which Arrow cannot"),
+        (pl.Series("x", [None]), "column 'x' of the table has the type null: it contains"),
+        (pl.Series("x", [[{"a": 1}]]), ".*lists of structs are not supported"),
     ],
 )
 def test_what_has_no_component_is_refused(series, words):

@@ -74,7 +74,7 @@ def test_backups_of_other_pipelines_and_damaged_ones_are_refused(trained):
     assert "they differ at op" in trained["refusals"]["other"]
     assert trained["refusals"]["other"].startswith("StateError")
     assert "damaged" in trained["refusals"]["damaged"]
-    assert "behind 8 elements" in trained["refusals"]["described"]
+    assert "after 8 elements" in trained["refusals"]["described"]
 
 
 def test_bad_arguments_are_refused(tmp_path):

@@ -64,7 +64,7 @@ def test_variables_that_do_not_tell_are_an_error(alone, rank, world_size):
     for name, value in (("RANK", rank), ("WORLD_SIZE", world_size)):
         if value is not None:
             alone.setenv(name, value)
-    with pytest.raises(ValueError, match=r"shard_by_process\(\): the environment must tell both RANK and WORLD_SIZE"):
+    with pytest.raises(ValueError, match=r"shard_by_process\(\): the environment must set both RANK and WORLD_SIZE"):
         Dataset.range(6).shard_by_process()
     assert list(Dataset.range(6).shard_by_process(0, 2)) == [0, 2, 4]
 

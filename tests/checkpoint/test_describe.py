@@ -25,17 +25,17 @@ def lines_of(text):
 
 def test_a_state_says_which_pipeline_it_is_of_and_how_far_that_was():
     lines = lines_of(described(Dataset.range(900).unique().repeat(3), 1000))
-    assert lines[:2] == ["state of range(900).unique.repeat(3)", "behind 1,000 elements"]
+    assert lines[:2] == ["state of range(900).unique.repeat(3)", "after 1,000 elements"]
     assert lines[2].startswith("version 3, of library ")
     assert lines[3:5] == ["", "repeat 1 epoch finished, at element 100"]
-    assert lines[5].startswith("unique at element 100, has seen")
+    assert lines[5].startswith("unique at element 100, seen:")
     assert lines[6:] == ["range at element 100"]
 
 
 def test_a_finished_iteration_says_so():
     iterator = iter(Dataset.range(3))
     list(iterator)
-    assert lines_of(checkpoint.describe(iterator.state_dict()))[1] == "behind 3 elements, which were all"
+    assert lines_of(checkpoint.describe(iterator.state_dict()))[1] == "after 3 elements, at the end"
 
 
 def test_files_are_named_with_the_place_in_them(tmp_path):
@@ -64,7 +64,7 @@ def test_a_file_says_when_it_was_saved_and_the_command_prints_it(tmp_path, capsy
     assert capsys.readouterr().out.rstrip("\n") == text
     path.write_bytes(path.read_bytes()[:100])
     assert main(["state", str(path)]) == 1
-    assert "cut short after 100 of" in capsys.readouterr().err
+    assert "truncated after 100 of" in capsys.readouterr().err
     assert main(["state", str(tmp_path / "none")]) == 2
     assert "No such file" in capsys.readouterr().err
 
@@ -76,14 +76,14 @@ def test_the_json_form_reads_the_same():
 
 def test_a_state_inside_of_others_is_found():
     state = iter(Dataset.range(9)).state_dict()
-    assert "behind 0 elements" in checkpoint.describe({"worker_0": {"given": 3, "iterator": [state]}})
+    assert "after 0 elements" in checkpoint.describe({"worker_0": {"given": 3, "iterator": [state]}})
     assert "worker_0.iterator:" in checkpoint.describe({"worker_0": {"given": 3, "iterator": [state]}})
 
 
 def test_a_state_of_another_version_is_described_as_far_as_it_goes():
     state = {"version": 7, "fingerprint": "x", "operator": {"op": "new_op", "news": [1, 2], "source": {"op": "range"}}}
     lines = lines_of(checkpoint.describe(state))
-    assert lines[0] == "state of a pipeline that it does not name"
+    assert lines[0] == "state of an unnamed pipeline"
     assert "new_op news: [1, 2]" in lines
 
 

@@ -82,9 +82,7 @@ def write() -> str:
     if missing := sorted(wanted - done):
         return f"these cells have not passed: {missing}"
     runs = sum(result["runs"] for result in results)
-    head = (
-        f"The last run of `make faults` tried {len(wanted)} pairs of a fault and a pipeline in {runs:,} runs.\n\n"
-    )
+    head = f"The last run of `make faults` tried {len(wanted)} pairs of a fault and a pipeline in {runs:,} runs.\n\n"
     page = PAGE.read_text(encoding="utf-8")
     before, after = page.partition(BEGIN)[0], page.partition(END)[2]
     PAGE.write_text(before + BEGIN + head + table() + END + after, encoding="utf-8")

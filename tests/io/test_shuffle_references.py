@@ -405,7 +405,7 @@ def test_a_file_that_is_gone(tmp_path):
     make = lambda: TFRecordDataset(path).shuffle(10, seed=1)
     state = held_by(path, make)
     Path(path).rename(path + ".old")
-    refused(make, state, path, "FileNotFoundError", "Put the file back", "TFRecordDataset")
+    refused(make, state, path, "FileNotFoundError", "Restore the file", "TFRecordDataset")
     Path(path + ".old").rename(path)
     iter(make()).load_state_dict(state)
 
@@ -432,7 +432,7 @@ def test_a_file_with_another_content(tmp_path):
     make = lambda: TextLineDataset(path, buffer_size=64).shuffle(100, seed=1)
     state = held_by(path, make)
     Path(path).write_bytes(b"a line more\n" + Path(path).read_bytes())
-    refused(make, state, path, "another element is there now")
+    refused(make, state, path, "a different element is there now")
 
 
 def test_the_iterator_that_could_not_go_there_goes_on_as_before(tmp_path):

@@ -208,15 +208,15 @@ def test_a_file_that_failed_or_ended_is_compared_too(tmp_path):
     """The place between two files is behind the first of them, whose name the state has."""
     names, others = write(tmp_path / "a"), write(tmp_path / "b")
     state = state_behind(TextLineDataset(names), 5)
-    with pytest.raises(StateError, match="was read, and the input gives"):
+    with pytest.raises(StateError, match="while reading .*, but the input has"):
         rest(TextLineDataset(others), state)
-    with pytest.raises(StateError, match="gives no such file there now"):
+    with pytest.raises(StateError, match="has no such file at this position now"):
         rest(TextLineDataset(generated([])), state_behind(TextLineDataset(generated(names)), 1))
 
 
 def test_a_list_in_another_order_is_refused(tmp_path):
     names = write(tmp_path / "a")
-    with pytest.raises(StateError, match=r"when '.*/y' was read, and the input gives '.*/x' there"):
+    with pytest.raises(StateError, match=r"while reading '.*/y', but the input has '.*/x' at this position"):
         rest(TextLineDataset([names[1], names[0], names[2]]), state_behind(TextLineDataset(names), 6))
 
 
@@ -245,7 +245,7 @@ def test_a_place_that_no_argument_has(tmp_path):
     dataset = slices(write(tmp_path / "a")).interleave(TextLineDataset, cycle_length=2)
     state = state_behind(dataset, 3)
     state["operator"]["slots"][0]["argument"] = {"place": 77}
-    with pytest.raises(StateError, match="no argument at place 77"):
+    with pytest.raises(StateError, match="no argument at position 77"):
         rest(dataset, resealed(state))
 
 
@@ -271,7 +271,7 @@ def test_an_indexed_file_is_not_opened_for_a_name_in_a_state(tmp_path):
     dataset = in_any_order([str(tmp_path / "a" / "x")]).flat_map(lambda name: TFRecordDataset(name, index=True))
     state = state_behind(dataset, 1)
     assert rest(dataset, state) == [b"2", b"3"]
-    with pytest.raises(StateError, match="which the input does not give"):
+    with pytest.raises(StateError, match="which the input does not contain"):
         rest(dataset, forged(state, "/a/x", "/secret/x"))
     assert [file.name for file in (tmp_path / "secret").iterdir()] == ["x"]
 
@@ -289,6 +289,6 @@ def test_names_that_are_read_from_a_forged_place_are_looked_up(tmp_path, make):
     changed = replaced(copy.deepcopy(state), names[0], secret)
     changed["operator"]["source"] |= {"file": place, "first": None}
     changed["operator"]["behind"] = 0
-    with pytest.raises(StateError, match="which the input does not give"), iter(dataset) as iterator:
+    with pytest.raises(StateError, match="which the input does not contain"), iter(dataset) as iterator:
         iterator.load_state_dict(resealed(changed))
         list(iterator)

@@ -96,7 +96,7 @@ def test_one_without_an_end_cannot_be_saved_by_value():
         with iter(make(inner)) as iterator:
             next(iterator)
             with pytest.raises(
-                StateError, match=r"an element holds a dataset without an end, .* make it end with take"
+                StateError, match=r"an element contains an infinite dataset, .* limit it with take"
             ):
                 iterator.state_dict()
             assert int(next(iter(next(iterator)))) == 0

@@ -150,7 +150,7 @@ def test_an_exception_has_a_note_with_op_line_and_element():
     line = test_an_exception_has_a_note_with_op_line_and_element.__code__.co_firstlineno + 1
     error = outcomes(iter(dataset))[2]
     ended, note = error.__notes__
-    assert ended == "the generator has ended with this exception, as Python has it: no element comes after it"
+    assert ended == "this exception ended the generator, as in plain Python: no element comes after it"
     assert "from_generator(" in note
     assert f"test_generator.py:{line}" in note
     assert note.endswith("element 2")

@@ -208,4 +208,4 @@ def test_the_log_says_that_a_generator_that_raised_has_ended(caplog):
     assert list(Dataset.from_generator(numbers).ignore_errors(log_warning=True)) == [1]
     [record] = caplog.records
     assert "broken" in record.getMessage()
-    assert "the generator has ended" in record.getMessage()
+    assert "this exception ended the generator" in record.getMessage()

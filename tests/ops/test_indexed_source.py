@@ -147,7 +147,7 @@ def test_an_item_of_another_structure_fails_at_its_place():
 
     found = outcomes(iter(rows_of(Mixed(5))))
     assert [type(item).__name__ for item in found] == ["tuple", "tuple", "SpecError", "tuple", "tuple"]
-    with pytest.raises(SpecError, match="the values before had the structure"):
+    with pytest.raises(SpecError, match="earlier values had the structure"):
         next(iter(rows_of(Mixed(5)).batch(3)))
 
 
@@ -156,7 +156,7 @@ def test_a_signature_is_what_items_are_held_to():
     dataset = rows_of(Squares(3), signature=signature)
     assert dataset.element_spec == signature
     assert [array.dtype for array, _ in dataset] == [np.float32] * 3
-    with pytest.raises(SpecError, match="the output_signature says"):
+    with pytest.raises(SpecError, match="output_signature declares"):
         next(iter(rows_of(Squares(3), signature=(TensorSpec(3, np.int64), TensorSpec((), np.int64)))))
 
 

@@ -176,7 +176,7 @@ def test_all_elements_have_the_structure_of_the_first_whichever_worker_is_first(
     found = outcomes(iter(Dataset.range(6).map(function, num_parallel_calls=3)))
     assert int(found[0]) == 0
     assert all(isinstance(error, SpecError) for error in found[1:])
-    assert "where the elements before had the structure *" in str(found[3])
+    assert "but earlier elements had the structure *" in str(found[3])
     assert ", element 3" in found[3].__notes__[0]
 
 

@@ -188,7 +188,7 @@ def test_a_place_behind_the_end_of_an_input_that_has_become_shorter_is_its_end()
 
 
 def test_a_place_that_cannot_be_is_refused():
-    with pytest.raises(StateError, match="-1 elements behind"):
+    with pytest.raises(StateError, match="-1 elements to skip"):
         opened_behind(SOURCES["range"], -1)
 
 

@@ -153,7 +153,7 @@ def test_an_exception_has_a_note(demand):
 @pytest.mark.parametrize(
     ("result", "words"),
     [
-        (lambda s, x: x, r"pair of the new state and the element.*got \*"),
+        (lambda s, x: x, r"pair of the new state and the output element, got \*"),
         (lambda s, x: (s, x, x), r"pair .* got \(\*, \*, \*\)"),
         (lambda s, x: {"state": s, "output": x}, "pair"),
         (lambda s, x: ((s, s), x), r"structure \(\*, \*\).*initial_state, \*"),
@@ -162,7 +162,7 @@ def test_an_exception_has_a_note(demand):
         (lambda s, x: (s + 0.5, x), "float64.*dtypes of initial_state.*int64"),
         (lambda s, x: (str(s), x), "bytes.*dtypes of initial_state"),
         (lambda s, x: (RaggedTensor.from_rows([[1]]), x), "Ragged.*dtypes of initial_state"),
-        (lambda s, x: (s, None), "returned None where the elements before"),
+        (lambda s, x: (s, None), "returned None, but earlier elements"),
     ],
 )
 def test_what_is_no_pair_of_a_state_and_an_element_is_an_error_of_its_element(result, words):

@@ -168,9 +168,9 @@ def test_failures_of_the_input_pass():
         ((1, 2), (True,), r"no True, they have 0, 1$"),
         ((1, 2), (1.0,), r"no 1.0, they have 0, 1$"),
         (Point(1, 2), ("z",), "no 'z', they have 'x', 'y'"),
-        (5, (0,), r"single components, \*, and have no key 0"),
+        (5, (0,), r"single components, \*, without key 0"),
         ([5, 6], (0,), "single components"),
-        ({"a": None, "b": 1}, ("a",), "nothing but None under 'a'"),
+        ({"a": None, "b": 1}, ("a",), "no components under 'a'"),
     ],
 )
 def test_a_wrong_key_is_an_error_at_once_where_the_keys_are_known(source, keys, words):
@@ -205,7 +205,7 @@ def test_tells_which_components_it_keeps():
 
 
 @pytest.mark.parametrize(
-    ("keys", "words"), [((), "at least one key"), ((["a", "b"],), r"got \['a', 'b'\]; give keys one by one")]
+    ("keys", "words"), [((), "at least one key"), ((["a", "b"],), r"got \['a', 'b'\]; pass keys one by one")]
 )
 def test_refuses_what_is_no_key(keys, words):
     with pytest.raises(TypeError, match=words):

@@ -70,5 +70,5 @@ def test_a_state_with_more_elements_left_than_were_to_come_or_fewer_than_none_is
     dataset = Dataset.counter().filter(lambda x: x >= 0).take(5)
     state = iter(dataset).state_dict()
     place = {**state["operator"], "remaining": remaining}
-    with iter(dataset) as iterator, pytest.raises(StateError, match="cannot remain"):
+    with iter(dataset) as iterator, pytest.raises(StateError, match="elements remain"):
         iterator.load_state_dict(resealed(state, operator=place))

@@ -90,7 +90,7 @@ def test_comes_out_at_its_place(name, bad):
 
 def notes_of(error):
     """The notes of an exception, without the one that says that it has ended a generator."""
-    return [note for note in error.__notes__ if not note.startswith("the generator has ended")]
+    return [note for note in error.__notes__ if not note.startswith("this exception ended the generator")]
 
 
 @pytest.mark.parametrize("bad", [0, 3, SIZE - 1])

@@ -281,7 +281,7 @@ def test_features_that_change_later_are_those_that_count(monkeypatch):
     assert next(batches)["label"].shape == (35, 1)
     assert calls == [35]
     features["label"] = io.FixedLenFeature((), np.float32)
-    with pytest.raises(dataset.ParseError, match="holds int64, but float32 was asked for"):
+    with pytest.raises(dataset.ParseError, match="holds int64, but float32 was requested"):
         next(iter(parsed.batch(35)))
 
 

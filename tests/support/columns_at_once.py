@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from dataset.runtime.functions import calls, elementwise
+from dataset.runtime.functions import call_loop, columnwise
 
 
 @contextmanager
@@ -15,6 +15,6 @@ def columns_at_once() -> Iterator[None]:
     """Columns are tried from the first chunk on, however short, so that small tests see them."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"LENGTH_MIN": 2, "COSTLY_MIN": 2, "SCALARS_MIN": 2, "TRIED_FROM": 0}.items():
-            patch.setattr(elementwise, name, value)
-        patch.setattr(calls, "TRIAL", 2)
+            patch.setattr(columnwise, name, value)
+        patch.setattr(call_loop, "TRIAL", 2)
         yield

@@ -60,6 +60,6 @@ def _refuse_one_of(frame: pl.DataFrame) -> None:
 
 def _refuse(name: str, kind: Any, why: str) -> NoReturn:
     raise SpecError(
-        f"{OP}(): column {name!r} has the type {kind}, which Arrow cannot represent: {why}. Exclude it with "
+        f"{OP}(): column {name!r} has the type {kind}, which Arrow cannot represent: {why}. Leave it out with "
         "columns=[...], or cast it"
     ) from None

@@ -324,7 +324,7 @@ class FilesOperator(UnaryOperator):
         found = own.get(name) or own.get(name_of(name, self._context))
         if found is None:
             raise StateError(
-                f"{self.node.location()}: the state contains the file name {name!r}, which the input does not have; "
+                f"{self.node.location()}: the state contains the file name {name!r}, which the input does not contain; "
                 f"{REMEDY}"
             )
         return path_string(found.rows()[0])

@@ -18,8 +18,8 @@ from dataset.plan.spec import TensorSpec, flatten_spec
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.ahead import AheadOperator
-from dataset.runtime.functions.calls import ElementwiseOperator
-from dataset.runtime.functions.elementwise import ElementwiseProof
+from dataset.runtime.functions.columnwise import ElementwiseProof
+from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.fused import FusedOperator
 from dataset.runtime.parallel.pool import in_parallel, parallel_detail
 from dataset.runtime.parallel.tasks import Divisible

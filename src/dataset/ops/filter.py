@@ -15,7 +15,7 @@ from dataset.plan.checks import require_callable
 from dataset.plan.origin import function_name
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator
-from dataset.runtime.functions.calls import ElementwiseOperator
+from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.predicates import BOOLEANS, boolean, boolean_column
 from dataset.runtime.resources.interrupts import interruptible
 

@@ -1,4 +1,4 @@
-"""Node of gather: rows of a source by row number. Only the optimizer creates it; there is no method for it.
+"""Node of gather: rows of a source by row number. Only the optimizer creates it.
 
 Shuffling row numbers and taking the rows afterwards moves 8 bytes per element through the buffer, regardless of the row
 size. Rows of indexed files are read in output order.

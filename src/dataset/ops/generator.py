@@ -18,10 +18,10 @@ from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.calls import with_location
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
 
 _ENDED = "this exception ended the generator, as in plain Python: no element comes after it"
@@ -92,7 +92,7 @@ class GeneratorOperator(Operator):
         return self._ready.give(n)
 
     def _advance(self, n: int) -> Chunk | None:
-        """Take up to ``n`` values from the generator. Usually returns the chunk; else puts the results into ``_ready``."""
+        """Take up to ``n`` values. Usually returns them as a chunk; otherwise puts the results into ``_ready``."""
         rows: list[Any] = []
         failure: BaseException | None = None
         try:

@@ -12,11 +12,11 @@ def get_single_element(plan: Node, elements: DatasetIterator[Any], name: str | N
     """Return the only element of ``elements``, an iterator over ``plan``, and close the iterator.
 
     Raises:
-        ValueError: if there is no element or more than one.
+        ValueError: if the dataset does not have exactly one element.
     """
     where = f"get_single_element(){f' named {name!r}' if name else ''}: the dataset of {plan.location()}"
     with elements:
         found = list(zip(elements, range(2), strict=False))
     if len(found) != 1:
-        raise ValueError(f"{where} must have exactly one element, but {'is empty' if not found else 'has more than one'}")
+        raise ValueError(f"{where} must have one element, but {'is empty' if not found else 'has more than one'}")
     return found[0][0]

@@ -1,7 +1,7 @@
 """Node and rows of a source over any object with ``__len__`` and ``__getitem__``, such as a map-style dataset.
 
 The object is user code: it is only called for requested rows, at the time they are requested. A downstream shuffle,
-skip or shard moves row numbers. There is no method for this node; ``from_torch`` creates it.
+skip or shard moves row numbers. ``from_torch`` creates this node.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.functions.calls import with_location
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.metrics.dropped import DroppedCount
+from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
 
 
@@ -42,7 +42,7 @@ class IndexedSource(RowSource):
     all requested rows.
 
     ``convert`` converts an item into an element. Read-only arrays that it returns are not copied: their memory must not
-    change. Other arrays are copied, unless there is no other reference to them.
+    change. Other arrays are copied, unless nothing else refers to them.
     """
 
     op: ClassVar[str] = "indexed_source"

@@ -21,13 +21,15 @@ from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.functions.calls import ColumnFunction, ElementwiseOperator, with_location
+from dataset.runtime.functions.call_loop import ColumnFunction
+from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.vectorized import chunk_of_columns
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.pool import in_parallel
 from dataset.runtime.parallel.tasks import Divisible, Task
 from dataset.runtime.processes.pool_key import PoolKey
+from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import interruptible
 
 NO_USER_CODE = "__dataset_no_user_code__"
@@ -186,7 +188,7 @@ class MapOperator(ElementwiseOperator):
 
     def _expect_structure(self, structure: Structure) -> Structure:
         if not structure.num_components:
-            raise SpecError(f"{self.node.label()} must return at least one component, got {structure!r}")
+            raise SpecError(f"{self.node.label()} must return an element, got {structure!r}")
         if self.structure is None:
             self.structure = structure
         return self.structure

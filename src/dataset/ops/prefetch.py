@@ -65,7 +65,7 @@ class Prefetch(UnaryNode):
         return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"
 
     def annotation(self) -> str:
-        return "when it pays off" if self.adaptive else ""
+        return "once it pays" if self.adaptive else ""
 
     def lower(self, context: ExecutionContext) -> Operator:
         source = context(self.source)
@@ -102,7 +102,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         self.coordinator = context.coordinator
         self._context = context
         self._log = ReplayLog(source)
-        self._given = 0  # elements, counted as the trail counts; an exception is one
+        self._given = 0  # elements, as the log counts them; an exception counts as one
         self._account = context.ledger.account()
         self._pulse = context.pulse
         self._takes_many = not holds_user_code(node.source)
@@ -133,7 +133,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
             return self._take(n) if self._items else None
 
     def _give_saved(self, n: int) -> Chunk | None:
-        """Return elements of a loaded state, or of an ended thread, while there is no thread."""
+        """Return elements of a loaded state or of an ended thread."""
         with self._filled:
             return self._take(n)
 

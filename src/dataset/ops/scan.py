@@ -48,7 +48,7 @@ class Scan(UnaryNode):
 
 
 class ScanOperator(MapOperator):
-    """Operator that holds the state. As in tf.data, a failure of the function or the input does not change the state."""
+    """Operator that holds the state. As in tf.data, failures of the function or the input do not change it."""
 
     one_to_one = False  # depends on earlier elements
     lists_are_structure = False  # a list becomes an array, as in tf.data

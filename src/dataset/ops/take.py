@@ -78,4 +78,6 @@ class TakeOperator(UnaryOperator):
         super().load_state_dict(state)
         self.remaining = int(state["remaining"])
         if not 0 <= self.remaining <= self.node.count:
-            raise StateError(f"{self.node.location()}: the state is corrupt: {self.remaining} of {self.node.count} elements remain")
+            raise StateError(
+                f"{self.node.location()}: the state is damaged: {self.remaining} of {self.node.count} elements remain"
+            )

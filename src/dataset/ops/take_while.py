@@ -15,7 +15,7 @@ from dataset.plan.origin import function_name
 from dataset.runtime.chunks.chunk import Chunk, Remainder
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.calls import ElementwiseOperator
+from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.predicates import BOOLEANS, boolean, boolean_column
 from dataset.runtime.functions.vectorized import is_vectorized
 

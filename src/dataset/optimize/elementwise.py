@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dataset.runtime.functions.elementwise import NUMBERS, ElementwiseProof, Path, Read, kind_of, stays_integer
+from dataset.runtime.functions.columnwise import NUMBERS, ElementwiseProof, Path, Read, kind_of, stays_integer
 
 _GENERATOR_OR_VARIADIC = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
 _NULL_IS_ABOVE = sys.version_info >= (3, 13)

@@ -5,7 +5,7 @@
 
 Legal if elementwise.py proves, from the function's bytecode and the values it reads, that it has no side effects and
 computes each element independently. Conditions on the elements are checked at run time
-(runtime/functions/elementwise.py): a chunk is processed in columns if the function computes only with numbers or small
+(runtime/functions/columnwise.py): a chunk is processed in columns if the function computes only with numbers or small
 arrays of numbers with suitable ranks. The first results are compared with those of single elements (values, dtypes and
 shapes); after any exception or difference, the operator returns to single elements.
 """
@@ -22,7 +22,7 @@ from dataset.optimize.rule import Miss
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import structure_of
-from dataset.runtime.functions.elementwise import ELEMENT_BYTES_MAX, NUMBERS, ElementwiseProof, layout_of
+from dataset.runtime.functions.columnwise import ELEMENT_BYTES_MAX, NUMBERS, ElementwiseProof, layout_of
 from dataset.runtime.functions.vectorized import is_vectorized
 
 

@@ -91,14 +91,14 @@ class ExecutionContext:
         "_beginning",
         "_call",
         "_iteration",
-        "_record",
         "_node",
         "_opening",
         "_reader",
+        "_record",
         "input_is_replayable",
+        "provenance",
         "replays",
         "skipped",
-        "provenance",
     )
 
     def __init__(

@@ -196,10 +196,10 @@ def test_a_struct_is_a_dict_and_its_null_one_in_each_field(source, tmp_path):
 
 
 UNSUPPORTED = {
-    "null": (pa.nulls(2), "no value in it that could tell its type"),
-    "map": (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), "keys and values as two lists"),
-    "structs": (pa.array([[{"a": 1}]]), "write a struct of lists"),
-    "interval": (pa.array([(1, 2, 3)], pa.month_day_nano_interval()), "no NumPy dtype"),
+    "null": (pa.nulls(2), "contains only nulls, so the type of its values is unknown"),
+    "map": (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), "the keys and the values as two lists"),
+    "structs": (pa.array([[{"a": 1}]]), "store a struct of lists"),
+    "interval": (pa.array([(1, 2, 3)], pa.month_day_nano_interval()), "no corresponding NumPy dtype"),
 }
 
 

@@ -75,8 +75,8 @@ def test_an_error_says_file_line_column_text_and_the_users_line(save):
     next(iterator), next(iterator)
     with pytest.raises(ParseError) as caught:
         next(iterator)
-    assert f"{path}, line 3, column 1: b'x' is no number" in str(caught.value)
-    assert "correct the file, or give the column another dtype" in str(caught.value)
+    assert f"{path}, line 3, column 1: b'x' is not a number" in str(caught.value)
+    assert "correct the file, or pass another dtype for the column" in str(caught.value)
     assert any("CsvDataset from test_csv_dataset.py:" in note for note in caught.value.__notes__)
     assert next(iterator)[2] == b"d\ne"
 
@@ -138,7 +138,7 @@ def test_other_columns_are_another_pipeline(save):
 
 
 def test_what_a_header_may_not_be(save):
-    with pytest.raises(ValueError, match=r"line 1, column 1: the name b'\\xff' is no utf-8"):
+    with pytest.raises(ValueError, match=r"line 1, column 1: the name b'\\xff' is not valid utf-8"):
         Dataset.from_csv(save(b"a,\xff\n1,2\n"), 1)
     found = Dataset.from_csv(save(b"a,\xff\n1,2\n"), 1, encoding="latin-1")
     assert set(found.element_spec) == {"a", "ÿ"}
@@ -154,7 +154,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(save):
 
 def test_rows_that_can_not_be_read_fail_where_types_are_found(save):
     path = save(b"a,b\n1,2\n3\n4,x\n")
-    with pytest.raises(ParseError, match=r"line 3: the row has 1 field; 2 are wanted"):
+    with pytest.raises(ParseError, match=r"line 3: the row has 1 field, expected 2"):
         Dataset.from_csv(path, 1)
     found = Dataset.from_csv(path, 1, num_epochs=1, shuffle=False, ignore_errors=True)
     assert [batch["b"].tolist() for batch in found] == [[b"2"], [b"x"]]

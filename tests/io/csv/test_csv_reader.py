@@ -26,15 +26,15 @@ MIXED = (
 EXPECTED = [
     (1, 0.5, b"a"),
     "line 2, column 1: the field is empty",
-    "line 3: the row has 1 field; 3 are wanted",
+    "line 3: the row has 1 field, expected 3",
     (3, 1000.0, b'c, "d"'),
-    "line 5, column 1: b'x' is no number",
+    "line 5, column 1: b'x' is not a number",
     "line 6, column 2: a field that does not begin with a quotation mark",
     (7, 8.0, b"g\nh"),
     "line 9: the row has 4 fields",
     (7, 13.0, b" "),
-    "line 11, column 2: there is text behind the closing quotation mark",
-    "line 12, column 0: b'99999999999999999999' is no integer from -9223372036854775808",
+    "line 11, column 2: text follows the closing quotation mark",
+    "line 12, column 0: b'99999999999999999999' is not an integer from -9223372036854775808",
     (16, np.nan, b"l"),
     "line 14, column 2: the quotation mark that opens here is never closed",
 ]
@@ -172,7 +172,7 @@ def test_a_byte_order_mark_is_passed_over(save):
 def test_lines_are_counted_from_the_first_line_of_the_file(save):
     path = save(b'"a\nb",c\r\n1,2\r3\n')
     file = CsvFile(path, layout(np.int64, np.int64), header=True)
-    assert outcomes(file) == [(1, 2), f"ParseError: {path}, line 4: the row has 1 field; 2 are wanted"]
+    assert outcomes(file) == [(1, 2), f"ParseError: {path}, line 4: the row has 1 field, expected 2"]
 
 
 def test_names_of_columns_are_in_messages(save):
@@ -180,7 +180,7 @@ def test_names_of_columns_are_in_messages(save):
 
     shape = dataclasses.replace(layout(np.int64, select_cols=[1]), names=("price",))
     (error,) = outcomes(CsvFile(save(b"x,y\n"), shape))
-    assert "line 1, column 1 ('price'): b'y' is no integer" in error
+    assert "line 1, column 1 ('price'): b'y' is not an integer" in error
 
 
 @pytest.mark.parametrize(

@@ -96,10 +96,10 @@ def test_a_bad_record_fails_alone():
 
 def test_what_is_wrong_is_said_with_the_record():
     with pytest.raises(
-        ParseError, match=r"decode_csv\(\): record 1, column 0: b'x' is no integer .*; the record is b'x,b'"
+        ParseError, match=r"decode_csv\(\): record 1, column 0: b'x' is not an integer .*; the record is b'x,b'"
     ):
         io.decode_csv(["1,a", "x,b"], DEFAULTS)
-    with pytest.raises(ParseError, match=r"record 0: the record has 1 field; 2 are wanted; the record is b'a'"):
+    with pytest.raises(ParseError, match=r"record 0: the record has 1 field, expected 2; the record is b'a'"):
         io.decode_csv("a", DEFAULTS)
     with pytest.raises(TypeError, match=r"records must be bytes or str, got 5 of type int in record 0"):
         io.decode_csv(5, DEFAULTS)

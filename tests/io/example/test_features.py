@@ -96,5 +96,5 @@ def test_wrong_partitions_are_refused():
         RaggedFeature(np.int64, partitions=["row_splits"])
     with pytest.raises(ValueError, match="length must be at least 1, got 0"):
         RaggedFeature.UniformRowLength(0)
-    with pytest.raises(ValueError, match="row_splits are int64"):
+    with pytest.raises(ValueError, match="row_splits_dtype must be int64"):
         RaggedFeature(np.int64, row_splits_dtype=np.int32)

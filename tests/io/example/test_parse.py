@@ -284,10 +284,10 @@ def test_ragged_features_are_partitioned_as_in_tensorflow(partitions, rows):
 @pytest.mark.parametrize(
     ("partition", "message"),
     [
-        (R.RowLengths("s"), r"has 5 values, which its RowLengths 's' with values \[0, 2, 5\] do not partition"),
-        (R.RowSplits("l"), r"has 5 values, which its RowSplits 'l' with values \[2, 3\] do not partition"),
-        (R.ValueRowIds("v2"), "ValueRowIds 'v2' do not partition|ValueRowIds 'v2' with values"),
-        (R.UniformRowLength(2), r"holds 5 values, which are no whole number of rows of shape \(2,\)"),
+        (R.RowLengths("s"), r"has 5 values, which do not match its RowLengths 's' with values \[0, 2, 5\]"),
+        (R.RowSplits("l"), r"has 5 values, which do not match its RowSplits 'l' with values \[2, 3\]"),
+        (R.ValueRowIds("v2"), "do not match its ValueRowIds 'v2'"),
+        (R.UniformRowLength(2), r"holds 5 values, which is not a whole number of rows of shape \(2,\)"),
     ],
 )
 def test_partitions_must_cover_the_values(partition, message):
@@ -352,11 +352,11 @@ def test_a_ragged_feature_may_miss_its_values_and_its_partition():
 @pytest.mark.parametrize(
     ("record", "spec", "message"),
     [
-        (b"", FixedLenFeature((), I64), r"feature 'x' of record {} is required, but missing. Give a default_value"),
+        (b"", FixedLenFeature((), I64), r"feature 'x' of record {} is required, but missing. Set default_value"),
         (
             encode_example({"x": b"a"}),
             FixedLenFeature((), I64),
-            r"feature 'x' of record {} holds bytes, but int64 was asked for. Ask for bytes",
+            r"feature 'x' of record {} holds bytes, but int64 was requested. Request bytes",
         ),
         (
             encode_example({"x": [1, 2]}),
@@ -371,7 +371,7 @@ def test_a_ragged_feature_may_miss_its_values_and_its_partition():
         (
             encode_example({"x": [1, 2, 3]}),
             FixedLenSequenceFeature((2,), I64, allow_missing=True),
-            r"feature 'x' of record {} holds 3 values, which are no whole number of rows of shape \(2,\)",
+            r"feature 'x' of record {} holds 3 values, which is not a whole number of rows of shape \(2,\)",
         ),
         (
             example(entry("x", field(3, field(1, b"\x81")))),
@@ -530,7 +530,7 @@ def test_a_parser_that_stands_behind_batch_says_where_it_belongs_and_what_works_
     features = {"y": FixedLenFeature([], np.int64)}
     parser = ExampleParser(features)
     batches = Dataset.from_tensor_slices([encode_example({"y": i}) for i in range(5)]).batch(3)
-    with pytest.raises(TypeError, match=r"has to stand before batch\(\).*parse_example\(records, features\)"):
+    with pytest.raises(TypeError, match=r"must come before batch\(\).*parse_example\(records, features\)"):
         next(iter(batches.map(parser)))
     assert [batch["y"].tolist() for batch in batches.map(parser.parse_batch)] == [[0, 1, 2], [3, 4]]
     assert [batch["y"].tolist() for batch in batches.map(lambda records: parse_example(records, features))] == [

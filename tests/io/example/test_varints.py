@@ -14,7 +14,7 @@ from dataset.io.example import varints
 from dataset.io.example.varints import unpack_varints
 from dataset.io.example import messages
 
-TORN, TOO_LONG = "is damaged: its last int64 is cut off", "is damaged: an int64 has more than 10 bytes"
+TORN, TOO_LONG = "is damaged: its last int64 is truncated", "is damaged: an int64 has more than 10 bytes"
 
 
 def protobuf(piece):

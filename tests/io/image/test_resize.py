@@ -125,9 +125,9 @@ def test_a_batch_in_any_memory_layout():
         (lambda: resize(PICTURE, (2.5, 4)), r"got \(2.5, 4\)"),
         (lambda: resize(PICTURE, (2, 3, 4)), r"got \(2, 3, 4\)"),
         (lambda: resize(PICTURE, 5), "got 5"),
-        (lambda: resize(PICTURE[..., 0], (2, 3)), r"got \(40, 50\)\. A grayscale image needs a last axis of 1"),
+        (lambda: resize(PICTURE[..., 0], (2, 3)), r"got \(40, 50\)\. A grayscale image needs a last axis of size 1"),
         (lambda: resize(PICTURE[:0], (2, 3)), r"got \(0, 50, 3\)"),
-        (lambda: resize(PICTURE > 3, (2, 3)), r"must hold integers or floats, got bool"),
+        (lambda: resize(PICTURE > 3, (2, 3)), r"must be integers or floats, got bool"),
         (lambda: resize(PICTURE, (2, 3), "cubic"), "method must be one of bilinear, nearest, area, .* got 'cubic'"),
     ],
 )

@@ -228,7 +228,7 @@ def test_file_names_come_from_all_that_a_dataset_of_files_takes(paths, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"compression_type": "GZIP"}, ValueError, "a compressed file has no index"),
+        ({"compression_type": "GZIP"}, ValueError, "a compressed file can't be indexed"),
         ({"compression_type": "nonsense"}, ValueError, "compression_type must be"),
         ({"num_parallel_reads": 2}, ValueError, "can't be interleaved, got num_parallel_reads=2; omit it"),
         ({"buffer_size": -1}, ValueError, "buffer_size must be at least 0"),

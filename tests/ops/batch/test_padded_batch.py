@@ -208,7 +208,7 @@ def test_a_component_without_room_is_named_with_its_element_and_both_shapes():
     dataset = Dataset.range(1, 4).map(lambda n: {"a": np.zeros(n), "b": np.zeros((1, n))})
     got = outcomes(iter(dataset.padded_batch(3, {"a": [None], "b": [None, 2]})))
     assert isinstance(got[0], SpecError)
-    assert "component 'b' has shape (1, 3) in element 2, for which there is no room in (1, 2)" in str(got[0])
+    assert "component 'b' has shape (1, 3) in element 2, which does not fit into (1, 2)" in str(got[0])
 
 
 def test_a_padded_shape_too_small_for_what_is_known_is_refused_at_construction():

@@ -107,7 +107,7 @@ def test_exceptions_take_what_their_batch_had_so_far():
         (lambda: rows().sparse_batch(2, [-1]), ValueError, r"row_shape .* got \[-1\]"),
         (lambda: rows().sparse_batch(2, "3"), TypeError, "row_shape .* got '3'"),
         (lambda: Dataset.range(3).sparse_batch(2, [2]), ValueError, r"row_shape \(2,\) has no room .* shape \(\)"),
-        (lambda: Dataset.from_tensors([1, 2, 3]).sparse_batch(2, [2]), ValueError, r"no room .* shape \(3,\)"),
+        (lambda: Dataset.from_tensors([1, 2, 3]).sparse_batch(2, [2]), ValueError, r"too small .* shape \(3,\)"),
         (
             lambda: Dataset.from_tensors((1, 2)).sparse_batch(2, []),
             TypeError,

@@ -157,7 +157,7 @@ def test_weights_that_are_none_fail_in_their_place(wrong):
     got = check_operator(lambda: mix(two, weights_dataset([1, 0], wrong, [0, 1]), seed=1))
     assert [got[0], got[2]] == [0, 10]
     assert isinstance(got[1], SpecError)
-    assert "weights 1 must be a vector of 2 finite numbers of at least 0, not all of them 0, got" in str(got[1])
+    assert "weights 1 must be a vector of 2 finite numbers that are at least 0 and not all 0, got" in str(got[1])
 
 
 @pytest.mark.parametrize("wrong", [[1.0], [1.0, 0.0, 0.0], 1.0, "text", (1.0, 0.0)])

@@ -312,11 +312,11 @@ def refused(make, words, old=(0, 2), new=(1, 3), steps=1):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda share: share.shuffle(4), r"because shuffle\(4\) from .* stands above the split"),
-        (lambda share: share.take(4), r"process 0 of 2, and this is process 1 of 3: .* take\(4\) from .* stands above"),
-        (lambda share: share.filter(lambda x: True), "filter.* stands above the split"),
-        (lambda share: share.map(lambda x: x).cache(), "cache.* stands above the split"),
-        (lambda share: share.shard_by_process(0, 2), "shares are shared again"),
+        (lambda share: share.shuffle(4), r"because shuffle\(4\) from .* is above the split"),
+        (lambda share: share.take(4), r"process 0 of 2, but this is process 1 of 3: .* take\(4\) from .* is above"),
+        (lambda share: share.filter(lambda x: True), "filter.* is above the split"),
+        (lambda share: share.map(lambda x: x).cache(), "cache.* is above the split"),
+        (lambda share: share.shard_by_process(0, 2), "shares are split again"),
     ],
 )
 def test_says_which_op_above_the_split_has_a_place_of_its_own(change, words):
@@ -327,8 +327,8 @@ def test_elements_of_which_nobody_knows_the_number_stay_with_their_process():
     def make(rank, world_size):
         return rows(20).filter(lambda x: True).shard_by_process(rank, world_size)
 
-    refused(make, "not known how many elements there are")
-    refused(make, "not known how many elements there are", old=(0, 3))
+    refused(make, "the number of elements is unknown")
+    refused(make, "the number of elements is unknown", old=(0, 3))
 
 
 def test_files_stay_with_their_process(tmp_path):
@@ -340,8 +340,8 @@ def test_files_stay_with_their_process(tmp_path):
         return names.flat_map(lambda name: Dataset.range(4)).shard_by_process(rank, world_size, remainder=remainder)
 
     refused(make, "process 0 of 2, this is process 1 of 3")
-    refused(make, "files are dealt out", old=(0, 3))
-    refused(lambda rank, size: make(rank, size, "drop"), "files are dealt out")
+    refused(make, "files are distributed", old=(0, 3))
+    refused(lambda rank, size: make(rank, size, "drop"), "files are distributed")
 
 
 def test_another_pipeline_is_refused_whatever_the_processes():
@@ -360,7 +360,7 @@ def test_a_rest_that_does_not_come_out_even_is_refused_where_passes_rely_on_that
 
     before = iter(make(0, 3))
     next(before)
-    with pytest.raises(StateError, match="12 of 24 elements have been given, and what is left does not come out even"):
+    with pytest.raises(StateError, match="12 of 24 elements have been consumed, and the rest cannot be divided evenly"):
         iter(make(0, 2)).load_state_dict(before.state_dict())
 
 

@@ -82,5 +82,5 @@ def test_what_is_as_declared_is_not_copied():
 
 def test_the_error_says_what_came_and_what_was_declared():
     rows = SignatureRows("it yielded", {"x": TensorSpec((2,), np.int64)})
-    with pytest.raises(SpecError, match=r"it yielded .*shape=\(3,\).* for component 'x', the output_signature says"):
+    with pytest.raises(SpecError, match=r"it yielded .*shape=\(3,\).* for component 'x', output_signature declares"):
         rows.chunk([{"x": np.arange(2)}, {"x": np.arange(3)}])

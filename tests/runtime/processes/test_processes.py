@@ -327,7 +327,7 @@ def test_an_idle_worker_that_was_killed_is_replaced(start):
 
 def test_work_that_dies_before_its_first_element_is_an_error_and_not_tried_for_ever(start):
     processes = start(None, work=lambda inputs, position, context, started: os._exit(5))
-    with pytest.raises(WorkerDiedError, match="exit code 5 before it began with element 8"):
+    with pytest.raises(WorkerDiedError, match="exit code 5 before it started element 8"):
         processes.run(numbers(3), 8)
     assert processes._group.started == 2
 

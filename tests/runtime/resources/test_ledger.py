@@ -247,7 +247,7 @@ def test_it_says_what_it_holds():
     account = known(Ledger(), 1000)
     account.reserve(2)
     account.hold(5000)
-    assert repr(account) == "Account(5,000 bytes, and 2 elements of about 1,001 in the making)"
+    assert repr(account) == "Account(5,000 bytes, and 2 elements of about 1,001 in progress)"
 
 
 def test_many_threads_keep_within_the_budget_and_leave_nothing():

@@ -107,7 +107,7 @@ def test_an_error_in_it_is_logged_once_and_it_stays_away(caplog):
             pulse.beat(now)
     assert calls == [1.0]
     (record,) = caplog.records
-    assert record.getMessage() == "the autotuner has stopped after an error in it; please report this"
+    assert record.getMessage() == "the autotuner has stopped after an internal error; please report this"
     assert isinstance(record.exc_info[1], ZeroDivisionError)
 
 

@@ -114,7 +114,7 @@ def test_the_version_of_the_library_is_information():
 def test_what_is_missing_or_too_much_is_named():
     state = state_of(BASE)
     for key in set(state) - {"version"}:
-        assert f"cut short: it has no '{key}'" in refusal(BASE, {k: v for k, v in state.items() if k != key})
+        assert f"incomplete: it has no '{key}'" in refusal(BASE, {k: v for k, v in state.items() if k != key})
     assert "['more']" in refusal(BASE, resealed({**state, "more": 1}))
     for thing in (None, 3, "x", b"x", [], {}, {"a": 1}, {1: 2}, np.zeros(2), state.items()):
         assert "expected what state_dict() returned" in refusal(BASE, thing)

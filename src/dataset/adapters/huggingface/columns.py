@@ -49,7 +49,7 @@ class TableColumns:
             if not isinstance(part, _DECODED):
                 kind = type(part).__name__
                 raise SpecError(
-                    f"{OP}(): column {name!r} is a {kind}, which cannot be converted to an array. Exclude it with "
+                    f"{OP}(): column {name!r} is a {kind}, which cannot be converted to an array. Leave it out with "
                     f"columns=[...], or read the encoded bytes: hf.cast_column({name!r}, {kind}(decode=False))"
                 )
         return bool(decoding)

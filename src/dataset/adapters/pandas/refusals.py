@@ -13,7 +13,7 @@ OP = "from_pandas"
 
 def refuse(column: str, why: str) -> NoReturn:
     """Raise the error for a column that cannot be represented as a component."""
-    raise SpecError(f"{OP}(): column {column!r}: {why}. Exclude it with columns=[...]")
+    raise SpecError(f"{OP}(): column {column!r}: {why}. Leave it out with columns=[...]")
 
 
 def refuse_row(column: str, row: int, why: str) -> NoReturn:

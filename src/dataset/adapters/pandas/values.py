@@ -131,7 +131,7 @@ class ColumnReader:
             self.name,
             row,
             f"contains a null, which the dtype of {_word(dtype)} cannot represent; replace nulls with "
-            f"fill_null={{{self.name!r}: ...}}, or exclude the column with columns=[...]",
+            f"fill_null={{{self.name!r}: ...}}, or leave the column out with columns=[...]",
         )
 
 

@@ -28,7 +28,7 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.calls import with_location
+from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.state.elements import Elements
 
 SHARDS = DEFAULT_CYCLE_LENGTH

@@ -1,12 +1,12 @@
-"""What each kind of feature makes of its values: one Assembler per kind, with a method per way to be asked.
+"""Assemblers: one class per kind of feature, which shapes the decoded values.
 
     one(values)       the value for a single record, from an array or sequence of values per key; None if it is missing
     batch(columns)    the value for n records, from one Column per key
-    rows(columns)     a list of n values, each as ``one`` gives it; for dense features the array itself
+    rows(columns)     a list of n values, each as returned by ``one``; for dense features the array itself
     packed(columns)   the same, but values of different lengths in one RaggedColumn
-    check(columns)    nothing: raises what ``rows`` would, from Columns that may hold no values
+    check(columns)    nothing; raises the errors of ``rows``, and accepts Columns without values
 
-What is here knows no bytes and no keys; a wrong number of values is reported as a Problem.
+This module knows no bytes and no keys. A wrong number of values is reported as a Problem.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ F = TypeVar("F", bound=FeatureSpec)
 
 
 def _array(values: Values, dtype: np.dtype[Any]) -> Array:
-    """``values`` as a 1-D array."""
+    """Return ``values`` as a 1-D array."""
     if values is None:
         return np.zeros(0, object if dtype == BYTES else dtype)
     if isinstance(values, np.ndarray):
@@ -63,7 +63,7 @@ def _splits(counts: Ints) -> Ints:
 
 
 class Assembler(Generic[F]):
-    """The common base: one feature, and what is known of it beforehand."""
+    """Base class of assemblers: one feature, and its precomputed properties."""
 
     def __init__(self, feature: F) -> None:
         self.feature = feature
@@ -71,43 +71,43 @@ class Assembler(Generic[F]):
         self.array_dtype = np.dtype(object) if feature.dtype == BYTES else feature.dtype
 
     def one(self, values: Sequence[Values]) -> Any:
-        """The value for a single record."""
+        """Return the value for a single record."""
         raise NotImplementedError
 
     def batch(self, columns: Sequence[Column]) -> Any:
-        """The value for n records."""
+        """Return the value for n records."""
         raise NotImplementedError
 
     def rows(self, columns: Sequence[Column]) -> Any:
-        """The n values of n records."""
+        """Return the n values of n records."""
         column = columns[0]
         splits = _splits(column.counts).tolist()
         return [self.one([column.values[a:b]]) for a, b in itertools.pairwise(splits)]
 
     def row(self, value: Any) -> Any:
-        """What ``rows`` gives for a single record, from its value."""
+        """Return the result of ``rows`` for a single record, from its value."""
         return [value]
 
     @property
     def packs(self) -> bool:
-        """Whether ``packed`` has a form of its own."""
+        """Return whether ``packed`` differs from ``rows``."""
         return type(self).packed is not Assembler.packed
 
     def packed(self, columns: Sequence[Column]) -> Any:
-        """The n values of n records, end to end where they differ in length."""
+        """Return the n values of n records, concatenated if they differ in length."""
         return self.rows(columns)
 
     @property
     def needs_values(self) -> bool:
-        """Whether the values decide over what is right, and not only how many there are."""
+        """Return whether ``check`` depends on the values and not only on their number."""
         return False
 
     def check(self, columns: Sequence[Column]) -> None:
-        """Raise what ``rows`` raises; the columns need no values unless ``needs_values``."""
+        """Raise the errors of ``rows``; the columns need no values unless ``needs_values``."""
 
 
 class Fixed(Assembler[FixedLenFeature]):
-    """FixedLenFeature: a dense array."""
+    """Assembler of FixedLenFeature: a dense array."""
 
     def __init__(self, feature: FixedLenFeature) -> None:
         super().__init__(feature)
@@ -120,7 +120,7 @@ class Fixed(Assembler[FixedLenFeature]):
             self.default = object_array(default) if self.dtype == BYTES else np.array(default, self.dtype)
 
     def one(self, values: Sequence[Values]) -> Any:
-        """An array of the feature's shape; a scalar or bytes where that is ()."""
+        """Return an array of the feature's shape; a scalar or bytes if that is ()."""
         items = values[0]
         if items is None:
             if self.default is None:
@@ -133,7 +133,7 @@ class Fixed(Assembler[FixedLenFeature]):
         return _array(items, self.dtype).reshape(self.shape)
 
     def batch(self, columns: Sequence[Column]) -> Array:
-        """An array of shape (n, *shape)."""
+        """Return an array of shape (n, *shape)."""
         self.check(columns)
         column = columns[0]
         if column.present is None:
@@ -141,7 +141,7 @@ class Fixed(Assembler[FixedLenFeature]):
         return self._with_defaults(column, column.present)
 
     def check(self, columns: Sequence[Column]) -> None:
-        """As many values as the shape holds, or a default."""
+        """Check that each record has the number of values of the shape, or there is a default."""
         column = columns[0]
         if column.each != self.size:
             wrong = column.counts != self.size
@@ -154,18 +154,18 @@ class Fixed(Assembler[FixedLenFeature]):
             raise self._missing(int(np.flatnonzero(~column.present)[0]))
 
     def _with_defaults(self, column: Column, present: npt.NDArray[np.bool_]) -> Array:
-        """The batch, with the default where a record lacks the feature."""
+        """Return the batch, with the default for records without the feature."""
         result = np.empty((len(present), self.size), self.array_dtype)
         result[present] = column.values.reshape(-1, self.size)
         result[~present] = self.default
         return result.reshape(-1, *self.shape)
 
     def rows(self, columns: Sequence[Column]) -> Array:
-        """An array of shape (n, *shape)."""
+        """Return an array of shape (n, *shape)."""
         return self.batch(columns)
 
     def row(self, value: Any) -> Array:
-        """An array of shape (1, *shape)."""
+        """Return an array of shape (1, *shape)."""
         if not self.is_value:
             expanded: Array = value[None]
             return expanded
@@ -173,7 +173,7 @@ class Fixed(Assembler[FixedLenFeature]):
 
     @staticmethod
     def _missing(row: int) -> Problem:
-        return Problem(row, "is required, but missing. Give a default_value, or use VarLenFeature")
+        return Problem(row, "is required, but missing. Set default_value, or use VarLenFeature")
 
     def _wrong_count(self, row: int, count: int) -> Problem:
         return Problem(
@@ -184,24 +184,24 @@ class Fixed(Assembler[FixedLenFeature]):
 
 
 class VarLen(Assembler[VarLenFeature]):
-    """VarLenFeature: a SparseTensor, of rank 1 for one record and of rank 2 for n."""
+    """Assembler of VarLenFeature: a SparseTensor of rank 1 for one record, of rank 2 for n."""
 
     def one(self, values: Sequence[Values]) -> SparseTensor:
-        """All cells of one row are there."""
+        """Return the values of one record; all cells are present."""
         items = _array(values[0], self.dtype)
         return SparseTensor(np.arange(len(items))[:, None], items, [len(items)])
 
     def batch(self, columns: Sequence[Column]) -> SparseTensor:
-        """Row by row, padded to the longest by cells that are not there."""
+        """Return the rows of all records; shorter rows have fewer cells."""
         return self.packed(columns).sparse_batch()
 
     def packed(self, columns: Sequence[Column]) -> RaggedColumn:
-        """The cells of all rows."""
+        """Return the cells of all rows, concatenated."""
         return RaggedColumn(columns[0].values, _splits(columns[0].counts), sparse=True)
 
 
 class FixedSequence(Assembler[FixedLenSequenceFeature]):
-    """FixedLenSequenceFeature: rows of one shape, padded in a batch."""
+    """Assembler of FixedLenSequenceFeature: rows of one shape, padded in a batch."""
 
     def __init__(self, feature: FixedLenSequenceFeature) -> None:
         super().__init__(feature)
@@ -211,14 +211,14 @@ class FixedSequence(Assembler[FixedLenSequenceFeature]):
         self.padding = (b"" if self.dtype == BYTES else 0) if default is None else default
 
     def one(self, values: Sequence[Values]) -> Array:
-        """An array of shape (rows, *shape)."""
+        """Return an array of shape (rows, *shape)."""
         items = _array(values[0], self.dtype)
         if len(items) % self.size:
             raise self._wrong_count(0, len(items))
         return items.reshape(-1, *self.shape)
 
     def batch(self, columns: Sequence[Column]) -> Array:
-        """An array of shape (n, most rows, *shape)."""
+        """Return an array of shape (n, max rows, *shape)."""
         self.check(columns)
         counts = columns[0].counts
         lengths = counts // self.size
@@ -227,40 +227,40 @@ class FixedSequence(Assembler[FixedLenSequenceFeature]):
         return result
 
     def rows(self, columns: Sequence[Column]) -> list[Array]:
-        """The n arrays; a wrong one is reported with its row."""
+        """Return the n arrays; an error names the record."""
         self.check(columns)
         result: list[Array] = super().rows(columns)
         return result
 
     def packed(self, columns: Sequence[Column]) -> RaggedColumn:
-        """The rows of all records."""
+        """Return the rows of all records, concatenated."""
         self.check(columns)
         return RaggedColumn(columns[0].values.reshape(-1, *self.shape), _splits(columns[0].counts // self.size))
 
     def check(self, columns: Sequence[Column]) -> None:
-        """Whole rows."""
+        """Check that each record has a whole number of rows."""
         wrong = columns[0].counts % self.size != 0
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise self._wrong_count(row, int(columns[0].counts[row]))
 
     def _wrong_count(self, row: int, count: int) -> Problem:
-        return Problem(row, f"holds {count} values, which are no whole number of rows of shape {self.shape}")
+        return Problem(row, f"holds {count} values, which is not a whole number of rows of shape {self.shape}")
 
 
 class Ragged(Assembler[RaggedFeature]):
-    """RaggedFeature: a RaggedTensor, or an array for one record without ragged partitions.
+    """Assembler of RaggedFeature: a RaggedTensor, or an array for one record without ragged partitions.
 
-    Every kind of partition is turned into row splits, from the innermost to the outermost; the rows of one are the
-    values of the next. Partitions differ per record, so records with partitions are assembled one by one.
+    Every kind of partition is converted to row splits, from the innermost to the outermost; the rows of one are the
+    values of the next. Partitions differ between records, so records with partitions are assembled one by one.
     """
 
     def one(self, values: Sequence[Values]) -> Array | RaggedTensor:
-        """The values of one record, in rows."""
+        """Return the values of one record, in rows."""
         flat = _array(values[0], self.dtype)
         inner = self.feature.inner_shape
         if len(flat) % math.prod(inner):
-            raise Problem(0, f"holds {len(flat)} values, which are no whole number of rows of shape {inner}")
+            raise Problem(0, f"holds {len(flat)} values, which is not a whole number of rows of shape {inner}")
         result: Array | RaggedTensor = flat.reshape(-1, *inner)
         keyed = [_array(items, np.dtype(np.int64)) for items in values[1:]]
         for partition in reversed(self.feature.outer_partitions):
@@ -269,7 +269,7 @@ class Ragged(Assembler[RaggedFeature]):
         return result
 
     def batch(self, columns: Sequence[Column]) -> RaggedTensor:
-        """The records' values behind each other, split by record."""
+        """Return the concatenated values of all records, split by record."""
         if not self.feature.partitions:
             return RaggedTensor(columns[0].values, _splits(columns[0].counts))
         records = self.rows(columns)
@@ -280,20 +280,20 @@ class Ragged(Assembler[RaggedFeature]):
 
     @property
     def needs_values(self) -> bool:
-        """Partitions must fit what they partition."""
+        """Return True if there are partitions: they must match the values."""
         return bool(self.feature.partitions)
 
     @property
     def packs(self) -> bool:
-        """Rows of rows are made record by record."""
+        """Return False if there are partitions: nested rows are assembled record by record."""
         return not self.feature.partitions
 
     def packed(self, columns: Sequence[Column]) -> Any:
-        """The values of all records, where they have no partitions."""
+        """Return the concatenated values of all records if there are no partitions."""
         return RaggedColumn(columns[0].values, _splits(columns[0].counts)) if self.packs else self.rows(columns)
 
     def rows(self, columns: Sequence[Column]) -> list[Array | RaggedTensor]:
-        """The n values, each as ``one`` gives it."""
+        """Return the n values, each as returned by ``one``."""
         splits = [_splits(column.counts).tolist() for column in columns]
         result = []
         for row in range(len(columns[0].counts)):
@@ -306,12 +306,12 @@ class Ragged(Assembler[RaggedFeature]):
 
 
 def _checked_splits(partition: Partition, given: Array | None, total: int) -> Ints:
-    """The row splits over ``total`` values that ``partition`` means."""
+    """Return the row splits of ``partition`` over ``total`` values."""
     splits = _to_splits(partition, given, total)
     if splits[0] != 0 or splits[-1] != total or (splits[1:] < splits[:-1]).any():
         what = f"of length {partition.length}" if isinstance(partition, UniformRowLength) else f"{partition.key!r}"
         shown = "" if given is None else f" with values {given.tolist()[:20]}"
-        raise Problem(0, f"has {total} values, which its {type(partition).__name__} {what}{shown} do not partition")
+        raise Problem(0, f"has {total} values, which do not match its {type(partition).__name__} {what}{shown}")
     return splits
 
 
@@ -331,22 +331,22 @@ def _to_splits(partition: Partition, given: Array | None, total: int) -> Ints:
 
 
 def _splits_of_ids(partition: ValueRowIds, ids: Ints, total: int) -> Ints:
-    """The row splits of ascending row numbers, one per value; what is none of these gives splits that fail."""
+    """Return the row splits of ascending row numbers, one per value; invalid splits if they are not that."""
     if len(ids) != total or (ids[1:] < ids[:-1]).any() or (len(ids) and ids[0] < 0):
         return np.array([0, -1], np.int64)
     rows = int(ids[-1]) + 1 if len(ids) else 0
     if rows > total + partition.max_empty_rows:
         raise Problem(
             0,
-            f"has {total} values, but its ValueRowIds {partition.key!r} declares {rows:,} rows, which is more than "
-            f"max_empty_rows = {partition.max_empty_rows:,} rows without values. If the rows are real, pass a larger "
+            f"has {total} values, but its ValueRowIds {partition.key!r} declares {rows:,} rows, which exceeds "
+            f"max_empty_rows = {partition.max_empty_rows:,} rows without values. If the rows are valid, pass a larger "
             "max_empty_rows to RaggedFeature.ValueRowIds",
         )
     return np.searchsorted(ids, np.arange(rows + 1)).astype(np.int64)
 
 
 def _stack(records: Sequence[Array | RaggedTensor]) -> RaggedTensor:
-    """Records of equal ragged rank as the rows of one RaggedTensor."""
+    """Stack records of equal ragged rank as the rows of one RaggedTensor."""
     return RaggedTensor(_concatenate(records), _splits(np.array([len(record) for record in records], np.int64)))
 
 
@@ -358,7 +358,7 @@ def _concatenate(parts: Sequence[Any]) -> Array | RaggedTensor:
 
 
 def assembler_for(feature: FeatureSpec) -> Assembler[Any]:
-    """The assembler of ``feature``."""
+    """Return the assembler of ``feature``."""
     if isinstance(feature, FixedLenFeature):
         return Fixed(feature)
     if isinstance(feature, VarLenFeature):

@@ -1,7 +1,7 @@
-"""From the places of values in bytes to arrays of values: one Column per key, for a batch and for a single record.
+"""Decoders from positions in bytes to arrays of values: one Column per key, for a batch and for a single record.
 
-A Column holds the values of one key end to end, and how many of them each record has. What shape a feature gives them
-is assemble.py; where they lie in the bytes is locate.py; int64 lists are unpacked in varints.py.
+A Column holds the concatenated values of one key, and their number in each record. assemble.py shapes the values,
+locate.py finds them in the bytes, and varints.py unpacks int64 lists.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _LISTS = {1: "BytesList", 2: "FloatList", 3: "Int64List"}
 
 @dataclass(slots=True)
 class Column:
-    """The values of one key in n records.
+    """Column: the values of one key in n records.
 
     Attributes:
-        present: bool (n,), whether the record has the key, with a list in it; None where all have.
-        counts: int64 (n,), values in each record.
-        values: all values end to end; bytes as an object array.
-        each: how many values every record has, where that is known without looking; -1 where it is not.
+        present: bool (n,), whether the record has the key with a list; None if all have.
+        counts: int64 (n,), the number of values in each record.
+        values: all values, concatenated; bytes as an object array.
+        each: the number of values in every record, if known without inspecting ``counts``; otherwise -1.
     """
 
     present: npt.NDArray[np.bool_] | None
@@ -58,23 +58,23 @@ class Column:
     each: int = -1
 
     def copy(self) -> Column:
-        """The same with values of its own."""
+        """Return a copy that does not share values."""
         return replace(self, values=self.values.copy())
 
 
 def kind_of(dtype: np.dtype[Any]) -> int:
-    """The field number in Feature of lists of ``dtype``."""
+    """Return the field number in Feature of lists of ``dtype``."""
     return 1 if dtype == BYTES else 2 if dtype.kind == "f" else 3
 
 
 def wrong_kind(row: int, kind: int, wanted: int) -> Problem:
-    """The problem of a record that holds another kind of list."""
+    """Return the problem of a record that holds another kind of list."""
     held, asked = _KIND_NAMES[kind], _KIND_NAMES[wanted]
-    return Problem(row, f"holds {held}, but {asked} was asked for. Ask for {held}")
+    return Problem(row, f"holds {held}, but {asked} was requested. Request {held}")
 
 
 def column(lists: Lists, wanted: int, readers: Mapping[int, Callable[[Lists], _Read]] | None = None) -> Column:
-    """The values of one key, whose lists must be of kind ``wanted``.
+    """Return the values of one key, whose lists must be of kind ``wanted``.
 
     Raises:
         Problem: for the first record whose list is of another kind, or damaged.
@@ -96,12 +96,12 @@ def column(lists: Lists, wanted: int, readers: Mapping[int, Callable[[Lists], _R
 
 
 def counted(lists: Lists, wanted: int) -> Column:
-    """The same with the same failures, but mostly without values: of a key that is checked, and that nobody reads."""
+    """Do the same with the same errors, but mostly without values: for a key that is checked but not used."""
     return column(lists, wanted, _COUNTERS)
 
 
 def column_of_messages(found: Sequence[tuple[int, Any]], wanted: int) -> Column:
-    """The values of one key, from each record's kind and list message: for few records, where NumPy's way costs more.
+    """Return the values of one key from each record's kind and list message; faster than NumPy for few records.
 
     Raises:
         Problem: for the first record whose list is of another kind.
@@ -119,14 +119,14 @@ def column_of_messages(found: Sequence[tuple[int, Any]], wanted: int) -> Column:
 
 
 def object_array(items: Sequence[Any]) -> Array:
-    """A 1-D object array of ``items``, whatever they are."""
+    """Return a 1-D object array of ``items``, even if they are sequences."""
     array = np.empty(len(items), object)
     array[:] = items
     return array
 
 
 def _message(lists: Lists, row: int, kind: int) -> Any:
-    """The list message of one record, read by protobuf: for all that is not one plain field."""
+    """Return the list message of one record, read by protobuf; for lists that are not a single plain field."""
     try:
         return getattr(example.messages, _LISTS[kind]).FromString(
             lists.buffer.data[int(lists.start[row]) : int(lists.end[row])]
@@ -136,7 +136,7 @@ def _message(lists: Lists, row: int, kind: int) -> Any:
 
 
 def _irregular(lists: Lists) -> list[int]:
-    """The records whose list is neither empty nor just one field."""
+    """Return the records whose list is neither empty nor a single field."""
     if lists.sole is None:
         return []
     rows: list[int] = np.flatnonzero(~lists.sole & (lists.end > lists.start)).tolist()
@@ -144,7 +144,7 @@ def _irregular(lists: Lists) -> list[int]:
 
 
 def _pieces(lists: Lists) -> list[bytes]:
-    """The content of each record's one field; empty where there is not just one."""
+    """Return the content of each record's only field; empty if there is not exactly one."""
     data = lists.buffer.data
     first = lists.first if lists.sole is None else np.where(lists.sole, lists.first, lists.end)
     return [data[start:end] for start, end in zip(first.tolist(), lists.end.tolist(), strict=True)]
@@ -161,15 +161,15 @@ def _read_bytes(lists: Lists) -> _Read:
         found = _message(lists, row, 1).value
         values.extend(found)
         rows = np.append(rows, np.full(len(found), row))
-    order = np.argsort(rows, kind="stable")  # the walk goes from value to value, not from record to record
+    order = np.argsort(rows, kind="stable")  # the walk yields values by step, not by record
     counts = np.bincount(rows, minlength=len(lists.start)).astype(np.int64, copy=False)
     return counts, object_array(values)[order], -1
 
 
 def _walk_values(lists: Lists) -> tuple[Ints, Ints, Ints, Ints]:
-    """Walk all lists of bytes in lock step, as wire.py walks entries: each value's record, start and end.
+    """Walk all lists of bytes in lockstep, as wire.py walks entries; return each value's record, start and end.
 
-    The fourth are the records that are left to protobuf, because they are odd or go on when few others do.
+    The fourth item is the records left to protobuf: irregular ones, and those that are longer than nearly all others.
     """
     left = np.flatnonzero(lists.end > lists.start)
     rows, cursor, stop = left, lists.start[left], lists.end[left]
@@ -194,11 +194,11 @@ def _walk_values(lists: Lists) -> tuple[Ints, Ints, Ints, Ints]:
 def _read_floats(lists: Lists) -> _Read:
     pieces = _pieces(lists)
     sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
-    odd = [*_irregular(lists), *np.flatnonzero(sizes & 3).tolist()]  # the latter protobuf will refuse
+    odd = [*_irregular(lists), *np.flatnonzero(sizes & 3).tolist()]  # protobuf will reject the latter
     for row in odd:
         pieces[row] = np.array(_message(lists, row, 2).value, "<f4").tobytes()
         sizes[row] = len(pieces[row])
-    values = np.frombuffer(bytearray().join(pieces), "<f4")  # from a bytearray, so that the array is writable
+    values = np.frombuffer(bytearray().join(pieces), "<f4")  # a bytearray makes the array writable
     return sizes >> 2, values.astype(np.float32, copy=False), -1
 
 
@@ -215,7 +215,7 @@ def _read_ints(lists: Lists) -> _Read:
 
 
 def _read_short_ints(lists: Lists) -> Ints | None:
-    """The values where each record has just one, of at most four bytes: labels, sizes, counts. Else None."""
+    """Return the values if each record has exactly one, of at most four bytes: labels, sizes, counts. Else None."""
     sizes = lists.end - lists.first
     longest = int(sizes.max(initial=0))
     if longest > 4 or not sizes.all():
@@ -223,7 +223,7 @@ def _read_short_ints(lists: Lists) -> Ints | None:
     if longest == 1:
         values = lists.buffer.octets[lists.first].astype(np.int64)
         return values if (values < 0x80).all() else None
-    last = np.int64(0x80) << 8 * (sizes - 1)  # the bit that must be clear in the last byte, and in no other
+    last = np.int64(0x80) << 8 * (sizes - 1)  # the bit that must be clear in the last byte and set in the others
     words = lists.buffer.words[lists.first] & ((last << 1) - 1)
     if (words & 0x80808080 != (last - 1) & 0x80808080).any():
         return None
@@ -232,7 +232,7 @@ def _read_short_ints(lists: Lists) -> Ints | None:
 
 
 def _payload_size(packed: bytes) -> int:
-    """The length that the field in ``packed``, tag, length and payload, gives its payload."""
+    """Return the payload length declared by the field in ``packed``: tag, length and payload."""
     size = shift = 0
     for octet in packed[1:6]:
         size |= (octet & 0x7F) << shift
@@ -258,16 +258,16 @@ def _count_floats(lists: Lists) -> _Read:
 _COUNTERS: dict[int, Callable[[Lists], _Read]] = {1: _count_bytes, 2: _count_floats, 3: _read_ints}
 
 COUNTED_KINDS = frozenset({1, 2})
-"""The kinds that are counted at less cost than decoded. Packed varints would have to be gone through just the same."""
+"""The kinds for which counting is cheaper than decoding. Packed varints have to be read completely in both cases."""
 
 
 def decode_one(kind: int, record: bytes, start: int, first: int, end: int) -> Array | Sequence[Any]:
-    """The values of one list that is one plain field: the list from ``start``, the field's content from ``first``.
+    """Return the values of one list that is a plain field: the list at ``start``, the field's content at ``first``.
 
-    For one list, protobuf is faster than NumPy at varints.
+    For a single list of varints, protobuf is faster than NumPy.
 
     Raises:
-        Problem: if it is damaged.
+        Problem: the list is damaged.
     """
     if kind == 1:
         return [record[first:end]]

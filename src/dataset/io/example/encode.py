@@ -1,6 +1,6 @@
-"""From a dict of values to the bytes of a tf.train.Example, without the message in between.
+"""Encoder from a dict of values to the bytes of a tf.train.Example, without creating a message object.
 
-What is here knows bytes and values. The messages are messages.py, files are tfrecord/'s.
+This module knows bytes and values. messages.py has the message classes; tfrecord/ writes files.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ __all__ = ["encode_example"]
 
 
 def encode_example(features: Mapping[str, Any]) -> bytes:
-    """The bytes of a tf.train.Example that holds ``features``.
+    """Return the bytes of a tf.train.Example with these features.
 
-    The same input always gives the same bytes: keys are written in sorted order.
+    The same input always produces the same bytes: keys are written in sorted order.
 
     Args:
-        features: from name to value. Ints and bools become an int64 list, floats a float list (rounded to float32),
-            ``bytes`` and ``str`` (as UTF-8) a bytes list; so do NumPy scalars, flat lists and tuples of these, and
-            arrays of any shape, which are flattened in row-major order. An empty array keeps the kind of its dtype;
-            an empty list has none, so the feature is written without values and reads as missing.
+        features: a dict from name to value. Ints and bools become an int64 list, floats a float list (rounded to
+            float32), ``bytes`` and ``str`` (as UTF-8) a bytes list. The same holds for NumPy scalars, flat lists and
+            tuples of these, and arrays of any shape, which are flattened in row-major order. An empty array keeps the
+            kind of its dtype. An empty list has no kind, so the feature is written without a list and reads as missing.
 
     Raises:
-        TypeError: for any other value, naming the feature: None, nested lists, mixed lists, ints that do not fit
-            into int64.
+        TypeError: a value is anything else, such as None, a nested list, a mixed list, or an int beyond int64; the
+            message names the feature.
 
     >>> from dataset.io import Example
     >>> record = encode_example({"label": 3, "name": "cat", "box": np.zeros(4, np.float32)})
@@ -51,9 +51,9 @@ def _name_bytes(name: object) -> bytes:
     return name.encode()
 
 
-@lru_cache(maxsize=1 << 12)  # nearly all are lengths, and the same few come again in every record
+@lru_cache(maxsize=1 << 12)  # nearly all are lengths, and the same few recur in every record
 def _varint(number: int) -> bytes:
-    """``number``, at least 0, in groups of seven bits, the lowest first."""
+    """Return the varint of ``number``, at least 0: groups of seven bits, lowest first."""
     if number < 0x80:
         return number.to_bytes()
     groups = bytearray()
@@ -65,7 +65,7 @@ def _varint(number: int) -> bytes:
 
 
 def _encode_feature(name: str, value: Any) -> bytes:
-    """The bytes of the Feature message."""
+    """Return the bytes of the Feature message."""
     if isinstance(value, bytes):
         return _bytes_feature([value])
     if isinstance(value, str):
@@ -84,7 +84,7 @@ def _encode_feature(name: str, value: Any) -> bytes:
 
 
 def _encode_list(name: str, values: list[Any] | tuple[Any, ...]) -> bytes:
-    """A flat list whose items are all of one kind."""
+    """Encode a flat list whose items are all of one kind."""
     kinds = {_item_kind(item) for item in values}
     if kinds == {"bytes"}:
         return _bytes_feature(item.encode() if isinstance(item, str) else item for item in values)
@@ -110,10 +110,10 @@ def _item_kind(item: Any) -> str:
 
 
 def _encode_array(name: str, array: npt.NDArray[Any]) -> bytes:
-    """An array, flattened. Object arrays are taken as lists of their items."""
+    """Encode a flattened array. Object arrays are encoded as lists of their items."""
     kind = array.dtype.kind
     if kind == "f":
-        with np.errstate(over="ignore"):  # beyond float32 is infinity, as in protobuf
+        with np.errstate(over="ignore"):  # values beyond float32 become infinity, as in protobuf
             return _packed_feature(b"\x12", array.astype("<f4").tobytes())
     if kind in "iub":
         if kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
@@ -127,7 +127,7 @@ def _encode_array(name: str, array: npt.NDArray[Any]) -> bytes:
 
 
 def _pack_varints(values: npt.NDArray[np.int64]) -> bytes:
-    """The varints of ``values``, end to end. Negative values take ten bytes."""
+    """Return the concatenated varints of ``values``. Negative values take ten bytes."""
     unsigned = values.view(np.uint64)
     largest = int(unsigned.max(initial=0))
     if largest < 0x80:
@@ -159,6 +159,6 @@ def _wrong_value(name: str, value: Any, what: str) -> TypeError:
     shown = repr(value)
     shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
     return TypeError(
-        f"encode_example: feature {name!r} must be int, float, bytes, str, or a flat list or an array of one of these,"
+        f"encode_example: feature {name!r} must be int, float, bytes, str, or a flat list or array of one of these,"
         f" got {what}: {shown}"
     )

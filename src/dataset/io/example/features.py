@@ -1,6 +1,6 @@
-"""The descriptions of features that parse.py reads an Example into: what is to come out, and nothing else.
+"""Feature configurations for parse.py: the kind, shape and dtype of the parsed values.
 
-They carry TensorFlow's names. The way to arrays is columns.py and parse.py.
+The classes have TensorFlow's names. columns.py and parse.py do the parsing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DTYPES = (np.dtype(np.int64), np.dtype(np.float32), BYTES)
 
 
 def _feature_dtype(owner: str, dtype: Any) -> np.dtype[Any]:
-    """``dtype`` as one of the three that an Example can hold."""
+    """Return ``dtype`` as one of the three dtypes that an Example can hold."""
     try:
         result = BYTES if dtype in {"bytes", "string"} else np.dtype(dtype)
     except TypeError:
@@ -29,14 +29,14 @@ def _feature_dtype(owner: str, dtype: Any) -> np.dtype[Any]:
     result = BYTES if result in {BYTES, np.dtype("U")} else result
     if dtype is None or result not in _DTYPES:
         raise ValueError(
-            f"{owner}: dtype must be int64, float32, or bytes (str means the same), got {dtype!r}. An Example holds no "
-            "others: convert after parsing"
+            f"{owner}: dtype must be int64, float32, or bytes (or str, which means bytes), got {dtype!r}. An Example "
+            "can't hold other dtypes; convert the values after parsing"
         )
     return result
 
 
 def _feature_shape(owner: str, shape: Any) -> tuple[int, ...]:
-    """``shape`` with every dimension known."""
+    """Return ``shape`` as a tuple; every dimension must be known."""
     try:
         dims = as_shape(shape)
     except (TypeError, ValueError):
@@ -44,13 +44,13 @@ def _feature_shape(owner: str, shape: Any) -> tuple[int, ...]:
     if dims is None or None in dims:
         raise ValueError(
             f"{owner}: every dimension of shape must be known and at least 0, got {shape!r}. "
-            "Use FixedLenSequenceFeature, VarLenFeature or RaggedFeature for values whose number differs"
+            "Use FixedLenSequenceFeature, VarLenFeature or RaggedFeature if the number of values varies"
         )
     return tuple(int(dim) for dim in dims if dim is not None)
 
 
 def _default(owner: str, value: Any, dtype: np.dtype[Any], count: int) -> Any:
-    """``value`` as a tuple of ``count`` Python values of ``dtype``."""
+    """Return ``value`` as a tuple of ``count`` Python values of ``dtype``."""
     array = np.asarray(value, object) if dtype == BYTES else np.asarray(value)
     items = [item.encode() if isinstance(item, str) else item for item in array.ravel().tolist()]
     kinds = {BYTES: bytes, _DTYPES[0]: int, _DTYPES[1]: int | float}
@@ -62,16 +62,16 @@ def _default(owner: str, value: Any, dtype: np.dtype[Any], count: int) -> Any:
 
 @dataclass(frozen=True)
 class FixedLenFeature:
-    """A feature with the same number of values in every Example: a dense array.
+    """Configuration of a feature with the same number of values in every Example; parsed to a dense array.
 
     Args:
-        shape: of one element's array; () for a single value.
+        shape: the shape of one element's array; () for a single value.
         dtype: ``np.int64``, ``np.float32`` or ``bytes``, or their names; ``str`` means ``bytes``.
-        default_value: what to use where an Example lacks the feature: as many values as the shape holds. Kept as a flat
-            tuple. Default None: the feature must be there.
+        default_value: the values for an Example without the feature, as many as the shape requires. Stored as a flat
+            tuple. Default None: the feature is required.
 
     Raises:
-        ValueError: for a shape with an unknown dimension, another dtype, a default that does not fit.
+        ValueError: the shape has an unknown dimension, the dtype is not supported, or the default does not fit.
 
     >>> FixedLenFeature((2, 2), np.float32, default_value=[[0, 0], [0, 1]]).default_value
     (0, 0, 0, 1)
@@ -90,19 +90,19 @@ class FixedLenFeature:
 
     @property
     def spec(self) -> ComponentSpec:
-        """The spec of one parsed element."""
+        """Return the spec of one parsed element."""
         return TensorSpec(self.shape, self.dtype)
 
 
 @dataclass(frozen=True)
 class VarLenFeature:
-    """A feature with any number of values: a SparseTensor.
+    """Configuration of a feature with any number of values; parsed to a SparseTensor.
 
     Args:
         dtype: ``np.int64``, ``np.float32`` or ``bytes``, or their names.
 
     Raises:
-        ValueError: for another dtype.
+        ValueError: the dtype is not supported.
 
     >>> VarLenFeature("int64").dtype
     dtype('int64')
@@ -115,23 +115,23 @@ class VarLenFeature:
 
     @property
     def spec(self) -> ComponentSpec:
-        """The spec of one parsed element."""
+        """Return the spec of one parsed element."""
         return SparseTensorSpec((None,), self.dtype)
 
 
 @dataclass(frozen=True)
 class FixedLenSequenceFeature:
-    """A feature with any number of rows of one shape: a dense array, padded to the longest where several are parsed.
+    """Configuration of a feature with any number of rows of one shape; parsed to a dense array, padded in a batch.
 
     Args:
-        shape: of one row.
+        shape: the shape of one row.
         dtype: ``np.int64``, ``np.float32`` or ``bytes``, or their names.
-        allow_missing: whether an Example may lack the feature, which then has no rows. An Example's features need
-            True, as in TensorFlow; only the feature lists of a SequenceExample can do with False.
-        default_value: one value to pad with. Default 0, or ``b""``.
+        allow_missing: whether the feature may be missing; it then has no rows. Features of an Example require True, as
+            in TensorFlow; only feature lists of a SequenceExample support False.
+        default_value: the padding value. Default 0, or ``b""``.
 
     Raises:
-        ValueError: for a shape with an unknown or empty dimension, another dtype, a default that does not fit.
+        ValueError: the shape has an unknown or zero dimension, the dtype is not supported, or the default does not fit.
 
     >>> FixedLenSequenceFeature((2,), np.int64, allow_missing=True, default_value=-1).default_value
     -1
@@ -154,46 +154,46 @@ class FixedLenSequenceFeature:
 
     @property
     def spec(self) -> ComponentSpec:
-        """The spec of one parsed element."""
+        """Return the spec of one parsed element."""
         return TensorSpec((None, *self.shape), self.dtype)
 
 
 @dataclass(frozen=True)
 class RowSplits:
-    """A partition that the feature ``key`` gives as positions: row i is ``values[splits[i]:splits[i + 1]]``."""
+    """Partition stored in the feature ``key`` as row splits: row i is ``values[splits[i]:splits[i + 1]]``."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class RowLengths:
-    """A partition that the feature ``key`` gives as the number of values in each row."""
+    """Partition stored in the feature ``key`` as the number of values in each row."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class RowStarts:
-    """A partition that the feature ``key`` gives as each row's first position."""
+    """Partition stored in the feature ``key`` as the first position of each row."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class RowLimits:
-    """A partition that the feature ``key`` gives as the position after each row's last value."""
+    """Partition stored in the feature ``key`` as the position after the last value of each row."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class ValueRowIds:
-    """A partition that the feature ``key`` gives as each value's row, ascending.
+    """Partition stored in the feature ``key`` as the row number of each value, ascending.
 
     Args:
-        key: of the feature.
-        max_empty_rows: how many more rows than values an Example may declare. A record of a few bytes can declare
-            billions of empty rows, and each of them takes eight bytes of memory. Default 65,536.
+        key: the key of the feature.
+        max_empty_rows: how many more rows than values an Example may declare. A record of a few bytes could declare
+            billions of empty rows, each of which takes eight bytes of memory. Default 65,536.
     """
 
     key: str
@@ -202,10 +202,10 @@ class ValueRowIds:
 
 @dataclass(frozen=True)
 class UniformRowLength:
-    """A partition into rows of ``length`` values.
+    """Partition into rows of ``length`` values.
 
     Raises:
-        ValueError: for a length below 1.
+        ValueError: the length is below 1.
     """
 
     length: int
@@ -220,18 +220,20 @@ Partition = RowSplits | RowLengths | RowStarts | RowLimits | ValueRowIds | Unifo
 
 @dataclass(frozen=True)
 class RaggedFeature:
-    """A feature with rows of different lengths: a RaggedTensor, or a 1-D array where one element has no partitions.
+    """Configuration of a feature with rows of different lengths; parsed to a RaggedTensor.
+
+    Without partitions, one element is parsed to a 1-D array.
 
     Args:
         dtype: ``np.int64``, ``np.float32`` or ``bytes``, or their names.
-        value_key: the feature that holds the values. Default None: the name that it has in the dict of features.
-        partitions: how the values fall into rows, the outermost partition first: ``RaggedFeature.RowSplits(key)``,
-            ``RowLengths``, ``RowStarts``, ``RowLimits``, ``ValueRowIds``, or ``UniformRowLength(length)``. Uniform rows
-            at the end of the partitions become dimensions of the values. Default: none.
-        row_splits_dtype: only int64, which is what a RaggedTensor has.
+        value_key: the key of the values in the Example. Default None: the name in the dict of features.
+        partitions: how the values are split into rows, outermost partition first: ``RaggedFeature.RowSplits(key)``,
+            ``RowLengths``, ``RowStarts``, ``RowLimits``, ``ValueRowIds``, or ``UniformRowLength(length)``. Uniform
+            partitions at the end become dimensions of the values. Default: none.
+        row_splits_dtype: must be int64, the dtype of the row splits of a RaggedTensor.
 
     Raises:
-        ValueError: for another dtype, or something else as a partition.
+        ValueError: the dtype is not supported, or a partition is not one of these classes.
 
     >>> RaggedFeature(np.int64, value_key="words", partitions=[RaggedFeature.RowLengths("sentences")]).spec
     RaggedTensorSpec(shape=(None, None), dtype=int64, ragged_rank=1, row_splits_dtype=int64)
@@ -254,17 +256,17 @@ class RaggedFeature:
         object.__setattr__(self, "partitions", tuple(self.partitions))
         for partition in self.partitions:
             if not isinstance(partition, Partition):
-                raise ValueError(  # noqa: TRY004  # one kind of error for all that a feature can have wrong
+                raise ValueError(  # noqa: TRY004  # the same type for all errors of a feature
                     f"RaggedFeature: partitions must be RaggedFeature.RowSplits, RowLengths, RowStarts, RowLimits, "
                     f"ValueRowIds or UniformRowLength, got {partition!r}"
                 )
         if np.dtype(self.row_splits_dtype) != np.int64:
-            raise ValueError(f"RaggedFeature: row_splits are int64, got row_splits_dtype={self.row_splits_dtype!r}")
+            raise ValueError(f"RaggedFeature: row_splits_dtype must be int64, got {self.row_splits_dtype!r}")
         object.__setattr__(self, "row_splits_dtype", np.dtype(np.int64))
 
     @property
     def inner_shape(self) -> tuple[int, ...]:
-        """The dimensions that the values have besides the first: the uniform partitions at the end."""
+        """Return the dimensions of the values after the first: the uniform partitions at the end."""
         inner: list[int] = []
         for partition in reversed(self.partitions):
             if not isinstance(partition, UniformRowLength):
@@ -274,12 +276,12 @@ class RaggedFeature:
 
     @property
     def outer_partitions(self) -> tuple[Partition, ...]:
-        """The partitions before those, which make ragged dimensions."""
+        """Return the partitions before those in ``inner_shape``; they become ragged dimensions."""
         return self.partitions[: len(self.partitions) - len(self.inner_shape)]
 
     @property
     def spec(self) -> ComponentSpec:
-        """The spec of one parsed element."""
+        """Return the spec of one parsed element."""
         rank = len(self.outer_partitions)
         shape = (*[None] * (rank + 1), *self.inner_shape)
         return RaggedTensorSpec(shape, self.dtype, rank) if rank else TensorSpec(shape, self.dtype)
@@ -289,12 +291,12 @@ FeatureSpec = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | Ragged
 
 
 def keys_of(name: str, feature: FeatureSpec) -> Sequence[str]:
-    """The keys of an Example that ``feature`` reads: its values first, then its partitions."""
+    """Return the keys of an Example that ``feature`` reads: its values first, then its partitions."""
     if not isinstance(feature, RaggedFeature):
         return [name]
     return [feature.value_key or name, *[p.key for p in feature.partitions if not isinstance(p, UniformRowLength)]]
 
 
 def dtype_of(feature: FeatureSpec, position: int) -> npt.DTypeLike:
-    """The dtype of the key at ``position`` in ``keys_of``: partitions are always int64."""
+    """Return the dtype of the key at ``position`` in ``keys_of``; partitions are always int64."""
     return feature.dtype if position == 0 else np.dtype(np.int64)

@@ -1,15 +1,15 @@
-"""Layouts: the skeleton that most records of a file share, learned from one record, checked on many at once.
+"""Layouts: the structure shared by most records of a file; learned from one record, compared with many at once.
 
-A writer puts the same keys in the same order into record after record, and lengths seldom change by so much that their
-varints take more bytes. A Layout is that: keys, kinds and order, and the width of each length. Where a record follows
-it, nothing needs to be found out, only confirmed, which takes half the work of the walk in wire.py:
+A writer puts the same keys in the same order into each record, and lengths seldom change so much that their varints
+take more bytes. A layout consists of the keys, their kinds and order, and the width of each length. If a record follows
+it, its structure only has to be confirmed, which takes half the work of the walk in wire.py:
 
-- the length of each list, at a known distance from where its entry begins, leads to the next entry: a short chain;
+- the length of each list, at a known distance from the start of its entry, leads to the next entry: a short chain;
 - then all constant bytes (tags, keys) of all entries are compared, masked, eight at a time;
-- then all lengths are compared with what they must be, given the length of the list that they enclose.
+- then all lengths are compared with the values implied by the length of the list that they enclose.
 
-A record that differs in any of this is not of the layout, and others look at it. So a layout, once learned, never makes
-a wrong answer, only a slow one. What is here knows positions and bytes, as wire.py does.
+A record that differs in any of these does not follow the layout and is left to other methods. So a layout never causes
+a wrong result, only a slow one. This module knows positions and bytes, like wire.py.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = ["Entry", "ExampleLayout", "entries_of", "length_field"]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_ENTRIES_MAX = 1024  # a record with more is left to protobuf, which walks it faster than a loop in Python
+_ENTRIES_MAX = 1024  # a record with more is left to protobuf, which is faster than a Python loop
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of the map in one record, byte for byte as wire.py draws it.
+    """Entry of the map in one record, with the structure described in wire.py.
 
     Attributes:
         key: the key's bytes.
@@ -39,7 +39,7 @@ class Entry:
         content: the list message's first byte.
         end: the byte after the list, which is also the byte after the entry.
         widths: bytes taken by the lengths of the entry, the Feature and the list.
-        payload: where the only field of the list has its content; None if the list is not just one field.
+        payload: where the content of the list's only field begins; None if the list is not a single field.
     """
 
     key: bytes
@@ -52,7 +52,10 @@ class Entry:
 
 
 def _read_length(record: bytes, at: int) -> tuple[int, int]:
-    """The length at ``at`` and the byte after it; IndexError at the end, ValueError where it takes over four bytes."""
+    """Read the length at ``at``; return it and the position after it.
+
+    Raises IndexError at the end, ValueError if the length takes more than four bytes.
+    """
     size = record[at]
     if size < 0x80:
         return size, at + 1
@@ -66,7 +69,7 @@ def _read_length(record: bytes, at: int) -> tuple[int, int]:
 
 
 def _expect(record: bytes, at: int, tag: int, end: int | None) -> tuple[int, int]:
-    """A length-delimited field: where its content begins and ends. ValueError for another tag, or another end."""
+    """Return where the content of a length-delimited field begins and ends. ValueError for another tag or end."""
     size, first = _read_length(record, at + 1)
     if record[at] != tag or (end is not None and first + size != end):
         raise ValueError
@@ -74,7 +77,7 @@ def _expect(record: bytes, at: int, tag: int, end: int | None) -> tuple[int, int
 
 
 def _entry(record: bytes, at: int) -> Entry:
-    """The entry at ``at``."""
+    """Return the entry at ``at``."""
     entry, end = _expect(record, at, 0x0A, None)
     key, key_end = _expect(record, entry, 0x0A, None)
     feature, _ = _expect(record, key_end, 0x12, end)
@@ -87,7 +90,7 @@ def _entry(record: bytes, at: int) -> Entry:
 
 
 def _payload(record: bytes, content: int, end: int) -> int | None:
-    """Where the content of a list's only field begins; None if the list is anything else."""
+    """Return where the content of a list's only field begins; None if the list is not a single field."""
     try:
         return _expect(record, content, 0x0A, end)[0] if content < end else None
     except (IndexError, ValueError):
@@ -95,7 +98,7 @@ def _payload(record: bytes, content: int, end: int) -> int | None:
 
 
 def entries_of(record: bytes) -> list[Entry] | None:
-    """The entries of a record that is regular in the sense of wire.py, with different keys; None for any other."""
+    """Return the entries of a record that is regular as defined in wire.py, with distinct keys; None otherwise."""
     try:
         at, end = _expect(record, 0, 0x0A, len(record))
         entries: list[Entry] = []
@@ -109,18 +112,18 @@ def entries_of(record: bytes) -> list[Entry] | None:
 
 
 class ExampleLayout:
-    """The skeleton of one record.
+    """Layout of one record.
 
     Args:
-        entries: of the record.
-        single: keys of which one value is wanted, so that a list of bytes with just one is part of the skeleton. Lists
-            of numbers always are one field, unless they are empty.
+        entries: the entries of the record.
+        single: keys with a single requested value; a list of bytes with exactly one value is then part of the layout.
+            Lists of numbers are always one field, unless they are empty.
 
     Attributes:
         keys: the keys, in order.
         kinds: the kinds of their lists.
-        payload: how far behind the beginning of each list the content of its only field begins; 0 where the layout
-            does not say that there is only one.
+        payload: the distance from the start of each list to the content of its only field; 0 if the layout does not
+            require that there is only one.
     """
 
     def __init__(self, entries: Sequence[Entry], single: Collection[bytes] = ()) -> None:
@@ -135,10 +138,10 @@ class ExampleLayout:
         self._plan_lengths(entries)
 
     def _plan_constants(self, entries: Sequence[Entry]) -> None:
-        """The words that hold tags and keys: of which entry, how far from its start, which bits, and their values."""
+        """Plan the words with tags and keys: their entry, distance from its start, mask, and expected value."""
         rows: list[tuple[int, int, int, int]] = []
         for i, (entry, payload) in enumerate(zip(entries, self.payload, strict=True)):
-            of_entry, of_feature, of_list = map(bytes, entry.widths)  # zero bytes, which the mask leaves out
+            of_entry, of_feature, of_list = map(bytes, entry.widths)  # zero bytes, which the mask excludes
             fixed = b"\x0a" + of_entry + b"\x0a" + bytes([len(entry.key)]) + entry.key + b"\x12"
             fixed += of_feature + bytes([entry.kind << 3 | 2])
             known = b"\xff" + of_entry + b"\xff" * (len(entry.key) + 3) + of_feature + b"\xff"
@@ -150,7 +153,7 @@ class ExampleLayout:
         self._constant_at, self._constant_mask, self._constant_value = table.T[1:, :, None]
 
     def _plan_lengths(self, entries: Sequence[Entry]) -> None:
-        """The lengths in each entry: how far from its start, how much more than the list's, how many bytes."""
+        """Plan the lengths in each entry: distance from its start, excess over the list's length, and width."""
         rows: list[tuple[int, int, int, int]] = []
         for i, (entry, payload) in enumerate(zip(entries, self.payload, strict=True)):
             of_entry, of_feature, of_list = entry.widths
@@ -166,16 +169,16 @@ class ExampleLayout:
         self._lengths = _Varints(width)
 
     def apply(self, words: Ints, starts: Ints, ends: Ints) -> tuple[Bools, Ints, Ints]:
-        """Which of n records follow the layout; for each of k entries (k, n) where its list begins and ends.
+        """Return which of n records follow the layout, and where the lists of the k entries begin and end (k, n).
 
-        Of a record that does not follow it, the two are numbers without meaning.
+        For records that do not follow it, the positions are meaningless.
         """
         shape = (len(self._steps), len(starts))
         at, content, end = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape, np.int64)
         ok, cursor, features = length_field(words, starts, 0x0A)
         ok &= cursor + features == ends
         for i, (distance, width) in enumerate(self._steps):
-            np.minimum(cursor, ends, out=at[i])  # what is unconfirmed must not lead out of the buffer
+            np.minimum(cursor, ends, out=at[i])  # unconfirmed positions must stay inside the buffer
             np.add(at[i], distance + width, out=content[i])
             cursor = np.add(content[i], _decode(words[distance:], at[i], width), out=end[i])
         ok &= cursor == ends
@@ -186,21 +189,21 @@ class ExampleLayout:
 
 
 def _word(octets: bytes) -> int:
-    """Up to eight bytes as the int64 that they are the low end of."""
+    """Return up to eight bytes as the low bytes of an int64."""
     return int.from_bytes(octets, "little", signed=len(octets) == 8)
 
 
 class _Varints:
-    """Varints of known widths, compared in their encoded form, which is cheaper than to decode what is found."""
+    """Varints of known widths, compared in encoded form, which is cheaper than decoding the input."""
 
     def __init__(self, width: Ints) -> None:
         self._mask = (np.int64(1) << 8 * width) - 1
         self._limit = np.int64(1) << 7 * width
-        self._going_on = 0x80808080 & (self._mask >> 8)  # set in every byte but the last
+        self._going_on = 0x80808080 & (self._mask >> 8)  # the top bit of every byte but the last
         self._widest = int(width.max())
 
     def stand_in(self, words: Ints, lengths: Ints) -> Bools:
-        """Whether each word begins with the varint of its length."""
+        """Return whether each word begins with the varint of its length."""
         expected = (lengths & 0x7F) | self._going_on
         if self._widest > 1:
             expected |= (lengths & 0x3F80) << 1
@@ -212,10 +215,10 @@ class _Varints:
 
 
 def length_field(words: Ints, at: Ints, tag: int) -> tuple[Bools, Ints, Ints]:
-    """Read tag and length at each position: whether the tag is ``tag``, where the content begins, its length.
+    """Read tag and length at each position; return whether the tag is ``tag``, the start of the content, its length.
 
-    Lengths take one to four bytes here. The lowest clear top bit among them ends the varint; ``used`` covers the bytes
-    up to there, and is -1, whose bit count NumPy says is 1, where four bytes don't suffice.
+    Lengths of one to four bytes are supported. The lowest clear top bit ends the varint; ``used`` covers the bytes up
+    to it. If four bytes don't suffice, ``used`` is -1, whose bit count is 1 in NumPy.
     """
     word = words[at]
     ok = (word & 0xFF) == tag
@@ -229,7 +232,7 @@ def length_field(words: Ints, at: Ints, tag: int) -> tuple[Bools, Ints, Ints]:
 
 
 def _decode(words: Ints, at: Ints, width: int) -> Ints:
-    """The varint of ``width`` bytes at each position, if it is one. Shifted ``words`` save an addition."""
+    """Decode the varint of ``width`` bytes at each position, if there is one. Shifted ``words`` save an addition."""
     word: Ints = words[at]
     if width == 1:
         return word & 0xFF

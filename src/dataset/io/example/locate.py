@@ -1,12 +1,12 @@
-"""Where the lists of a few keys lie in a batch of records: the choice among four ways to find them.
+"""Locator: finds the lists of a few keys in a batch of records with one of four methods.
 
-    template.py    all records have one length and differ in nothing but values   a few comparisons of the whole batch
-    layout.py      the same keys in the same order, lengths of the same widths    confirms what an earlier record had
-    wire.py        any order of keys                                              walks all records in lock step
+    template.py    all records have the same length and differ only in values     a few comparisons of the whole batch
+    layout.py      the same keys in the same order, lengths of the same widths    compares with an earlier record
+    wire.py        any order of keys                                              walks all records in lockstep
     reference.py   anything that protobuf accepts                                 record by record
 
-Each takes what it knows and leaves the rest to the next; what they find is the same. What is here knows positions, and
-no values: these are columns.py.
+Each method handles the records that it supports and leaves the others to the next one; the results are the same. This
+module knows positions but no values, which columns.py decodes.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Bools = npt.NDArray[np.bool_]
 
 _LAYOUT_MIN = 8  # for fewer records, protobuf is as fast
 _MISSES_MAX = 8  # batches
-_LAYOUTS_MAX = 6  # each that does not fit costs some 0.2 us a record
+_LAYOUTS_MAX = 6  # each one that does not fit takes about 0.2 us per record
 
 
 @dataclass(slots=True)
 class Lists:
-    """Where the lists of one key lie in n records.
+    """Positions of the lists of one key in n records.
 
     Attributes:
-        buffer: what the positions point into.
-        kind: the lists' field number in Feature, 1 bytes, 2 float, 3 int64, 0 none: one for all, or int8 (n,).
-        start: int64 (n,): each list message's first byte.
+        buffer: the buffer that the positions refer to.
+        kind: the lists' field number in Feature (1 bytes, 2 float, 3 int64, 0 none): one for all, or int8 (n,).
+        start: int64 (n,): the first byte of each list message.
         end: int64 (n,): the byte after it.
         first: int64 (n,): where the content of its first field begins.
-        sole: whether the list is just one length-delimited field, one value of bytes or packed numbers, from ``first``
-            to ``end``: bool (n,), or None where that is so in all records.
+        sole: whether the list is a single length-delimited field (one value of bytes, or packed numbers) from ``first``
+            to ``end``: bool (n,), or None if this is true for all records.
     """
 
     buffer: WireBuffer
@@ -55,10 +55,10 @@ class Lists:
 
 
 class Locator:
-    """Finds the lists of a few keys in records; prepared once, and wiser with each batch.
+    """Locator of the lists of a few keys in records; prepared once, and learns from each batch.
 
-    The ways, each for what the one before has left: a template, the layouts of recent records, the walk, protobuf.
-    Threads may share a locator: the layouts are a tuple that is replaced as a whole.
+    The methods, each for the records left by the previous one: a template, the layouts of recent records, the walk,
+    protobuf. Thread-safe: the layouts are a tuple that is replaced as a whole.
     """
 
     def __init__(self, keys: Sequence[str], single: Collection[str] = ()) -> None:
@@ -68,13 +68,13 @@ class Locator:
         self._table = KeyTable(list(self._index))
         self._templates = Templates(self._index)
         self._layouts: tuple[_KnownLayout, ...] = ()
-        self._misses = 0  # batches in a row whose records mostly followed no layout
+        self._misses = 0  # consecutive batches in which most records followed no layout
 
     def locate(self, records: Sequence[bytes]) -> list[Lists]:
-        """Where the lists of the keys lie in ``records``: one Lists per key.
+        """Return the positions of the keys' lists in ``records``: one Lists per key.
 
         Raises:
-            ParseError: if a record is no Example, with its position.
+            ParseError: a record is not an Example; the message has its position.
         """
         buffer = WireBuffer(records)
         lengths = np.fromiter(map(len, records), np.int64, len(records))
@@ -96,14 +96,14 @@ class Locator:
             found.put_matches(rest, matches)
             rest = rest[~regular]
         odd = rest.tolist()
-        if len(odd) < len(records):  # else there is nothing in the buffer that is worth keeping
+        if len(odd) < len(records):  # otherwise the buffer contains nothing to keep
             odd = [row for row in odd if not found.put_one(records[row], row, int(starts[row]), self._index)]
         if odd:
             buffer = _append_irregular(buffer, records, self._keys, odd, found)
         return found.lists(buffer)
 
     def _by_template(self, buffer: WireBuffer, records: Sequence[bytes], starts: Ints) -> list[Lists] | None:
-        """What a template finds in records of one length; None if they don't follow it."""
+        """Locate the lists in records of equal length by a template; return None if they don't follow it."""
         length = len(records[0])
         template = self._templates.get(length)
         if template is None or not template.fits(records[-1]):
@@ -120,9 +120,9 @@ class Locator:
     def _by_layout(
         self, buffer: WireBuffer, starts: Ints, ends: Ints, found: _Found
     ) -> tuple[Ints, list[Lists] | None]:
-        """Put into ``found`` what the known layouts find; the records that follow none.
+        """Store the lists that the known layouts find in ``found``; return the records that follow none.
 
-        Where all records follow one layout, as in most batches, the lists are ready without ``found``.
+        If all records follow one layout, as in most batches, the lists are returned directly.
         """
         rest = np.arange(len(starts))
         for known in self._layouts if self._layouts_pay() else ():
@@ -137,11 +137,11 @@ class Locator:
         return rest, None
 
     def _layouts_pay(self) -> bool:
-        """Whether to look for layouts: no longer where keys come in any order, so that most records missed them all."""
+        """Return whether to try layouts; rarely if most records missed them all because their keys have no order."""
         return self._misses < _MISSES_MAX or self._misses % 32 == 0
 
     def _learn(self, record: bytes) -> None:
-        """Remember the layout of a record that followed none, in front of the others."""
+        """Store the layout of a record that followed none, before the others."""
         entries = entries_of(record)
         if entries is not None:
             learned = _KnownLayout(ExampleLayout(entries, self._single), self._index)
@@ -149,7 +149,7 @@ class Locator:
 
 
 class _KnownLayout:
-    """A layout, and which of its entries are asked for."""
+    """Known layout, and its requested entries."""
 
     def __init__(self, layout: ExampleLayout, index: Mapping[bytes, int]) -> None:
         self.layout = layout
@@ -162,7 +162,7 @@ class _KnownLayout:
         self.payloads = np.array([layout.payload[i] for _, i in present], np.int64)[:, None]
 
     def lists(self, buffer: WireBuffer, content: Ints, end: Ints) -> list[Lists]:
-        """The lists of all keys where all records follow the layout."""
+        """Return the lists of all keys if all records follow the layout."""
         missing = np.zeros(content.shape[1:], np.int64)
         return [
             Lists(buffer, 0, missing, missing, missing, missing > 0)
@@ -180,9 +180,9 @@ class _KnownLayout:
 
 
 class _Found:
-    """Kind, start and end of the list of each of k keys in each of n records; kind 0 at first.
+    """Table of kind, start and end of the list of each of k keys in each of n records; initially of kind 0.
 
-    ``first`` is where the content of the list's only field begins, or 0 where nobody has looked yet.
+    ``first`` is where the content of the list's only field begins, or 0 if it is not known yet.
     """
 
     def __init__(self, keys: int, records: int) -> None:
@@ -192,7 +192,7 @@ class _Found:
         self.first = np.zeros((keys, records), np.int64)
 
     def put(self, known: _KnownLayout, rows: Ints, content: Ints, end: Ints) -> None:
-        """Take what a layout found in the records ``rows``."""
+        """Store the lists that a layout found in the records ``rows``."""
         at = np.ix_(known.keys, rows)
         self.kind[at] = known.kinds
         self.start[at] = start = content[known.entries]
@@ -200,12 +200,12 @@ class _Found:
         self.first[at] = np.where(known.payloads, start + known.payloads, 0)
 
     def put_matches(self, rows: Ints, found: Matches) -> None:
-        """Take what the walk found in the records ``rows``. NumPy assigns in order, so that the last list counts."""
+        """Store the lists that the walk found in the records ``rows``. NumPy assigns in order: the last list wins."""
         at = found.key, rows[found.row]
         self.kind[at], self.start[at], self.end[at] = found.kind, found.start, found.end
 
     def put_one(self, record: bytes, row: int, start: int, index: Mapping[bytes, int]) -> bool:
-        """Take what is in one record, if that is regular; False if not."""
+        """Store the lists of one record; return False if it is not regular."""
         entries = entries_of(record)
         if entries is None:
             return False
@@ -218,7 +218,7 @@ class _Found:
         return True
 
     def lists(self, buffer: WireBuffer) -> list[Lists]:
-        """The lists of each key."""
+        """Return the lists of each key."""
         return [self._lists_of(key, buffer) for key in range(len(self.kind))]
 
     def _lists_of(self, key: int, buffer: WireBuffer) -> Lists:
@@ -232,7 +232,7 @@ class _Found:
 def _append_irregular(
     buffer: WireBuffer, records: Sequence[bytes], keys: Sequence[str], rows: list[int], found: _Found
 ) -> WireBuffer:
-    """Let protobuf read the records ``rows``; the buffer with what it found at the end."""
+    """Read the records ``rows`` with protobuf; return a buffer with their lists appended."""
     everything = len(rows) == len(records)
     pieces = [] if everything else [buffer.data]
     end = sum(map(len, pieces))

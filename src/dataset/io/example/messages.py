@@ -1,10 +1,9 @@
-"""tf.train.Example and SequenceExample: the messages.
+"""Message classes of tf.train.Example and SequenceExample.
 
-The message classes are built here, in code, under the proto package ``dataset.io`` and in a descriptor pool of their
-own. Their field numbers are those of TensorFlow, so the bytes are the same; their names are not, so TensorFlow can be
-imported in the same process, before or after. Building them takes a while, so who needs them only now and then takes
-them from libraries.py. From a dict of values to bytes leads encode.py, which needs no messages; reading an Example into
-arrays is parse.py.
+The classes are built in code, in the proto package ``dataset.io`` and in a separate descriptor pool. Their field
+numbers are the same as TensorFlow's, so the bytes are the same. Their names differ, so TensorFlow can be imported in
+the same process, before or afterwards. Building them is slow, so modules that rarely need them get them lazily from
+libraries.py. encode.py encodes a dict of values without messages; parse.py reads an Example into arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {"bytes": _Field.TYPE_BYTES, "float": _Field.TYPE_FLOAT, "int64": _Field.TYPE_INT64}
 
 # message -> fields as (name, number, type); "*" marks a repeated field, "map" a map from string to the message.
-# The last three are no part of tf.train: they read an Example's outer shell and leave every Feature as bytes.
+# The last three are not part of tf.train: they read the outer structure of an Example and leave each Feature as bytes.
 _MESSAGES: dict[str, list[tuple[str, int, str]]] = {
     "BytesList": [("value", 1, "*bytes")],
     "FloatList": [("value", 1, "*float")],
@@ -67,7 +66,7 @@ def _add_field(message: descriptor_pb2.DescriptorProto, name: str, number: int, 
 
 
 def _build_classes() -> dict[str, Any]:
-    """The message classes by name."""
+    """Build the message classes; return them by name."""
     file = descriptor_pb2.FileDescriptorProto(name="dataset/io/example.proto", package=_PACKAGE, syntax="proto3")
     for message_name, fields in _MESSAGES.items():
         message = file.message_type.add(name=message_name)
@@ -100,7 +99,7 @@ Feature = _classes["Feature"]
 Features = _classes["Features"]
 """Features by name. Field: ``feature``, a map from str to Feature."""
 Example = _classes["Example"]
-"""A record. Field: ``features``, a Features. ``FromString`` reads its bytes, ``SerializeToString`` makes them."""
+"""A record. Field: ``features``, a Features. ``FromString`` parses bytes, ``SerializeToString`` creates them."""
 FeatureList = _classes["FeatureList"]
 """A Feature for each step. Field: ``feature``, a list."""
 FeatureLists = _classes["FeatureLists"]

@@ -1,8 +1,8 @@
-"""Parsing tf.train.Example records into NumPy values: parse_example, parse_single_example, ExampleParser.
+"""Parser of tf.train.Example records to NumPy values: parse_example, parse_single_example, ExampleParser.
 
-This is the front: features.py says what is wanted, locate.py finds it in the bytes, columns.py decodes it, and
-assemble.py gives it its shape. Here are the checks of arguments, and the sentences that say what is wrong with a
-record. Files are none of its business.
+This is the public interface: features.py describes the requested features, locate.py finds them in the bytes,
+columns.py decodes them, and assemble.py shapes the values. This module checks arguments and creates the error messages
+about records. It does not access files.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ from dataset.plan.spec import ComponentSpec
 __all__ = ["ExampleParser", "parse_example", "parse_single_example"]
 
 Place = tuple[int, int, int, int]  # as in Template.places
-_BATCH_MIN = 8  # fewer records cost less one by one
-_READERS_MAX = 128  # record lengths for which single records are read by template
+_BATCH_MIN = 8  # fewer records are faster one by one
+_READERS_MAX = 128  # record lengths for which single records are read with a template
 Records = Sequence[bytes] | npt.NDArray[Any]
 
 
 def parse_single_example(serialized: bytes, features: Mapping[str, FeatureSpec]) -> dict[str, Any]:
     """Parse one tf.train.Example.
 
-    Of a key that an Example holds twice, the last one counts. A feature without any list is missing; an empty list is
-    not. Bytes of features that were not asked for are not looked into.
+    If an Example contains a key twice, the last one is used. A feature without a list counts as missing; a feature with
+    an empty list does not. Features that were not requested are not parsed.
 
     Args:
         serialized: the bytes of the message.
-        features: what to read, by name.
+        features: the features to read, by name.
 
     Returns:
-        By name, in the order of ``features``; for FixedLenFeature an array of its shape (a NumPy scalar or ``bytes``
-        for shape ()), for FixedLenSequenceFeature one of shape (rows, *shape), for VarLenFeature a SparseTensor of
-        rank 1, for RaggedFeature a RaggedTensor (a 1-D array if it has no partitions). Arrays of bytes are object
-        arrays.
+        The values by name, in the order of ``features``: for FixedLenFeature an array of its shape (a NumPy scalar or
+        ``bytes`` for shape ()), for FixedLenSequenceFeature an array of shape (rows, *shape), for VarLenFeature a
+        SparseTensor of rank 1, for RaggedFeature a RaggedTensor (a 1-D array if it has no partitions). Arrays of bytes
+        are object arrays.
 
     Raises:
-        ParseError: if the bytes are no Example, a feature without default is missing, is of another kind, or has the
-            wrong number of values.
+        ParseError: the bytes are not an Example, or a feature is missing and has no default, has another kind, or has
+            the wrong number of values.
 
     >>> from dataset import io
     >>> record = io.encode_example({"label": 3, "words": ["a", "bc"]})
@@ -77,19 +77,19 @@ def parse_single_example(serialized: bytes, features: Mapping[str, FeatureSpec])
 
 
 def parse_example(serialized: Records, features: Mapping[str, FeatureSpec]) -> dict[str, Any]:
-    """Parse n tf.train.Examples at once, which costs far less than n calls of parse_single_example.
+    """Parse n tf.train.Examples at once; much faster than n calls of parse_single_example.
 
     Args:
         serialized: n messages: a sequence of bytes, or an object array of shape (n,).
-        features: what to read, by name.
+        features: the features to read, by name.
 
     Returns:
-        By name, in the order of ``features``; for FixedLenFeature an array of shape (n, *shape), for
-        FixedLenSequenceFeature one of shape (n, most rows, *shape), padded, for VarLenFeature a SparseTensor of rank 2,
-        for RaggedFeature a RaggedTensor with n rows. Arrays of bytes are object arrays.
+        The values by name, in the order of ``features``: for FixedLenFeature an array of shape (n, *shape), for
+        FixedLenSequenceFeature a padded array of shape (n, max rows, *shape), for VarLenFeature a SparseTensor of rank
+        2, for RaggedFeature a RaggedTensor with n rows. Arrays of bytes are object arrays.
 
     Raises:
-        ParseError: as parse_single_example, with the record's position.
+        ParseError: as for parse_single_example, with the record's position.
 
     >>> from dataset import io
     >>> records = [io.encode_example({"x": [1, 2]}), io.encode_example({"x": [3]})]
@@ -104,9 +104,10 @@ _RECENT_MAX = 32
 
 
 def parser_for(features: Mapping[str, FeatureSpec]) -> ExampleParser:
-    """A parser for ``features``, kept for the next call: preparing one costs as much as parsing fifty records.
+    """Return a cached parser for ``features``: preparing a parser takes as long as parsing fifty records.
 
-    Found by the identity of the dict, and confirmed by its items, for the dict may have changed or be another by now.
+    The cache key is the identity of the dict. Its items are compared, too, since the dict may have changed or been
+    replaced.
     """
     known = _recent.get(id(features))
     if known is not None and known[0] == features:
@@ -120,7 +121,7 @@ def parser_for(features: Mapping[str, FeatureSpec]) -> ExampleParser:
 
 
 def _checked_features(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureSpec]:
-    """``features`` as a dict of its own, or an error that says what is wrong with it."""
+    """Check ``features`` and return a copy as a dict."""
     if not isinstance(features, Mapping):
         raise TypeError(f"parse_example: features must be a dict from name to feature, got {features!r}")
     if not features:
@@ -134,7 +135,7 @@ def _checked_features(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureS
         if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
             raise ValueError(
                 f"parse_example: feature {name!r}: a FixedLenSequenceFeature needs allow_missing=True here, as in "
-                "TensorFlow: a list without values can't be told from a missing one"
+                "TensorFlow: an empty list can't be distinguished from a missing one"
             )
         for key in keys_of(name, feature):
             if not isinstance(key, str):
@@ -143,18 +144,18 @@ def _checked_features(features: Mapping[str, FeatureSpec]) -> dict[str, FeatureS
 
 
 class ExampleParser:
-    """A function that parses tf.train.Examples, prepared once for its features: for ``Dataset.map``.
+    """Parser function for tf.train.Examples, prepared once for its features; meant for ``Dataset.map``.
 
-    Called with ``bytes`` it returns what parse_single_example returns. Called with n records, a list of ``bytes`` or an
+    Called with ``bytes``, it returns the same as parse_single_example. Called with n records, a list of ``bytes`` or an
     object array of shape (n,), it returns n parsed elements as columns: an array of shape (n, *shape) for a
-    FixedLenFeature, a list of n values for the others. ``Dataset.map`` calls it the second way, once for many elements.
+    FixedLenFeature, a list of n values for the others. ``Dataset.map`` calls it with many records at once.
 
     Args:
-        features: what to read, by name.
+        features: the features to read, by name.
 
     Raises:
-        ValueError: if ``features`` is empty, or holds a FixedLenSequenceFeature without allow_missing.
-        TypeError: if it is no dict of features.
+        ValueError: ``features`` is empty, or contains a FixedLenSequenceFeature without allow_missing.
+        TypeError: ``features`` is not a dict of features.
 
     >>> from dataset import io
     >>> parser = ExampleParser({"x": io.FixedLenFeature((2,), np.int64), "y": io.VarLenFeature(bytes)})
@@ -171,7 +172,7 @@ class ExampleParser:
 
     def __init__(self, features: Mapping[str, FeatureSpec]) -> None:
         self._features = _checked_features(features)
-        kinds: dict[tuple[str, int], int] = {}  # each key once per kind, however many features read it
+        kinds: dict[tuple[str, int], int] = {}  # each key once per kind, even if several features read it
         self._plan: list[tuple[str, Assembler[Any], list[int]]] = []
         for name, feature in self._features.items():
             wanted = [(key, kind_of(np.dtype(dtype_of(feature, i)))) for i, key in enumerate(keys_of(name, feature))]
@@ -191,51 +192,51 @@ class ExampleParser:
 
     @property
     def features(self) -> dict[str, FeatureSpec]:
-        """What is read, by name."""
+        """Return the features to read, by name."""
         return dict(self._features)
 
     @property
     def element_spec(self) -> dict[str, ComponentSpec]:
-        """The spec of one parsed element, known without parsing."""
+        """Return the spec of one parsed element, without parsing."""
         return {name: feature.spec for name, feature in self._features.items()}
 
     def __call__(self, serialized: bytes | Records) -> dict[str, Any]:
-        """One element for bytes, columns of n elements for n records."""
+        """Parse bytes into one element, or n records into columns of n elements."""
         if isinstance(serialized, bytes):
             return self.parse_one(serialized)
         records = _as_records(serialized)
-        if len(records) == 1:  # what a plain loop over the elements asks for
+        if len(records) == 1:  # the case of a plain loop over the elements
             element = self.parse_one(records[0])
             return {name: assembler.row(element[name]) for name, assembler, _ in self._plan}
         return self._parse_many(records, _rows)
 
     def parse_batch(self, serialized: Records) -> dict[str, Any]:
-        """Parse n records into batched values, as parse_example does."""
+        """Parse n records into batched values, like parse_example."""
         return self._parse_many(_as_records(serialized), _batch)
 
     def parse_columns(self, serialized: Records, read: Collection[str], *, packed: bool) -> dict[str, Any]:
-        """Parse n records into columns of n elements, as a call does, for a plan that knows what becomes of them.
+        """Parse n records into columns of n elements, like a call, for a plan that knows how they are used.
 
         Args:
             serialized: the n records.
-            read: the features that somebody reads. The others are only checked where that costs less: something else
-                stands in their place then.
-            packed: whether values of different lengths may come in a RaggedColumn.
+            read: the features that are used downstream. If it is cheaper, other features are only checked, and their
+                columns contain placeholders.
+            packed: whether values of different lengths may be returned as a RaggedColumn.
         """
         return self._parse_many(_as_records(serialized), _packed if packed else _rows, read)
 
     def packs(self, read: Collection[str]) -> bool:
-        """Whether ``packed`` makes a difference to one of the features that are read."""
+        """Return whether ``packed`` changes the column of a feature in ``read``."""
         return any(assembler.packs for name, assembler, _ in self._plan if name in read)
 
     def skips(self, read: Collection[str]) -> bool:
-        """Whether one of the features that are not read is not decoded for that."""
+        """Return whether a feature that is not in ``read`` is checked without decoding."""
         return any(
             name not in read and self._is_countable(assembler, numbers) for name, assembler, numbers in self._plan
         )
 
     def parse_one(self, serialized: bytes) -> dict[str, Any]:
-        """Parse one record, as parse_single_example does."""
+        """Parse one record, like parse_single_example."""
         if not isinstance(serialized, bytes):
             raise TypeError(f"parse_single_example: serialized must be bytes, got {type(serialized).__name__}")
         readers = self._readers.get(len(serialized))
@@ -259,7 +260,7 @@ class ExampleParser:
         return result
 
     def _learn(self, serialized: bytes) -> None:
-        """Prepare readers for records like this one."""
+        """Prepare readers for records with the same template as this one."""
         template = self._templates.learn(serialized)
         if template is None:
             return
@@ -280,7 +281,7 @@ class ExampleParser:
         assemble: Callable[[Assembler[Any], list[Column]], Any],
         read: Collection[str] | None = None,
     ) -> dict[str, Any]:
-        """Parse n records, and have ``assemble`` make the values. Features not in ``read`` are not decoded."""
+        """Parse n records; ``assemble`` creates the values. Features not in ``read`` are not decoded."""
         column_of, count_of = self._columns_of(records)
         result = {}
         columns: dict[int, Column] = {}
@@ -292,7 +293,7 @@ class ExampleParser:
                     continue
                 needed = []
                 for number in numbers:
-                    if number in columns:  # for another feature, which must not share memory with this one
+                    if number in columns:  # used by another feature, which must not share its memory
                         needed.append(columns[number].copy())
                     else:
                         needed.append(column_of(number))
@@ -303,11 +304,11 @@ class ExampleParser:
         return result
 
     def _is_countable(self, assembler: Assembler[Any], numbers: list[int]) -> bool:
-        """Whether a feature can be checked without decoding it, at less cost."""
+        """Return whether a feature can be checked without decoding it, and faster."""
         return not assembler.needs_values and all(self._kinds[number] in COUNTED_KINDS for number in numbers)
 
     def _columns_of(self, records: list[bytes]) -> tuple[Callable[[int], Column], Callable[[int], Column]]:
-        """Find the keys in the records; two functions that give a column by its number: one the whole, one to count."""
+        """Find the keys in the records; return two functions from number to column: one decodes, the other counts."""
         if len(records) < _BATCH_MIN:
             rows = [read_features(record, self._unique, row) for row, record in enumerate(records)]
             found = [[list_in(features[key]) for features in rows] for key in range(len(self._unique))]
@@ -321,7 +322,7 @@ class ExampleParser:
         return lambda number: column(lists[number], kinds[number]), lambda number: counted(lists[number], kinds[number])
 
     def _name_of(self, number: int) -> str:
-        """The first feature that reads the key of this number."""
+        """Return the name of the first feature that reads the key with this number."""
         return next(name for name, _, numbers in self._plan if number in numbers)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -352,11 +353,11 @@ def _batch(assembler: Assembler[Any], columns: list[Column]) -> Any:
 
 
 def _as_records(serialized: Records) -> list[bytes]:
-    """``serialized`` as a list of bytes."""
+    """Return ``serialized`` as a list of bytes."""
     if isinstance(serialized, np.ndarray):
         if serialized.ndim != 1 or (serialized.dtype != object and serialized.size):
             advice = (
-                "An ExampleParser in map() has to stand before batch(); behind it, use map(lambda records: "
+                "An ExampleParser in map() must come before batch(); after batch(), use map(lambda records: "
                 "parse_example(records, features)) or map(parser.parse_batch)"
                 if serialized.ndim == 2 and serialized.dtype == object
                 else "Parse a single record with parse_single_example()"
@@ -373,7 +374,7 @@ def _as_records(serialized: Records) -> list[bytes]:
         )
     else:
         records = list(serialized)
-    if set(map(type, records)) - {bytes}:  # other types, which may be subclasses of bytes
+    if set(map(type, records)) - {bytes}:  # other types may be subclasses of bytes
         for row, record in enumerate(records):
             if not isinstance(record, bytes):
                 raise TypeError(f"parse_example: records must be bytes, got {type(record).__name__} at position {row}")
@@ -381,7 +382,7 @@ def _as_records(serialized: Records) -> list[bytes]:
 
 
 def _reader(name: str, assembler: Assembler[Any], places: list[Place | None]) -> Callable[[bytes], Any]:
-    """A function that reads a feature from a record whose values are known to be at ``places``."""
+    """Return a function that reads a feature from a record whose values are at ``places``."""
 
     def general(record: bytes) -> Any:
         try:
@@ -399,6 +400,6 @@ def _reader(name: str, assembler: Assembler[Any], places: list[Place | None]) ->
 
 
 def _sentence(problem: Problem, name: str, row: int | None) -> ParseError:
-    """What is wrong, and where."""
+    """Return the complete error for a problem, with feature and record."""
     place = "" if row is None else f" of record {row}"
     return ParseError(f"parse_example: feature {name!r}{place} {problem}")

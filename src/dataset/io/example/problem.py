@@ -1,4 +1,4 @@
-"""What is wrong with one feature of one record, as those see it who know positions and bytes, and no names."""
+"""Internal error for one feature of one record, raised by modules that do not know the feature's name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataset.errors import ParseError
 __all__ = ["Problem"]
 
 
-class Problem(ParseError):  # noqa: N818  # never seen by users: parse.py turns it into a full sentence
-    """What is wrong with one feature of one record; whoever catches it knows the feature's name."""
+class Problem(ParseError):  # noqa: N818  # never seen by users: parse.py converts it to a complete message
+    """Error in one feature of one record; the code that catches it adds the feature's name."""
 
     def __init__(self, row: int, what: str) -> None:
         super().__init__(what)

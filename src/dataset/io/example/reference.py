@@ -1,8 +1,8 @@
-"""An Example as protobuf reads it: the meaning that the fast decoders in wire.py and template.py are held to.
+"""Reference decoder: reads an Example with protobuf; the fast decoders in wire.py and template.py must agree with it.
 
-Where the message parses, its map of features is the answer. TensorFlow never looks into features that it was not asked
-for, nor cares whether a key is UTF-8; so where the message does not parse, only its outer shell is read, and then the
-features that are asked for. What is here makes no arrays.
+If the message parses, its map of features is the result. TensorFlow does not parse features that were not requested,
+and does not require keys to be UTF-8. So if the message does not parse, only its outer structure is read, and then the
+requested features. This module creates no arrays.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ KINDS = {"bytes_list": 1, "float_list": 2, "int64_list": 3}
 
 
 def read_features(record: bytes, keys: Sequence[str], row: int | None = None) -> list[Any]:
-    """The Feature message of each key, None for a key that the record lacks.
+    """Return the Feature message of each key, None for a key that the record does not have.
 
     Raises:
-        ParseError: if ``record`` is no Example, or one of these features is no Feature.
+        ParseError: ``record`` is not an Example, or one of these features is not a Feature.
     """
     try:
         found = example.messages.Example.FromString(record).features.feature
@@ -39,9 +39,9 @@ def _read_from_shell(record: bytes, keys: Sequence[str], row: int | None) -> lis
         what = "the bytes" if row is None else f"record {row}"
         raise ParseError(
             f"parse_example: {what} (length {len(record)}) can't be parsed as a tf.train.Example. Is this another "
-            "message, or a compressed file read as plain bytes?"
+            "message type, or a compressed file that was read as uncompressed?"
         ) from None
-    found = {entry.key: b"".join(entry.value) for entry in entries}  # messages in parts merge when joined
+    found = {entry.key: b"".join(entry.value) for entry in entries}  # partial messages merge when concatenated
     features = []
     for key in keys:
         content = found.get(key.encode())
@@ -55,7 +55,7 @@ def _read_from_shell(record: bytes, keys: Sequence[str], row: int | None) -> lis
 
 
 def list_in(feature: Any) -> tuple[int, Any]:
-    """A Feature's kind, 1 bytes, 2 float, 3 int64 or 0 for none, and its list message (None for none)."""
+    """Return a Feature's kind (1 bytes, 2 float, 3 int64, 0 none) and its list message, or None."""
     if feature is None:
         return 0, None
     name = feature.WhichOneof("kind")
@@ -63,6 +63,6 @@ def list_in(feature: Any) -> tuple[int, Any]:
 
 
 def regular_lists(record: bytes, keys: Sequence[str], row: int) -> list[tuple[int, bytes]]:
-    """Each key's kind and the bytes of its list message, in the one form that the fast decoders know."""
+    """Return each key's kind and the bytes of its list message, in the regular form that the fast decoders support."""
     found = [list_in(feature) for feature in read_features(record, keys, row)]
     return [(kind, b"" if values is None else values.SerializeToString()) for kind, values in found]

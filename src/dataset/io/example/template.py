@@ -1,10 +1,10 @@
-"""Templates: records of one length that differ in nothing but their values.
+"""Templates: fast decoding of records of equal length that differ only in their values.
 
-Many datasets have records of few different lengths: fixed-size images and a label. Two such records have the same tags,
-keys and lengths at the same places. A Template remembers these bytes of one record, in the gaps between its values. A
-record of the same length with the same bytes in the gaps has its values in the same places, whatever they are; so a
-few comparisons of slices replace all parsing. It is the fastest way, and the narrowest: for anything else, see
-layout.py, then wire.py. What is here knows bytes and positions.
+Many datasets have records of few different lengths, such as fixed-size images with a label. Two such records have the
+same tags, keys and lengths at the same positions. A Template stores these bytes of one record, the gaps between its
+values. Another record of the same length with the same bytes in the gaps has its values at the same positions. So a few
+comparisons of slices replace all parsing. This is the fastest method, and the most restricted one: for other records,
+see layout.py, then wire.py. This module knows bytes and positions.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["Template", "Templates"]
 _TEMPLATES_MAX = 128
 _SEEN_MAX = 1024
 _MISSES_FREE = 512
-_GAPS_MAX = 64  # beyond, comparing gap by gap is no longer the fastest way
+_GAPS_MAX = 64  # for more gaps, comparing them one by one is not the fastest method
 
 
 class Template:
-    """The bytes between the values of one record.
+    """Template: the bytes between the values of one record.
 
     Attributes:
-        places: for each key that the record has, the kind of its list, where the list begins, where the content of
-            its only field begins, and where both end.
+        places: for each key of the record, the kind of its list, where the list begins, where the content of its only
+            field begins, and where both end.
     """
 
     def __init__(self, record: bytes, entries: Sequence[Entry]) -> None:
@@ -45,23 +45,23 @@ class Template:
         self._gap_octets = [(gap, np.frombuffer(octets, np.uint8)) for gap, octets in self.gaps]
 
     def fits(self, record: bytes) -> bool:
-        """Whether a record of the same length has its values in the same places."""
+        """Return whether a record of the same length has its values at the same positions."""
         for gap, octets in self.gaps:  # noqa: SIM110  # twice as fast as all() of a generator
             if record[gap] != octets:
                 return False
         return True
 
     def fits_all(self, octets: npt.NDArray[np.uint8], count: int) -> bool:
-        """The same for ``count`` records of that length, which lie end to end in ``octets``."""
+        """Do the same for ``count`` concatenated records of that length in ``octets``."""
         table = octets.reshape(count, -1)
         return all(bool((table[:, gap] == wanted).all()) for gap, wanted in self._gap_octets)
 
 
 class Templates:
-    """The templates for records that have a few keys, by the records' length; limited in number.
+    """Bounded cache of templates for a few keys, by record length.
 
-    A record is no model for a template if one of the keys has a list that is not one plain field, such as several
-    values of bytes, or none.
+    A record can't become a template if the list of one of the keys is not a single plain field, for example if it has
+    several values of bytes, or none.
     """
 
     def __init__(self, keys: Collection[bytes]) -> None:
@@ -71,11 +71,11 @@ class Templates:
         self._misses = 0
 
     def get(self, length: int) -> Template | None:
-        """The template for records of ``length`` bytes, if one is known."""
+        """Return the template for records of ``length`` bytes, or None."""
         return self._by_length.get(length)
 
     def learn(self, record: bytes) -> Template | None:
-        """Make ``record`` the model for records of its length; None if it can't be one."""
+        """Create and store a template from ``record``; return None if that is not possible."""
         entries = entries_of(record)
         if entries is None or len(entries) > _GAPS_MAX:
             return None
@@ -87,10 +87,10 @@ class Templates:
         return template
 
     def worth_learning(self, length: int) -> bool:
-        """Whether a record of this length, which fitted no template, should become one: when its length comes again.
+        """Return whether to create a template from a record without one: when its length occurs a second time.
 
-        Where lengths come again but templates don't fit, learning would be in vain; so after some hundred misses only
-        few are considered.
+        If lengths repeat but templates don't fit, learning is useless. So after some hundred misses only a few records
+        are considered.
         """
         self._misses += 1
         if self._misses > _MISSES_FREE and self._misses % 32:

@@ -1,25 +1,25 @@
-"""The wire format of an Example, read for many records at once: where in the bytes each key's list of values lies.
+"""Wire format decoder for many Examples at once: finds each key's list of values in the bytes.
 
-What is here knows bytes, positions and keys. It is the general way, for records in whatever order their writer put the
-keys; locate.py tries faster ones before. Values are decoded in columns.py. The protobuf encoding is described at
+This module knows bytes, positions and keys. It is the general method, for keys in any order; locate.py tries faster
+methods first. columns.py decodes the values. The protobuf encoding is described at
 protobuf.dev/programming-guides/encoding.
 
-How it works. All records are joined into one buffer, and one cursor per record walks over it in lock step: each step
-loads eight bytes at every cursor as one integer per record (``WireBuffer.words``), and takes tag and length apart with
-a few NumPy operations on vectors. So the cost of a step hardly depends on the number of records.
+Method: all records are joined into one buffer, and one cursor per record walks over it, all in lockstep. Each step
+loads eight bytes at every cursor as one integer per record (``WireBuffer.words``), and extracts tag and length with a
+few NumPy vector operations. So the cost of a step hardly depends on the number of records.
 
     Example   0a <size> Features
-    Features  0a <size> entry, again and again             walked in lock step: a step per entry  (_walk)
+    Features  0a <size> entry, repeated                    walked in lockstep: one step per entry (_walk)
     entry     0a <size> key, 12 <size> Feature             all entries of all records at once     (_match)
     Feature   0a|12|1a <size> list                         1 bytes, 2 float, 3 int64
     list      0a <size> payload                            the only value, or packed numbers      (locate.py)
 
-Guarantees. Fields may stand in any order that the format allows, may be repeated, split, unknown or unpacked: all that
-is rare, so this decoder does not try. It takes what looks exactly as above, and a record with anything else is
-*irregular*: protobuf reads it (reference.py), and what it finds is appended to the buffer in the regular form.
-Nobody's bytes are trusted: each length is compared with the end of what holds it before it is used, and positions that
-are not yet compared are off by less than the padding behind the buffer. Features that nobody asked for are not looked
-into, as in TensorFlow.
+Guarantees: the format also allows fields in other orders, and repeated, split, unknown or unpacked fields. They are
+rare, so this decoder does not support them. It accepts only the structure above. A record with anything else is
+*irregular*: protobuf reads it (reference.py), and its lists are appended to the buffer in the regular form. The input
+is not trusted: each length is compared with the end of the enclosing field before it is used, and positions that are
+not yet checked exceed the data by less than the padding after the buffer. Features that were not requested are not
+parsed, as in TensorFlow.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ __all__ = ["WALKERS_MIN", "KeyTable", "Matches", "WireBuffer", "scan"]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_PADDING = bytes(256)  # how far one may look past the end: a key of 127 bytes, three lengths, and eight bytes more
-WALKERS_MIN = 16  # fewer cursors than this in step are slower than protobuf, and a hostile record could be long
+_PADDING = bytes(256)  # reads past the end are limited: a key of 127 bytes, three lengths, and eight more bytes
+WALKERS_MIN = 16  # with fewer cursors than this, protobuf is faster, and a malicious record could be long
 _KEY_WORDS_MAX = 16  # keys of 128 bytes or more have a two-byte length: irregular
 
 
 class WireBuffer:
-    """Pieces of bytes joined, with padding, to be read at many positions at once.
+    """Buffer of joined byte strings with padding, for reading at many positions at once.
 
     Attributes:
         data: the bytes.
         octets: the same as uint8.
-        words: int64; item i holds the eight bytes from i on, the first of them lowest.
+        words: int64; item i holds the eight bytes from position i, little-endian.
     """
 
     __slots__ = ("data", "octets", "words")
@@ -60,10 +60,10 @@ class WireBuffer:
 
 
 class KeyTable:
-    """Finds which of a few keys stands at each of many places.
+    """Lookup table that identifies the keys at many positions.
 
-    A key is compared as words of eight bytes. Their weighted sum finds the one candidate among the sorted sums of all
-    keys; then length and words are compared exactly, so that two keys with one sum can't be mistaken.
+    A key is compared as words of eight bytes. Their weighted sum finds the only candidate among the sorted sums of all
+    keys. Then length and words are compared exactly, so that keys with equal sums are not confused.
     """
 
     def __init__(self, keys: Sequence[bytes]) -> None:
@@ -75,14 +75,14 @@ class KeyTable:
         lengths = np.array([len(key) for key in keys], np.int64)
         random = np.random.default_rng(0)
         sums = lengths[:0]
-        while len(np.unique(sums)) < len(keys):  # as good as always one turn
+        while len(np.unique(sums)) < len(keys):  # nearly always one iteration
             self._weights = random.integers(1 << 62, dtype=np.int64, size=self._words_per_key) | 1
             sums = lengths + (words * self._weights).sum(axis=1)
         self._order = np.argsort(sums)
         self._sums, self._lengths, self._words = sums[self._order], lengths[self._order], words[self._order]
 
     def find(self, buffer: WireBuffer, at: Ints, lengths: Ints) -> Ints:
-        """The number of the key of ``lengths`` bytes at each position ``at``; -1 for a key that is not in the table."""
+        """Return the number of the key with ``lengths`` bytes at each position ``at``; -1 for an unknown key."""
         sums = lengths.copy()
         found = []
         for i, weight in enumerate(self._weights):
@@ -101,7 +101,7 @@ _LOW_BYTES = np.array([(1 << 8 * count) - 1 for count in range(8)] + [-1], np.in
 
 
 class Matches(NamedTuple):
-    """Lists of keys that were asked for, one per item: numbers of key and record, kind, first byte, end."""
+    """Lists of requested keys, one per item: numbers of key and record, kind, first byte, end."""
 
     key: Ints
     row: Ints
@@ -111,18 +111,18 @@ class Matches(NamedTuple):
 
 
 def scan(buffer: WireBuffer, starts: Ints, ends: Ints, table: KeyTable) -> tuple[Bools, Matches]:
-    """Which of n records are regular, and the lists of the table's keys in them; of the others there may be some too.
+    """Return which of n records are regular, and the lists of the table's keys in them, maybe also of other records.
 
-    Of two lists of one key in one record, the one that counts comes last. Kind 0 stands for a Feature without a list.
+    If a record has two lists of a key, the valid one comes last. Kind 0 means a Feature without a list.
     """
     regular, row, at, end = _walk(buffer.words, starts, ends)
     return regular, _match(buffer, table, regular, (row, at, end))
 
 
 def _walk(words: Ints, starts: Ints, ends: Ints) -> tuple[Bools, Ints, Ints, Ints]:
-    """Walk the entries of every record's Features: which records are regular; each entry's record, start and end."""
+    """Walk the entries of all records; return which records are regular, and each entry's record, start and end."""
     ok, cursor, size = length_field(words, starts, 0x0A)
-    regular = (ok & (cursor + size == ends)) | (starts == ends)  # no bytes at all are an Example without features
+    regular = (ok & (cursor + size == ends)) | (starts == ends)  # empty bytes are an Example without features
     rows = np.flatnonzero(regular & (starts < ends))
     cursor, stops = cursor[rows], ends[rows]
     rows, cursor, stops = _unfinished(rows, cursor, stops)
@@ -149,7 +149,7 @@ def _unfinished(rows: Ints, cursor: Ints, stops: Ints) -> tuple[Ints, Ints, Ints
 
 
 def _match(buffer: WireBuffer, table: KeyTable, regular: Bools, entries: tuple[Ints, Ints, Ints]) -> Matches:
-    """Take the entries apart. Records whose entries are not as expected are marked in ``regular``."""
+    """Decode the entries. Records whose entries are not as expected are marked in ``regular``."""
     row, at, end = entries
     word = buffer.words[at]
     key_size = word >> 8 & 0x7F

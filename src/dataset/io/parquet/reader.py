@@ -43,7 +43,7 @@ class Request:
         layout = ArrowLayout(self.op, container.schema, self.columns, redacted(container.path))
         if first is not None and (difference := first.difference(layout)):
             raise SpecError(
-                f"{self.op}(): all files must have the same columns; in {redacted(container.path)} {difference}"
+                f"{self.op}(): all files must have the same columns; in {redacted(container.path)}, {difference}"
             )
         layout.take_fills(self.fill_null)
         return layout

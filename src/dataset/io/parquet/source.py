@@ -302,5 +302,5 @@ def require_shard(op: str, shard: Any) -> tuple[int, int] | None:
     num_shards = require_int(op, "num_shards", shard[0], minimum=1)
     index = require_int(op, "index", shard[1], minimum=0)
     if index >= num_shards:
-        raise ValueError(f"{op}(): the index of a shard must be less than num_shards={num_shards}, got {index}")
+        raise ValueError(f"{op}(): the index of a shard must be less than num_shards, {num_shards}, got {index}")
     return num_shards, index

@@ -91,7 +91,7 @@ def framed_all(records: Sequence[bytes]) -> bytes:
         add(_header(len(data)))
         add(data)
         crc = libraries.crc32c(data)
-        add(_pack_crc(((crc >> 15 | crc << 17) + MASK_DELTA) & UINT32_MAX))  # inlined masked_crc: saves a fifth of the time
+        add(_pack_crc(((crc >> 15 | crc << 17) + MASK_DELTA) & UINT32_MAX))  # masked_crc inlined: a fifth of the time
     return b"".join(pieces)
 
 

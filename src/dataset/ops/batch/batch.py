@@ -206,8 +206,8 @@ class BatchOperator(Divisible):
     def _different_structure(self, chunk: Chunk) -> SpecError:
         """Return the error, and drop the batch; the next one begins where the structure changes."""
         error = SpecError(
-            f"{self.node.location()}: all elements of a batch must have the same structure, got {self._waiting[0].structure!r} "
-            f"and {chunk.structure!r}"
+            f"{self.node.location()}: all elements of a batch must have the same structure, got "
+            f"{self._waiting[0].structure!r} and {chunk.structure!r}"
         )
         self.position += sum(waiting.length for waiting in self._waiting)
         self._waiting = [chunk]

@@ -151,7 +151,7 @@ def _holds(dtype: np.dtype[Any], value: Any) -> bool:
 
 
 def _flatten_shapes(structure: Structure, shapes: Any) -> list[Any]:
-    """Return the shapes of the components, each a sequence or an int: the first tuple below the structure is a shape."""
+    """Return the shapes of the components, each a sequence or an int. Tuples below the structure are shapes."""
     try:
         return [column[0] for column in structure.columns([shapes])]
     except (StructureMismatchError, TypeError, AttributeError):

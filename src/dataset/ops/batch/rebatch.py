@@ -171,8 +171,8 @@ class RebatchOperator(UnaryOperator):
         for part in parts:
             if part.structure != first.structure:
                 raise SpecError(
-                    f"{self.node.location()}: all rows of a batch must have the same structure, got {first.structure!r} and "
-                    f"{part.structure!r} in element {part.position}"
+                    f"{self.node.location()}: all rows of a batch must have the same structure, got "
+                    f"{first.structure!r} and {part.structure!r} in element {part.position}"
                 )
         joined = []
         for index in range(len(first.components)):

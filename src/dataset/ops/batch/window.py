@@ -1,4 +1,4 @@
-"""Node and operator of window(size, shift, stride): windows of consecutive elements as datasets.
+"""Node and operator of window(size, shift, stride): windows of consecutive elements as datasets."""
 
 from __future__ import annotations
 

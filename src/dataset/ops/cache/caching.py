@@ -17,9 +17,8 @@ from dataset.plan.plain import digest
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.calls import with_location
 from dataset.runtime.parallel.pending import Pending
-from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration
+from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration, with_location
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # a store may fail with these when it starts to write
 _STEP = 1024  # elements per pull while a finished pass is recomputed

@@ -29,9 +29,9 @@ from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
 from dataset.runtime.chunks.chunk import Chunk, Column, pack
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.functions.calls import raise_with_location
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.random.streams import EpochCounter, function_counter, function_seed
+from dataset.runtime.resources.exceptions import raise_with_location
 from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.elements import Elements
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
@@ -131,7 +131,7 @@ class GroupsOperator(UnaryOperator):
     calling it early is unobservable: then many elements are pulled at once and sorted by their keys.
 
     Args:
-        build: the execution context.
+        context: the execution context.
         source: the input with keys.
         node: the node of the op.
         smallest: a lower bound of the group sizes.

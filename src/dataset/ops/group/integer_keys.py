@@ -17,7 +17,7 @@ from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.ahead import state_before
-from dataset.runtime.functions.calls import ElementwiseOperator
+from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.resources.interrupts import interruptible
 from dataset.runtime.state.elements import ElementsOperator
 

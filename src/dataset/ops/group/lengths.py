@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dataset.plan.packed import is_packed
 from dataset.plan.structure import LEAF, Structure, is_dict, is_tuple
 from dataset.runtime.chunks.chunk import Chunk, Column
-from dataset.runtime.functions.calls import arguments
+from dataset.runtime.functions.function_arguments import arguments
 
 Path = tuple[Any, ...]
 """The position of the argument, then the keys that are looked up in it."""

@@ -33,7 +33,7 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         source: the input, whose elements the datasets are created from.
         datasets: the factory of the datasets.
         cycle: the cycle, with all places empty.
-        build: provides the worker threads.
+        context: provides the worker threads.
         calls: how many datasets to read concurrently.
         in_order: whether the order must not depend on timing.
     """

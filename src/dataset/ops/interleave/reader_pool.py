@@ -174,7 +174,7 @@ class ReaderPool:
 
     Args:
         inputs: the queue of datasets, which one worker at a time opens.
-        build: provides the worker threads.
+        context: provides the worker threads.
         calls: how many datasets to read concurrently, in addition to opening the next one.
         opened_max: how many inputs to open ahead, in addition to those with a place in the cycle.
         block_length: the number of elements taken from one dataset per turn.
@@ -194,9 +194,7 @@ class ReaderPool:
         self._datasets = inputs.datasets
         self._context = context
         self._coordinator = context.coordinator
-        self._account = context.ledger.account(
-            spare=1
-        )  # for the dataset the consumer waits for, whatever others hold
+        self._account = context.ledger.account(spare=1)  # for the dataset the consumer waits for, whatever others hold
         self._counters = context.counters
         self._pulse = context.pulse
         self._calls = calls
@@ -204,9 +202,7 @@ class ReaderPool:
         self._block_length = block_length
         self._news = Condition(self.lock)
         self._stillness = Condition(self.lock)
-        self._opened: deque[ReaderSlot | BaseException] = (
-            deque()
-        )  # an exception replaces a dataset that failed to open
+        self._opened: deque[ReaderSlot | BaseException] = deque()  # an exception replaces a dataset that failed to open
         self._first: deque[ReaderSlot] = deque()  # queued datasets of the cycle
         self._later: deque[ReaderSlot] = deque()  # queued datasets opened ahead
         self._workers = 0  # submitted jobs that have not ended
@@ -456,7 +452,7 @@ class ReaderPool:
             self._coordinator.fail(error, self._datasets.node.location())
 
     def _next_task(self) -> _Task | None:
-        """Return the next task and its cleanup on failure; None if there is no task, which ends the worker."""
+        """Return the next task and its cleanup on failure; None ends the worker."""
         with self.lock:
             if not (self._paused or self._stopped):
                 if self._may_open():

@@ -23,8 +23,9 @@ from dataset.plan.structure import LEAF, Structure
 from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
 from dataset.runtime.context import Call, ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.calls import arguments, raise_with_location
+from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.random.streams import CallSeeds, seed_sequence
+from dataset.runtime.resources.exceptions import raise_with_location
 from dataset.runtime.resources.interrupts import call as call_user
 from dataset.runtime.state.elements import Elements, ElementsOperator
 from dataset.runtime.state.own_elements import (
@@ -218,7 +219,7 @@ class Subdatasets:
     """Factory of the inner datasets of one operator; checks that their elements have the same structure.
 
     Args:
-        build: the execution context that opens their operators.
+        context: the execution context that opens their operators.
         node: the node of the operator.
         function: the user function that returns a Dataset.
         argument_spec: returns the spec of the arguments of ``function``; by default, that of the node's input.
@@ -405,9 +406,7 @@ class Subdatasets:
         log, given = inner.log, inner.given + taken
         start = max(given, log.given)
         nothing_behind = inner.ended and log.read <= start
-        return self._saved(
-            inner, given, inner.ahead.save(start - given), None if nothing_behind else log.place(start)
-        )
+        return self._saved(inner, given, inner.ahead.save(start - given), None if nothing_behind else log.place(start))
 
     def _saved(self, inner: Subdataset, given: int, held: list[Any], place: State | None) -> State:
         if place is None and not held:
@@ -545,7 +544,7 @@ class Inputs:
             return self.datasets.reopen(saved, own=self._own_argument)
         place = argument["place"]
         if place not in self._arguments:
-            raise StateError(f"the state is corrupt: it has no argument at position {place!r:.40}")
+            raise StateError(f"the state is damaged: it has no argument at position {place!r:.40}")
         own = self._own_argument if self._is_unverified else None
         inner = self.datasets.reopen(saved, self._arguments[place], own)
         self._take_place(inner, place - self._base)

@@ -24,7 +24,7 @@ class BulkOperator(UnaryOperator):
 
     Args:
         source: the input, which calls no user code.
-        build: says whether the source can repeat its elements.
+        context: says whether the source can repeat its elements.
         spec: the spec of the elements.
         elements_max: the maximum number of buffered elements.
         bytes_max: the maximum number of buffered bytes; a single element may be larger.

@@ -43,7 +43,7 @@ class ShardByProcess(UnaryNode):
 
     @property
     def gives_only_elements(self) -> bool:
-        """Whether there is no padding."""
+        """Whether the share has no padding."""
         return self.deal.gives_all or self.comes_out_even
 
     @lazy_property

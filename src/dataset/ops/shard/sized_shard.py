@@ -98,7 +98,7 @@ class SizedShardOperator(UnaryOperator):
         return self._behind_own(n)
 
     def _wanted(self, n: int, place: int, *, in_turns: bool) -> int:
-        """Return how many input elements to request for ``n`` own elements, the first of which is at ``place``."""
+        """Return how many input elements to request for ``n`` own elements from ``place`` on."""
         turn = self.deal.turn
         if in_turns and turn >= _FAR:  # the turns of other processes are skipped
             n = min(n, turn - self.given % turn)
@@ -114,9 +114,7 @@ class SizedShardOperator(UnaryOperator):
                     self._first.append(chunk)
                 passed = 0 if chunk is None else chunk.length
             else:
-                passed = self.source.skip(
-                    (min(place, again.start) if self.read < again.start else place) - self.read
-                )
+                passed = self.source.skip((min(place, again.start) if self.read < again.start else place) - self.read)
             if not passed:
                 return  # the input is shorter than expected
             self.read += passed

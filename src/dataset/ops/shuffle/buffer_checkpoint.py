@@ -34,7 +34,7 @@ from dataset.runtime.chunks.file_trace import FileTrace, Mark, Opening, OpensDat
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, ELEMENTS_MAX, NOWHERE, Numbers, References
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import State
-from dataset.runtime.functions.calls import arguments
+from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, key_of, name_of, names_in, saved_key
 from dataset.runtime.state.saved_chunks import digest, load_chunk, load_error, save_chunk, save_error, save_value
 
@@ -98,7 +98,7 @@ class BufferCheckpoint:
             parts, files = list(state["parts"]), state["files"]
             counts = [_count_referred(part) for part in parts]
         except (KeyError, TypeError, ValueError) as error:
-            raise StateError(f"the saved elements are corrupt: {error!r}") from error
+            raise StateError(f"the saved elements are damaged: {error!r}") from error
         found = None if files is None else self._read_again(files, sum(counts))
         if found is None and any(counts):
             raise StateError("the saved elements refer to files that the state does not contain")
@@ -131,7 +131,7 @@ class BufferCheckpoint:
         try:
             reader = _CheckpointReader(files, self._context, self.source, count)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-            raise StateError(f"the saved references to files are corrupt: {error!r}") from error
+            raise StateError(f"the saved references to files are damaged: {error!r}") from error
         reader.close()
         return reader.read()
 
@@ -306,8 +306,8 @@ class _CheckpointReader:
 
     Args:
         state: the saved references.
-        build: of who has them.
-        root: its input.
+        context: the execution context of the op.
+        root: the input of the op.
         count: the expected number of references.
     """
 
@@ -376,7 +376,7 @@ class _CheckpointReader:
         if type(saved) is not dict or "names" not in saved:
             argument = load_chunk(saved, lambda: node.inputs[0].element_spec)
             if argument is not None and names_in(argument) is not None:
-                raise StateError("the state is corrupt: it holds an argument that may name a file by value")
+                raise StateError("the state is damaged: it holds an argument that may name a file by value")
             return argument
         found = self._elements(node, key_of).get(saved_key(saved["names"], self._context))
         if found is None:

@@ -124,7 +124,7 @@ class Shuffle(UnaryNode):
         """Return the operator of the next epoch over an open input.
 
         Args:
-            build: of the op.
+            context: the execution context of the op.
             elements: saves the elements in the buffer.
             source: the input.
             of_numbers: whether the input yields row numbers instead of elements.

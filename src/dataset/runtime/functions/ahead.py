@@ -6,7 +6,7 @@ from dataset.errors import StateError
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.functions.calls import ElementwiseOperator
+from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.parallel.tasks import holds_elements
 
 _AHEAD_ELEMENTS = 8192  # with this many elements, the fixed cost of a step is small

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.functions.calls import with_location
 from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.resources.exceptions import with_location
 
 
 class ChunkTransformOperator(UnaryOperator):

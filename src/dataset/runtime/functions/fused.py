@@ -19,10 +19,11 @@ from dataset.plan.structure import is_tuple
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.contract import State
-from dataset.runtime.functions.calls import ElementwiseOperator, with_location
+from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, outcomes_of
+from dataset.runtime.resources.exceptions import with_location
 
 _CACHE_BYTES = 4 << 20
 """Chunks smaller than this stay in the cache from one function to the next."""
@@ -244,7 +245,7 @@ class FusedOperator(Divisible):
 
     def worker(self) -> Worker:
         remote_copy = copy.copy(self)
-        stages = [stage.remote_copy() for stage in self._stages]
+        stages = [stage.worker_copy() for stage in self._stages]
         for stage, bound in zip(stages, self._bounds, strict=True):
             if bound is not None:
                 stage.function = _bounded(stage.function, bound)

@@ -1,6 +1,6 @@
 """Vectorized functions: how they are marked, their arguments, and what they may return.
 
-calls.py determines when they are called, and what happens if one raises.
+call_loop.py determines when they are called, and what happens if one raises.
 """
 
 from __future__ import annotations

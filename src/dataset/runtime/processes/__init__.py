@@ -23,6 +23,9 @@ again; imported modules stay as they are.
 Nothing in this package depends on a particular operation or element type.
 """
 
-from dataset.runtime.processes.pool import WorkerProcesses
+from dataset.lazy_imports import lazy_imports
+
+with lazy_imports():  # most pipelines have no worker processes
+    from dataset.runtime.processes.pool import WorkerProcesses
 
 __all__ = ["WorkerProcesses"]

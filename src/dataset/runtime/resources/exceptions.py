@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+from typing import NoReturn
 
 from dataset.errors import ClosedError
+from dataset.plan.node import Node
 
 
 class NoThreadError(RuntimeError):
@@ -48,3 +50,21 @@ def copy_exception(error: Exception) -> Exception:
     if notes is not None:
         twin.__notes__ = list(notes)  # each copy has its own notes
     return twin
+
+
+def with_location(error: BaseException, node: Node, position: int, what: str = "element") -> Exception:
+    """Return an exception of user code with a note of its location: the same object, unless it would end a loop."""
+    error = as_error_of_element(error)
+    error.add_note(f"in {node.location()}, {what} {position}")
+    return error  # type: ignore[return-value]  # callers have caught what an element may raise
+
+
+def raise_with_location(error: BaseException, node: Node, position: int, what: str = "element") -> NoReturn:
+    """Raise an exception of user code that was just caught, with a note of its location."""
+    shown = with_location(error, node, position, what)
+    try:
+        if shown is error:
+            raise shown
+        raise shown from None
+    finally:
+        del error, shown  # see runtime/contract.py on exceptions that are kept

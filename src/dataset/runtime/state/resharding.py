@@ -20,7 +20,7 @@ from dataset.runtime.contract import State
 
 _SPLIT = "shard_by_process"
 _STAND_IN = "shard_by_process.pad"
-_FILES = "files are dealt out"
+_FILES = "files are distributed"
 _INPUTS = frozenset({"source", "feeds"})
 _NUMBERS = frozenset({int, float, str, bool, type(None)})
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, Options, RaggedTensor, SparseTensor, SpecError, vectorized
 from dataset.optimize.elementwise import prove_elementwise
-from dataset.runtime.functions.elementwise import ElementwiseProof
+from dataset.runtime.functions.columnwise import ElementwiseProof
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.columns_at_once import columns_at_once
 
@@ -63,7 +63,7 @@ def test_the_note_names_op_line_and_element():
     iterator = iter(Dataset.range(4).map(fail).prefetch(4))
     results = outcomes(iterator)
     (note,) = results[2].__notes__
-    assert note.startswith("in map(fail) from test_calls.py:")
+    assert note.startswith("in map(fail) from test_call_loop.py:")
     assert note.endswith(", element 2")
     assert [entry.name for entry in traceback.extract_tb(results[2].__traceback__)][-1] == "fail"
 
@@ -105,7 +105,7 @@ def test_a_result_of_another_structure_fails_alone():
     dataset = Dataset.range(5).map(lambda x: (x, x) if x == 3 else x)
     for results in (outcomes(iter(dataset)), outcomes(iter(dataset.prefetch(5)))):
         assert shown(results) == [0, 1, 2, "SpecError", 4]
-        assert "returned (*, *) where the elements before had the structure *" in str(results[3])
+        assert "returned (*, *), but earlier elements had the structure *" in str(results[3])
 
 
 def test_a_tuple_reaches_the_function_as_arguments_and_nothing_else_does():
@@ -224,7 +224,7 @@ def test_a_vectorized_function_is_not_called_again_for_a_single_element_that_fai
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: x[:1], "columns of as many values as it was given, 3; the element has 1 values"),
+        (lambda x: x[:1], "columns of 3 values, one for each input element; the element has 1 values"),
         (lambda x: np.concatenate([x, x]), "the element has 6 values"),
         (lambda x: (x, x[:2]), "component 1 has 2 values"),
         (lambda x: {"a": x, "n": x.sum()}, "component 'n' has a scalar"),

@@ -1,0 +1,315 @@
+"""Call loop: calls a user function on the elements of an input, and raises exceptions in their places.
+
+Scalar functions run over a whole chunk inside one ``list.extend(map(...))``, which costs next to nothing beside the
+calls themselves. If the function raises in the middle, its earlier results come out first, then the exception, and then
+the rest of the chunk is run. vectorized.py describes functions that take whole columns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Protocol
+
+from dataset.errors import SpecError
+from dataset.plan.node import UnaryNode
+from dataset.plan.structure import Structure, StructureMismatchError, structure_of
+from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.chunks.ownership import is_immutable, own
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.functions.columnwise import TRIAL, Columns, ElementwiseProof
+from dataset.runtime.functions.function_arguments import arguments
+from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
+from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.tasks import Divisible, Run, load_given
+from dataset.runtime.resources.exceptions import as_error_of_element, with_location
+from dataset.runtime.resources.interrupts import call, interruptible
+from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
+
+_UNSEEN_MAX = 8192  # inputs at a time, while none has produced an output yet
+
+
+class ColumnFunction(Protocol):
+    """Column version of a function, added by the optimizer: returns the same results for whole columns, or raises."""
+
+    @property
+    def length_min(self) -> int:
+        """The number of elements from which a call costs less than single calls."""
+
+    def __call__(self, *columns: Any) -> Any:
+        """Return the results for the columns, as a vectorized function does. Runs no user code."""
+
+
+class CallLoop(Divisible):
+    """Call loop of an operator: calls its function for each input; ``finish`` turns the results into outputs."""
+
+    def __init__(
+        self,
+        source: Operator,
+        node: UnaryNode,
+        function: Callable[..., Any],
+        *,
+        columnwise: ElementwiseProof | None = None,
+        column_function: ColumnFunction | None = None,
+    ) -> None:
+        super().__init__(source)
+        self.node = node
+        self.function = function
+        self._column_function = column_function
+        self._vectorized = is_vectorized(function)
+        self._columns = None if columnwise is None else Columns(columnwise)
+        self._returns_immutable = False  # according to the last result
+        self._begin(0)
+
+    def _begin(self, position: int) -> None:
+        self.position = position  # elements taken from the input whose calls are done
+        self.ready = Pending()  # an exception, and results after it
+        self._todo = Remainder()  # inputs after an exception
+        self.given: deque[Run] = deque()
+
+    one_to_one: ClassVar[bool] = False
+    """Whether each input yields one element or one exception, which depends on that input and its position only."""
+
+    is_unseen = False
+    """Whether the caller cannot observe for how many elements it runs."""
+
+    @abstractmethod
+    def finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
+        """Return the output for these inputs, or None for no output. If it raises, each element is finished separately."""
+
+    @abstractmethod
+    def finish_columns(self, inputs: Chunk, result: Any) -> Chunk | None:
+        """Return the output for the result of a vectorized function for all of these inputs."""
+
+    def arguments(self, inputs: Chunk) -> list[Any]:
+        """Return, for each argument of the function, an iterable over its values."""
+        return arguments(inputs)
+
+    def pull(self, n: int) -> Chunk | None:
+        while True:
+            if self.given and not self.ready:
+                n = self.after_given(n)  # which may leave more elements ready than have to be skipped
+            if self.ready:
+                return self.ready.give(n)
+            inputs = self.next_inputs(n)
+            if inputs is None:
+                return None
+            output = self._call_best(inputs)
+            if output is not None:
+                return output
+            if self.is_unseen:
+                n = min(2 * n, _UNSEEN_MAX)
+
+    def seek(self, count: int) -> None:
+        self.position += count
+        self.source.seek(count)
+
+    def _call_best(self, inputs: Chunk) -> Chunk | None:
+        position = self.position
+        try:
+            if self._column_function is not None and inputs.length >= self._column_function.length_min:
+                with contextlib.suppress(Exception):  # the calls for single elements show which one failed
+                    return self._accepted(inputs, self._column_function(*column_arguments(inputs)))
+            if self._vectorized:
+                return self._call_columns(inputs)
+        except Exception:
+            raise
+        except BaseException:  # such as KeyboardInterrupt: no element is lost
+            self.ready.clear()
+            self.position = position
+            self.unread(inputs, 0)
+            raise
+        return self._try_columns(inputs) if self._fits_columns(inputs) else self._call(inputs)
+
+    def _fits_columns(self, inputs: Chunk) -> bool:
+        """Return whether the function is proved to return the same for columns as for single elements."""
+        return self._columns is not None and self._columns.fit(inputs, self.position)
+
+    def _try_columns(self, inputs: Chunk) -> Chunk | None:
+        """Call a function that is proved to be elementwise on columns; at the first doubt, on single elements."""
+        columns = self._columns
+        assert columns is not None  # or _fits_columns() would be false
+        if not columns.trusted and inputs.length > TRIAL:
+            self.unread(inputs, TRIAL)
+            inputs = inputs.slice(0, TRIAL)
+        try:
+            output = self.finish_columns(inputs, columns.call(self.function, inputs))
+        except Exception:  # noqa: BLE001  # the calls for single elements show which one failed
+            columns.rest()
+            return self._call(inputs)
+        except BaseException:  # such as KeyboardInterrupt: no element is lost
+            self.unread(inputs, 0)
+            raise
+        if columns.trusted:
+            self.position += inputs.length
+            return output
+        expected = self._call(inputs)
+        columns.judge(same=not self.ready and are_identical(output, expected))
+        return expected
+
+    def next_inputs(self, n: int) -> Chunk | None:
+        if self.given:
+            n = self.after_given(n)
+        if self._todo:
+            return self._todo.give(n)
+        try:
+            return self.source.pull(n)
+        except Exception:
+            self.position += 1  # a failed element of the input has a number, too
+            raise
+
+    def _call(self, inputs: Chunk) -> Chunk | None:
+        results: list[Any] = []
+        error: BaseException | None = None
+        try:
+            self._collect(results, inputs)
+        except BaseException as raised:  # noqa: BLE001  # it is raised again, in its place
+            error = as_error_of_element(raised)
+        try:
+            return self._conclude(inputs, results, error)
+        finally:
+            del error  # see runtime/contract.py on exceptions that are kept
+
+    def _conclude(self, inputs: Chunk, results: list[Any], error: BaseException | None) -> Chunk | None:
+        done = len(results)
+        interrupted = error is not None and not isinstance(error, Exception)
+        if done == inputs.length and not interrupted:
+            return self._finish(inputs, results)
+        output = self._finish(inputs.slice(0, done), results) if done else None
+        try:
+            if error is None or isinstance(error, Exception):
+                self.unread(inputs, done + 1)
+                self._fail(StopIteration() if error is None else error)
+                return self._first(output)
+            # Such as KeyboardInterrupt: it concerns the program and not this element. Raised now, it loses no element.
+            self.unread(inputs, done)
+            if output is not None:
+                self.ready.put_first(output)
+            raise error
+        finally:
+            del error  # see runtime/contract.py on exceptions that are kept
+
+    @interruptible
+    def _collect(self, results: list[Any], inputs: Chunk) -> None:
+        if self._returns_immutable:
+            # extend() keeps the results before an exception, so the function is not called twice for any input.
+            results.extend(map(self.function, *self.arguments(inputs)))
+        else:
+            function, keep = self.function, results.append
+            for given in zip(*self.arguments(inputs), strict=True):
+                keep(own(function(*given), given))
+        self._returns_immutable = bool(results) and is_immutable(results[-1])
+
+    def unread(self, inputs: Chunk, start: int) -> None:
+        """Put back inputs from index ``start`` on; they are read again before all others."""
+        chunks = [inputs.slice(start, inputs.length)] if start < inputs.length else []
+        later = self._todo.rest()
+        if later is not None:
+            chunks.append(later)
+        self._todo = Remainder(Chunk.concatenate(chunks) if chunks else None)
+
+    def _finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
+        with contextlib.suppress(Exception):
+            output = self.finish(inputs, results)
+            self.position += inputs.length
+            return output
+        # One by one, so that an unusable result fails only its own element.
+        for index, result in enumerate(results):
+            try:
+                self._keep(self.finish(inputs.slice(index, index + 1), [result]))
+                self.position += 1
+            except StructureMismatchError:
+                self._fail(SpecError(self.mismatch(result)))
+            except Exception as error:  # noqa: BLE001  # raised in its place
+                self._fail(error)
+        return self._first(None)
+
+    def mismatch(self, result: Any) -> str:
+        """Return the error message for a result of a different structure."""
+        return f"{self.node.label()} returned {structure_of(result)!r}"
+
+    def _call_columns(self, inputs: Chunk) -> Chunk | None:
+        if inputs.length > 1:
+            with contextlib.suppress(Exception):
+                return self._columns_output(inputs)
+        # Calls for single elements show which one failed.
+        for index in range(inputs.length):
+            try:
+                self._keep(self._columns_output(inputs.slice(index, index + 1)))
+            except Exception as error:  # noqa: BLE001  # raised in its place
+                self._fail(error)
+        return self._first(None)
+
+    def _columns_output(self, inputs: Chunk) -> Chunk | None:
+        given = column_arguments(inputs)
+        try:
+            result = own(call(self.function, *given), given)
+        except GeneratorExit as error:
+            raise as_error_of_element(error) from None
+        return self._accepted(inputs, result)
+
+    def _accepted(self, inputs: Chunk, result: Any) -> Chunk | None:
+        try:
+            output = self.finish_columns(inputs, result)
+        except StructureMismatchError:
+            raise SpecError(self.mismatch(result)) from None
+        self.position += inputs.length
+        return output
+
+    def _keep(self, output: Chunk | None) -> None:
+        if output is not None:
+            self.ready.put(output)
+
+    def _fail(self, error: Exception) -> None:
+        self.ready.put(with_location(error, self.node, self.position))
+        self.position += 1
+
+    def _first(self, output: Chunk | None) -> Chunk | None:
+        """Return ``output`` if it is not None, otherwise the first ready chunk, or None."""
+        return self.ready.give_chunk() if output is None else output
+
+    # As one of several fused functions, which run element by element (fused.py).
+
+    structure: Structure | None = None
+    """Structure of the outputs, if they are the results of the function and one exists."""
+
+    bytes_passed = 0
+    """Size of the last array that was passed on, if all arrays have the same size."""
+
+    def each_arguments(self, inputs: Chunk) -> Iterable[tuple[Any, ...]]:
+        """Yield the arguments for one element after another."""
+        return zip(*self.arguments(inputs), strict=True)
+
+    def pass_on(self, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Call the function for one element; return the output as arguments for the next function, or None for no output.
+
+        Raises whatever the function raises, and SpecError for an unusable result. The position does not change then.
+        """
+        raise NotImplementedError
+
+    @property
+    def has_todo(self) -> bool:
+        """Whether inputs that were taken from ``source`` are waiting."""
+        return bool(self._todo)
+
+    def merge_context(self, context: Any, position: int) -> Exception | None:  # noqa: ARG002  # used by subclasses
+        """Merge the context that a worker returned with a task; return an exception if the two contradict each other."""
+        return None
+
+    def state_dict(self) -> State:
+        state = {"op": self.node.op, **super().state_dict(), "position": self.position}
+        if self.ready or self._todo:
+            state |= {"ready": self.ready.save(), "todo": save_chunk(self._todo.rest())}
+        if self.given:
+            state["given"] = [list(run) for run in self.given]
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.position = int(state["position"])
+        self.given = load_given(state)
+        if "ready" in state:
+            self.ready.load(state["ready"], lambda: self.node.element_spec)
+            self._todo = Remainder(load_chunk(state["todo"], lambda: self.node.source.element_spec))
