@@ -130,7 +130,7 @@ def test_the_next_iteration_begins_with_the_values_that_the_last_one_ended_with(
     assert values(iterator)["prefetch"] == 7
     assert values(iterator)["map"] == 3
     said = [(one.operator, one.action, one.after, one.reason) for one in iterator.tuning_log() if one.after]
-    assert ("prefetch", "keep", 7, "as in the iteration before") in said
+    assert ("prefetch", "keep", 7, "as in the previous iteration") in said
     iterator.close()
     iterator = iter(other)
     next(iterator)

@@ -8,10 +8,11 @@ from hypothesis import HealthCheck, assume, given, note, reject, settings
 from hypothesis import strategies as st
 
 from chains.model import EndlessError, Failure, Pipeline, plain
-from dataset import Dataset, Options
+from dataset import Dataset
 from dataset.plan.node import Node
 from dataset.testing import no_leaks, outcomes
 from support.libraries import Ours
+from support.pipelines import unoptimized
 from support.strategies import pipelines, shuffles
 
 OURS = Ours()
@@ -21,12 +22,6 @@ QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(Hea
 
 def found(dataset: Dataset[Any]) -> list[Any]:
     return [plain(outcome) for outcome in outcomes(iter(dataset))]
-
-
-def unoptimized(dataset: Dataset[Any]) -> Dataset[Any]:
-    options = Options()
-    options.optimization.enabled = False
-    return dataset.with_options(options)
 
 
 def in_parallel(dataset: Dataset[Any], calls: int, *, where: int) -> Dataset[Any]:

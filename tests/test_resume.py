@@ -20,10 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dataset
-from dataset import Dataset, Options, StateError, readers
+from dataset import Dataset, StateError, readers
 from dataset.plan.node import Node
 from dataset.runtime.context import ExecutionContext
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
+from support.pipelines import unoptimized
 from support.resume_cases import BY_PROCESSES, CASES, ELSEWHERE, NO_OPS
 from support.resume_files import Files, write_files
 from support.resuming import assert_from, check_every_place, check_stops, examples, interrupted, loaded, with_stops
@@ -48,12 +49,6 @@ def new_files(tmp_path_factory: pytest.TempPathFactory) -> NewFiles:
 
 def build_of(name: str, new_files: NewFiles) -> Callable[[], Dataset[Any]]:
     return lambda: CASES[name].make(new_files())
-
-
-def unoptimized(dataset: Dataset[Any]) -> Dataset[Any]:
-    options = Options()
-    options.optimization.enabled = False
-    return dataset.with_options(options)
 
 
 @pytest.mark.parametrize("name", ORDERED)

@@ -84,4 +84,4 @@ def lazy_imports() -> Iterator[None]:
         namespace[key] = value
         return value
 
-    namespace.update(__getattr__=load, __dir__=lambda: sorted({*namespace, *names}))
+    namespace.update(__getattr__=load, __dir__=lambda: sorted({*namespace, *names} - {lazy_imports.__name__}))

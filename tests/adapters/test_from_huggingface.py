@@ -224,7 +224,7 @@ def test_columns_are_taken_in_the_order_that_is_asked_for(numbered):
         assert [list(row) for row in elements(form, columns=["s", "i"])][:1] == [["s", "i"]]
         with pytest.raises(ValueError, match=r"from_huggingface\(\): the dataset has no column 'z'; the columns are"):
             Dataset.from_huggingface(form, columns=["z"])
-        with pytest.raises(ValueError, match="none twice"):
+        with pytest.raises(ValueError, match="each only once"):
             Dataset.from_huggingface(form, columns=["i", "i"])
     nested = datasets.Dataset.from_dict({"a": [{"x": 1, "y": 2}], "b": [3]})
     assert elements(nested, columns=["a.y", "b"]) == [{"a": {"y": 2}, "b": 3}]

@@ -319,7 +319,7 @@ def test_a_frame_that_names_no_elements_is_refused(frame, error, words):
     [
         ({"columns": ["y"]}, ValueError, r"no column 'y'; the columns are \['x'\]"),
         ({"columns": []}, ValueError, "at least one column"),
-        ({"columns": ["x", "x"]}, ValueError, "none twice"),
+        ({"columns": ["x", "x"]}, ValueError, "each only once"),
         ({"columns": "x"}, TypeError, "a list of names"),
         ({"fill_null": {"y": 1}}, ValueError, r"fill_null names 'y', but the columns are \['x'\]"),
         ({"fill_null": 1}, TypeError, "fill_null must be a dict"),

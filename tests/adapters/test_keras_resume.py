@@ -80,7 +80,7 @@ def test_backups_of_other_pipelines_and_damaged_ones_are_refused(trained):
 def test_bad_arguments_are_refused(tmp_path):
     pytest.importorskip("keras")
     data = Dataset.range(8).batch(2).map(lambda x: (x, x)).to_keras()
-    with pytest.raises(TypeError, match=r"data must be what Dataset\.to_keras"):
+    with pytest.raises(TypeError, match=r"data must be the result of Dataset\.to_keras"):
         checkpoint.keras_callback(tmp_path, Dataset.range(3))
     for bad in (0, -1, 2.5, "batch", True, None):
         with pytest.raises(ValueError, match="save_freq must be"):

@@ -3,14 +3,10 @@
 import random
 import struct
 
-from crc32c import crc32c
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-
-def masked(data):
-    crc = crc32c(data)
-    return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) % 2**32)
+from support.tfrecord_files import masked
 
 
 def sound(content, at):

@@ -58,10 +58,10 @@ def test_shapes_that_differ_become_unknown():
     ("other", "words"),
     [
         (Dataset.range(2, output_type=np.int32), "int64.*int32"),
-        (Dataset.from_tensors("a"), "one type"),
-        (Dataset.from_tensors((1, 2)), "one structure"),
-        (Dataset.from_tensors({"a": 1}), "one structure"),
-        (Dataset.from_tensors((1,)), "one structure"),
+        (Dataset.from_tensors("a"), "the same type"),
+        (Dataset.from_tensors((1, 2)), "the same structure"),
+        (Dataset.from_tensors({"a": 1}), "the same structure"),
+        (Dataset.from_tensors((1,)), "the same structure"),
     ],
 )
 def test_refuses_elements_that_do_not_go_together(other, words):
@@ -73,7 +73,7 @@ def test_a_mismatch_that_only_running_shows_is_raised_while_iterating():
     dataset = Dataset.range(2).concatenate(Dataset.range(2).map(lambda x: (x, x)))
     iterator = iter(dataset)
     assert [next(iterator), next(iterator)] == [0, 1]
-    with pytest.raises((TypeError, ValueError), match="one structure"):
+    with pytest.raises((TypeError, ValueError), match="the same structure"):
         next(iterator)
 
 
@@ -119,10 +119,11 @@ def test_a_loop_may_join_thousands(optimized):
     def make():
         return chained(Dataset.range(3 * i, 3 * i + 3) for i in range(2000)).with_options(options)
 
-    assert len(make()) == 6000
-    assert make().element_spec == TensorSpec((), np.int64)
-    assert list(make()) == list(range(6000))
-    assert list(make().skip(5000).take(2)) == [5000, 5001]
+    dataset = make()
+    assert len(dataset) == 6000
+    assert dataset.element_spec == TensorSpec((), np.int64)
+    assert list(dataset) == list(range(6000))
+    assert list(dataset.skip(5000).take(2)) == [5000, 5001]
     iterator = iter(make().batch(100))
     for _ in range(30):
         last = next(iterator)
@@ -147,7 +148,8 @@ def test_chains_are_one_node_whichever_way_they_were_made():
     for dataset in (left, right, pairs):
         assert dataset.plan.label() == "concatenate(4 datasets)"
         assert dataset.fingerprint() == left.fingerprint()
-        check_operator(lambda dataset=dataset: dataset, ints(*range(9)))
+        assert list(dataset) == list(range(9))
+    check_operator(lambda: right, ints(*range(9)))
     assert [int(left[i]) for i in range(9)] == list(range(9))
 
 
@@ -173,7 +175,7 @@ def test_a_mismatch_in_the_middle_is_raised_at_its_place():
     pairs = Dataset.range(2).map(lambda x: (x, x))
     iterator = iter(chained([Dataset.range(1), Dataset.range(1, 2), pairs, Dataset.range(3)]))
     assert [next(iterator), next(iterator)] == [0, 1]
-    with pytest.raises(SpecError, match="all datasets must have one structure"):
+    with pytest.raises(SpecError, match="all datasets must have the same structure"):
         next(iterator)
 
 
@@ -182,4 +184,4 @@ def test_one_that_is_shuffled_and_comes_twice_takes_two_epochs():
     got = [int(x) for x in chained([shuffled, shuffled, shuffled])]
     assert sorted(got[:20]) == sorted(got[20:40]) == list(range(20))
     assert got[:20] != got[20:40] != got[40:]
-    check_operator(lambda: chained([Dataset.range(6).shuffle(6, seed=1)] * 3))
+    check_operator(lambda: chained([Dataset.range(4).shuffle(4, seed=1)] * 3))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, TensorSpec
-from dataset.testing import check_operator
+from dataset.testing import assert_elements_equal, check_operator
 
 DTYPES = [np.int8, np.uint8, np.int32, np.int64, np.uint64, np.float16, np.float32, np.float64, np.complex64]
 
@@ -17,7 +17,7 @@ def test_counts(start, step):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_counts_in_the_dtype(dtype):
-    check_operator(lambda: Dataset.counter(3, 4, dtype).take(5), [dtype(3 + 4 * i) for i in range(5)])
+    assert_elements_equal(list(Dataset.counter(3, 4, dtype).take(5)), [dtype(3 + 4 * i) for i in range(5)])
     dataset = Dataset.counter(dtype=dtype)
     assert dataset.element_spec == TensorSpec((), dtype)
     assert dataset.cardinality() == -1
@@ -38,8 +38,8 @@ def test_counts_in_the_dtype(dtype):
     ],
 )
 def test_integers_wrap_around(start, step, dtype):
-    expected = [np.array([(start + i * step) % 2**64], np.uint64).astype(dtype)[0] for i in range(12)]
-    check_operator(lambda: Dataset.counter(start, step, dtype).take(12), expected)
+    expected = [np.array([(start + i * step) % 2**64], np.uint64).astype(dtype)[0] for i in range(6)]
+    check_operator(lambda: Dataset.counter(start, step, dtype).take(6), expected)
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_floats_round_at_each_step_whatever_the_demand(start, step, dtype):
     value, expected = np.array([start], np.float64), []
     with np.errstate(over="ignore", invalid="ignore"):
         value = value.astype(dtype)
-        for _ in range(12):
+        for _ in range(6):
             expected.append(value[0])
             value = value + np.array([step], np.float64).astype(dtype)
-    check_operator(lambda: Dataset.counter(start, step, dtype).take(12), expected)
+    check_operator(lambda: Dataset.counter(start, step, dtype).take(6), expected)
 
 
 def test_a_batch_is_the_users_to_write_into():

@@ -1,7 +1,6 @@
 """Datasets as components of elements, through all ops that hold elements, and through saved states."""
 
 import pickle
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,17 +8,13 @@ import pytest
 from dataset import Dataset, DatasetSpec, StateError, TensorSpec
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.op_cases import fail_at, ints
+from support.pipelines import Point
 
 INT = TensorSpec((), np.int64)
 
 
 def windows():
     return Dataset.range(11).window(3, shift=2)
-
-
-class Point(NamedTuple):
-    x: object
-    y: object
 
 
 PIPELINES = {
@@ -95,9 +90,7 @@ def test_one_without_an_end_cannot_be_saved_by_value():
     for inner in (lambda n: Dataset.range(3).repeat(), lambda n: generator.batch(2**16).unbatch()):
         with iter(make(inner)) as iterator:
             next(iterator)
-            with pytest.raises(
-                StateError, match=r"an element contains an infinite dataset, .* limit it with take"
-            ):
+            with pytest.raises(StateError, match=r"an element contains an infinite dataset, .* limit it with take"):
                 iterator.state_dict()
             assert int(next(iter(next(iterator)))) == 0
 

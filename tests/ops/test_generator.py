@@ -1,18 +1,11 @@
 """from_generator: what a Python generator yields."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SpecError, TensorSpec
 from dataset.testing import assert_elements_equal, check_operator, outcomes
-
-
-@dataclasses.dataclass
-class Record:
-    image: object
-    label: object
+from support.pipelines import Record
 
 
 def test_gives_what_is_yielded():

@@ -132,7 +132,7 @@ def test_an_input_that_fails_for_ever_is_an_error_not_a_hang(monkeypatch):
             next(iterator)
         note = caught.value.__notes__[-1]
         assert note.startswith("in ignore_errors from test_ignore_errors.py:")
-        assert "the last of 50 errors in a row" in note
+        assert "the last of 50 consecutive errors" in note
 
 
 def test_a_closed_iterator_is_no_failure_of_an_element():

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dataset import Dataset, Options, SpecError, TensorSpec
+from dataset import Dataset, SpecError, TensorSpec
 from dataset.ops.indexed_source import IndexedSource
 from dataset.testing import assert_elements_equal, check_operator, outcomes
+from support.pipelines import unoptimized
 
 
 class Squares:
@@ -44,12 +45,6 @@ def rows_of(data, **keywords):
 
 def numbers(elements):
     return [int(number) for _, number in elements]
-
-
-def unoptimized(dataset):
-    options = Options()
-    options.optimization.enabled = False
-    return dataset.with_options(options)
 
 
 CHAINS = {

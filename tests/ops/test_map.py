@@ -1,6 +1,5 @@
 """map: each element through a user's function."""
 
-import dataclasses
 import sys
 from collections import namedtuple
 from functools import partial
@@ -9,29 +8,18 @@ import attrs
 import numpy as np
 import pytest
 
-from dataset import Dataset, Options, RaggedTensor, SparseTensor, SpecError, TensorSpec, vectorized
+from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec, vectorized
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at
+from support.pipelines import Record, unoptimized
 
 Point = namedtuple("Point", "x y")  # noqa: PYI024  # both kinds of named tuple must work
-
-
-@dataclasses.dataclass
-class Record:
-    image: object
-    label: object
 
 
 @attrs.define
 class Sample:
     image: object
     label: object
-
-
-def unoptimized(dataset):
-    options = Options()
-    options.optimization.enabled = False
-    return dataset.with_options(options)
 
 
 def test_gives_what_the_function_returns():

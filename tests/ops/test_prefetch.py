@@ -53,7 +53,7 @@ def thread_is_at_rest(iterator):
         assert operator._filled.wait_for(lambda: not operator._reserved and operator._held >= operator.knob.value, WAIT)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 100, AUTOTUNE])
+@pytest.mark.parametrize("size", [1, 7, AUTOTUNE])
 def test_it_gives_what_its_input_gives(size):
     check_operator(lambda: Dataset.range(20).map(lambda x: (x, x * 2)).prefetch(size), positions=5)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dataset import Dataset, StateError
 from dataset.ops.prefetch import Prefetch
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
+from support.combinations import diagonals
 
 WAIT = 60  # for what must come; nothing waits that long
 pytestmark = pytest.mark.usefixtures("switch_interval")
@@ -65,11 +66,11 @@ def take(iterator, count):
     return found
 
 
-@pytest.mark.parametrize("repeats", [True, False], ids=["by place", "by value"])
-@pytest.mark.parametrize("patient", [True, False], ids=["patient", "at once"])
-@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES.keys())
-@pytest.mark.parametrize("step", [0, 1, 4])
-def test_each_of_several_resumes_in_a_row_goes_on_exactly(make, patient, repeats, step):
+@pytest.mark.parametrize(
+    ("source", "step", "patient", "repeats"), diagonals(2, SOURCES, [0, 1, 4], [True, False], [True, False])
+)
+def test_each_of_several_resumes_in_a_row_goes_on_exactly(source, step, patient, repeats):
+    make = SOURCES[source]
     expected, found = outcomes(iter(make())), []
     iterator = opened(make, patient=patient, repeats=repeats)
     with no_leaks():

@@ -1,7 +1,6 @@
 """save and load: elements in a directory, whole or not at all."""
 
 import copy
-import dataclasses
 import json
 import pickle
 import shutil
@@ -9,7 +8,6 @@ import threading
 import tracemalloc
 from collections import OrderedDict
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,17 +19,7 @@ from dataset.io.elements.metadata import Metadata
 from dataset.io.elements.write_session import RunWriter
 from dataset.plan.spec import spec_of
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
-
-
-class Point(NamedTuple):
-    x: object
-    y: object
-
-
-@dataclasses.dataclass
-class Record:
-    image: object
-    label: object
+from support.pipelines import Point, Record
 
 
 @pytest.fixture

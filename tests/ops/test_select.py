@@ -1,7 +1,6 @@
 """select: some parts of each element."""
 
 import dataclasses
-from typing import NamedTuple
 
 import attrs
 import numpy as np
@@ -11,11 +10,7 @@ from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, StateError, 
 from dataset.plan.structure import structure_of
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
 from support.op_cases import fail_at, ints
-
-
-class Point(NamedTuple):
-    x: object
-    y: object
+from support.pipelines import Point
 
 
 @dataclasses.dataclass
@@ -158,16 +153,16 @@ def test_failures_of_the_input_pass():
         (
             {"image": 1, "label": 2},
             ("lable",),
-            r"select\(\): the elements have no 'lable', they have 'image', 'label'; did you mean 'label'\?",
+            r"select\(\): the elements have no key 'lable'; their keys are 'image', 'label'; did you mean 'label'\?",
         ),
-        ({"image": 1, "label": 2}, ("image", "x"), r"no 'x', they have 'image', 'label'$"),
-        ({"image": 1, "label": 2}, (0,), "no 0, they have 'image', 'label'$"),
-        ((1, 2), (2,), r"no 2, they have 0, 1$"),
-        ((1, 2), (-3,), r"no -3, they have 0, 1$"),
-        ((1, 2), ("a",), r"no 'a', they have 0, 1$"),
-        ((1, 2), (True,), r"no True, they have 0, 1$"),
-        ((1, 2), (1.0,), r"no 1.0, they have 0, 1$"),
-        (Point(1, 2), ("z",), "no 'z', they have 'x', 'y'"),
+        ({"image": 1, "label": 2}, ("image", "x"), r"no key 'x'; their keys are 'image', 'label'$"),
+        ({"image": 1, "label": 2}, (0,), "no key 0; their keys are 'image', 'label'$"),
+        ((1, 2), (2,), r"no key 2; their keys are 0, 1$"),
+        ((1, 2), (-3,), r"no key -3; their keys are 0, 1$"),
+        ((1, 2), ("a",), r"no key 'a'; their keys are 0, 1$"),
+        ((1, 2), (True,), r"no key True; their keys are 0, 1$"),
+        ((1, 2), (1.0,), r"no key 1.0; their keys are 0, 1$"),
+        (Point(1, 2), ("z",), "no key 'z'; their keys are 'x', 'y'"),
         (5, (0,), r"single components, \*, without key 0"),
         ([5, 6], (0,), "single components"),
         ({"a": None, "b": 1}, ("a",), "no components under 'a'"),

@@ -3,7 +3,6 @@
 import itertools
 from collections import deque
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,12 +10,7 @@ import pytest
 from dataset import Dataset, SpecError
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
 from support.op_cases import fail_at, ints
-
-
-class Point(NamedTuple):
-    x: object
-    y: object
-
+from support.pipelines import Point
 
 CALLS = deque()  # which counts by its type, so that its content makes no other pipeline of it
 

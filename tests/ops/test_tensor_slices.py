@@ -1,24 +1,11 @@
 """from_tensor_slices: the rows of arrays."""
 
-import dataclasses
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 
 from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, TensorSpec
 from dataset.testing import assert_elements_equal, check_operator
-
-
-class Pair(NamedTuple):
-    x: object
-    y: object
-
-
-@dataclasses.dataclass
-class Record:
-    image: object
-    label: object
+from support.pipelines import Pair, Record
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,11 @@ def test_takes_up_to_the_last_new_element():
 @pytest.mark.parametrize("dtype", np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?")
 def test_of_numbers_of_every_dtype(dtype):
     values = np.array([1, 0, 1, 0, 1], dtype)
-    check_operator(Dataset.from_tensor_slices(values).unique, list(values[:2]))
+    assert_elements_equal(list(Dataset.from_tensor_slices(values).unique()), list(values[:2]))
     swapped = values.astype(values.dtype.newbyteorder())
     assert_elements_equal(list(Dataset.from_tensor_slices(swapped).unique()), list(swapped[:2]))
     rows = np.stack([values, values], 1)
-    check_operator(Dataset.from_tensor_slices(rows).unique, list(rows[:2]))
+    assert_elements_equal(list(Dataset.from_tensor_slices(rows).unique()), list(rows[:2]))
 
 
 def test_of_the_largest_and_smallest_integers():
@@ -55,7 +55,7 @@ def test_of_the_largest_and_smallest_integers():
 def test_nan_equals_nan_and_zero_equals_minus_zero_as_in_np_unique(dtype):
     values = np.array([0.0, -0.0, np.nan, -np.nan, 1, np.nan], dtype)
     for source in (values, np.stack([values, values], 1), values.reshape(6, 1, 1)):
-        got = check_operator(lambda source=source: Dataset.from_tensor_slices(source).unique())
+        got = list(Dataset.from_tensor_slices(source).unique())
         assert_elements_equal(got, [source[0], source[2], source[4]])
 
 
@@ -152,7 +152,7 @@ def test_an_object_without_a_hash_fails_alone():
         got = outcomes(iter(Dataset.from_generator(lambda: values).unique().batch(demand).unbatch()))
         errors = [x for x in got if isinstance(x, Exception)]
         assert [type(error) for error in errors] == [SpecError]
-        assert "Bag has no hash" in str(errors[0])
+        assert "Bag is not hashable" in str(errors[0])
         assert errors[0].__notes__[0].startswith("in unique from test_unique.py:")
         assert errors[0].__notes__[0].endswith("element 1")
 

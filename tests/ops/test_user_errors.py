@@ -7,6 +7,7 @@ import pytest
 
 from dataset import Dataset
 from dataset.testing import check_operator, outcomes
+from support.combinations import diagonals
 
 SIZE = 7
 
@@ -80,8 +81,7 @@ def number_of(element):
     return int(element)
 
 
-@pytest.mark.parametrize("bad", [0, 3, SIZE - 1])
-@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize(("name", "bad"), diagonals(3, PIPELINES, [0, 3, SIZE - 1]))
 def test_comes_out_at_its_place(name, bad):
     found = check_operator(lambda: PIPELINES[name](bad))
     places = ["failed" if isinstance(x, Exception) else number_of(x) for x in found]
@@ -93,9 +93,7 @@ def notes_of(error):
     return [note for note in error.__notes__ if not note.startswith("this exception ended the generator")]
 
 
-@pytest.mark.parametrize("bad", [0, 3, SIZE - 1])
-@pytest.mark.parametrize("behind", BEHIND)
-@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize(("name", "behind", "bad"), diagonals(3, PIPELINES, BEHIND, [0, 3, SIZE - 1]))
 def test_is_the_users_own_with_traceback_and_one_note(name, behind, bad):
     found = outcomes(iter(BEHIND[behind](PIPELINES[name](bad))))
     (error,) = [x for x in found if isinstance(x, Exception)]
@@ -109,9 +107,7 @@ def test_is_the_users_own_with_traceback_and_one_note(name, behind, bad):
     assert note.endswith(f"element {bad}")
 
 
-@pytest.mark.parametrize("batch", [2, 3, SIZE, 100])
-@pytest.mark.parametrize("bad", [0, 3, SIZE - 1])
-@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize(("name", "bad", "batch"), diagonals(3, PIPELINES, [0, 3, SIZE - 1], [2, 3, SIZE, 100]))
 def test_takes_its_batch_with_it_and_no_other(name, bad, batch):
     found = outcomes(iter(PIPELINES[name](bad).batch(batch)))
     errors = [x for x in found if isinstance(x, Exception)]

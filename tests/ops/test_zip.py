@@ -1,18 +1,12 @@
 """zip: elements side by side."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 
 from dataset import Dataset, TensorSpec
 from dataset.testing import check_laziness, check_operator, outcomes
 from support.op_cases import fail_at
-
-
-class Pair(NamedTuple):
-    x: object
-    y: object
+from support.pipelines import Pair
 
 
 def pairs(*numbers):

@@ -7,6 +7,7 @@ import dataset
 from dataset import AUTOTUNE, Dataset, Options
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_operator, check_rule, no_leaks, outcomes
+from support.pipelines import no_rules
 
 LARGE = (600, 600)
 
@@ -38,12 +39,6 @@ def numbers():
 
 def rules(data, options=None):
     return [fired.rule for fired in optimize(data.plan, options and options.optimization).fired]
-
-
-def off():
-    options = Options()
-    options.optimization.enabled = False
-    return options
 
 
 def parallel():
@@ -89,7 +84,9 @@ def test_the_rules_alone():
 
 def test_says_what_would_have_to_be_allowed():
     (miss,) = optimize(FUSED["parallel map"][1]().plan).missed
-    assert "map(picture) below it has different parallel settings (2 parallel calls; here one call at a time)" in str(miss)
+    assert "map(picture) below it has different parallel settings (2 parallel calls; here one call at a time)" in str(
+        miss
+    )
 
 
 def test_the_opt_in_makes_filters_parallel_and_joins_them():
@@ -137,10 +134,10 @@ CHAINS = {
 @pytest.mark.parametrize("case", CHAINS)
 def test_the_outcomes_are_the_same(case, options):
     make = CHAINS[case]
-    plain = outcomes(iter(make().with_options(off())))
+    plain = outcomes(iter(make().with_options(no_rules())))
     with no_leaks():
         check_operator(lambda: make().with_options(options()), plain, positions=4)
-    batches = outcomes(iter(make().batch(3).with_options(off())))
+    batches = outcomes(iter(make().batch(3).with_options(no_rules())))
     assert_elements_equal(outcomes(iter(make().batch(3).with_options(options()))), batches)
 
 
@@ -150,7 +147,7 @@ def test_failures_have_the_same_notes(case, options):
     def notes(chosen):
         return [o.__notes__ for o in outcomes(iter(CHAINS[case]().with_options(chosen))) if isinstance(o, Exception)]
 
-    assert notes(options()) == notes(off())
+    assert notes(options()) == notes(no_rules())
 
 
 @pytest.mark.parametrize("calls", [1, 4])

@@ -10,6 +10,7 @@ import dataset
 from dataset import AUTOTUNE, Dataset, Options, SpecError
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_operator, check_rule, no_leaks, outcomes
+from support.pipelines import no_rules
 
 LARGE = (600, 600)  # float64: in chunks of two they are more than a cache holds
 
@@ -53,12 +54,6 @@ def rules(data):
 
 def misses(data):
     return [str(missed) for missed in optimize(data.plan).missed if missed.rule == "map_fusion"]
-
-
-def off():
-    options = Options()
-    options.optimization.enabled = False
-    return options
 
 
 def numbers():
@@ -108,8 +103,8 @@ def test_fires(case):
 
 @pytest.mark.parametrize("case", [case for case in FIRES if case != "in any order"])
 def test_changes_nothing(case):
-    check_operator(FIRES[case], outcomes(iter(FIRES[case]().with_options(off()))))
-    check_operator(lambda: FIRES[case]().batch(4), outcomes(iter(FIRES[case]().batch(4).with_options(off()))))
+    check_operator(FIRES[case], outcomes(iter(FIRES[case]().with_options(no_rules()))))
+    check_operator(lambda: FIRES[case]().batch(4), outcomes(iter(FIRES[case]().batch(4).with_options(no_rules()))))
 
 
 @pytest.mark.parametrize("case", NEVER)
@@ -158,13 +153,13 @@ def test_failures_of_every_stage_keep_their_places_and_names(calls, made):
             data = data.map(lambda parts: parts["a"], num_parallel_calls=calls)
         return data.map(fail_at(0, 3, 10), num_parallel_calls=calls)
 
-    plain = make().with_options(off())
+    plain = make().with_options(no_rules())
     assert "map_fusion" in rules(make())
     assert_elements_equal(outcomes(iter(make())), outcomes(iter(plain)))
     assert notes(make()) == notes(plain)
     assert len(notes(make())) == 5
     check_operator(make, outcomes(iter(plain)))
-    batches = outcomes(iter(make().batch(3).with_options(off())))
+    batches = outcomes(iter(make().batch(3).with_options(no_rules())))
     check_operator(lambda: make().batch(3), batches)
 
 
@@ -177,7 +172,7 @@ def test_a_result_of_another_structure_is_the_fault_of_its_function(calls):
         return numbers().map(odd, num_parallel_calls=calls).map(add, num_parallel_calls=calls)
 
     found = outcomes(iter(make()))
-    plain = make().with_options(off())
+    plain = make().with_options(no_rules())
     assert isinstance(found[4], SpecError)
     assert str(found[4]).startswith("map(odd) returned")
     assert_elements_equal(found, outcomes(iter(plain)))
@@ -196,12 +191,12 @@ def test_what_the_second_function_is_given_is_canonical(returned):
         return numbers().take(4).map(lambda _: returned).map(look)
 
     fused, plain = [], []
-    assert_elements_equal(outcomes(iter(make(fused))), outcomes(iter(make(plain).with_options(off()))))
+    assert_elements_equal(outcomes(iter(make(fused))), outcomes(iter(make(plain).with_options(no_rules()))))
     assert fused == plain
     fused.clear()
     plain.clear()
     one_by_one = outcomes(iter(make(fused).batch(2)))
-    assert_elements_equal(one_by_one, outcomes(iter(make(plain).batch(2).with_options(off()))))
+    assert_elements_equal(one_by_one, outcomes(iter(make(plain).batch(2).with_options(no_rules()))))
     assert fused == plain
 
 
@@ -224,7 +219,7 @@ def test_calls_are_as_many_as_before_and_none_early(demand):
         list(iterator)
         return first, sorted(seen)
 
-    assert calls(Options()) == calls(off())
+    assert calls(Options()) == calls(no_rules())
 
 
 def test_each_element_goes_through_all_functions_before_the_next():

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import Dataset, Options, vectorized
+from dataset import Dataset, vectorized
 from dataset.optimize.driver import optimize
 from dataset.optimize.elementwise import prove_elementwise
 from dataset.plan.structure import structure_of
 from dataset.runtime.functions import elementwise
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 from support.columns_at_once import columns_at_once
+from support.pipelines import unoptimized
 
 # Where warnings are errors, integers are not run on columns; that has tests of its own below.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -50,12 +51,6 @@ def columns_recorded():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(elementwise.Columns, "call", recording)
         yield lengths
-
-
-def unoptimized(dataset):
-    options = Options()
-    options.optimization.enabled = False
-    return dataset.with_options(options)
 
 
 def assert_same(got, expected):
@@ -234,7 +229,10 @@ MISSED = [
     (lambda x: MEAN, "it returns a constant"),
     (lambda x: (x * 2)[0], "it indexes an array"),
     (lambda x: np.maximum(x / 2, 0.0), "it calls np.maximum, which may choose a different sign of zero"),
-    (lambda x: np.fmax(1e-9, x / 2), "it calls np.fmax, which may choose a different sign of zero"),  # float16 makes 0 of it
+    (
+        lambda x: np.fmax(1e-9, x / 2),
+        "it calls np.fmax, which may choose a different sign of zero",
+    ),  # float16 makes 0 of it
     (lambda x: (x / 2).clip(x, 1), "it clips to bounds that are not Python numbers"),
     (lambda x: (x / 2).astype(int), "it casts floats to integers"),
     (lambda x: np.int8(x * 0.5), "it casts floats to integers"),

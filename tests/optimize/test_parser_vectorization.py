@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import dataset
-from dataset import Dataset, Options, io, vectorized
+from dataset import Dataset, io, vectorized
 from dataset.io import parse_single_example
 from dataset.optimize import parsing_functions
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
+from support.pipelines import no_rules
 
 FEATURES = {
     "image": io.FixedLenFeature((), bytes),
@@ -180,12 +181,6 @@ def fires(dataset):
     return "parser_vectorization" in [fired.rule for fired in optimize(dataset.plan).fired]
 
 
-def off():
-    options = Options()
-    options.optimization.enabled = False
-    return options
-
-
 def counted(monkeypatch):
     """A list of how many records are parsed at a time."""
     calls = []
@@ -246,8 +241,10 @@ def test_few_records_are_parsed_one_by_one(monkeypatch):
 @pytest.mark.parametrize("calls", [None, 2])
 @pytest.mark.parametrize("bad", [(), (0,), (34, 35), (69,), tuple(range(0, 70, 9))])
 def test_failures_keep_their_places_and_tell_of_the_function(calls, bad):
-    expected = outcomes(iter(records(*bad).map(supports_gather).batch(35).with_options(off())))
-    check_operator(lambda: records(*bad).map(supports_gather, num_parallel_calls=calls).batch(35), expected, positions=3)
+    expected = outcomes(iter(records(*bad).map(supports_gather).batch(35).with_options(no_rules())))
+    check_operator(
+        lambda: records(*bad).map(supports_gather, num_parallel_calls=calls).batch(35), expected, positions=3
+    )
     for outcome in outcomes(iter(records(*bad).map(supports_gather, num_parallel_calls=calls).batch(35))):
         if isinstance(outcome, Exception):
             (note,) = outcome.__notes__
@@ -268,7 +265,7 @@ def test_failures_keep_their_places_and_tell_of_the_function(calls, bad):
 )
 def test_elements_that_are_no_records_fail_as_before(rows):
     make = Dataset.from_tensor_slices(rows).map(FIRES["whole"]).batch(40)
-    assert_elements_equal(outcomes(iter(make)), outcomes(iter(make.with_options(off()))))
+    assert_elements_equal(outcomes(iter(make)), outcomes(iter(make.with_options(no_rules()))))
 
 
 def test_features_that_change_later_are_those_that_count(monkeypatch):

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset import Dataset, Options, RaggedTensor, vectorized
+from dataset import Dataset, RaggedTensor, vectorized
 from dataset.ops.cache.repeat_in_memory import PASS_MAX
 from dataset.optimize.driver import optimize
 from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
+from support.pipelines import unoptimized
 
 SOURCES = {
     "range": (lambda: Dataset.range(5), "range(5)"),
@@ -20,12 +21,6 @@ SOURCES = {
     "objects": (lambda: Dataset.from_tensor_slices(np.array([{1}, {2}, {3}], object)), "from_tensor_slices"),
     "one": (lambda: Dataset.from_tensors({"a": np.arange(3), "b": "text"}), "from_tensors"),
 }
-
-
-def off(dataset):
-    options = Options()
-    options.optimization.enabled = False
-    return dataset.with_options(options)
 
 
 def chunks(dataset, sizes):
@@ -105,7 +100,7 @@ def test_who_may_write_stays_as_it_was(name, size):
     before, after = flags(dataset), flags(Dataset(optimize(dataset.plan).plan))
     assert {flag for chunk in before for flag in chunk} == {flag for chunk in after for flag in chunk}
     if name not in {"ragged", "objects"}:
-        for mine, theirs in zip(dataset.batch(size), off(dataset.batch(size)), strict=True):
+        for mine, theirs in zip(dataset.batch(size), unoptimized(dataset.batch(size)), strict=True):
             arrays = [mine, theirs] if isinstance(mine, np.ndarray) else [mine["a"], theirs["a"]]
             assert len({array.flags.writeable for array in arrays}) == 1
 
@@ -130,7 +125,7 @@ def test_a_function_on_columns_that_writes_into_them_fails_as_before():
 
     for make in (lambda: Dataset.range(3), lambda: Dataset.from_tensor_slices(np.arange(3))):
         dataset = make().repeat(3).map(negate).batch(5)
-        assert_elements_equal(outcomes(iter(dataset)), outcomes(iter(off(dataset))))
+        assert_elements_equal(outcomes(iter(dataset)), outcomes(iter(unoptimized(dataset))))
 
 
 @given(
@@ -145,7 +140,7 @@ def test_gives_the_same_for_any_demand(length, times, sizes, kind):
         }[kind]
         return source.repeat(times)
 
-    expected = list(off(make()))
+    expected = list(unoptimized(make()))
     found = [row for chunk in chunks(Dataset(optimize(make().plan).plan), sizes) for row in chunk.rows()]
     assert_elements_equal(found, expected[: len(found)])
     assert optimize(make().plan).plan.cardinality() == len(expected)

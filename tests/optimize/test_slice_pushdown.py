@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dataset import Dataset, Options, RaggedTensor, SparseTensor, StateError
 from dataset.optimize.driver import optimize
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
+from support.pipelines import double
 
 ROWS = {
     "matrix": np.arange(18.0).reshape(9, 2),
@@ -24,10 +25,6 @@ ROWS = {
 
 def slices(kind="matrix"):
     return Dataset.from_tensor_slices(ROWS[kind])
-
-
-def double(x):
-    return x * 2
 
 
 def optimized(dataset):

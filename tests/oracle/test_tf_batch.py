@@ -1,19 +1,12 @@
 """batch, beside tf.data's."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, has_failed
 
 from dataset import TensorSpec
 from support.libraries import arrays, counting, fail_at
-
-
-class Pair(NamedTuple):
-    x: object
-    y: object
-
+from support.pipelines import Pair
 
 SIZES = [(size, drop) for size in (1, 2, 3, 5, 9) for drop in (False, True)]
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]

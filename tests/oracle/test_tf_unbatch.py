@@ -1,19 +1,12 @@
 """unbatch, beside tf.data's, which rows of no size crash."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, has_failed
 
 from dataset import TensorSpec
 from support.libraries import arrays, counting, fail_at
-
-
-class Pair(NamedTuple):
-    x: object
-    y: object
-
+from support.pipelines import Pair
 
 ELEMENTS = {
     **{dtype: lambda lib, dtype=dtype: np.arange(3).astype(dtype) for dtype in ["?", "i1", "u8", "f2", "f8", "c8"]},

@@ -1,7 +1,6 @@
 """zip, beside tf.data's."""
 
 from collections import OrderedDict
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,11 +8,7 @@ from compare import FAILED, assert_both_refuse, assert_same
 
 from dataset import TensorSpec
 from support.libraries import fail_at
-
-
-class Pair(NamedTuple):
-    x: object
-    y: object
+from support.pipelines import Pair
 
 
 def numbers(lib, *arguments):

@@ -1,25 +1,11 @@
 """Specs in few words."""
 
-import dataclasses
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 
 from dataset import DatasetSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from dataset.plan.brief import brief_spec
-
-
-class Pair(NamedTuple):
-    x: object
-    y: object
-
-
-@dataclasses.dataclass
-class Record:
-    image: object
-    label: object
-
+from support.pipelines import Pair, Record
 
 INT = TensorSpec((), np.int64)
 

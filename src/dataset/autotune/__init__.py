@@ -1,1 +1,1 @@
-"""The autotuner: reads what the stages of a running pipeline count, and sets their knobs. Nothing below imports it."""
+"""Autotuner: reads the counters of a running pipeline's stages, and sets their knobs. No lower layer imports it."""

@@ -1,4 +1,4 @@
-"""The autotuner of one iteration: shows the tuner the stages that run, and keeps the log of what it decides."""
+"""Autotuner of one iteration: passes the running stages to the tuner, and keeps the log of its decisions."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.metrics.statistics import Decision, PipelineStatistics, TuningLog
 
 LOG_MAX = 10_000
-"""Decisions that are kept; a pipeline that runs for weeks does not fill the memory with them."""
+"""Maximum number of logged decisions, so that a pipeline that runs for weeks does not fill the memory."""
 
 
 class Autotuner:
-    """Looks at a pipeline now and then, and sets its knobs, unless ``options.autotune.enabled`` is False.
+    """Observer that checks a pipeline periodically, and sets its knobs unless ``options.autotune.enabled`` is False.
 
-    It is an Observer (runtime/metrics/profile.py): whichever thread of the pipeline comes by calls ``look``.
+    It is an Observer (runtime/metrics/profile.py): any thread of the pipeline may call ``look``.
     """
 
     def __init__(self, profile: PipelineProfile, options: Options) -> None:
         self._profile = profile
         self._enabled = options.autotune.enabled is not False
         self._tuner: Tuner | None = None
-        self._contention: dict[int, float] = {}  # as the tuner saw it last
+        self._contention: dict[int, float] = {}  # the tuner's last estimate
         self._log = TuningLog()
-        self._inline: dict[int, bool] = {}  # by key of a stage, as it was when it was looked at last
-        self._begun: set[int] = set()  # lines that have been set to what they were at the end of the last iteration
-        self._tried: dict[int, int] = {}  # by identity of a knob that is being tried: what it was before
+        self._inline: dict[int, bool] = {}  # by key of a stage, at the last look
+        self._begun: set[int] = set()  # ids of records whose knobs have been restored from the last iteration
+        self._tried: dict[int, int] = {}  # by id of a knob that is being tried: its previous value
 
     def begin(self, now: float) -> None:
-        """The first element is asked for: begin with what the last iteration ended with."""
+        """Begin when the first element is requested, with the final values of the last iteration."""
         limits = self._profile.limits
         assert limits is not None  # the operators are open
         self._tuner = Tuner(limits.cores, self._record)
@@ -45,7 +45,7 @@ class Autotuner:
         self._remember(now)
 
     def _stages(self) -> Iterator[tuple[OpRecord, BackgroundOperator]]:
-        """What works in the background, as far as it is open: some operators are only opened when others have ended."""
+        """Yield the open stages; some operators are only opened after others have ended."""
         for record, _ in self._profile.top.walk():
             if record.stage is not None:
                 yield record, record.stage
@@ -61,12 +61,12 @@ class Autotuner:
             knob = stage.knob
             if value != knob.value and not knob.is_fixed:
                 part = StageNode(record.name, stage)
-                self._record(now, part, "keep", knob.value, value, "as in the iteration before")
+                self._record(now, part, "keep", knob.value, value, "as in the previous iteration")
                 knob.value = value
             stage.warm_start(learned)
 
     def look(self, now: float) -> float:
-        """Turn knobs, perhaps; when to look again."""
+        """Check the pipeline, set knobs if necessary, and return when to look again."""
         if self._enabled:
             self._remember(now)
         tops = tuple(_parts(self._profile.top))
@@ -85,32 +85,32 @@ class Autotuner:
         self._inline[part.key] = inline
         if part.stage.relays:
             if was and not inline:
-                reason = "making elements and using them both take long enough to be done at once"
+                reason = "producing elements and using them both take long enough to overlap"
                 self._record(now, part, "run in background", None, None, reason)
         elif inline and not was:
-            reason = "the consumer is served sooner by doing the work itself than by waiting for threads"
+            reason = "the consumer gets elements faster by doing the work itself than by waiting for threads"
             self._record(now, part, "run inline", None, None, reason)
         elif was and not inline:
-            reason = "elements have become dearer, or it is time to see whether threads help now"
+            reason = "elements have become more expensive, or it is time to check again whether threads help"
             self._record(now, part, "run in background", None, None, reason)
 
     def end(self) -> None:
-        """The iteration is over: the next one of the same dataset begins with these values.
+        """End the iteration; the next one of the same dataset begins with its values.
 
-        What was only being tried is not kept: else short iterations would hand on one untried value after the other.
+        Values of an unfinished trial are not kept, since short iterations would otherwise accumulate untested values.
         """
-        if self._tuner is None:  # nothing was asked for
+        if self._tuner is None:  # no element was requested
             return
         for record, stage in self._stages():
             _settled[record.node] = self._tried.get(id(stage.knob), stage.knob.value), stage.learned
-        self._tuner = None  # refers to this, and through the stages to all that is open
+        self._tuner = None  # breaks a reference cycle that also includes everything open
 
     def stats(self, elements: int) -> PipelineStatistics:
-        """Return what is known so far."""
+        """Return the statistics so far."""
         return report(self._profile, elements, dict(self._contention))
 
     def tuning_log(self) -> TuningLog:
-        """Return what was decided so far."""
+        """Return the decisions so far."""
         return TuningLog(self._log)
 
     def _record(
@@ -129,13 +129,13 @@ class Autotuner:
 
 
 _settled: WeakKeyDictionary[Node, tuple[int, Any]] = WeakKeyDictionary()
-"""What the knobs stood at when the last iteration of a plan ended, and what its stages had learned, by its nodes."""
+"""The final knob values of the last iteration of a plan, and what its stages had learned, by node."""
 
 _IDLE_SECONDS = 0.25
 
 
 def _parts(record: OpRecord) -> Iterator[StageNode]:
-    """Yield the stages from which the thread takes that runs the op of ``record``, with those below them."""
+    """Yield the stages from which the thread running the op of ``record`` takes elements, with those below them."""
     for below in record.below():
         stage = below.stage
         if stage is None:

@@ -1,4 +1,4 @@
-"""What may be changed, and what was learned from changes that were tried."""
+"""Changes of knobs, and the history of trials."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from dataset.autotune.windows import StageNode
 from dataset.runtime.metrics.background import Tunable
 
-_APART = 1.2  # by what factor values differ that are worth telling apart
+_APART = 1.2  # values that differ by a smaller factor count as the same
 _PATIENCE_SECONDS = 1.0  # until a change that was taken back may be tried again, doubled each time
 _PATIENCE_SECONDS_MAX = 300.0
-_WORSE_SECONDS = 4.0  # more, after one that did harm
-_TELLING = 0.25  # as much must have been promised for calls that gained nothing to count as not going side by side
+_WORSE_SECONDS = 4.0  # added after a change that did harm
+_TELLING = 0.25  # a failed trial with at least this predicted gain counts as evidence of contention
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A knob and what it is to be set to."""
+    """Setting of a knob: the new value and the reason."""
 
     part: StageNode
     value: int
@@ -31,12 +31,12 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Knobs that are to be set together.
+    """Change of one or more knobs that are set together.
 
     Attributes:
-        settings: which, and to what; at least one.
-        gain: what the model predicts: 0.5 for one and a half times the throughput.
-        adds: whether it takes more threads or memory, and so has to pay.
+        settings: the settings; at least one.
+        gain: the predicted gain: 0.5 for one and a half times the throughput.
+        adds: whether it takes more threads or memory, and therefore must improve the throughput.
     """
 
     settings: tuple[Setting, ...]
@@ -46,19 +46,19 @@ class Change:
 
 @dataclass(eq=False)
 class _Lesson:
-    """Of the changes of one knob that failed."""
+    """Record of the failed changes of one knob."""
 
-    ceiling: float = math.inf  # a value that was no better
-    floor: float = 0.0  # one that was worse
+    ceiling: float = math.inf  # a value that was not better
+    floor: float = 0.0  # a value that was worse
     patience: float = _PATIENCE_SECONDS
     retry_at: float = 0.0
 
 
 class TrialHistory:
-    """What was learned about the knobs of a pipeline.
+    """History of the trials of a pipeline's knobs.
 
     Attributes:
-        contention: by key of a stage: the share of its work that does not go side by side.
+        contention: by key of a stage: the share of its work that does not run concurrently.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class TrialHistory:
         return bool(self._lessons)
 
     def may_try(self, change: Change, now: float) -> bool:
-        """Return whether nothing like it has failed lately."""
+        """Return whether no similar change has failed recently."""
         return all(self._may_set(setting, now, adds=change.adds) for setting in change.settings)
 
     def _may_set(self, setting: Setting, now: float, *, adds: bool) -> bool:
@@ -80,37 +80,37 @@ class TrialHistory:
         return setting.value * _APART <= lesson.ceiling if adds else setting.value > lesson.floor
 
     def highest(self, part: StageNode, now: float) -> int:
-        """Return what may be tried before it is time to try again what has failed: the middle, in effect."""
+        """Return the highest value to try before the failed value may be tried again."""
         lesson = self._lessons.get(part.key)
         if lesson is None or now >= lesson.retry_at or lesson.ceiling == math.inf:
             return sys.maxsize
         return int(lesson.ceiling / _APART)
 
     def kept(self, change: Change) -> None:
-        """It was worth it."""
+        """Record that a change was kept."""
         for setting in change.settings if change.adds else ():
             self._lessons.pop(setting.part.key, None)
             self.contention.pop(setting.part.key, None)
 
     def failed(self, change: Change, gain: float, now: float) -> None:
-        """It was taken back; ``gain`` was measured, or less."""
+        """Record that a change was taken back; its gain was at most ``gain``."""
         for setting in change.settings:
             lesson = self._lessons.setdefault(setting.part.key, _Lesson())
             lesson.retry_at = now + lesson.patience
             lesson.patience = min(_PATIENCE_SECONDS_MAX, 2 * lesson.patience)
-            if change.adds and gain < 0:  # clearly worse: nor is half of it any good, and it is costly to try
+            if change.adds and gain < 0:  # clearly worse: half of it would not help either, and trying it is expensive
                 lesson.ceiling = 0
                 lesson.retry_at += _WORSE_SECONDS
             elif change.adds:
                 lesson.ceiling = setting.value
             else:
                 lesson.floor, lesson.ceiling = setting.value, math.inf
-                self.contention.pop(setting.part.key, None)  # calls do go side by side: fewer were worse
+                self.contention.pop(setting.part.key, None)  # calls do run concurrently: fewer calls were worse
         first = change.settings[0].part
         if change.adds and not first.stage.relays and len(change.settings) == 1 and change.gain >= _TELLING:
             self.contention[first.key] = min(1.0, max(0.0, 1 - max(0.0, gain) / change.gain))
 
     def forget(self) -> None:
-        """The work is not what it was."""
+        """Forget everything, because the work has changed."""
         self._lessons.clear()
         self.contention.clear()

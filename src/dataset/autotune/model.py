@@ -1,22 +1,22 @@
-"""How fast a pipeline will be, from what its parts cost: numbers in, numbers out.
+"""Performance model: predicts the throughput of a pipeline from the costs of its parts. Pure arithmetic.
 
-The pipeline is cut into *sections* at its buffers. Each works by itself, in threads of its own, and two that are
-neighbours slow one another only where the buffer between them is empty or full. How often that is follows from how
-long each takes, how much that varies, and how much the buffer holds.
+The pipeline is divided into *sections* at its buffers. Each section runs independently in its own threads, and two
+adjacent sections slow each other down only if the buffer between them is empty or full. How often that happens depends
+on their times, the variation of these times, and the size of the buffer.
 
 The model is that of tf.data's autotuner (Murray et al., "tf.data: A Machine Learning Data Processing Framework",
-VLDB 2021, section 4.3), which takes a section's seconds per element as its own time over its workers plus the wait for
-its inputs, and the wait as that in a queue of type M/M/1/K. It is extended in these ways:
+VLDB 2021, section 4.3). There, a section's time per element is its own time divided by its workers, plus the wait for
+its inputs, which is that of an M/M/1/K queue. The model is extended as follows:
 
-- *Both directions.* A section that waits for room makes less; what it takes from is slowed down by that in turn. Both
-  waits are iterated until every section runs at the same rate (Dallery and Gershwin, "Manufacturing flow line systems:
-  a review of models and analytical results", Queueing Systems 1992).
-- *Variation.* Queues of type M/M/1/K are for times that vary exponentially. Where they vary less, a buffer is worth
-  more; with constant times, one of a single element already hides the shorter time behind the longer.
-- *Groups.* Who takes 32 elements at a time is not served by a buffer of 16 while it works.
-- *Shared cores and the interpreter's lock.* Who computes while others do takes longer, as in mean value analysis
-  (Reiser and Lavenberg 1980, Schweitzer 1979); nothing is ever faster than all computing over the cores, or than all
-  work under the lock (the operational laws; Plumber, Kuchnik et al. 2022, uses them alone).
+- *Both directions.* A section that waits for room produces less, which in turn slows down its inputs. Both waits are
+  iterated until all sections run at the same rate (Dallery and Gershwin, "Manufacturing flow line systems: a review of
+  models and analytical results", Queueing Systems 1992).
+- *Variation.* M/M/1/K queues assume exponentially distributed times. If times vary less, a buffer is more effective;
+  with constant times, a buffer of a single element is enough to hide the shorter time.
+- *Groups.* A consumer that takes 32 elements at a time still has to wait if the buffer holds only 16.
+- *Shared cores and the interpreter lock.* Concurrent computation takes longer, as in mean value analysis (Reiser and
+  Lavenberg 1980, Schweitzer 1979). The time is at least the total computing time divided by the cores, and at least the
+  total time under the lock (the operational laws; Plumber, Kuchnik et al. 2022, uses only these).
 
 All times are in seconds.
 """
@@ -33,36 +33,36 @@ CORES = "cores"
 INTERPRETER_LOCK = "interpreter lock"
 
 _ROUNDS = 100
-_SHARING_ROUNDS = 25  # they go on from where those for the period before have come to
+_SHARING_ROUNDS = 25  # each call continues from the result of the previous one
 _CLOSE = 1e-4  # the relative change below which rates count as equal
-_CLOSE_COUNT = 1e-3  # of threads, likewise
+_CLOSE_COUNT = 1e-3  # the change below which numbers of threads count as equal
 _DAMPING = 0.5
-_STATES_MAX = 81  # of four sections with several workers; of further ones, the mean has to do
-_BURST = 1.3  # more variance by each worker whose elements wait for another's; fitted, for a window of 32 per worker
+_STATES_MAX = 81  # for four sections with several workers; for further ones, the mean is used
+_BURST = 1.3  # added variance per worker whose elements wait for another's; fitted for a window of 32 per worker
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a pipeline that works by itself: the ops between two buffers.
+    """Section of a pipeline that runs independently: the ops between two buffers.
 
-    Times are per element that the section makes, and as they are with nothing else going on: what is waited for
-    inputs, room, a core or the lock is left to ``predict``.
+    Times are per element of the section, without contention: ``predict`` adds the waits for inputs, room, cores and the
+    interpreter lock.
 
     Attributes:
-        name: what ``Prediction.binding`` says where the section bounds the pipeline.
-        ratio: elements it makes per element of the whole pipeline: 32 before a batch of 32.
-        wall_seconds: one worker, per element.
-        cpu_seconds: how long a core is busy, of ``wall_seconds`` and ``serial_seconds`` together.
-        lock_seconds: how long the interpreter's lock is held, of ``cpu_seconds``: no other thread's Python runs.
-        serial_seconds: per element, besides ``wall_seconds``, what one worker at a time does: reading the inputs of a
-            parallel map.
-        workers: that work at once, each on one element.
-        ordered: whether elements that are done wait for those before them, where there are several workers. Then they
-            come in bursts, which need more room.
+        name: the name in ``Prediction.binding`` if the section is the bottleneck.
+        ratio: its elements per element of the whole pipeline, such as 32 upstream of a batch of 32.
+        wall_seconds: the time of one worker per element.
+        cpu_seconds: the part of ``wall_seconds`` and ``serial_seconds`` in which a core is busy.
+        lock_seconds: the part of ``cpu_seconds`` in which the interpreter lock is held.
+        serial_seconds: the time per element, in addition to ``wall_seconds``, of work done by one worker at a time,
+            such as reading the inputs of a parallel map.
+        workers: the number of concurrent workers, each working on one element.
+        ordered: whether finished elements wait for earlier ones of other workers. Then they arrive in bursts, which
+            need more room.
         variation: squared coefficient of variation of ``wall_seconds``: 0 for constant times, 1 for exponential ones.
-        buffer: finished elements beside which no more is begun, the one that who takes from the section works on left
-            out; 0 where the section works in the thread of who takes from it, or for the consumer.
-        inputs: the sections that it takes from.
+        buffer: the number of finished elements above which no further element is started, not counting the one that the
+            consumer is using. 0 if the section runs in its consumer's thread, and for the root.
+        inputs: the sections from which it takes elements.
 
     Example:
         >>> decode = Section("decode", ratio=32, wall_seconds=4e-3, cpu_seconds=4e-3, workers=4, buffer=36)
@@ -84,12 +84,12 @@ class Section:
     inputs: tuple[Section, ...] = ()
 
     def __post_init__(self) -> None:
-        """Measured times may be off by a little; a part is never longer than the whole."""
+        """Limit each part to the whole, because measured times may be slightly inconsistent."""
         object.__setattr__(self, "cpu_seconds", min(self.cpu_seconds, self.wall_seconds + self.serial_seconds))
         object.__setattr__(self, "lock_seconds", min(self.lock_seconds, self.cpu_seconds))
 
     def __iter__(self) -> Iterator[Section]:
-        """Yield the section and all below it."""
+        """Yield the section and everything upstream of it."""
         yield self
         for section in self.inputs:
             yield from section
@@ -97,11 +97,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is to be expected of a pipeline.
+    """Prediction of a pipeline's performance.
 
     Attributes:
-        seconds: per element of the pipeline, the consumer's own time included.
-        binding: what bounds it: "cores", "interpreter lock", or the name of a section.
+        seconds: the time per element of the pipeline, including the consumer's own time.
+        binding: the bottleneck: "cores", "interpreter lock", or the name of a section.
     """
 
     seconds: float
@@ -109,14 +109,14 @@ class Prediction:
 
 
 def predict(root: Section, cores: float) -> Prediction:
-    """Return how long a pipeline takes per element, and what bounds it.
+    """Return the predicted time of a pipeline per element, and its bottleneck.
 
     Args:
-        root: the consumer, with the ops in its thread. The others are below it, as inputs.
-        cores: that the process may use.
+        root: the consumer, with the ops in its thread. The other sections are its inputs.
+        cores: the number of cores that the process may use.
 
     Example:
-        A prefetch hides the shorter of two constant times; where they are exponential, not quite.
+        A prefetch hides the shorter of two constant times completely, of exponential times only partly.
 
         >>> load = Section("load", wall_seconds=10e-3, buffer=1)
         >>> predict(Section("train", wall_seconds=10e-3, inputs=(load,)), cores=2).seconds
@@ -131,7 +131,7 @@ def predict(root: Section, cores: float) -> Prediction:
 
 
 def gain(root: Section, changed: Section, cores: float) -> float:
-    """By how much the changed pipeline is faster: 0.5 for one and a half times the throughput.
+    """Return the relative gain of the changed pipeline: 0.5 for one and a half times the throughput.
 
     Example:
         >>> load = Section("load", wall_seconds=30e-3, buffer=2)
@@ -147,7 +147,7 @@ def gain(root: Section, changed: Section, cores: float) -> float:
 
 
 def twice_as_fast(root: Section, name: str) -> Section:
-    """Return the pipeline in which the sections of that name take half of each of their times."""
+    """Return the pipeline with all times of the sections with this name halved."""
     inputs = tuple(twice_as_fast(section, name) for section in root.inputs)
     factor = 0.5 if root.name == name else 1.0
     return replace(
@@ -161,7 +161,7 @@ def twice_as_fast(root: Section, name: str) -> Section:
 
 
 def lower_bounds(root: Section, cores: float) -> dict[str, float]:
-    """Return the seconds per element of the pipeline below which it never gets, by what bounds it. Quick to tell.
+    """Return lower bounds of the seconds per element of the pipeline, by what bounds it. Cheap to compute.
 
     Example:
         >>> decode = Section("decode", ratio=32, wall_seconds=4e-3, cpu_seconds=4e-3, workers=4, buffer=36)
@@ -176,7 +176,7 @@ def lower_bounds(root: Section, cores: float) -> dict[str, float]:
 
 
 def _bound_of(section: Section, bounds: dict[str, float]) -> float:
-    """That of a section, the sections included that work in its threads; put among the others."""
+    """Return the bound of a section, including the sections that run in its threads, and add it to ``bounds``."""
     below = [(_bound_of(source, bounds), source.buffer) for source in section.inputs]
     seconds = section.ratio * _own_seconds(section.wall_seconds, section.serial_seconds, section.workers)
     seconds += sum(bound for bound, buffer in below if not buffer)
@@ -185,27 +185,27 @@ def _bound_of(section: Section, bounds: dict[str, float]) -> float:
 
 
 def _own_seconds(wall: float, serial: float, workers: int) -> float:
-    """Per element, with inputs at hand and room."""
+    """Return the time per element if inputs and room are always available."""
     return max(serial, (serial + wall) / workers)
 
 
 @dataclass(eq=False)
 class _Station:
-    """A section among the others, while the rates are sought. Its times are per element of the pipeline.
+    """State of a section while the rates are computed. Its times are per element of the pipeline.
 
     Attributes:
-        seconds: its own, with all its workers, as slow as others make it that share the cores and the lock.
-        making: what it takes if there is always room, and ``making_spread`` how much that varies.
-        taking: what who takes from it does beside waiting for it, and ``taking_spread`` how much that varies.
-        starving: what who takes from it waits for it.
-        blocked: what it waits for room.
-        hungry: what it waits for its inputs, if there is always room.
+        seconds: its own time with all its workers, including slowdown by sections that share the cores and the lock.
+        making: its time if there is always room; ``making_spread`` is the variation.
+        taking: the time of its consumer without waiting for it; ``taking_spread`` is the variation.
+        starving: how long its consumer waits for it.
+        blocked: how long it waits for room.
+        hungry: how long it waits for its inputs, if there is always room.
         awake: the share of the time in which it does not wait for room.
-        overtaking: the share of its workers' time in which one may get ahead of another: not at the lock.
-        held: how long a worker holds the lock for an element, on cores that others use, too.
-        computing: how many of its workers compute, on average, the one with the lock left out.
-        holding: how many hold the lock, and compute.
-        queueing: how many hold it, or wait for it.
+        overtaking: the share of its workers' time in which one may overtake another, which excludes time at the lock.
+        held: how long a worker holds the lock for an element, on shared cores.
+        computing: how many of its workers compute without the lock, on average.
+        holding: how many of its workers hold the lock and compute, on average.
+        queueing: how many of its workers hold the lock or wait for it, on average.
     """
 
     section: Section
@@ -227,18 +227,18 @@ class _Station:
 
     @property
     def spread(self) -> float:
-        """The variance of the time of what is one element of the pipeline, over the squared mean."""
+        """The squared coefficient of variation of its time per element of the pipeline."""
         return tempered(self.section.variation) / self.section.ratio if self.section.ratio else 0.0
 
     @property
     def burst(self) -> float:
-        """By how much the variance of what comes out in order is larger."""
+        """The factor by which ordered output increases the variance."""
         return 1 + _BURST * self.overtaking * (self.section.workers - 1) if self.section.ordered else 1.0
 
 
 @dataclass(eq=False)
 class _Line:
-    """All stations, the consumer last."""
+    """All stations of a pipeline, the consumer last."""
 
     root: Section
     stations: list[_Station] = field(default_factory=list)
@@ -253,10 +253,10 @@ class _Line:
         return station
 
     def settle(self, cores: float, least: float) -> float:
-        """The seconds per element at which the line, with the cores and the lock as busy as they then are, keeps up.
+        """Return the shortest period per element that the line can sustain, given the load that this period causes.
 
-        The quicker the elements come, the busier the cores are and the longer everything takes. So there is one such
-        time, which is sought by regula falsi (the Illinois way), from ``least`` on.
+        The shorter the period, the busier the cores and the slower each element. So there is a unique fixed point,
+        which is found by regula falsi (the Illinois algorithm), starting at ``least``.
         """
         low, high = least, self.seconds_at(least, cores)
         too_slow, too_quick = math.log(high / low) if low else 0.0, 0.0
@@ -276,7 +276,7 @@ class _Line:
         return high
 
     def seconds_at(self, period: float, cores: float) -> float:
-        """Return how long an element takes with the cores and the lock as busy as if one came each ``period``."""
+        """Return the time per element with the load on the cores and the lock of one element per ``period``."""
         for _ in range(_SHARING_ROUNDS):
             if self._share(cores, period) <= _CLOSE_COUNT:
                 break
@@ -287,7 +287,7 @@ class _Line:
         return self.stations[-1].making
 
     def _make(self) -> None:
-        """From the sources to the consumer: how long each takes if there is always room."""
+        """Update the times if there is always room, from the sources to the consumer."""
         for station in self.stations:
             self._make_one(station)
 
@@ -302,7 +302,7 @@ class _Line:
         station.making_spread = spread / station.making if station.making else 0.0
 
     def _take(self) -> float:
-        """From the consumer to the sources: how long each takes if there are always inputs. Returns the change."""
+        """Update the times if there are always inputs, from the consumer to the sources, and return the change."""
         change = 0.0
         for station in reversed(self.stations):
             for source in station.inputs:
@@ -317,13 +317,13 @@ class _Line:
         return change
 
     def _share(self, cores: float, period: float) -> float:
-        """Return how long each takes with the others on the same cores and behind the same lock. Returns the change."""
+        """Update the times of all stations, which share the cores and the lock, and return the change."""
         crowd = _Crowd(self.stations, cores)
         return max(_slow_down(station, crowd, period) for station in self.stations)
 
 
 def _slow_down(station: _Station, crowd: _Crowd, period: float) -> float:
-    """Let a station's times, and how many of its workers compute, be what the crowd makes of them."""
+    """Update a station's times and its numbers of computing workers under the load of the others; return the change."""
     section = station.section
     free, held, locked = crowd.times(station)
     station.held = held
@@ -342,13 +342,13 @@ def _slow_down(station: _Station, crowd: _Crowd, period: float) -> float:
 
 
 def _toward(value: float, wanted: float, most: float) -> tuple[float, float]:
-    """Return the value, brought nearer to what is wanted, and how far it was from there."""
+    """Return the value moved towards ``wanted``, and its previous distance."""
     step = min(wanted, most) - value
     return value + _DAMPING * step, abs(step)
 
 
 class _Crowd:
-    """Who computes at the same time. Workers that rest, for want of room, do so together, and go on together."""
+    """Load of all stations on the cores and the lock. Workers of a station wait for room, and resume, together."""
 
     def __init__(self, stations: list[_Station], cores: float) -> None:
         self.stations = stations
@@ -358,10 +358,10 @@ class _Crowd:
         self.held_seconds = sum(s.section.ratio * s.held for s in stations)
 
     def times(self, station: _Station) -> tuple[float, float, float]:
-        """What a worker's element takes: computing without the lock, with it, and the latter with the wait for it.
+        """Return a worker's times per element: computing without the lock, with it, and with it including the wait.
 
-        In the time in which a worker makes an element, so many elements of the pipeline are made. It never waits
-        longer for a core, or for the lock, than what all others do there for these takes.
+        A worker's wait for a core or for the lock is at most the time that all others use it, for as many elements of
+        the pipeline as are produced while the worker produces one element.
         """
         section = station.section
         free, held = section.cpu_seconds - section.lock_seconds, section.lock_seconds
@@ -375,13 +375,13 @@ class _Crowd:
         return free, held, min(held * (1 + queue), max(held, self.held_seconds * elements))
 
     def slower(self, station: _Station, *, with_lock: bool) -> float:
-        """Return how much longer computing takes a worker of ``station`` than with a core of its own."""
-        states = [(1.0, 1.0)]  # probability, and how many compute, this worker included
+        """Return the slowdown of a worker of ``station`` compared with a dedicated core."""
+        states = [(1.0, 1.0)]  # probability, and the number of computing workers including this one
         for other in self.stations:
             computing = other.computing + (other.holding if with_lock else 0.0)
             workers = other.section.workers
             awake = other.awake
-            if other is station:  # its fellows, who are awake when it is
+            if other is station:  # its other workers, which are awake whenever it is
                 workers -= 1
                 computing *= (1 - 1 / other.section.workers) / max(awake, computing / other.section.workers, 1e-9)
                 awake = 1.0
@@ -395,7 +395,7 @@ class _Crowd:
 
 
 def _overlap(one: _Station, other: _Station) -> float:
-    """How much of the work of two neighbours goes on at the same time: what the buffer between them has room for."""
+    """Return how much of the work of two stations can overlap, which the buffer limits if they are adjacent."""
     for source, taker in ((one, other), (other, one)):
         if source in taker.inputs:
             return min(1.0, source.section.buffer * _events(source, taker) / max(source.section.ratio, 1e-12))
@@ -403,12 +403,12 @@ def _overlap(one: _Station, other: _Station) -> float:
 
 
 def _events(source: _Station, taker: _Station) -> float:
-    """Return how often elements are taken, per element of the pipeline: several at once, or one for several."""
+    """Return how often ``taker`` takes elements, possibly several at once, per element of the pipeline."""
     return min(source.section.ratio, taker.section.ratio)
 
 
 def _states(computing: float, workers: int, awake: float) -> list[tuple[float, float]]:
-    """Return how many workers compute, in a few states and their probabilities: none, fewer, and more."""
+    """Return the distribution of the number of computing workers, as a few states with probabilities."""
     if workers == 1:
         computing = min(computing, 1.0)
         return [(1 - computing, 0.0), (computing, 1.0)]
@@ -425,14 +425,14 @@ def _combined(states: list[tuple[float, float]], others: list[tuple[float, float
 
 
 def _wait_between(source: _Station, taker: _Station) -> float:
-    """Return what ``taker`` waits for ``source``, per element of the pipeline."""
+    """Return how long ``taker`` waits for ``source``, per element of the pipeline."""
     section = source.section
     if not section.buffer:
         return source.making
     events = _events(source, taker)
     if not events:
         return 0.0
-    # Workers that go on together, because there is room again, deliver together.
+    # Workers that resume together when there is room again deliver together.
     making_spread = max(source.making_spread, source.taking_spread * (1 - 1 / section.workers))
     variation = (making_spread + source.taking_spread) / 2 * events
     n = section.buffer * events / section.ratio

@@ -1,7 +1,7 @@
-"""Which change of the knobs promises most: by the model, from what was done in a window.
+"""Proposals: the most promising change of the knobs according to the model and the counts of a window.
 
-More workers and larger buffers where the consumer waits; fewer where they are not used; fewer workers, too, where more
-cores are busy than may be.
+It proposes more workers and larger buffers if the consumer waits, fewer if they are not used, and fewer workers if more
+cores are busy than allowed.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from dataset.autotune.queues import buffer_needed, parallelism_needed
 from dataset.autotune.windows import CountWindow, StageDelta, StageNode, section_name
 
 WAITED = 0.03
-"""The share of the time that the consumer may wait without anything being added."""
+"""The share of the time that the consumer may wait before anything is added."""
 
 GAIN_PREDICTED = 0.05
-"""Below, a change is not tried."""
+"""The smallest predicted gain for which a change is tried."""
 
 _LONG_SECONDS = 0.5
-_VARIES = 0.01  # squared coefficient of variation: below, times are as good as constant
-_FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0)  # by which the rate may be wanted to grow at once
-_RESTED = 0.1  # of the time: a producer that is less often without room would not make much more with it
-_FACTOR_MAX = 8  # by which a buffer may
-_ENOUGH = 0.95  # of the gain of the largest step: a smaller one that gets as much is taken
-_SPARE = 1.25  # as many workers as this above those that were busy are kept
-_OVER_BUDGET = 1.1  # times the cores that may be busy: above, workers are given back untried
-_WORTH_SAVING = 4  # of so many workers, some may be given back
+_VARIES = 0.01  # squared coefficient of variation, below which times count as constant
+_FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0)  # by which the rate may grow in one change
+_RESTED = 0.1  # share of the time: a producer that is blocked less by a full buffer gains little from a larger one
+_FACTOR_MAX = 8  # by which a buffer may grow in one change
+_ENOUGH = 0.95  # of the largest gain: the smallest change with this gain is chosen
+_SPARE = 1.25  # workers that are kept, relative to the number of busy ones
+_OVER_BUDGET = 1.1  # times the allowed cores: above, workers are removed without a trial
+_WORTH_SAVING = 4  # the smallest number of workers from which some may be removed
 _HALF = 0.5
 
 
 class Proposals:
-    """Finds changes.
+    """Search for promising changes.
 
     Args:
-        cores: that the work may keep busy.
-        experience: of changes that failed; those like them are not proposed again soon.
+        cores: the number of cores that the work may keep busy.
+        experience: the history of failed changes; similar ones are not proposed again soon.
     """
 
     def __init__(self, cores: float, experience: TrialHistory) -> None:
@@ -48,7 +48,7 @@ class Proposals:
         self._now = 0.0
 
     def best_addition(self, window: CountWindow, now: float) -> Change | None:
-        """What promises most of what takes more threads or memory; None where nothing is worth it, or is needed."""
+        """Return the most promising change that takes more threads or memory; None if none is useful or needed."""
         self._now = now
         if window.waited < WAITED:
             return None
@@ -56,11 +56,11 @@ class Proposals:
         return max(changes, key=lambda change: change.gain, default=None)
 
     def first_saving(self, window: CountWindow, now: float) -> Change | None:
-        """Return what can be given back."""
+        """Return a change that frees threads or memory, or None."""
         return next((change for change in self._savings(window) if self._experience.may_try(change, now)), None)
 
     def holding_back(self, window: CountWindow) -> Setting | None:
-        """Fewer workers for the stage that computes most, so that the cores suffice; None where they do."""
+        """Return a setting with fewer workers for the stage that computes most; None if the cores suffice."""
         able = [a for a in window if a.cpu_seconds and a.part.stage.knob.value > _least(a.part)]
         if not able or not self.is_over_budget(window):
             return None
@@ -68,10 +68,10 @@ class Proposals:
         part, knob, used = largest.part, largest.part.stage.knob, largest.cpu_seconds / window.seconds
         share = max(0.0, 1 - (window.cores_used - self.cores) / used)
         value = max(_least(part), min(knob.value - 1, math.ceil(share * largest.busy)))
-        return Setting(part, value, f"{window.cores_used:.1f} cores were busy, of {self.cores:g} that may be")
+        return Setting(part, value, f"{window.cores_used:.1f} cores were busy, of {self.cores:g} allowed")
 
     def is_over_budget(self, window: CountWindow) -> bool:
-        """Return whether clearly more cores are busy than may be."""
+        """Return whether clearly more cores are busy than allowed."""
         return window.cores_used > _OVER_BUDGET * self.cores
 
     def _additions(self, window: CountWindow) -> Iterator[Change]:
@@ -93,15 +93,15 @@ class Proposals:
         return stage.knob.value < stage.knob.maximum and not activity.refusals and not stage.inline
 
     def _more_calls(self, activities: list[StageDelta], root: Section) -> Change | None:
-        """More workers: as many as a higher rate needs on average, or more against variation, if that gains more."""
+        """Return a change with more workers, for a higher mean rate or against variation, whichever gains more."""
         changes = (self._more_on_average(activities, root), self._more_against_variation(activities, root))
         return max((change for change in changes if change is not None), key=lambda change: change.gain, default=None)
 
     def _more_on_average(self, activities: list[StageDelta], root: Section) -> Change | None:
-        """As many workers as a higher rate needs, of all stages at once: more in one alone may gain nothing."""
+        """Return a change with the workers for a higher rate in all stages; a single stage may gain nothing."""
         now_bound = self._bound(root)
         if not now_bound:
-            return None  # all that was done took no time: no task has ended, and the consumer has only waited
+            return None  # no time was measured: no task has ended, and the consumer has only waited
         changes = [self._workers_for(activities, root, now_bound / factor) for factor in _FACTORS]
         bounds = [self._bound(_with_workers(root, settings)) for settings in changes]
         least = min(bounds)
@@ -111,14 +111,14 @@ class Proposals:
         return self._promising(root, settings)
 
     def _more_against_variation(self, activities: list[StageDelta], root: Section) -> Change | None:
-        """Elements wait for one that takes long: more workers than are busy on average even that out."""
+        """Return a change with more workers than are busy on average, so that slow elements delay others less."""
         settings = []
         for activity in activities:
             knob = activity.part.stage.knob
             value = min(2 * knob.value, self._most(activity))
-            varies = activity.variation > _VARIES and activity.computing < _HALF  # or cores are what it lacks
+            varies = activity.variation > _VARIES and activity.computing < _HALF  # otherwise it needs cores, not workers
             if activity.waited_for >= WAITED and varies and value > knob.value:
-                reason = f"it was waited for {activity.waited_for:.0%} of the time, and its times vary"
+                reason = f"its consumer waited {activity.waited_for:.0%} of the time, and its times vary"
                 settings.append(Setting(activity.part, value, reason))
         together = self._promising(root, settings) if settings else None
         if together is None or len(settings) == 1:
@@ -131,7 +131,7 @@ class Proposals:
         return alone if alone is not None and 1 + alone.gain >= _ENOUGH * (1 + together.gain) else together
 
     def _promising(self, root: Section, settings: Sequence[Setting]) -> Change | None:
-        """Return the change, if the model says that it gains enough."""
+        """Return the change, if the model predicts enough gain."""
         promised = gain(root, _with_workers(root, settings), self.cores)
         if promised < GAIN_PREDICTED:
             return None
@@ -139,13 +139,13 @@ class Proposals:
         return Change(tuple(replace(one, reason=one.reason + predicted) for one in settings), promised, adds=True)
 
     def _workers_for(self, activities: list[StageDelta], root: Section, period: float) -> list[Setting]:
-        """Those stages that need more workers to make what is one element of the pipeline in each ``period``."""
+        """Return settings for the stages that need more workers to supply an element of the pipeline per ``period``."""
         sections = {section.name: section for section in root}
         settings = []
         for activity in activities:
             part, knob = activity.part, activity.part.stage.knob
             section = sections.get(section_name(part))
-            if section is None:  # it is above one that has not given anything yet
+            if section is None:  # it is downstream of a stage that has not produced anything yet
                 continue
             wanted = parallelism_needed(section.ratio * (section.wall_seconds + section.serial_seconds), period)
             value = min(wanted, self._most(activity))
@@ -158,25 +158,25 @@ class Proposals:
         return settings
 
     def _most(self, activity: StageDelta) -> int:
-        """As many workers as a stage may have, and as keep all cores busy with what they compute."""
+        """Return the most workers that a stage may have and that can keep the cores busy."""
         useful = math.ceil(self.cores / activity.computing) if activity.computing > 0 else sys.maxsize
         return min(activity.part.stage.knob.maximum, useful, self._experience.highest(activity.part, self._now))
 
     def _bound(self, root: Section) -> float:
-        """Return what a look tells: the seconds per element below which the pipeline never gets."""
+        """Return the lower bound of the seconds per element of the pipeline."""
         return max(lower_bounds(root, self.cores).values())
 
     def _more_room(self, activity: StageDelta) -> Change | None:
-        """Return a buffer that was both empty and full is too small for how much the times vary.
+        """Return a change with a larger buffer if it was both empty and full, so too small for the variation.
 
-        How much those of the consumer vary is not known; it is taken to be as much as those of the elements.
+        The variation of the consumer's times is unknown; it is assumed to equal that of the elements' times.
         """
         knob = activity.part.stage.knob
         if activity.waited_for < WAITED or activity.rest_seconds < _RESTED * activity.seconds:
             return None
         reason = (
             f"it was empty for {activity.waited_for:.0%} of the time and full for "
-            f"{min(1.0, activity.rest_seconds / activity.seconds):.0%}: times vary more than it evens out"
+            f"{min(1.0, activity.rest_seconds / activity.seconds):.0%}: times vary more than it can absorb"
         )
         promised = min(activity.waited_for, activity.rest_seconds / activity.seconds)
         makes = activity.work_seconds / max(1, activity.elements)
@@ -197,8 +197,8 @@ class Proposals:
     def _fewer_calls(self, activity: StageDelta) -> Setting | None:
         part, knob = activity.part, activity.part.stage.knob
         if knob.value < _WORTH_SAVING:
-            return None  # a thread that rests costs next to nothing
-        reading = min(1.0, activity.input_seconds / activity.seconds)  # by one worker at a time
+            return None  # an idle thread costs almost nothing
+        reading = min(1.0, activity.input_seconds / activity.seconds)  # done by one worker at a time
         needed = max(1, math.ceil(_SPARE * (activity.busy + reading)))
         if needed <= knob.value / 2:
             return Setting(part, needed, f"{activity.busy:.1f} of its {knob.value} workers are busy")
@@ -216,13 +216,13 @@ class Proposals:
 
 
 def _least(part: StageNode) -> int:
-    """How few workers it may be given: of those that have none, the value that it has."""
+    """Return the fewest workers that a stage may get; its current value if it has no workers."""
     stage = part.stage
     return stage.knob.value if stage.relays or stage.inline else max(1, stage.knob.minimum)
 
 
 def _with_workers(root: Section, settings: Sequence[Setting]) -> Section:
-    """Return the pipeline in which stages have so many workers."""
+    """Return the pipeline with these numbers of workers."""
     return _replaced(root, {section_name(setting.part): setting.value for setting in settings})
 
 

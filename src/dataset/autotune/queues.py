@@ -1,8 +1,7 @@
-"""Queues between a producer and who takes from it: how long is waited, and how large the buffer must be. Formulas only.
+"""Queueing formulas: the wait between a producer and a consumer, and the buffer size that they need.
 
-The wait is that in a queue of type M/M/1/K, as in Murray et al., "tf.data: A Machine Learning Data Processing
-Framework", VLDB 2021, section 4.3, made to fit times that vary less, or more, than exponentially. All times are in
-seconds.
+The wait is that of an M/M/1/K queue, as in Murray et al., "tf.data: A Machine Learning Data Processing Framework", VLDB
+2021, section 4.3, adapted to times that vary less or more than exponential ones. All times are in seconds.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from __future__ import annotations
 import math
 
 BUFFER_MAX = 1 << 16
-"""No more is ever said to be needed."""
+"""Maximum buffer size that ``buffer_needed`` returns."""
 
 _TEMPER = 0.6  # fitted to lognormal times
 
 
 def parallelism_needed(wall_seconds: float, period: float) -> int:
-    """How many workers make an element each ``period``: as many as are at work on average (Little's law), rounded up.
+    """Return how many workers produce an element each ``period``: those busy on average (Little's law), rounded up.
 
     Example:
         >>> parallelism_needed(wall_seconds=10e-3, period=2e-3)
@@ -28,16 +27,16 @@ def parallelism_needed(wall_seconds: float, period: float) -> int:
 
 
 def wait_seconds(x: float, y: float, n: float, variation: float = 1.0) -> float:
-    """Return how long who takes elements waits for each, on average.
+    """Return how long the consumer waits for each element, on average.
 
     Args:
-        x: what it takes itself per element.
-        y: what the producer takes per element.
-        n: elements that the buffer holds, the one in the making included. 0: the producer works only while it waits.
+        x: the consumer's own time per element.
+        y: the producer's time per element.
+        n: the buffer size, including the element in production. 0: the producer works only while the consumer waits.
         variation: the mean of the squared coefficients of variation of both times.
 
     Example:
-        Exponential times (the published formula), and constant ones.
+        Exponential times (the published formula) and constant times.
 
         >>> wait_seconds(1.0, 1.0, 4)
         0.2
@@ -46,14 +45,14 @@ def wait_seconds(x: float, y: float, n: float, variation: float = 1.0) -> float:
     """
     if y <= 0:
         return 0.0
-    if n < 1:  # at most this part of the making goes on meanwhile
+    if n < 1:  # at most this share of the production overlaps with the consumer's work
         least = max(y - x, y * (1 - n))
         return max(least, y * _empty(x / y, n * worth(1, variation)))
     return max(y - x, y * _empty(x / y, worth(n, variation)))
 
 
 def _empty(load: float, n: float) -> float:
-    """Return the probability of an empty buffer: (1 - load) / (1 - load ** (n + 1)), whatever the load."""
+    """Return the probability of an empty buffer, (1 - load) / (1 - load ** (n + 1)), for any load."""
     if load <= 0:
         return 1.0
     if math.isinf(n):
@@ -67,12 +66,12 @@ def _empty(load: float, n: float) -> float:
 
 
 def worth(n: float, variation: float) -> float:
-    """How large a buffer for exponential times would have to be to be worth the same as ``n``, at least 1, for these.
+    """Return the size of a buffer for exponential times that is equivalent to ``n``, at least 1, for this variation.
 
-    A long buffer is worth as much more as the times vary less: what matters is how it compares with the variance of
-    what comes and goes. A buffer of 1 makes a pair take the longer of two times, which for times that vary little is
-    longer than their mean by the standard deviation over the root of pi. The formula keeps both, and n for exponential
-    times.
+    The value of a long buffer is inversely proportional to the variation, because its size matters relative to the
+    variance of arrivals and departures. With a buffer of 1, each pair takes the longer of two times. For times that
+    vary little, it exceeds their mean by the standard deviation divided by the square root of pi. The formula satisfies
+    both limits, and returns n for exponential times.
     """
     if variation <= 0:
         return math.inf
@@ -80,22 +79,22 @@ def worth(n: float, variation: float) -> float:
 
 
 def tempered(variation: float) -> float:
-    """Return a squared coefficient of variation as it counts: heavy tails do less harm than their variance says."""
+    """Return the effective squared coefficient of variation: heavy tails do less harm than their variance suggests."""
     return variation if variation <= 1 else variation**_TEMPER
 
 
 def buffer_needed(x: float, y: float, variation_x: float, variation_y: float, share: float) -> int:
-    """The smallest buffer with which who takes elements waits less than ``share`` of its own time, at most BUFFER_MAX.
+    """Return the smallest buffer with which the consumer waits less than ``share`` of its time, at most BUFFER_MAX.
 
-    Where the producer takes longer, no buffer helps against the difference. Then it is the smallest with which
-    the elements come within ``share`` of as quickly as the producer makes them.
+    If the producer is slower, no buffer can hide the difference. Then it is the smallest buffer with which elements
+    arrive at the producer's rate, within ``share``.
 
     Args:
-        x: what it takes itself per element.
-        y: what the producer takes per element.
-        variation_x: squared coefficient of variation of ``x``.
-        variation_y: and of ``y``.
-        share: of the longer of the two.
+        x: the consumer's own time per element.
+        y: the producer's time per element.
+        variation_x: the squared coefficient of variation of ``x``.
+        variation_y: the squared coefficient of variation of ``y``.
+        share: the acceptable wait, relative to the longer of the two times.
 
     Example:
         >>> buffer_needed(x=1, y=0.5, variation_x=0, variation_y=0, share=0.01)
@@ -114,7 +113,7 @@ def buffer_needed(x: float, y: float, variation_x: float, variation_y: float, sh
     high = 1
     while high < BUFFER_MAX and not is_enough(high):
         high *= 2
-    low = high // 2  # is not enough
+    low = high // 2  # not enough
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)

@@ -1,4 +1,4 @@
-"""Puts together what is known of a running pipeline: what stages counted, what meters saw, what the model says."""
+"""Statistics report of a running pipeline, from the counters of stages, the meters of ops, and the model."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from dataset.runtime.resources.ledger import UNBOUNDED
 
 
 def report(profile: PipelineProfile, elements: int, contention: dict[int, float]) -> PipelineStatistics:
-    """Return the pipeline from the first element that was asked for until now, or until its end.
+    """Return the statistics of a pipeline from the first requested element until now, or until its end.
 
     Args:
-        profile: of the iteration.
-        elements: that the consumer has got.
-        contention: by key of a stage: the share of its work that does not go side by side.
+        profile: the profile of the iteration.
+        elements: the number of elements that the consumer has received.
+        contention: by key of a stage: the share of its work that does not run concurrently.
     """
     return _Report(profile, elements, contention).statistics()
 
 
 @dataclass(eq=False)
 class _Own:
-    """What an op took by itself, its inputs left out; all elements, all threads."""
+    """Own cost of an op without its inputs, over all elements and threads."""
 
     record: OpRecord
     runs: str
@@ -39,7 +39,7 @@ class _Own:
 
 @dataclass
 class _Took:
-    """What all pulls of an op took, those of its inputs included."""
+    """Total cost of all pulls of an op, including those of its inputs."""
 
     elements: float
     seconds: float
@@ -58,17 +58,17 @@ class _Report:
         for record in profile.top.below():
             self._measure(record, 0, elements, None, "in the consumer's thread")
 
-    # What each op took
+    # Costs of the ops
 
     def _measure(self, record: OpRecord, depth: int, asked: float, scale: float | None, runs: str) -> None:
-        """Enter the op and all below it, of which ``asked`` elements were taken.
+        """Add the costs of the op and everything upstream of it.
 
         Args:
-            record: of the op.
-            depth: how many ops are between it and the consumer.
-            asked: elements that came out, where it is the last of a section.
-            scale: by what the figures of the meters must be multiplied; None where it is the last of a section.
-            runs: in whose thread.
+            record: the record of the op.
+            depth: the number of ops between it and the consumer.
+            asked: the number of elements taken from it, if it is the last op of a section.
+            scale: the factor to extrapolate from the meters; None if it is the last op of a section.
+            runs: where it runs.
         """
         if scale is None:
             scale = _scale(record, asked)
@@ -80,7 +80,7 @@ class _Report:
         own = _Own(record, runs if stage is None else stage.runs, depth, took.elements, 0.0, 0.0, 0.0)
         self.owns[id(record)] = own
         own.input_wait_seconds = sum(map(self._waited_for, below))
-        if works_apart and scale != 1.0:  # else all were measured, which is exact
+        if works_apart and scale != 1.0:  # otherwise all pulls were measured, which is exact
             own.elements = max(own.elements, counters.taken)
         inline_seconds = took.seconds - took.waited_seconds
         if stage is None or inline_seconds > 0:
@@ -96,7 +96,7 @@ class _Report:
                 self._measure(source, depth + 1, self._inputs(record, source), None, _threads_of(record, runs))
 
     def _took(self, record: OpRecord, scale: float) -> _Took:
-        """All pulls of an op: the first, the others as far as they were measured, scaled, and the one going on."""
+        """Return the cost of all pulls of an op: the first, the others extrapolated, and the one in progress."""
         first, rest = record.meter.first, record.meter.rest
         running = self._running(record)
         return _Took(
@@ -107,16 +107,16 @@ class _Report:
         )
 
     def _running(self, record: OpRecord) -> float:
-        """For how long the pull that goes on now has done so."""
+        """Return the time since the pull in progress began, or 0."""
         since = record.meter.since
         return max(0.0, self.until - since) if since and self.profile.ended is None else 0.0
 
     def _waited_for(self, record: OpRecord) -> float:
-        """Return how long who takes its elements has waited for a stage; none is waited for that is no stage."""
+        """Return how long the consumer of an op has waited for it; 0 if it is not a stage."""
         return record.counters.wait_seconds + (self._running(record) if record.is_a_stage_now else 0.0)
 
     def _inputs(self, record: OpRecord, source: OpRecord) -> float:
-        """Elements that a stage has read, by its workers or, measured now and then, inline."""
+        """Return the number of elements that a stage has read, by its workers or (extrapolated) inline."""
         counted = record.counters.inputs
         made = record.counters.elements
         inline = max(0, record.counters.taken - made)
@@ -129,7 +129,7 @@ class _Report:
     # The parts of the report
 
     def statistics(self) -> PipelineStatistics:
-        """All of it."""
+        """Return the whole report."""
         wait = self._wait_seconds()
         limits = self.profile.limits
         assert limits is not None  # it is open
@@ -151,7 +151,7 @@ class _Report:
         return min(sum(map(self._seconds_inside, self.profile.top.below())), self.seconds)
 
     def _seconds_inside(self, record: OpRecord) -> float:
-        """Return how long pulls of an op took. Waits are counted, the rest is measured now and then and scaled up."""
+        """Return how long pulls of an op took. Waits are counted; the rest is sampled and extrapolated."""
         own = self.owns[id(record)]
         if record.stage is None:
             return own.seconds + sum(map(self._seconds_inside, record.below()))
@@ -188,7 +188,7 @@ class _Report:
     # The bottleneck
 
     def _bottleneck(self, consumer_seconds: float) -> Bottleneck | None:
-        """Return the op, or the consumer, that would gain most by being twice as fast."""
+        """Return the op, or the consumer, that would increase the throughput most if it were twice as fast."""
         if not self.elements or self.seconds <= 0 or self.profile.limits is None:
             return None
         cores = self.profile.limits.cores
@@ -217,14 +217,14 @@ class _Report:
         return self._name(int(key)) if key.isdigit() and int(key) in self.owns else binding
 
     def _root(self, consumer_seconds: float, halved: int | None) -> Section:
-        """Return the model of the pipeline, in which one op is twice as fast."""
+        """Return the model of the pipeline, with the op ``halved`` twice as fast."""
         root = Section(CONSUMER, wall_seconds=consumer_seconds / self.elements)
         for record in self.profile.top.below():
             root = self._into(root, record, 1.0, halved, serial=False)
         return root
 
     def _into(self, section: Section, record: OpRecord, ratio: float, halved: int | None, *, serial: bool) -> Section:
-        """Return the section with the op in it, or with the section that the op begins as an input."""
+        """Return the section with the op added to it, or with a new input section that ends with the op."""
         own = self.owns[id(record)]
         factor = (0.5 if halved == id(record) else 1.0) / self.elements / ratio
         seconds, cpu = own.seconds * factor, own.cpu_seconds * factor
@@ -242,7 +242,7 @@ class _Report:
 
     def _section(self, record: OpRecord, halved: int | None) -> Section:
         own, stage = self.owns[id(record)], record.stage
-        assert stage is not None  # asked before
+        assert stage is not None  # checked before
         ratio = max(own.elements, 1e-9) / self.elements
         factor = (0.5 if halved == id(record) else 1.0) / max(own.elements, 1e-9)
         shared = self.contention.get(id(record.counters), 0.0)
@@ -267,19 +267,19 @@ def _measured(record: OpRecord) -> int:
 
 
 def _scale(record: OpRecord, asked: float) -> float:
-    """What the measured pulls, but for the first, stand for, where ``asked`` elements came out of a section's last."""
+    """Return the factor to extrapolate from the measured pulls after the first to all ``asked`` elements."""
     first, rest = record.meter.first, record.meter.rest
     return max(0.0, asked - first.elements) / rest.elements if rest.elements else 1.0
 
 
 def _possible(record: OpRecord, elements: float) -> float:
-    """No more than there are: a buffer that was measured while full, and not while it got empty, says too much."""
+    """Limit a number of elements to the cardinality: extrapolation overestimates, for example with full buffers."""
     available = record.node.cardinality()
     return min(elements, available * record.opened) if available >= 0 else elements
 
 
 def _threads_of(record: OpRecord, runs: str) -> str:
-    """Return where the ops run from which a stage reads that is itself called by a thread that ``runs`` names."""
+    """Return where the inputs of an op run, if the op itself is pulled in ``runs``."""
     stage = record.stage
     if stage is None or stage.inline:
         return runs

@@ -1,14 +1,14 @@
-"""Decides how many calls and how many buffered elements a running pipeline gets: by a model, and then by trying.
+"""Tuner: sets the numbers of parallel calls and buffered elements of a running pipeline, by a model and by trials.
 
-The tuner looks at windows of time in which nothing was changed. From what the stages counted in one, the model
-(model.py) tells what a change would gain; the best is *tried*: the knob is set, what was under way before passes, and
-the next window shows whether the pipeline has become faster. If not, the knob is *taken back*, and that change is not
-tried again soon. So a model that is wrong costs a moment, and never stays.
+The tuner observes windows of time in which no knob changes. From the counts of a window, the model (model.py) predicts
+the gain of each change, and the best one is *tried*: the knob is set, the elements already in progress pass through,
+and the next window shows whether the pipeline has become faster. If not, the knob is *taken back*, and the change is
+not tried again soon. So a wrong prediction costs little and has no lasting effect.
 
-It aims at what the consumer needs: as long as the consumer hardly ever waits, nothing is added, and workers that are
-not needed are given back, which is verified in the same way.
+The goal is what the consumer needs: as long as the consumer hardly ever waits, nothing is added, and workers that are
+not needed are removed, which is verified in the same way.
 
-Only counts go in and only knobs come out: no clock, no thread, no lock. Who calls ``look`` says what time it is.
+The tuner only reads counts and sets knobs; it uses no clock, thread or lock. The caller of ``look`` passes the time.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from dataset.autotune.proposals import Proposals
 from dataset.autotune.windows import CountWindow, StageDelta, StageNode, Watch
 
 WINDOW_SECONDS = 0.02
-"""The shortest window. One that finds nothing to do is followed by one twice as long, up to the longest."""
+"""The shortest window. A window in which nothing changes is followed by one twice as long, up to the longest."""
 
 WINDOW_SECONDS_MAX = 1.0
 
-_WAITS = 8  # in a window, from which its rate is known well
-_WAITS_MIN = 3  # in one that has lasted long
-_ROUNDS = 5  # of the longest task: workers that began together end together for a while
+_WAITS = 8  # number of waits in a window with which its rate is well known
+_WAITS_MIN = 3  # the same for a long window
+_ROUNDS = 5  # minimum length of a window in tasks: workers that start together finish together for a while
 _LONG_SECONDS = 0.5
 _OVERLONG_SECONDS = 4.0
-_CERTAIN = 0.05  # the standard error of a rate from which a change is tried; more is not waited for very long
-_CLEAR = 2.0  # standard errors: a trial whose outcome is so far off what is asked for is decided at once
-_TRIAL_SECONDS = 1.0  # after which one is decided as well as may be
-_PAUSE = 4.0  # times later than usual somebody comes by: the consumer did something else
-_GAIN_KEPT = 0.05  # below, it is taken back
-_LOSS_KEPT = 0.03  # for which workers may be given back
-_CHANGED = 1.7  # by what factor work has to differ in two windows in a row to count as other work
+_CERTAIN = 0.05  # standard error of a rate below which a change is tried; the wait for it is limited
+_CLEAR = 2.0  # standard errors from the threshold at which a trial is decided early
+_TRIAL_SECONDS = 1.0  # after which a trial is decided in any case
+_PAUSE = 4.0  # a look that is this many times later than usual means that the consumer paused
+_GAIN_KEPT = 0.05  # below this gain, a change is taken back
+_LOSS_KEPT = 0.03  # acceptable loss when workers are removed
+_CHANGED = 1.7  # the factor by which times must differ in two consecutive windows to count as changed work
 _SETTLED_WINDOWS = 3
 
 
@@ -47,25 +47,25 @@ class _Trial:
     change: Change
     before: tuple[int, ...]  # the values of the knobs
     gauge: int  # the key of the stage whose rate is compared
-    rate: float  # of that before, of elements that were taken, or made
-    by_made: bool  # which of the two: those that were made, where they are taken many at once
-    nothing_had_come: bool  # to the consumer, in the window before
+    rate: float  # the previous rate of elements that were taken or produced
+    by_made: bool  # whether the rate counts produced elements, because many are taken at once
+    nothing_had_come: bool  # whether the consumer got no element in the window before
     waited: float
-    uncertainty: float  # of that rate
-    seconds: float  # of the window before, within bounds
-    is_clear: bool = False  # what was under way before the change has passed
+    uncertainty: float  # of the previous rate
+    seconds: float  # length of the window before, within limits
+    is_clear: bool = False  # whether the elements in progress before the change have passed
 
 
 Record = Callable[[float, StageNode, str, int | None, int | None, str], None]
-"""Is told what is decided: when, about which stage, the action, the values before and after, why."""
+"""Callback for decisions: time, stage, action, value before, value after, reason."""
 
 
 class Tuner:
-    """Sets the knobs of one pipeline.
+    """Tuner of the knobs of one pipeline.
 
     Args:
-        cores: that its computing may keep busy.
-        record: is told of each decision.
+        cores: the number of cores that the pipeline may keep busy.
+        record: is called with each decision.
     """
 
     def __init__(self, cores: float, record: Record) -> None:
@@ -76,26 +76,26 @@ class Tuner:
         self._watch: Watch | None = None
         self._watched: list[tuple[int, bool]] = []
         self._due = 0.0
-        self._lateness = 0.0  # that is usual, in seconds
+        self._lateness = 0.0  # usual delay of looks, in seconds
         self._trial: _Trial | None = None
         self._window_seconds = WINDOW_SECONDS
-        self._rates: deque[float] = deque(maxlen=5)  # of the windows in which nothing was changed
-        self._usual: dict[tuple[int, str], float] = {}  # what work was like when it was last looked at
-        self._surprises = 0  # windows in a row in which it was not
-        self._quiet = 0  # windows in a row that found nothing to do
-        self._has_changed = False  # a knob, since the last time that all was quiet
+        self._rates: deque[float] = deque(maxlen=5)  # in windows without changes
+        self._usual: dict[tuple[int, str], float] = {}  # the last known character of the work
+        self._surprises = 0  # consecutive windows with a different character
+        self._quiet = 0  # consecutive windows in which nothing was changed
+        self._has_changed = False  # whether a knob has changed since the tuner last settled
 
     @property
     def contention(self) -> dict[int, float]:
-        """By key of a stage: the share of its work that does not go side by side, as far as is known."""
+        """By key of a stage: the share of its work that does not run concurrently, as far as is known."""
         return self._experience.contention
 
     def look(self, now: float, tops: Sequence[StageNode]) -> float:
-        """Look at the counters, and perhaps set a knob; returns when to look again.
+        """Read the counters, set knobs if necessary, and return when to look again.
 
         Args:
-            now: seconds, on the clock of the counters.
-            tops: the stages from which the consumer's thread takes, as they are now.
+            now: the time in seconds, on the clock of the counters.
+            tops: the stages from which the consumer's thread currently takes elements.
         """
         self._due = self._look(now, tops)
         return self._due
@@ -121,9 +121,9 @@ class Tuner:
         return now + self._window_seconds / 4
 
     def _was_a_pause(self, now: float, window: CountWindow) -> bool:
-        """Return whether nobody came by for most of the window, which is unusual: it says nothing about steady work.
+        """Return whether there was an unusually long pause without looks, which makes the window unusable.
 
-        A consumer that always takes its time makes this True once, and then it is usual.
+        A consumer that is always slow makes this True once; then it counts as usual.
         """
         lateness = now - self._due
         is_pause = lateness > _PAUSE * self._lateness and lateness > max(window.seconds / 2, WINDOW_SECONDS)
@@ -131,7 +131,7 @@ class Tuner:
         return is_pause
 
     def _is_same(self, tops: Sequence[StageNode]) -> bool:
-        assert self._watch is not None  # asked before
+        assert self._watch is not None  # checked before
         return self._watched == _identities(tops)
 
     def _begin(self, now: float, tops: Sequence[StageNode]) -> float:
@@ -145,8 +145,8 @@ class Tuner:
         return now + self._window_seconds
 
     def _give_up(self, now: float, trial: _Trial) -> None:
-        """What has been tried cannot be compared any more."""
-        self._take_back(now, trial, "other things have changed meanwhile")
+        """Take a change back because its result can no longer be compared."""
+        self._take_back(now, trial, "other things have changed in the meantime")
         self._trial = None
 
     def _take_back(self, now: float, trial: _Trial, reason: str) -> None:
@@ -154,7 +154,7 @@ class Tuner:
             self._record(now, setting.part, "take back", setting.value, before, reason)
             setting.knob.value = before
 
-    # Whether a window says enough
+    # Whether a window is informative
 
     def _has_passed(self, window: CountWindow, trial: _Trial) -> bool:
         if window.seconds > max(_LONG_SECONDS, trial.seconds):
@@ -224,11 +224,11 @@ class Tuner:
             return adding
         is_rough = max(window.uncertainty, window.coarseness) > _LOSS_KEPT / 2
         if is_rough and window.seconds < WINDOW_SECONDS_MAX:
-            return None  # what is compared with must be known well, where little may be lost; there is no hurry
+            return None  # savings need a precise baseline, since only a small loss is acceptable; they are not urgent
         return self._proposals.first_saving(window, now)
 
     def _hold_back(self, now: float, setting: Setting) -> None:
-        """Not tried: the budget of cores is one to be kept."""
+        """Apply a setting without a trial, because the CPU budget must be respected."""
         self._record(now, setting.part, "hold back", setting.knob.value, setting.value, setting.reason)
         setting.knob.value = setting.value
         self._has_changed = True
@@ -236,7 +236,7 @@ class Tuner:
         self._rates.clear()
         self._window_seconds = WINDOW_SECONDS
 
-    # Trying it
+    # Trials
 
     def _try(self, now: float, window: CountWindow, change: Change) -> None:
         first = window.activities[change.settings[0].part.key]
@@ -253,11 +253,11 @@ class Tuner:
             setting.knob.value = setting.value
 
     def _judge(self, now: float, window: CountWindow, trial: _Trial) -> bool:
-        """Keep what is tried, or take it back; False where it has to be seen for longer."""
+        """Keep a tried change or take it back; return False if it must be observed for longer."""
         change = trial.change
         gauge = window.activities[trial.gauge]
         begun = trial.nothing_had_come and any(window.activities[top.key].taken for top in window.tops)
-        if begun or (trial.by_made and gauge.waits >= _WAITS_MIN):  # a buffer above is full by now
+        if begun or (trial.by_made and gauge.waits >= _WAITS_MIN):  # a downstream buffer has become full
             self._give_up(now, trial)
             return True
         rate = gauge.made_rate if trial.by_made else gauge.rate
@@ -273,7 +273,7 @@ class Tuner:
         if gain < worth:
             self._fail(now, trial, measured, gain, error)
         elif change.adds and self._proposals.is_over_budget(window):
-            budget = f", but {window.cores_used:.1f} cores were busy, of {self._proposals.cores:g} that may be"
+            budget = f", but {window.cores_used:.1f} cores were busy, of {self._proposals.cores:g} allowed"
             self._fail(now, trial, measured + budget, gain, error)
         elif not change.adds and window.waited > trial.waited + _LOSS_KEPT:
             waited = f"; the consumer waits {window.waited:.0%} of the time instead of {trial.waited:.0%}"
@@ -288,14 +288,14 @@ class Tuner:
 
     def _keep(self, now: float, trial: _Trial, measured: str) -> None:
         self._has_changed = True
-        self._usual = {}  # how long work takes depends on what else goes on
+        self._usual = {}  # times of work depend on what else is running
         self._rates.clear()
         self._experience.kept(trial.change)
         for setting, before in zip(trial.change.settings, trial.before, strict=True):
             self._record(now, setting.part, "keep", before, setting.value, measured)
 
     def _noise(self) -> float:
-        """By how much windows differ in which nothing was changed, relative to their mean."""
+        """Return the relative standard deviation of the rates in windows without changes."""
         if len(self._rates) < _SETTLED_WINDOWS:
             return 0.0
         mean = sum(self._rates) / len(self._rates)
@@ -303,10 +303,10 @@ class Tuner:
             return 0.0
         return math.sqrt(sum((rate - mean) ** 2 for rate in self._rates) / len(self._rates)) / mean
 
-    # Other work
+    # Changes of the work
 
     def _notice_other_work(self, now: float, window: CountWindow) -> None:
-        """Forget what was learned about work that is not like that any more."""
+        """Forget what was learned if the work has changed."""
         seen = _character(window)
         common = seen.keys() & self._usual.keys()
         differs = any(not 1 / _CHANGED < seen[key] / self._usual[key] < _CHANGED for key in common)
@@ -319,26 +319,26 @@ class Tuner:
 
     def _forget(self, now: float, window: CountWindow) -> None:
         if self._experience:
-            self._record(now, window.tops[0], "look again", None, None, "the work, or the consumer, is not as it was")
+            self._record(now, window.tops[0], "look again", None, None, "the work or the consumer has changed")
         self._experience.forget()
         self._rates.clear()
         self._window_seconds = WINDOW_SECONDS
 
 
 _HALF = 0.5
-_KNOWN = 0.1  # the standard error of a time that may be compared with another
-_SMALL = 0.2  # of the whole
+_KNOWN = 0.1  # the largest standard error of times that are compared
+_SMALL = 0.2  # the smallest share of a time that is compared
 
 
 def _identities(tops: Sequence[StageNode]) -> list[tuple[int, bool]]:
-    """Return the stages, and which of them do work in the background."""
+    """Return the keys of the stages, and whether each runs inline."""
     return [(part.key, part.stage.inline) for top in tops for part in top]
 
 
 def _character(window: CountWindow) -> dict[tuple[int, str], float]:
-    """What tells one kind of work from another: what an element takes, and how long the consumer is busy with one.
+    """Return the character of the work: the times per element of the stages and of the consumer.
 
-    Times of which only a small share is measured are bounded below, or a little more of them would seem much.
+    Times that are a small share of the whole are bounded below; otherwise small changes would look large.
     """
     found = {}
     for activity in window:

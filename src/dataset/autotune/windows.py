@@ -1,4 +1,4 @@
-"""What the stages of a pipeline did between two moments, and what follows from it for the model."""
+"""Count windows: what the stages of a pipeline did in an interval, and the model derived from it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from dataset.autotune.model import Section
 from dataset.runtime.metrics.background import BackgroundOperator, Counters
 
-_VARIATION_MAX = 16.0  # one element that took very long says little about the next
-_CROWDED = 0.8  # of the cores: above, who computes waits for one now and then
-_COMPUTES = 0.3  # of its time: who does less has something else to wait for
+_VARIATION_MAX = 16.0  # a single very slow element says little about the next ones
+_CROWDED = 0.8  # of the cores: above this load, workers sometimes wait for a core
+_COMPUTES = 0.3  # of its time: a stage that computes less waits for something else
 _TASKS_MANY = 8
 _ALL = 0.95
-_RECENT = 0.5  # of the window: a wait that is no farther from its beginning, or its end, stands for that
+_RECENT = 0.5  # of the window: a wait this close to its beginning or end marks that boundary
 
 
 @dataclass(frozen=True, eq=False)
 class StageNode:
-    """A stage in its place in the pipeline.
+    """Stage at its position in the pipeline.
 
     Attributes:
-        name: of the op.
-        stage: what it counts, and its knob.
-        inputs: the stages that it reads from, through ops that run in its threads.
+        name: the name of the op.
+        stage: the counters and the knob.
+        inputs: the stages from which it reads, through ops that run in its threads.
     """
 
     name: str
@@ -33,18 +33,18 @@ class StageNode:
 
     @property
     def key(self) -> int:
-        """Names are not unique in a pipeline. This is, and stays when a stage is opened anew."""
+        """A key that is unique in the pipeline, unlike the name, and does not change when a stage is reopened."""
         return id(self.stage.counters)
 
     def __iter__(self) -> Iterator[StageNode]:
-        """Yield the part and all below it."""
+        """Yield the stage and everything upstream of it."""
         yield self
         for part in self.inputs:
             yield from part
 
 
 class PipelineSnapshot:
-    """The counts of a stage at a time, with the wait that goes on as far as it has gone."""
+    """Snapshot of the counters of a stage, including the current wait so far."""
 
     __slots__ = ("values",)
 
@@ -57,15 +57,16 @@ class PipelineSnapshot:
 
 @dataclass(frozen=True, eq=False)
 class StageDelta:
-    """What a stage did in a window.
+    """Counts of a stage in a window.
 
     Attributes:
-        part: which.
-        seconds: of the window.
-        rate: elements per second that were taken. Exact where the consumer has waited: from one wait to another. While
-            it waits for so many at once that it has got none yet, those that were made.
-        taken, elements, tasks, waits, refusals: as counted.
-        work_seconds, cpu_seconds, input_seconds, wait_seconds, rest_seconds: as counted.
+        part: the stage.
+        seconds: the length of the window.
+        rate: the elements per second that were taken. If the consumer has waited, it is measured exactly, from one wait
+            to another. If the consumer is waiting for many elements at once and has got none yet, the elements that
+            were produced count instead.
+        taken, elements, tasks, waits, refusals: the changes of these counters.
+        work_seconds, cpu_seconds, input_seconds, wait_seconds, rest_seconds: the changes of these counters.
         variation: squared coefficient of variation of the work of an element.
     """
 
@@ -86,7 +87,7 @@ class StageDelta:
 
     @classmethod
     def between(cls, part: StageNode, since: PipelineSnapshot, began: float, now: float) -> StageDelta:
-        """Return what the stage has counted since that moment, which was at ``began``."""
+        """Return what the stage has counted since the snapshot ``since``, taken at ``began``."""
         before, counters = since.values, part.stage.counters
         after = PipelineSnapshot(counters, now).values
         change = {name: after[name] - before[name] for name in Counters.__slots__}
@@ -112,22 +113,22 @@ class StageDelta:
 
     @property
     def made_rate(self) -> float:
-        """Elements per second that were made."""
+        """The elements per second that were produced."""
         return self.elements / self.seconds
 
     @property
     def busy(self) -> float:
-        """How many workers were at work, on average."""
+        """The mean number of busy workers."""
         return self.work_seconds / self.seconds
 
     @property
     def computing(self) -> float:
-        """The share of its work in which the processor was busy; the rest was waiting."""
+        """The share of its work in which a core was busy; the rest was waiting."""
         return self.cpu_seconds / self.work_seconds if self.work_seconds > 0 else 1.0
 
     @property
     def uncertainty(self) -> float:
-        """The relative standard error of a rate that its work decides: of few tasks that vary, it says little."""
+        """The relative standard error of a rate that its work determines; large for few, varying tasks."""
         return math.sqrt(self.variation / max(1, self.tasks))
 
     @property
@@ -137,7 +138,7 @@ class StageDelta:
 
     @property
     def fills(self) -> bool:
-        """Whether its consumer takes so many at once, to fill a buffer of its own, that it waited all the time."""
+        """Whether its consumer waited all the time, because it takes many elements at once to fill its own buffer."""
         return not self.waits and self.tasks >= _TASKS_MANY and self.waited_for > _ALL
 
 
@@ -149,12 +150,12 @@ _COUNTED = (
 
 @dataclass(frozen=True, eq=False)
 class CountWindow:
-    """What all stages did between two moments.
+    """Counts of all stages in a window.
 
     Attributes:
-        tops: the stages from which the consumer's thread takes.
-        seconds: of the window.
-        activities: by the keys of the parts, from the consumer's side down.
+        tops: the stages from which the consumer's thread takes elements.
+        seconds: the length of the window.
+        activities: by the keys of the stages, starting at the consumer.
     """
 
     tops: tuple[StageNode, ...]
@@ -170,49 +171,49 @@ class CountWindow:
         return min(1.0, sum(self._wait_seconds(top) for top in self.tops) / self.seconds)
 
     def _wait_seconds(self, part: StageNode) -> float:
-        """Return what the thread waited that takes from the part: where that works inline, for those below it."""
+        """Return how long the consumer of a stage waited for it; for an inline stage, also for its inputs."""
         seconds = self.activities[part.key].wait_seconds
         return seconds + (sum(map(self._wait_seconds, part.inputs)) if part.stage.inline else 0.0)
 
     @property
     def uncertainty(self) -> float:
-        """How well rates are known: the relative standard error, by the stage whose tasks say least.
+        """The relative standard error of rates, by the stage with the largest error.
 
-        What a relay takes varies with what it waits for below, which is not chance; those below say what is.
+        Relays with inputs are ignored: their times include waits for their inputs, which are counted there.
         """
         known = (a.uncertainty for a in self if not (a.part.stage.relays and a.part.inputs))
         return max(known, default=0.0)
 
     @property
     def coarseness(self) -> float:
-        """What workers that end together may add to a rate, or take from it, relatively."""
+        """The relative error of a rate due to workers that finish together."""
         return max(
             (a.part.stage.knob.value / a.elements for a in self if a.elements and not a.part.stage.relays), default=0.0
         )
 
     @property
     def longest_task(self) -> float:
-        """Seconds that a task takes, on average, of the stage whose tasks take longest."""
+        """The mean time of a task, in seconds, of the stage with the longest tasks."""
         return max((a.work_seconds / a.tasks for a in self if a.tasks and not a.part.stage.relays), default=0.0)
 
     @property
     def cores_used(self) -> float:
-        """By the work of the stages, on average."""
+        """The mean number of cores that the stages' work kept busy."""
         return sum(a.cpu_seconds for a in self if not a.part.stage.relays) / self.seconds
 
     def sections(self, contention: dict[int, float], cores: float) -> Section | None:
-        """Return the pipeline as the model sees it, per element of the first top; None where nothing was taken.
+        """Return the model of the pipeline, per element of the first top; None if nothing was taken.
 
-        The model wants times as they are with nothing else going on. What stages have waited for is not known: where
-        all cores are busy, it is taken to be cores.
+        The model needs times without contention. It is unknown what stages have waited for: if all cores are busy, they
+        are assumed to have waited for cores.
 
         Args:
-            contention: by the keys of the parts: the share of its work under a lock, as far as is known.
-            cores: that there are.
+            contention: by the keys of the stages: the share of their work under a lock, as far as is known.
+            cores: the number of cores.
         """
         is_crowded = self.cores_used >= _CROWDED * cores
         first = self.activities[self.tops[0].key]
-        if first.rate <= 0:  # something between, such as a shuffle, takes in a lot before it gives anything
+        if first.rate <= 0:  # an op in between, such as a shuffle, reads many elements before it outputs any
             first = next((activity for activity in self if activity.rate > 0), first)
             if first.rate <= 0:
                 return None
@@ -227,7 +228,7 @@ class CountWindow:
         elements = max(activity.elements, 1)
         waited = sum(map(self._wait_seconds, part.inputs))
         inputs = tuple(self._section(below, unit, contention, is_crowded=is_crowded) for below in part.inputs)
-        if stage.inline:  # what it does is counted where it is done: with who takes from it
+        if stage.inline:  # its work is counted in its consumer
             return Section(section_name(part), ratio=activity.rate / unit, inputs=inputs)
         reading = max(0.0, activity.input_seconds - waited) / elements
         work = activity.work_seconds - (waited if stage.relays else 0.0)
@@ -252,12 +253,12 @@ CONSUMER = "the consumer"
 
 
 def section_name(part: StageNode) -> str:
-    """Return what the model calls it."""
+    """Return the name of the stage in the model."""
     return f"{part.name}#{part.key:x}"
 
 
 class Watch:
-    """Remembers a moment, and tells what was done since."""
+    """Snapshot of all stages at a time, from which windows are computed."""
 
     def __init__(self, tops: Sequence[StageNode], now: float) -> None:
         self.began = now
@@ -265,6 +266,6 @@ class Watch:
         self._moments = [(part, PipelineSnapshot(part.stage.counters, now)) for top in tops for part in top]
 
     def window(self, now: float) -> CountWindow:
-        """From then until now."""
+        """Return the window from the snapshot until now."""
         activities = {part.key: StageDelta.between(part, moment, self.began, now) for part, moment in self._moments}
         return CountWindow(self.tops, max(now - self.began, 1e-9), activities)

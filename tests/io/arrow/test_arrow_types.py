@@ -258,7 +258,7 @@ def test_fill_null_in_lists_stands_for_values_and_makes_null_lists_empty(source,
     ],
 )
 def test_a_null_without_a_value_says_which_row_and_what_to_do(column, row):
-    with pytest.raises(ValueError, match=rf"row {row}: column 'x' holds a null.*fill_null="):
+    with pytest.raises(ValueError, match=rf"row {row}: column 'x' contains a null.*fill_null="):
         Dataset.from_arrow(pa.table({"x": column}))
 
 

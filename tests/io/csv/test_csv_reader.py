@@ -7,7 +7,6 @@ import io
 
 import numpy as np
 import pytest
-from csv_files import layout, outcomes, same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from dataset.io.csv.cut import PADDING, cut_rows
 from dataset.io.csv.reader import CsvFile
 from dataset.io.csv.scan import scan_row
 from dataset.io.files import stream_file
+from support.csv_files import layout, outcomes, same
 
 LAYOUT = layout(np.int64(7), np.float32, "none")
 MIXED = (

@@ -4,11 +4,11 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from csv_files import F32, F64, I32, I64
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset.io.csv.numbers import PAD, parse_float, parse_int, read_floats, read_ints
+from support.csv_files import F32, F64, I32, I64
 
 digits = st.text("0123456789", max_size=24)
 decimals = st.builds(

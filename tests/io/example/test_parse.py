@@ -5,18 +5,6 @@ import threading
 
 import numpy as np
 import pytest
-from example_strategies import (
-    KINDS,
-    alike,
-    damaged,
-    entry,
-    example,
-    feature,
-    feature_specs,
-    field,
-    odd_examples,
-    unpacked,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +17,18 @@ from dataset.io.example.parse import ExampleParser, parse_example, parse_single_
 from dataset.io.example.reference import list_in, read_features
 from dataset.plan.spec import SparseTensorSpec, TensorSpec
 from dataset.plan.values import RaggedTensor, SparseTensor
+from support.example_strategies import (
+    KINDS,
+    alike,
+    damaged,
+    entry,
+    example,
+    feature,
+    feature_specs,
+    field,
+    odd_examples,
+    unpacked,
+)
 
 I64 = np.int64
 
@@ -286,7 +286,7 @@ def test_ragged_features_are_partitioned_as_in_tensorflow(partitions, rows):
     [
         (R.RowLengths("s"), r"has 5 values, which do not match its RowLengths 's' with values \[0, 2, 5\]"),
         (R.RowSplits("l"), r"has 5 values, which do not match its RowSplits 'l' with values \[2, 3\]"),
-        (R.ValueRowIds("v2"), "do not match its ValueRowIds 'v2'"),
+        (R.ValueRowIds("v2"), "has 5 values, which do not match its ValueRowIds 'v2'"),
         (R.UniformRowLength(2), r"holds 5 values, which is not a whole number of rows of shape \(2,\)"),
     ],
 )

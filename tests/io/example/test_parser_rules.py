@@ -5,13 +5,14 @@ import functools
 
 import numpy as np
 import pytest
-from example_strategies import alike, damaged, feature_specs, odd_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import Dataset, Options, io
 from dataset.optimize import parsing_functions
 from dataset.testing import assert_elements_equal, outcomes
+from support.example_strategies import alike, damaged, feature_specs, odd_examples
+from support.pipelines import no_rules
 
 RULES = {"parser_vectorization", "parser_and_batch_fusion", "parser_projection", "map_and_batch_fusion"}
 
@@ -58,12 +59,6 @@ def only(rules):
     return options
 
 
-def off():
-    options = Options()
-    options.optimization.enabled = False
-    return options
-
-
 def told(outcome):
     """All that an exception says, and where; other outcomes as they are."""
     if not isinstance(outcome, Exception):
@@ -73,7 +68,7 @@ def told(outcome):
 
 def assert_same(dataset, rules):
     """The same elements and failures with the rules as with none."""
-    got, expected = (outcomes(iter(dataset.with_options(options))) for options in (only(rules), off()))
+    got, expected = (outcomes(iter(dataset.with_options(options))) for options in (only(rules), no_rules()))
     assert_elements_equal(got, expected)
     for mine, theirs in zip(got, expected, strict=True):
         if isinstance(mine, Exception):
@@ -112,7 +107,7 @@ def test_the_rules_change_no_outcome(how, behind, case, rules):
         assert_same(dataset, rules)
 
 
-ON, OFF = only(RULES), off()
+ON, OFF = only(RULES), no_rules()
 
 
 @pytest.mark.parametrize(
@@ -147,7 +142,7 @@ def test_a_state_goes_on_with_and_without_the_rules(behind, how, first, then, mo
         dataset = Dataset.from_tensor_slices(np.array(records, object)).map(function, **arguments)
         return BEHIND[behind](dataset, [*features][1:]).with_options(options)
 
-    expected = outcomes(iter(make(off())))
+    expected = outcomes(iter(make(no_rules())))
     for position in range(len(expected) + 1):
         iterator = iter(make(first))
         for _ in range(position):

@@ -5,14 +5,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from example_strategies import field, varint
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dataset.errors import ParseError
-from dataset.io.example import varints
+from dataset.io.example import messages, varints
 from dataset.io.example.varints import unpack_varints
-from dataset.io.example import messages
+from support.example_strategies import field, varint
 
 TORN, TOO_LONG = "is damaged: its last int64 is truncated", "is damaged: an int64 has more than 10 bytes"
 

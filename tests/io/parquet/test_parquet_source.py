@@ -620,7 +620,7 @@ def test_a_null_fails_at_its_place_and_says_where(save):
     assert found == [7, *range(13), *range(14, 25)]
     assert isinstance(error, ValueError)
     assert str(error) == (
-        f"{path}, row 13: column 'x' holds a null, which int64 cannot represent; replace nulls with "
+        f"{path}, row 13: column 'x' contains a null, which the dtype of int64 cannot represent; replace nulls with "
         "fill_null={'x': ...}, or leave the column out with columns=[...]"
     )
 

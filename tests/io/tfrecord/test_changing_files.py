@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from tfrecord_files import frame, frames
 
 from dataset import DataLossError, TFRecordDataset
 from dataset.io.tfrecord.reader import TFRecordFile
+from support.tfrecord_files import frame, frames
 
 RECORDS = [b"%04d" % i * 5 for i in range(50)]
 

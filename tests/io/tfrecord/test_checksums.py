@@ -6,10 +6,10 @@ import itertools
 import struct
 
 from crc32c import crc32c
-from tfrecord_files import assorted, frame, frames
 
 from dataset.io.tfrecord.checksums import REGISTER_RESET, BlockChecksums
 from dataset.io.tfrecord.frames import frame_starts
+from support.tfrecord_files import assorted, frame, frames
 
 
 def test_the_register_is_reset_by_every_right_checksum():

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfrecord_files import COMPRESS, GOLDEN, KINDS, assorted, frame, frames, header, read
 
 from dataset.errors import DataLossError
 from dataset.io.tfrecord.reader import TFRecordFile
+from support.tfrecord_files import COMPRESS, GOLDEN, KINDS, assorted, frame, frames, header, read
 
 
 @pytest.mark.parametrize(

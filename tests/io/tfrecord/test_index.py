@@ -20,7 +20,6 @@ import pytest
 from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfrecord_files import GOLDEN, GOLDEN_RECORDS, assorted, frame, frames, header, masked, read
 
 from dataset import io
 from dataset.errors import ClosedError, DataLossError
@@ -29,6 +28,7 @@ from dataset.io.tfrecord.index_file import NotAnIndexError, pack_index, unpack_i
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.io.tfrecord.scan import scan_lengths
 from dataset.testing import no_leaks
+from support.tfrecord_files import GOLDEN, GOLDEN_RECORDS, assorted, frame, frames, header, masked, read
 
 
 def changed(path, content):

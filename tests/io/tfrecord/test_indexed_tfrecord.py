@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import dataset.io.tfrecord.indexed_source as module
-from dataset import DataLossError, Dataset, Options, TFRecordDataset, io
+from dataset import DataLossError, Dataset, TFRecordDataset, io
 from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+from support.pipelines import unoptimized
 
 COUNTS = [3, 0, 1, 20]
 
@@ -54,12 +55,6 @@ def damaged(paths):
     path.write_bytes(content)
     os.utime(path, ns=(stamp.st_mtime_ns, stamp.st_mtime_ns))
     return paths
-
-
-def unoptimized(dataset):
-    options = Options()
-    options.optimization.enabled = False
-    return dataset.with_options(options)
 
 
 def places_read(monkeypatch):
@@ -241,7 +236,7 @@ def test_arguments_that_do_not_go_together_are_refused(paths, arguments, error, 
 
 
 def test_file_names_without_end_are_refused(paths):
-    with pytest.raises(ValueError, match="no end to the file names"):
+    with pytest.raises(ValueError, match="the dataset of file names is infinite"):
         TFRecordDataset(Dataset.from_tensors(paths[0]).repeat(), index=True)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfrecord_files import COMPRESS, GOLDEN, GOLDEN_RECORDS, KINDS, assorted, frame, frames, read
 
 from dataset.errors import ClosedError, DataLossError
 from dataset.io.files import stream_file
@@ -23,6 +22,7 @@ from dataset.io.tfrecord import reader
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.io.tfrecord.writer import TFRecordWriter
 from support.block_files import OpenedFiles
+from support.tfrecord_files import COMPRESS, GOLDEN, GOLDEN_RECORDS, KINDS, assorted, frame, frames, read
 
 
 @pytest.fixture

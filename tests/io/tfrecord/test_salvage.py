@@ -9,12 +9,12 @@ import struct
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tfrecord_files import COMPRESS, KINDS, assorted, frame, frames, header, masked
 
 from dataset.io.files.compression import open_stream
 from dataset.io.tfrecord import salvage
 from dataset.io.tfrecord.headers import find_headers
 from dataset.io.tfrecord.salvage import Gap, Salvage, Sound
+from support.tfrecord_files import COMPRESS, KINDS, assorted, frame, frames, header, masked
 
 
 def has_header(content, at):

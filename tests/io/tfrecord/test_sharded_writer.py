@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfrecord_files import assorted, frames
 
 from dataset.io.tfrecord.frames import framed_all
 from dataset.io.tfrecord.sharded_writer import ShardedTFRecordWriter
 from dataset.io.tfrecord.writer import TFRecordOptions, TFRecordWriter
+from support.tfrecord_files import assorted, frames
 
 PATTERN = "train-{shard:05d}-of-{num_shards:05d}.tfrecord"
 

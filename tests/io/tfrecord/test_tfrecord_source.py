@@ -17,20 +17,15 @@ import zlib
 from pathlib import Path
 
 import pytest
-from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import ClosedError, DataLossError, Dataset, TFRecordDataset, io
 from dataset.io.tfrecord.damage_log import LOGGED_MAX
 from dataset.testing import check_operator
+from support.tfrecord_files import assorted, masked
 
 HEADER, FOOTER = 12, 4
-
-
-def masked(data):
-    crc = crc32c(data)
-    return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) % 2**32)
 
 
 def frame(data):
@@ -57,11 +52,6 @@ def model(content):
             damages.append((at, number, True))
         at = end + FOOTER
     return records, damages
-
-
-def assorted(count, seed=0, largest=30):
-    rng = random.Random(seed)
-    return [rng.randbytes(rng.randrange(largest)) for _ in range(count)]
 
 
 def flipped(content, *places):

@@ -12,10 +12,10 @@ import zlib
 
 import numpy as np
 import pytest
-from tfrecord_files import GOLDEN, GOLDEN_RECORDS, KINDS, frame, read
 
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.io.tfrecord.writer import TFRecordOptions, TFRecordWriter
+from support.tfrecord_files import GOLDEN, GOLDEN_RECORDS, KINDS, frame, read
 
 
 def names_in(folder):

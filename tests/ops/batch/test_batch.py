@@ -1,8 +1,6 @@
 """batch: consecutive elements stacked into arrays."""
 
-import dataclasses
 import tracemalloc
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,17 +8,7 @@ import pytest
 from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SparseTensorSpec, SpecError, TensorSpec
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at
-
-
-class Pair(NamedTuple):
-    x: object
-    y: object
-
-
-@dataclasses.dataclass
-class Record:
-    image: object
-    label: object
+from support.pipelines import Pair, Record
 
 
 def batches(*rows):

@@ -5,10 +5,7 @@ import pytest
 
 from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, TensorSpec
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-
-
-def rows(stop=4):
-    return Dataset.range(1, stop).map(lambda n: np.full(n, n))
+from support.op_cases import rows
 
 
 def test_fills_up_to_the_largest_in_the_batch():

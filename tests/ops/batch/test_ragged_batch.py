@@ -5,11 +5,7 @@ import pytest
 
 from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SpecError, TensorSpec
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
-from support.op_cases import fail_at, ints
-
-
-def rows(stop=4):
-    return Dataset.range(1, stop).map(lambda n: np.full(n, n))
+from support.op_cases import fail_at, ints, rows
 
 
 def declared(values, shape, dtype=np.int64):

@@ -7,11 +7,7 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, RaggedTensor, SparseTensor, SparseTensorSpec, SpecError, TensorSpec
 from dataset.testing import check_laziness, check_operator, outcomes
-from support.op_cases import fail_at
-
-
-def rows(stop=4):
-    return Dataset.range(1, stop).map(lambda n: np.full(n, n))
+from support.op_cases import fail_at, rows
 
 
 def test_stores_every_cell():

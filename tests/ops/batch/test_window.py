@@ -4,7 +4,6 @@ import dataclasses
 import gc
 import itertools
 import weakref
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from dataset import Dataset, DatasetSpec, RaggedTensor, SparseTensor, TensorSpec
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at, ints
+from support.pipelines import Point
 
 SHAPES = [
     {"size": 3},
@@ -143,11 +143,6 @@ def test_an_interrupt_loses_nothing():
     with pytest.raises(KeyboardInterrupt):
         next(iterator)
     assert as_lists([next(iterator)])[0][:2] == [2, 3]
-
-
-class Point(NamedTuple):
-    x: object
-    y: object
 
 
 @dataclasses.dataclass

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -20,17 +19,7 @@ from dataset import DataLossError, Dataset, Options, RaggedTensor, SparseTensor,
 from dataset.io.elements.metadata import Metadata
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
 from support.op_cases import fail_at, ints
-
-
-class Point(NamedTuple):
-    x: object
-    y: object
-
-
-@dataclasses.dataclass
-class Record:
-    image: object
-    label: object
+from support.pipelines import Point, Record
 
 
 def counting(calls, stop=4):

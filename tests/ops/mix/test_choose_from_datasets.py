@@ -27,8 +27,8 @@ def generated(start, stop, taken):
     return Dataset.from_generator(numbers, output_signature=TensorSpec((), np.int64))
 
 
-def mix(sources, supports_gather, **keywords):
-    return Dataset.choose_from_datasets(sources, supports_gather, **keywords)
+def mix(sources, picks, **keywords):
+    return Dataset.choose_from_datasets(sources, picks, **keywords)
 
 
 def test_gives_the_next_element_of_the_chosen_dataset():
@@ -40,18 +40,18 @@ def test_gives_the_next_element_of_the_chosen_dataset():
 
 
 def test_ends_with_the_first_dataset_that_is_chosen_and_has_ended():
-    supports_gather = choices(0, 1, 0, 1, 0, 1)
-    check_operator(lambda: mix([Dataset.range(1), Dataset.range(10, 13)], supports_gather), ints(0, 10))
+    picks = choices(0, 1, 0, 1, 0, 1)
+    check_operator(lambda: mix([Dataset.range(1), Dataset.range(10, 13)], picks), ints(0, 10))
     check_operator(lambda: mix([Dataset.range(0), Dataset.range(3)], choices(1, 1, 0, 1)), ints(0, 1))
     check_operator(lambda: mix([Dataset.range(2), Dataset.range(0)], choices(0, 0)), ints(0, 1))
 
 
 def test_or_passes_such_choices_by():
     sources = [Dataset.range(1), Dataset.range(10, 13)]
-    supports_gather = choices(0, 1, 0, 1, 0, 1, 1, 1)
-    check_operator(lambda: mix(sources, supports_gather, stop_on_empty_dataset=False), ints(0, 10, 11, 12))
+    picks = choices(0, 1, 0, 1, 0, 1, 1, 1)
+    check_operator(lambda: mix(sources, picks, stop_on_empty_dataset=False), ints(0, 10, 11, 12))
     seen = [source.map(lambda x: x + 0) for source in sources]  # read no further than certain
-    check_operator(lambda: mix(seen, supports_gather, stop_on_empty_dataset=False), ints(0, 10, 11, 12))
+    check_operator(lambda: mix(seen, picks, stop_on_empty_dataset=False), ints(0, 10, 11, 12))
     endless = choices(0, 1).repeat()
     check_operator(lambda: mix(sources, endless, stop_on_empty_dataset=False), ints(0, 10, 11, 12))
     check_operator(lambda: mix(three()[:2], choices(0).repeat(9), stop_on_empty_dataset=False), ints(0, 1, 2, 3))
@@ -75,31 +75,31 @@ def choose_wrong(stop, wrong):
 @pytest.mark.parametrize("stop", [True, False])
 def test_an_element_that_fails_keeps_its_place(stop):
     sources = [Dataset.range(6).map(fail_at(1, 4)), Dataset.range(10, 16).map(fail_at(10, 12))]
-    supports_gather = choices(0, 1, 0, 1, 0, 1, 0, 0, 0, 1)
+    picks = choices(0, 1, 0, 1, 0, 1, 0, 0, 0, 1)
     expected = [0, "bad 10", "bad 1", 11, 2, "bad 12", 3, "bad 4", 5, 13]
     expected = [ValueError(e) if isinstance(e, str) else np.int64(e) for e in expected]
-    check_operator(lambda: mix(sources, supports_gather, stop_on_empty_dataset=stop), expected)
+    check_operator(lambda: mix(sources, picks, stop_on_empty_dataset=stop), expected)
 
 
 def test_a_choice_that_fails_takes_nothing_from_the_datasets():
-    supports_gather = choices(0, 1, 0, 1, 0).enumerate().map(lambda i, choice: fail_at(1, 4)(i) * 0 + choice)
+    picks = choices(0, 1, 0, 1, 0).enumerate().map(lambda i, choice: fail_at(1, 4)(i) * 0 + choice)
     expected = [np.int64(0), ValueError("bad 1"), np.int64(1), np.int64(10), ValueError("bad 4")]
-    check_operator(lambda: mix(three(), supports_gather), expected)
+    check_operator(lambda: mix(three(), picks), expected)
 
 
 def test_what_is_no_choice_fails_in_its_place_where_only_running_shows_it():
     made = [0, 1.0, 1, (0, 1), np.int32(1), [1], 0]
     for wrong in made[1:2] + made[3:6]:
-        supports_gather = Dataset.range(3).map(lambda i, wrong=wrong: wrong if i == 1 else np.int64(0))
-        got = outcomes(iter(mix(three(), supports_gather)))
+        picks = Dataset.range(3).map(lambda i, wrong=wrong: wrong if i == 1 else np.int64(0))
+        got = outcomes(iter(mix(three(), picks)))
         assert_elements_equal([got[0], got[2]], ints(0, 1))
         assert isinstance(got[1], SpecError)
 
     def numbers():
         yield from [np.int64(0), np.array([1]), np.int64(1)]
 
-    supports_gather = Dataset.from_generator(numbers, output_signature=TensorSpec(None, np.int64))
-    got = check_operator(lambda: mix(three(), supports_gather))
+    picks = Dataset.from_generator(numbers, output_signature=TensorSpec(None, np.int64))
+    got = check_operator(lambda: mix(three(), picks))
     assert_elements_equal([got[0], got[2]], ints(0, 10))
     assert "choice 1 must be an int64 scalar, got array([1])" in str(got[1])
 
@@ -115,8 +115,8 @@ def test_takes_a_choice_and_an_element_for_each():
 def test_reads_no_dataset_past_the_end_of_another(demand, stop):
     first, second = [], []
     sources = [generated(0, 2, first), generated(0, 50, second)]
-    supports_gather = choices(1, 0, 1, 1, 0, 0, 1, 1, 1)  # the sixth meets the end
-    list(mix(sources, supports_gather, stop_on_empty_dataset=stop).batch(demand))
+    picks = choices(1, 0, 1, 1, 0, 0, 1, 1, 1)  # the sixth meets the end
+    list(mix(sources, picks, stop_on_empty_dataset=stop).batch(demand))
     assert first == [0, 1]
     assert second == list(range(3 if stop else 6))
 
@@ -124,15 +124,15 @@ def test_reads_no_dataset_past_the_end_of_another(demand, stop):
 @pytest.mark.parametrize("demand", [1, 2, 3, 20])
 def test_reads_no_choice_past_the_end(demand):
     taken = []
-    supports_gather = generated(0, 50, taken).map(lambda i: i % 2)
+    picks = generated(0, 50, taken).map(lambda i: i % 2)
     for lengths, read in [((3, 9), 7), ((9, 2), 6)]:
         for known in (True, False):
             taken.clear()
             sources = [Dataset.range(length) if known else generated(0, length, []) for length in lengths]
-            list(mix(sources, supports_gather).batch(demand))
+            list(mix(sources, picks).batch(demand))
             assert len(taken) == read
     taken.clear()
-    list(mix([Dataset.range(3), Dataset.range(2)], supports_gather, stop_on_empty_dataset=False).batch(demand))
+    list(mix([Dataset.range(3), Dataset.range(2)], picks, stop_on_empty_dataset=False).batch(demand))
     assert len(taken) == 7
 
 
@@ -167,7 +167,7 @@ def test_specs_are_merged():
 
 def test_a_mismatch_that_only_running_shows_is_raised_while_iterating():
     sources = [Dataset.range(3), Dataset.range(3).map(lambda x: (x, x))]
-    with pytest.raises(SpecError, match="all datasets must have one structure"):
+    with pytest.raises(SpecError, match="all datasets must have the same structure"):
         list(mix(sources, choices(0, 1)).batch(2))
 
 
@@ -190,13 +190,13 @@ def test_the_same_dataset_may_stand_twice():
         ([Dataset.range(3)], Dataset.range(3, output_type=np.int32), TypeError, "int64 scalars"),
         ([Dataset.range(3)], Dataset.range(3).batch(1), TypeError, "int64 scalars"),
         ([Dataset.range(3)], Dataset.zip((Dataset.range(3),)), TypeError, "int64 scalars"),
-        ([Dataset.range(3), Dataset.from_tensors("a")], choices(0), TypeError, "one type"),
-        ([Dataset.range(3), Dataset.from_tensors((1, 2))], choices(0), TypeError, "one structure"),
+        ([Dataset.range(3), Dataset.from_tensors("a")], choices(0), TypeError, "the same type"),
+        ([Dataset.range(3), Dataset.from_tensors((1, 2))], choices(0), TypeError, "the same structure"),
     ],
 )
-def test_refuses_what_does_not_go_together(datasets, supports_gather, error, words):
+def test_refuses_what_does_not_go_together(datasets, picks, error, words):
     with pytest.raises(error, match=rf"choose_from_datasets\(\): .*{words}"):
-        mix(datasets, supports_gather)
+        mix(datasets, picks)
 
 
 @pytest.mark.parametrize("stop", [None, 1, "yes"])

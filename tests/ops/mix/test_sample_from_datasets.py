@@ -32,11 +32,11 @@ def weights_dataset(*rows):
     return Dataset.from_tensor_slices(np.array(rows, np.float64))
 
 
-def assert_shares(supports_gather, weights):
+def assert_shares(picks, weights):
     """Chi-square against the weights; the bound holds for 999 of 1000 seeds, and the seeds are fixed."""
-    expected = len(supports_gather) * np.array(weights, float) / np.sum(weights)
+    expected = len(picks) * np.array(weights, float) / np.sum(weights)
     used = expected > 0
-    got = np.bincount(supports_gather, minlength=len(weights))
+    got = np.bincount(picks, minlength=len(weights))
     assert not got[~used].any()
     square = ((got[used] - expected[used]) ** 2 / expected[used]).sum()
     assert square < {1: 1e-9, 2: 10.83, 3: 13.82, 4: 16.27}[int(used.sum())], (got, expected)
@@ -50,8 +50,8 @@ def test_picks_in_proportion_of_the_weights(weights, seed):
 
 
 def test_one_pick_tells_nothing_of_the_next():
-    supports_gather = picked(mix(endless(2), seed=4))
-    assert_shares(supports_gather[1:] * 2 + supports_gather[:-1], [1, 1, 1, 1])
+    picks = picked(mix(endless(2), seed=4))
+    assert_shares(picks[1:] * 2 + picks[:-1], [1, 1, 1, 1])
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -67,11 +67,11 @@ def test_gives_every_element_once_and_each_dataset_in_its_order(seed):
 
 def test_the_others_go_on_in_their_proportion_behind_the_end_of_one():
     sources = [Dataset.range(0), *endless(3)[1:]]
-    supports_gather = picked(mix(sources, [0.98, 0.015, 0.005], seed=2))
-    assert_shares(supports_gather - 1, [3, 1])
-    supports_gather = picked(mix([Dataset.range(50).map(lambda x: 0), *endless(3)[1:]], [2, 1, 1], seed=2))
-    assert (supports_gather == 0).sum() == 50
-    assert_shares(supports_gather[supports_gather > 0] - 1, [1, 1])
+    picks = picked(mix(sources, [0.98, 0.015, 0.005], seed=2))
+    assert_shares(picks - 1, [3, 1])
+    picks = picked(mix([Dataset.range(50).map(lambda x: 0), *endless(3)[1:]], [2, 1, 1], seed=2))
+    assert (picks == 0).sum() == 50
+    assert_shares(picks[picks > 0] - 1, [1, 1])
 
 
 def test_a_dataset_that_is_alone_is_handed_on_as_it_is():
@@ -139,9 +139,9 @@ def test_a_dataset_of_weights_gives_each_element_its_own():
     check_operator(lambda: mix(two[:1], weights_dataset([1], [1])), ints(0, 1))
     whole = Dataset.from_tensor_slices([[1, 0], [0, 1]])
     check_operator(lambda: mix(two, whole), ints(0, 10))
-    supports_gather = picked(mix(endless(2), weights_dataset([0.9, 0.1], [0.3, 0.7]).repeat(), seed=1))
-    assert_shares(supports_gather[::2], [0.9, 0.1])
-    assert_shares(supports_gather[1::2], [0.3, 0.7])
+    picks = picked(mix(endless(2), weights_dataset([0.9, 0.1], [0.3, 0.7]).repeat(), seed=1))
+    assert_shares(picks[::2], [0.9, 0.1])
+    assert_shares(picks[1::2], [0.3, 0.7])
 
 
 def test_choices_of_a_dataset_that_has_ended_are_passed_by_or_end_it():
@@ -218,8 +218,8 @@ def test_the_global_seed_makes_it_repeatable_too():
 # Exact shares
 
 
-def counts_of(supports_gather, size):
-    return [list(accumulate(int(pick == i) for pick in supports_gather)) for i in range(size)]
+def counts_of(picks, size):
+    return [list(accumulate(int(pick == i) for pick in picks)) for i in range(size)]
 
 
 @settings(deadline=None, max_examples=60)
@@ -232,17 +232,17 @@ def counts_of(supports_gather, size):
     st.integers(1, 400),
 )
 def test_exact_shares_are_kept_to_within_one_element_at_every_prefix(weights, count):
-    supports_gather = picked(mix(endless(len(weights)), weights, exact=True), count)
+    picks = picked(mix(endless(len(weights)), weights, exact=True), count)
     exact = [Fraction(repr(float(weight))) for weight in weights]
-    for counts, weight in zip(counts_of(supports_gather, len(weights)), exact, strict=True):
+    for counts, weight in zip(counts_of(picks, len(weights)), exact, strict=True):
         share = weight / sum(exact)
         assert all(abs(got - (n + 1) * share) < 1 for n, got in enumerate(counts))
 
 
 def test_exact_shares_repeat_after_as_many_elements_as_the_weights_have_in_whole_numbers():
-    supports_gather = picked(mix(endless(3), [0.5, 0.3, 0.2], exact=True), 100).tolist()
-    assert supports_gather[:10] == [0, 1, 0, 2, 0, 1, 0, 1, 0, 2]
-    assert supports_gather == supports_gather[:10] * 10
+    picks = picked(mix(endless(3), [0.5, 0.3, 0.2], exact=True), 100).tolist()
+    assert picks[:10] == [0, 1, 0, 2, 0, 1, 0, 1, 0, 2]
+    assert picks == picks[:10] * 10
     assert picked(mix(endless(2), np.array([0.7, 0.3], np.float32), exact=True), 10).sum() == 3
 
 
@@ -298,5 +298,5 @@ def test_refuses_arguments_that_are_wrong(keywords, error, words):
 def test_refuses_what_is_no_list_of_datasets(datasets):
     with pytest.raises((TypeError, ValueError), match=r"sample_from_datasets\(\): datasets"):
         mix(datasets)
-    with pytest.raises(TypeError, match="one type"):
+    with pytest.raises(TypeError, match="the same type"):
         mix([Dataset.range(3), Dataset.from_tensors("a")])

@@ -13,6 +13,7 @@ from dataset.optimize.driver import optimize
 from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.combinations import diagonals
+from support.pipelines import unoptimized
 
 
 def size_of(state):
@@ -23,12 +24,6 @@ def resumed(dataset, state):
     iterator = iter(dataset)
     iterator.load_state_dict(json.loads(json.dumps(state)))
     return iterator
-
-
-def unoptimized(dataset):
-    options = Options()
-    options.optimization.enabled = False
-    return dataset.with_options(options)
 
 
 def advanced(dataset, count):

@@ -8,17 +8,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dataset import Dataset, Options, RaggedTensor, SparseTensor, SpecError, vectorized
+from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, vectorized
 from dataset.optimize.elementwise import prove_elementwise
 from dataset.runtime.functions.columnwise import ElementwiseProof
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.columns_at_once import columns_at_once
-
-
-def unoptimized(dataset):
-    options = Options()
-    options.optimization.enabled = False
-    return dataset.with_options(options)
+from support.pipelines import unoptimized
 
 
 def in_steps(dataset, size):

@@ -10,15 +10,12 @@ from dataset import ClosedError, Dataset, Options, StateError, TFRecordDataset, 
 from dataset.plan.structure import structure_of
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from dataset.testing.check_operator import assert_plain_data
+from support.pipelines import double
 from support.resuming import DELETED, damaged, paths_in
 
 
 def ints(iterable):
     return [int(x) for x in iterable]
-
-
-def double(x):
-    return x * 2
 
 
 def test_an_exhausted_iterator_stays_exhausted():

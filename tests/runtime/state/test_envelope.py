@@ -10,11 +10,8 @@ import pytest
 import dataset as library
 from dataset import Dataset, StateError, TFRecordDataset, checkpoint, io
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
+from support.pipelines import double
 from support.resuming import DELETED, damaged, paths_in, resealed
-
-
-def double(x):
-    return x * 2
 
 
 def state_of(dataset, count=1):

@@ -201,7 +201,7 @@ class TableColumn:
 def null_message(leaf: Leaf) -> str:
     """Return the error message for a row with a null that has no replacement."""
     return (
-        f"column {leaf.name!r} holds a null, which {leaf.kind} cannot represent; replace nulls with "
+        f"column {leaf.name!r} contains a null, which the dtype of {leaf.kind} cannot represent; replace nulls with "
         f"fill_null={{{leaf.name!r}: ...}}, or leave the column out with columns=[...]"
     )
 

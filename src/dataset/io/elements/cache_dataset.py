@@ -1,4 +1,4 @@
-"""cache(filename): the elements of the first full pass, in a directory, for later passes and later processes."""
+"""Node of cache(filename): stores the elements of the first full pass in a directory for later passes and processes."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _LOCK = "filling.lock"
 
 @dataclass(frozen=True, eq=False)
 class FileCache(UnaryNode):
-    """The elements of ``source``, which is run through once; kept in the directory ``filename``."""
+    """Node: the elements of ``source``, which is iterated once; stored in the directory ``filename``."""
 
     op: ClassVar[str] = "cache"
     reads_files: ClassVar[bool] = True
     seeks: ClassVar[bool] = True
-    filename: str = field(default="", repr=False)  # a state can be loaded where the file lies elsewhere
+    filename: str = field(default="", repr=False)  # a state can be loaded if the file is elsewhere
     on_mismatch: str = field(default="error", kw_only=True, repr=False)
     written: Node | None = field(default=None, kw_only=True, repr=False)
-    """The source as the user wrote it, which is compared with that of the cache whatever rules make of it."""
+    """The source before rewrites by rules; it is compared with the source of the cache."""
 
     def __post_init__(self) -> None:
         if self.written is None:
@@ -49,7 +49,7 @@ class FileCache(UnaryNode):
 
     @lazy_property
     def digests(self) -> Digests:
-        """What tells the pipeline from others, as it was before it ran."""
+        """Return the digests that identify the pipeline, computed before it runs."""
         assert self.written is not None
         return step_digests(self.written)
 
@@ -64,7 +64,7 @@ class FileCache(UnaryNode):
 
 
 class CacheDirectory:
-    """The directory of one cache, as one iteration sees it."""
+    """Directory of one cache, as seen by one iteration."""
 
     in_order: ClassVar[bool] = True
 
@@ -88,15 +88,15 @@ class CacheDirectory:
 
     def _read(self, metadata: Metadata) -> CacheEntry:
         start = metadata.about.get("start")
-        failures = metadata.about.get("failures", 0)  # older caches do not say
+        failures = metadata.about.get("failures", 0)  # missing in older caches
         if not isinstance(start, dict) or type(failures) is not int:
             raise SpecError(
-                f"{self.node.location()}: {self.path!r} was written by save(), not by a cache; give another filename"
+                f"{self.node.location()}: {self.path!r} was written by save(), not by a cache; use another filename"
             )
         if mismatch := self._mismatch(metadata):
             raise SpecError(
-                f"{self.node.location()}: the cache in {self.path!r} holds elements of another pipeline, or of one that "
-                f'was edited since: {mismatch}; delete the directory, or give on_mismatch="rebuild", to fill it anew'
+                f"{self.node.location()}: the cache in {self.path!r} holds elements of another pipeline, or the pipeline "
+                f'was edited since: {mismatch}; delete the directory, or pass on_mismatch="rebuild", to rebuild it'
             )
         remove_leftovers(self.path, _LOCK)
         if not metadata.elements:
@@ -105,9 +105,9 @@ class CacheDirectory:
         return CacheEntry(start, saved.shards()[0], SavedShardOperator.state_at, failures, saved.identity)
 
     def _mismatch(self, metadata: Metadata) -> str:
-        """How the pipeline differs from the one that filled the cache, as far as can be told; empty if it does not.
+        """Return how the pipeline differs from the one that filled the cache, as far as known; empty if it does not.
 
-        Where only running user code tells what elements it makes, that is done only if the pipeline is not the one that
+        If finding the element_spec requires running user code, this is done only if the pipeline is not the one that
         wrote the file.
         """
         about, source = metadata.about, self.node.source
@@ -116,11 +116,11 @@ class CacheDirectory:
         if not spec_is_static(source) and about.get("pipeline") == fingerprint(source):
             return ""
         misfit = metadata.misfit(self.node.element_spec)
-        return f"this one makes {misfit}" if misfit else ""
+        return f"this one produces {misfit}" if misfit else ""
 
     def begin(self, start: State, count: int) -> CacheFilling | None:  # noqa: ARG002  # files grow
         try:
-            os.mkdir(self.path)  # noqa: PTH102  # the name stays as the user wrote it
+            os.mkdir(self.path)  # noqa: PTH102  # keeps the name as the user wrote it
         except FileExistsError:
             pass
         except OSError as error:
@@ -130,22 +130,22 @@ class CacheDirectory:
         lock = LockFile.take(lock_path)
         if lock is None:
             raise FileExistsError(
-                f"{self.node.location()}: {holder_of(lock_path)} is filling the cache in {self.path!r}, and has not "
-                "come to the end; one iterator at a time can fill it, so let that one finish or close it"
+                f"{self.node.location()}: {holder_of(lock_path)} is filling the cache in {self.path!r} and has not "
+                "finished; only one iterator at a time can fill it, so let that one finish or close it"
             )
-        if self.finished() is not None:  # by now
+        if self.finished() is not None:  # another iterator has filled it
             lock.release()
             return None
         return CacheFilling(self, start, lock)
 
 
 class CacheFilling:
-    """A pass on its way into the directory. Holds its lock."""
+    """Pass that is being written to the directory; holds its lock."""
 
     def __init__(self, directory: CacheDirectory, start: State, lock: LockFile) -> None:
         self.directory = directory
         self._about = {"start": start, "pipeline": fingerprint(directory.node.source), "python": PYTHON}
-        self._digests = directory.node.digests  # as they are before the pass
+        self._digests = directory.node.digests  # computed before the pass
         self._lock = lock
         try:
             self._spec = static_spec("cache", directory.node.source)
@@ -157,9 +157,9 @@ class CacheFilling:
     def add(self, chunk: Chunk) -> None:
         self._writer.add(chunk)
 
-    def finish(self, failures: int) -> None:  # they are left out, as in tf.data
+    def finish(self, failures: int) -> None:  # failed elements are omitted, as in tf.data
         try:
-            if self._writer.refused:  # else later passes would do without these elements, and without a word
+            if self._writer.refused:  # otherwise later passes would silently omit these elements
                 self._writer.discard()
             else:
                 written = self.directory.node.written
@@ -172,8 +172,8 @@ class CacheFilling:
     def discard(self) -> None:
         if self._writer.count:
             _log.warning(
-                "%s: the pass was left after %d elements, so nothing of it is kept and the next pass makes them again; "
-                "put take() before cache(), not behind it",
+                "%s: the pass was abandoned after %d elements, so none are kept and the next pass recomputes them; "
+                "put take() before cache(), not after it",
                 self.directory.node.location(),
                 self._writer.count,
             )

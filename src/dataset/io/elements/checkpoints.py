@@ -1,7 +1,7 @@
-"""Checkpoints of a save: where its iteration and its files stand, so that one that was interrupted goes on from there.
+"""Checkpoints of save(): the state of its iteration and its files, so that an interrupted save can continue.
 
-A checkpoint is a JSON file, written whole or not at all. It names the run, says how much of each shard's file is good
-by then, and holds the operators' saved state. It is of use as long as that run's folder is there.
+A checkpoint is a JSON file that is written atomically. It contains the name of the run, the valid size of each shard's
+file, and the operators' saved state. It can be used as long as the directory of that run exists.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ FORMAT = "dataset save checkpoint, version 1"
 _KEYS = frozenset({"directory", "max_to_keep", "checkpoint_name", "checkpoint_interval"})
 
 DEFAULT_INTERVAL_BYTES = 1 << 24
-"""Where no interval is given: a checkpoint each time that so many bytes of elements have been written."""
+"""Bytes of elements between two checkpoints if no interval is given."""
 
 
 class Checkpoints:
-    """The checkpoints of one save.
+    """Checkpoints of one save.
 
     Args:
         arguments: the user's ``checkpoint_args``.
-        about: says which save it is: the path, the plan's fingerprint and the like, as plain data.
+        about: identifies the save as plain data: the path, the plan's fingerprint and the like.
 
     Raises:
-        TypeError: if a key is missing or unknown, or a value of the wrong type.
-        ValueError: if a value is wrong.
+        TypeError: a key is missing or unknown, or a value has the wrong type.
+        ValueError: a value is wrong.
     """
 
     def __init__(self, arguments: Any, about: dict[str, Any]) -> None:
@@ -54,23 +54,23 @@ class Checkpoints:
         self.max_to_keep = None if keep is None else require_int("save", "max_to_keep", keep, minimum=1)
         self.name = path_string(arguments.get("checkpoint_name", "ckpt"))
         if "/" in self.name or os.sep in self.name:
-            raise ValueError(f"save(): checkpoint_name is a name, not a path; got {self.name!r}")
+            raise ValueError(f"save(): checkpoint_name must be a name, not a path, got {self.name!r}")
         interval = arguments.get("checkpoint_interval")
         self.interval = None if interval is None else require_int("save", "checkpoint_interval", interval, minimum=1)
         self._about = about
-        self._since = 0  # elements, or bytes, since the last one
+        self._since = 0  # elements, or bytes, since the last checkpoint
 
     def is_due(self, elements: int, nbytes: int) -> bool:
-        """Whether to write one, after so many more elements and bytes."""
+        """Count elements and bytes; return whether to write a checkpoint."""
         self._since += nbytes if self.interval is None else elements
         return self._since >= (DEFAULT_INTERVAL_BYTES if self.interval is None else self.interval)
 
     def room(self) -> int | None:
-        """How many elements there are until the next one is due; None if bytes are counted."""
+        """Return the number of elements until the next checkpoint is due; None if bytes are counted."""
         return None if self.interval is None else max(1, self.interval - self._since)
 
     def write(self, count: int, state: dict[str, Any]) -> None:
-        """Write the checkpoint behind ``count`` elements, and remove those that are too many."""
+        """Write the checkpoint after ``count`` elements, and remove old ones beyond ``max_to_keep``."""
         self._since = 0
         self.directory.mkdir(parents=True, exist_ok=True)
         content = {"format": FORMAT, "about": self._about, "state": to_json(state)}
@@ -83,11 +83,11 @@ class Checkpoints:
             old.unlink(missing_ok=True)
 
     def latest(self) -> dict[str, Any] | None:
-        """The state of the last one; None if there is none.
+        """Return the state of the latest checkpoint; None if there is none.
 
         Raises:
-            StateError: if it is of another save.
-            DataLossError: if it is damaged.
+            StateError: the checkpoint belongs to another save.
+            DataLossError: the checkpoint is damaged.
         """
         files = self._all()
         if not files:
@@ -99,24 +99,26 @@ class Checkpoints:
             state: dict[str, Any] = dict(from_json(content["state"]))
             known = content["format"] == FORMAT
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise DataLossError(f"this is no checkpoint: {error!r:.200}", path=str(path), offset=0, record=0) from None
+            raise DataLossError(
+                f"this is not a valid checkpoint: {error!r:.200}", path=str(path), offset=0, record=0
+            ) from None
         if not known:
             raise DataLossError(f"its format is not {FORMAT!r}", path=str(path), offset=0, record=0)
         if about != self._about:
             raise StateError(
-                f"save(): the checkpoint {str(path)!r} is of another pipeline, path or compression: {about!r}, and not "
-                f"{self._about!r}; give another directory, or delete it"
+                f"save(): the checkpoint {str(path)!r} belongs to another pipeline, path or compression: {about!r}, "
+                f"expected {self._about!r}; use another directory, or delete the checkpoint"
             )
         return state
 
     def remove(self) -> None:
-        """The save is complete: nothing is left to go on with."""
+        """Remove all checkpoints, when the save is complete."""
         for file in self._all():
             with contextlib.suppress(OSError):
                 file.unlink()
 
     def _all(self) -> list[Path]:
-        """Oldest first."""
+        """Return the files of all checkpoints, oldest first."""
         pattern = re.compile(rf"{re.escape(self.name)}-(\d+)\.json")
         found = {}
         if self.directory.is_dir():

@@ -1,13 +1,13 @@
-"""A record: the columns of consecutive elements as bytes. The way back is decoding.py.
+"""Encoder from the columns of consecutive elements to the bytes of a record. decoding.py is the decoder.
 
-The JSON in front describes each column by a list, whose first item says how the rest is meant:
+The JSON header describes each column by a list whose first item is its kind:
 
-- ``["array", dtype, shape]``: one array with a leading axis, as it lies in memory; for the dtype ``bytes`` the lengths
-  of all values (int64), then the values end to end.
-- ``["arrays", dtype, rank]``: arrays that differ in shape: their shapes (int64), then an array of all values.
+- ``["array", dtype, shape]``: one array with a leading axis, as in memory; for the dtype ``bytes`` the lengths of all
+  values (int64), then the concatenated values.
+- ``["arrays", dtype, rank]``: arrays of different shapes: their shapes (int64), then an array of all values.
 - ``["ragged", columns]``: the columns of the flat values and of the row splits, outermost first.
 - ``["sparse", columns]``: the columns of indices, values and dense shapes.
-- ``["each", columns]``: values that have nothing in common; a column for each.
+- ``["each", columns]``: values of different kinds; one column for each.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Array = npt.NDArray[Any]
 Column = Array | list[Any]
 
 RECORD_BYTES = (1 << 20) - (1 << 14)
-"""About what a record holds; with its header it stays below the 1 MiB that the reader takes in one piece."""
+"""Approximate size of a record; with its header it stays below the 1 MiB that the reader reads in one piece."""
 RECORD_ELEMENTS = 4096
-"""At most so many elements are in a record."""
+"""Maximum number of elements in a record."""
 
 ALIGNMENT = 16
 _pack_length = struct.Struct("<I").pack
@@ -40,10 +40,10 @@ INT64 = np.dtype("<i8")
 
 
 def column_kind(column: Column) -> tuple[Any, ...] | None:
-    """What the values of a column have in common: equal kinds can be columns of one file. None if they differ.
+    """Return the common kind of a column's values, or None if they differ. Columns of one file must have equal kinds.
 
     Raises:
-        TypeError: if one cannot be written.
+        TypeError: a value cannot be written.
     """
     if isinstance(column, np.ndarray) and column.dtype != object:
         dtype_name(column.dtype)
@@ -67,24 +67,24 @@ def _value_kind(value: Any) -> tuple[Any, ...]:
     if isinstance(value, SparseTensor):
         return ("sparse", column_kind(value.values))
     raise TypeError(
-        f"a {type(value).__name__} cannot be written to a file, only arrays, numbers and text: {value!r:.100}"
+        f"a {type(value).__name__} cannot be written to a file, only arrays, numbers and strings: {value!r:.100}"
     )
 
 
 def _object_dtype(array: Array) -> np.dtype[Any]:
     for value in array.flat:
         if not isinstance(value, bytes):
-            raise TypeError(f"an array of objects can be written to a file if all are bytes, got {value!r:.100}")
+            raise TypeError(f"an array of objects can be written to a file only if all are bytes, got {value!r:.100}")
     return BYTES
 
 
 def encode(columns: Sequence[Column], length: int, place: Sequence[str | int] | None = None) -> bytes:
-    """The record of ``length`` elements. Every column has a kind, see ``column_kind``.
+    """Return the record of ``length`` elements. Every column must have a kind, see ``column_kind``.
 
     Args:
-        columns: of the elements.
-        length: how many elements there are.
-        place: of the record: the run, the number of the shard's file, and the record's number in it.
+        columns: the columns of the elements.
+        length: the number of elements.
+        place: the place of the record: the run, the number of the shard's file, and the number of the record in it.
     """
     buffers: list[Any] = []
     described = [_describe(column, buffers) for column in columns]
@@ -115,7 +115,7 @@ def _describe(column: Column, buffers: list[Any]) -> list[Any]:
     arrays = [np.asarray(value) for value in column if isinstance(value, np.ndarray | np.generic)]
     alike = len({array.dtype for array in arrays}) == len({array.ndim for array in arrays}) == 1
     if len(arrays) != len(column) or not alike:
-        assert len(column) > 1  # column_kind has refused what is nothing of all this
+        assert len(column) > 1  # column_kind has rejected all other values
         return ["each", [_describe([value], buffers) for value in column]]
     if len({array.shape for array in arrays}) == 1:
         return _describe(np.stack(arrays), buffers)

@@ -1,4 +1,4 @@
-"""Which shard an element is written to: in turn, or as the user's ``shard_func`` says."""
+"""Shard assignment of elements: round-robin, or by the user's ``shard_func``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dataset.runtime.functions.vectorized import column_arguments, is_vectorized
 from dataset.runtime.resources.interrupts import call as call_user
 
 ShardNumbers: TypeAlias = Callable[[Chunk, int], "Sequence[int]"]
-"""Says to which shards the elements of a chunk go; also given how many elements there were before it."""
+"""Function that returns the shard numbers of a chunk's elements; also gets the number of elements before the chunk."""
 
 
 def in_turn(count: int) -> ShardNumbers:
-    """One element after the other into ``count`` shards in turn."""
+    """Return a function that assigns elements to ``count`` shards in turn."""
 
     def numbers(chunk: Chunk, before: int) -> Sequence[int]:
         return [number % count for number in range(before, before + chunk.length)]
@@ -27,7 +27,7 @@ def in_turn(count: int) -> ShardNumbers:
 
 
 def by_function(function: Callable[..., Any], op: str, with_location: Callable[[Exception, int], Exception]) -> ShardNumbers:
-    """What the user's ``shard_func`` says. ``with_location`` notes on its exception at which element it was."""
+    """Return a function that calls the user's ``shard_func``. ``with_location`` adds the element to its exceptions."""
 
     def numbers(chunk: Chunk, before: int) -> Sequence[int]:
         if is_vectorized(function):
@@ -36,7 +36,7 @@ def by_function(function: Callable[..., Any], op: str, with_location: Callable[[
         for given in zip(*arguments(chunk), strict=True):
             try:
                 found.append(_whole_number(call_user(function, *given), op))
-            except Exception as error:  # noqa: BLE001  # raised at its element's place
+            except Exception as error:  # noqa: BLE001  # raised at the position of its element
                 raise RefusedElementError(len(found), with_location(error, before + len(found))) from None
         return found
 

@@ -1,4 +1,4 @@
-"""Writing elements: chunks in, records of the right size out, each into the shard it belongs to."""
+"""Writer of elements: groups the elements of chunks into records of the right size, separately for each shard."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dataset.plan.spec import BYTES, ComponentSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Chunk
 
-_WAITING_BYTES_MAX = 1 << 26  # in all shards together; then even small records are written
+_WAITING_BYTES_MAX = 1 << 26  # total of all shards; beyond it, small records are written, too
 
 
 class _Waiting:
-    """Elements of one shard that make no full record yet."""
+    """Buffer of elements of one shard that do not fill a record yet."""
 
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
@@ -37,16 +37,16 @@ class _Waiting:
 
     @property
     def is_full(self) -> bool:
-        """Whether no other element of that size would go into the record."""
+        """Return whether another element of that size would not fit into the record."""
         return self.nbytes * (self.length + 1) > RECORD_BYTES * self.length or self.length >= RECORD_ELEMENTS
 
 
 class ElementsWriter:
-    """Writes one run of elements.
+    """Writer of one run of elements.
 
     Args:
-        run: where to; not shared.
-        shards: the shard numbers of elements; None to put all into one shard.
+        run: the run to write to; not shared.
+        shards: returns the shard numbers of elements; None for a single shard.
     """
 
     def __init__(self, run: RunWriter, shards: ShardNumbers | None = None) -> None:
@@ -55,18 +55,18 @@ class ElementsWriter:
         self._structure: Structure | None = None
         self._kinds: list[tuple[Any, ...]] = []
         self._components: list[ComponentSpec] | None = None
-        self._skeleton: Any = None  # of the elements of an earlier process
+        self._skeleton: Any = None  # the skeleton of the elements written by an earlier process
         self._waiting: dict[int, _Waiting] = {}
         self._waiting_bytes = 0
-        self.count = 0  # elements that were taken
+        self.count = 0  # accepted elements
         self.refused = 0
 
     def add(self, chunk: Chunk) -> None:
-        """Take elements, whose arrays nobody will change.
+        """Add elements. Their arrays must not be modified afterwards.
 
         Raises:
-            RefusedElementError: if one cannot be kept; those before it are.
-            OSError: if nothing can be written any more.
+            RefusedElementError: an element cannot be written; those before it were added.
+            OSError: writing failed.
         """
         try:
             self._add(chunk)
@@ -83,13 +83,13 @@ class ElementsWriter:
                     raise RefusedElementError(index, self._refusal(chunk))
             if chunk.length == 1:
                 raise RefusedElementError(0, self._refusal(chunk))
-            for index in range(chunk.length):  # each fits, but not together: such as scalars beside vectors
+            for index in range(chunk.length):  # each fits alone but not all together, such as scalars and vectors
                 self._add_fitting(chunk.slice(index, index + 1), index)
             return
         self._add_fitting(chunk, 0)
 
     def _fits(self, chunk: Chunk) -> bool:
-        """Whether all elements can be written, and are like those before. The first ones decide what that is."""
+        """Return whether all elements can be written and match the earlier ones. The first elements define the kind."""
         try:
             kinds = [column_kind(column) for column in chunk.columns()]
         except TypeError:
@@ -103,7 +103,7 @@ class ElementsWriter:
         return same and kinds == self._kinds
 
     def _refusal(self, chunk: Chunk) -> Exception:
-        """Why one element cannot be written."""
+        """Return the reason why one element cannot be written."""
         for index, column in enumerate(chunk.columns()):
             try:
                 column_kind(column)
@@ -112,20 +112,20 @@ class ElementsWriter:
         assert self._structure is not None
         if chunk.structure != self._structure:
             return SpecError(
-                f"all elements that are written must have one structure, got {chunk.structure!r} after "
+                f"all elements that are written must have the same structure, got {chunk.structure!r} after "
                 f"{self._structure!r}"
             )
         for index, (column, kind) in enumerate(zip(chunk.columns(), self._kinds, strict=True)):
             if column_kind(column) != kind:
                 name = chunk.structure.component_name(index)
                 return SpecError(
-                    f"all elements that are written must be of one kind and dtype, got {_shown(column_kind(column))} "
-                    f"for {name} after {_shown(kind)}; convert it in map()"
+                    f"all elements that are written must have the same kind and dtype, got "
+                    f"{_shown(column_kind(column))} for {name} after {_shown(kind)}; convert it in map()"
                 )
         raise AssertionError("an element that fits")
 
     def _add_fitting(self, chunk: Chunk, before: int) -> None:
-        """Take elements that can be written; ``before`` of their chunk came before them."""
+        """Add elements that can be written; ``before`` elements of their chunk precede them."""
         if not chunk.length:
             return
         numbers: Sequence[int] = [0]
@@ -157,13 +157,13 @@ class ElementsWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write all that waits."""
+        """Write all buffered elements."""
         for number, waiting in self._waiting.items():
             if waiting.chunks:
                 self._write(number, waiting, everything=True)
 
     def _write(self, number: int, waiting: _Waiting, *, everything: bool) -> None:
-        """Write the records that are full, or all."""
+        """Write the full records, or all."""
         chunk = Chunk.concatenate(waiting.chunks)
         self._waiting_bytes -= waiting.nbytes
         per_record = max(1, min(RECORD_ELEMENTS, RECORD_BYTES * chunk.length // max(waiting.nbytes, 1)))
@@ -193,17 +193,17 @@ class ElementsWriter:
         elif self._components != list(found):
             pairs = zip(self._components, found, strict=True)
             joined = [mine.most_general_with(other) for mine, other in pairs]
-            if None in joined:  # only possible when a save goes on that was interrupted
-                raise SpecError(f"elements of {found!r} where those written before are of {self._components!r}")
+            if None in joined:  # only possible if an interrupted save continues
+                raise SpecError(f"elements have {found!r}, but those written before have {self._components!r}")
             self._components = [spec for spec in joined if spec is not None]
 
     def finish(
         self, spec: Any, about: dict[str, Any], *, may_replace: Callable[[], bool] = lambda: True
     ) -> Metadata | None:
-        """Write what waits, and make the run what its directory holds.
+        """Write the buffered elements, and make the run the content of its directory.
 
         Args:
-            spec: of the elements, where it is known without them; else None.
+            spec: the spec of the elements if it is known statically; otherwise None.
             about: plain data for the metadata.
             may_replace: see RunWriter.finish.
         """
@@ -219,7 +219,7 @@ class ElementsWriter:
         return self._skeleton if self._structure is None else skeleton_of(self._structure)
 
     def place(self) -> dict[str, Any]:
-        """Write what waits; returns plain data, from which ``go_to`` goes on."""
+        """Write the buffered elements; return plain data from which ``go_to`` continues."""
         self.flush()
         components = None if self._components is None else [spec_to_plain(spec) for spec in self._components]
         return {
@@ -230,20 +230,20 @@ class ElementsWriter:
         }
 
     def go_to(self, place: dict[str, Any]) -> None:
-        """Go on behind ``place``; the run has been opened there."""
+        """Continue after ``place``; the run has been opened there."""
         self.count = int(place["count"])
         self._skeleton = place["structure"]
         if place["components"] is not None:
             self._components = list(map(spec_from_plain, place["components"]))
 
     def discard(self) -> None:
-        """Remove what was written."""
+        """Remove the run."""
         self._waiting = {}
         self.run.discard()
 
 
 def _shown(kind: tuple[Any, ...] | None) -> str:
-    """A kind of codec.column_kind in words: ``int64``, ``ragged float32``."""
+    """Return a kind of codec.column_kind as text: ``int64``, ``ragged float32``."""
     words = [] if kind is None else [part for part in kind if isinstance(part, tuple | np.dtype | str)]
     shown = [_shown(part) if isinstance(part, tuple) else "bytes" if part == BYTES else str(part) for part in words]
     return " ".join(shown[1:] if words and words[0] == "tensor" else shown)

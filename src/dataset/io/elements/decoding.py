@@ -1,4 +1,4 @@
-"""A record's bytes as columns. What a record is made of is told in codec.py; here it is not believed."""
+"""Decoder from a record's bytes to columns. codec.py describes the format; this module does not trust its input."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 
 __all__ = ["DamagedRecordError", "decode"]
 
-_SPLITS_DTYPES = ({np.dtype("<i4")}, {INT64})  # one for all dimensions
+_SPLITS_DTYPES = ({np.dtype("<i4")}, {INT64})  # the same for all dimensions
 _read_length = struct.Struct("<I").unpack_from
 
 
 class DamagedRecordError(Exception):
-    """The bytes are no record. Who knows the file and the place catches it."""
+    """The bytes are not a valid record. Caught by the code that knows the file and the position."""
 
 
 def decode(
     record: bytes, count: int, place: Sequence[str | int] | None = None
 ) -> tuple[list[Column], list[ComponentSpec], int]:
-    """The columns of a record, the spec that their values have, and how many elements there are.
+    """Return the columns of a record, the specs of their values, and the number of elements.
 
     Args:
-        record: its bytes; arrays of numbers become read-only views of them.
-        count: how many columns there must be.
-        place: where the record must belong, see ``encode``. Records of older versions do not say it.
+        record: the bytes; arrays of numbers become read-only views of them.
+        count: the expected number of columns.
+        place: the expected place of the record, see ``encode``. Records of older versions do not contain it.
 
     Raises:
-        DamagedRecordError: if it is no record of so many columns.
+        DamagedRecordError: the bytes are not a record with this number of columns.
     """
     try:
         reader = _RecordDecoder(record)
@@ -48,7 +48,7 @@ def decode(
         read = [reader.column(one, length) for one in described]
         reader.end()
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, struct.error) as error:
-        raise DamagedRecordError(f"the record's description is wrong: {error!r:.200}") from error
+        raise DamagedRecordError(f"the record's header is invalid: {error!r:.200}") from error
     return [column for column, _ in read], [spec for _, spec in read], length
 
 
@@ -57,39 +57,39 @@ def _check_place(found: Any, expected: Sequence[str | int] | None) -> None:
         return
     run, file, number = expected
     raise DamagedRecordError(
-        f"this is not record {number} of file {file} of run {run}: it says that it belongs to {found!r:.100}; the file "
-        "was exchanged with another shard, or comes from another directory"
+        f"this is not record {number} of file {file} of run {run}: according to its header it belongs to "
+        f"{found!r:.100}; the file was exchanged with another shard, or comes from another directory"
     )
 
 
 class _RecordDecoder:
-    """Takes a record's arrays in their order. Nothing is allocated for a size that the record cannot have."""
+    """Sequential decoder of a record's arrays. No memory is allocated for sizes beyond the record."""
 
     def __init__(self, record: bytes) -> None:
         self.record = record
         (size,) = _read_length(record)
         self.position = 4 + size
         if self.position > len(record):
-            raise ValueError("it is longer than the record")
+            raise ValueError("the header is longer than the record")
         self.head = json.loads(record[4 : self.position])
         if type(self.head) is not dict:
-            raise ValueError("it is no object")
+            raise ValueError("the header is not an object")
 
     def take(self, size: int) -> int:
-        """Where the next ``size`` bytes begin."""
+        """Consume the next ``size`` bytes, aligned; return where they begin."""
         start: int = self.position + -self.position % ALIGNMENT
         if size < 0 or start + size > len(self.record):
-            raise ValueError(f"an array of {size} bytes where {max(len(self.record) - start, 0)} are left")
+            raise ValueError(f"an array has {size} bytes, but {max(len(self.record) - start, 0)} are left")
         self.position = start + size
         return start
 
     def end(self) -> None:
         if self.position != len(self.record):
-            raise ValueError(f"{len(self.record) - self.position} bytes too many")
+            raise ValueError(f"there are {len(self.record) - self.position} extra bytes")
 
     def array(self, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
         if not all(type(size) is int and 0 <= size < DIMENSION_MAX for size in shape):
-            raise ValueError(f"no shape: {shape!r:.100}")
+            raise ValueError(f"invalid shape: {shape!r:.100}")
         count = math.prod(shape)
         if dtype == BYTES:
             return self._bytes(count).reshape(shape)
@@ -117,7 +117,7 @@ class _RecordDecoder:
                 return self._sparse(*(self.column(part, length) for part in (indices, values, shapes)))
             case ["each", list(parts)] if len(parts) == length > 1:
                 return self._each([self.column(part, 1) for part in parts])
-        raise ValueError(f"no column of {length} values: {described!r:.100}")
+        raise ValueError(f"not a column of {length} values: {described!r:.100}")
 
     def _arrays(self, dtype: np.dtype[Any], rank: int, length: int) -> tuple[Column, ComponentSpec]:
         shapes = self.array(INT64, [length, rank]).tolist()
@@ -137,7 +137,7 @@ class _RecordDecoder:
         dtypes = {part.dtype for _, part in splits}
         vectors = all(_is_rank(part, 1) for _, part in splits)
         if not isinstance(spec, TensorSpec) or not spec.shape or not vectors or dtypes not in _SPLITS_DTYPES:
-            raise ValueError("parts that make no ragged tensor")
+            raise ValueError("the parts do not form a ragged tensor")
         parts = zip(flat, *(column for column, _ in splits), strict=True)
         column = [RaggedTensor.from_nested_row_splits(value, nested) for value, *nested in parts]
         rows = _common([len(value) for value in column])
@@ -152,12 +152,12 @@ class _RecordDecoder:
     ) -> tuple[Column, ComponentSpec]:
         spec = values[1]
         if not (_is_int64(indices[1], 2) and _is_int64(shapes[1], 1) and _is_rank(spec, 1)):
-            raise ValueError("parts that make no sparse tensor")
+            raise ValueError("the parts do not form a sparse tensor")
         parts = zip(indices[0], values[0], shapes[0], strict=True)
         column = [SparseTensor(*part) for part in parts]
         for value in column:
             if np.any(value.indices < 0) or np.any(value.indices >= value.dense_shape):
-                raise ValueError("indices outside of a sparse tensor")
+                raise ValueError("indices outside a sparse tensor")
         ranks = {len(value.shape) for value in column}
         shape = [_common(sizes) for sizes in zip(*(v.shape for v in column), strict=True)] if len(ranks) == 1 else None
         return column, SparseTensorSpec(shape, spec.dtype)
@@ -173,7 +173,7 @@ class _RecordDecoder:
 
 
 def _ends(sizes: Array) -> list[int]:
-    """Where pieces of these sizes end, in Python's numbers, which do not overflow; 0 before the first."""
+    """Return the ends of pieces of these sizes, starting with 0, as Python ints, which do not overflow."""
     if sizes.size and int(sizes.min()) < 0:
         raise ValueError("a value of negative length")
     return [0, *itertools.accumulate(sizes.tolist())]

@@ -1,4 +1,4 @@
-"""load(path): the elements that save() wrote; and how the shards of a dataset are read, which snapshot() shares."""
+"""Source node of load(path), which reads the elements that save() wrote; snapshot() shares the reading of shards."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from dataset.runtime.state.elements import Elements
 
 @dataclass(frozen=True, eq=False)
 class Load(Node):
-    """The elements of ``saved``, as ``reader`` gives them.
+    """Source node: the elements of ``saved``, as read by ``reader``.
 
-    ``reader`` is no input: it is made of the files, not of what a user chained, and rules leave it alone.
+    ``reader`` is not an input of the node: it is built from the files and not by the user, and rules do not change it.
     """
 
     op: ClassVar[str] = "load"
@@ -41,26 +41,26 @@ class Load(Node):
     reader_func: Callable[..., Any] | None = None
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on reader_func
+    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on reader_func
         return self.reader_func is not None and holds_user_code(self.reader)
 
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "saved": self.saved.identity}
 
     @property
-    def spec_is_static(self) -> bool:  # type: ignore[override]  # no element told the spec of an empty dataset
+    def spec_is_static(self) -> bool:  # type: ignore[override]  # unknown if the dataset is empty
         return self.saved.spec is not None
 
     def _element_spec(self) -> Any:
         if self.saved.spec is None:
             raise SpecError(
-                f"{self.location()}: {self.saved.path!r} was saved without any element to tell its element_spec; give "
-                "load(element_spec=...)"
+                f"{self.location()}: {self.saved.path!r} was saved without elements, so its element_spec is unknown; "
+                "pass load(element_spec=...)"
             )
         return self.saved.spec
 
     def cardinality(self) -> int:
-        """As many as were saved, as in tf.data, unless what reader_func returned is known to have another number."""
+        """Return the number of saved elements, as in tf.data, or the cardinality of reader_func's result if known."""
         if self.reader_func is None:
             return self.saved.metadata.elements
         found = self.reader.cardinality()
@@ -75,7 +75,7 @@ class Load(Node):
 
 
 class LoadOperator(UnaryOperator):
-    """Sees to it that a ``reader_func`` gives elements like those that were saved."""
+    """Operator that checks that the elements of a ``reader_func`` match the saved ones."""
 
     def __init__(self, source: Operator, saved: SavedElements, node: Node) -> None:
         super().__init__(source)
@@ -92,19 +92,19 @@ class LoadOperator(UnaryOperator):
         structure = self.saved.structure
         if chunk.structure is not structure and chunk.structure != structure:
             raise SpecError(
-                f"{self.node.location()}: reader_func must give elements of the structure that was saved, "
-                f"{structure!r}, got {chunk.structure!r}; transform them behind it"
+                f"{self.node.location()}: reader_func must return elements with the saved structure {structure!r}, "
+                f"got {chunk.structure!r}; transform them after {self.node.op}()"
             )
         for index, (column, spec) in enumerate(zip(chunk.columns(), self.saved.components, strict=True)):
             if not _is_of(column, spec):
                 raise SpecError(
-                    f"{self.node.location()}: reader_func must give elements of the kind that was saved, {spec!r} for "
-                    f"{structure.component_name(index)}, got {column[0]!r:.100}; transform them behind it"
+                    f"{self.node.location()}: reader_func must return elements of the saved kind, {spec!r} for "
+                    f"{structure.component_name(index)}, got {column[0]!r:.100}; transform them downstream of it"
                 )
 
 
 def _is_of(column: Column, spec: ComponentSpec) -> bool:
-    """Whether the values are of the kind and dtype of ``spec``."""
+    """Return whether the values have the kind and dtype of ``spec``."""
     try:
         kind = column_kind(column)
     except TypeError:
@@ -116,7 +116,7 @@ def _is_of(column: Column, spec: ComponentSpec) -> bool:
 def lower_reader(
     context: ExecutionContext, reader: Node, saved: SavedElements, reader_func: Callable[..., Any] | None, node: Node
 ) -> Operator:
-    """The operator of a plan that ``reader_plan`` made."""
+    """Return the operator of a plan from ``reader_plan``."""
     source: Operator = context(reader)
     return source if reader_func is None else LoadOperator(source, saved, node)
 
@@ -126,7 +126,7 @@ def _itself(dataset: Any) -> Any:
 
 
 def reader_plan(op: str, saved: SavedElements, reader_func: Callable[..., Any] | None) -> Node:
-    """How the shards are put together: by the user's function, or in turn, an element from each."""
+    """Return the plan that combines the shards: the user's function, or one element from each in turn."""
     shards = saved.shards()
     if reader_func is None and len(shards) == 1:
         return shards[0]
@@ -145,7 +145,7 @@ def reader_plan(op: str, saved: SavedElements, reader_func: Callable[..., Any] |
 def load(
     path: Any, element_spec: Any, compression: str | None, reader_func: Callable[..., Any] | None, wait: bool
 ) -> Node:
-    """A plan that gives what was saved at ``path``; the metadata is read now."""
+    """Return a plan for the elements saved at ``path``; the metadata is read immediately."""
     name = local_folder("load", path)
     if reader_func is not None:
         require_callable("load", "reader_func", reader_func)
@@ -157,39 +157,39 @@ def load(
             metadata = Metadata.read(name)
         except FileNotFoundError as error:
             error.add_note(
-                "load(): nothing was saved there, or the saving has not finished; wait=True waits until it has"
+                "load(): nothing was saved there, or saving has not finished; wait=True waits until it has"
             )
             raise
     if compression not in {None, "AUTO"} and named != metadata.compression:
         raise ValueError(
             f"load(): compression is {compression!r}, but {name!r} was saved with {metadata.compression or None!r}; "
-            "leave it away, the files tell"
+            "omit the argument, it is read from the metadata"
         )
     saved = SavedElements(name, metadata, spec_for("load", name, metadata, element_spec))
     return Load(saved, reader_plan("load", saved, reader_func), reader_func)
 
 
 def spec_for(op: str, path: str, metadata: Metadata, given: Any) -> Any:
-    """The spec of saved elements: the one that is given, if they fit it, or that of the metadata.
+    """Return the spec of saved elements: the given one if they match it, or that of the metadata.
 
     Returns:
-        The spec; None where there are no elements and none of the two tells it.
+        The spec; None if there are no elements and no spec is known.
 
     Raises:
-        SpecError: if they do not fit, or none is given and the metadata cannot tell that of the elements there are.
-        TypeError: if what is given is no spec.
+        SpecError: the elements do not match, or no spec is given and the metadata can't represent theirs.
+        TypeError: the given spec is not a spec.
     """
     if given is not None:
         flatten_spec(given)
         if misfit := metadata.misfit(given):
-            raise SpecError(f"{op}(): {path!r} holds other elements: element_spec has {misfit}")
+            raise SpecError(f"{op}(): the elements in {path!r} do not match: element_spec has {misfit}")
         return given
     structure = metadata.structure()
     if metadata.components is None:
         return None
     if structure is None:
         raise SpecError(
-            f"{op}(): the elements in {path!r} are instances of classes of your own, which no file can name; give "
-            f"element_spec, an instance that holds {', '.join(map(repr, metadata.components))}"
+            f"{op}(): the elements in {path!r} are instances of user-defined classes, which are not stored in files; "
+            f"pass element_spec, an instance that holds {', '.join(map(repr, metadata.components))}"
         )
     return structure.unflatten(list(metadata.components))

@@ -1,10 +1,11 @@
-"""Lock files that a dead process does not hold.
+"""Lock files that are released when their process dies.
 
-The operating system locks the file for the process that has it open, and lets go of it when the process ends, however
-it ends. What the system's locks do not see, two holders within one process and a forked child, a table here does.
+The operating system locks the file for the process that has opened it, and releases the lock when the process ends for
+any reason. System locks do not distinguish two holders within one process or a forked child; a table in this module
+does.
 
-Other programs can foresee the names of lock files. So a symbolic link is not followed, a file is never truncated, and a
-file with other content than a lock file has is an error and stays as it is.
+Other programs can predict the names of lock files. So symbolic links are not followed, files are never truncated, and a
+file with unexpected content is an error and is not changed.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from typing import Self
 
 try:
     import fcntl
-except ImportError:  # Windows: only holders within one process see each other
+except ImportError:  # Windows: only holders within one process exclude each other
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["LockFile", "holder_of"]
 
-_guard = threading.RLock()  # for _held; reentrant, because a finalizer may release while it is held
-_held: dict[str, int] = {}  # the lock files of this process, and its number, which is another one in a forked child
+_guard = threading.RLock()  # guards _held; reentrant, because a finalizer may release a lock while it is held
+_held: dict[str, int] = {}  # the lock files of this process, and its ID, which differs in a forked child
 
 
 _FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -35,11 +36,11 @@ _CONTENT_BYTES_MAX = 64
 
 
 class LockFile:
-    """A lock file that is held; ``take`` gives one. The file is removed when it is released.
+    """Held lock file, created by ``take``. Releasing it removes the file.
 
     Attributes:
-        path: of the file.
-        was_marked: whether a holder had written its number into the file before.
+        path: the path of the file.
+        was_marked: whether an earlier holder had written its process ID into the file.
     """
 
     def __init__(self, path: str, key: str, descriptor: int, was_marked: bool) -> None:
@@ -51,14 +52,14 @@ class LockFile:
 
     @classmethod
     def take(cls, path: str, *, create: bool = True) -> Self | None:
-        """Hold the lock at ``path``; None if it is held already, or if there is no such file to hold.
+        """Acquire the lock at ``path``; return None if it is already held, or if the file does not exist.
 
         Args:
-            path: of the lock file.
-            create: whether to make it if there is none, and to write the number of this process into it.
+            path: the path of the lock file.
+            create: whether to create the file if it does not exist, and to write the ID of this process into it.
 
         Raises:
-            OSError: if the file cannot be made, or if a symbolic link or a file of other content is there.
+            OSError: the file cannot be created, or it is a symbolic link or has unexpected content.
         """
         key = os.path.realpath(path)
         with _guard:
@@ -74,7 +75,7 @@ class LockFile:
                 if not _lock(descriptor):
                     os.close(descriptor)
                     return None
-                if _is_at(descriptor, path):  # not so if its holder has removed it since it was opened here
+                if _is_at(descriptor, path):  # false if its holder has removed it since it was opened here
                     break
                 os.close(descriptor)
             try:
@@ -88,10 +89,10 @@ class LockFile:
         return cls(path, key, descriptor, bool(content))
 
     def release(self, *, keep: bool = False) -> None:
-        """Let go, and remove the file. A second time, or in a forked child, it does nothing but close its copy.
+        """Release the lock and remove the file. A second call does nothing; a forked child only closes its copy.
 
         Args:
-            keep: whether the file stays.
+            keep: whether to keep the file.
         """
         if self._descriptor < 0:
             return
@@ -106,11 +107,11 @@ class LockFile:
 
 
 def holder_of(path: str) -> str:
-    """Who holds a lock, as far as the file says."""
+    """Return a description of the holder of a lock, as far as the file tells."""
     with _guard:
         if (
             _held.get(os.path.realpath(path)) == os.getpid()
-        ):  # reading and closing the file would let go of the system's lock
+        ):  # reading and closing the file would release the system lock
             return "another iterator of this process"
     with contextlib.suppress(OSError):
         descriptor = os.open(path, _FLAGS)
@@ -127,27 +128,27 @@ def _opened(path: str, flag: int) -> int:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        words = "a symbolic link is in the place of a lock file, and is not followed; remove the link"
+        words = "a symbolic link was found instead of a lock file and was not followed; remove the link"
         raise OSError(errno.ELOOP, words, path) from None
 
 
 def _content_of(descriptor: int, path: str) -> bytes:
-    """What is in a lock file.
+    """Return the contents of a lock file.
 
     Raises:
-        FileExistsError: if it is another file.
+        FileExistsError: the file is not a lock file.
     """
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
         content = os.read(descriptor, _CONTENT_BYTES_MAX)
         if not content or _CONTENT.fullmatch(content):
             return content
-    words = "another file is in the place of a lock file, and is left as it is; rename it, or give another directory"
+    words = "another file was found instead of a lock file and was not changed; rename it, or use another directory"
     raise FileExistsError(errno.EEXIST, words, path)
 
 
 def _mark(descriptor: int, path: str, *, is_new: bool) -> None:
-    """Write who holds the lock, for people, and to tell the file from others. It covers all that another one wrote."""
+    """Write the holder into the file, for users and to identify it as a lock file. Overwrites any earlier holder."""
     try:
         os.lseek(descriptor, 0, os.SEEK_SET)
         os.write(descriptor, f"process {os.getpid():<20}\n".encode())

@@ -1,4 +1,4 @@
-"""metadata.json: what a directory of elements holds. Written last, so that a directory that has it is complete."""
+"""Metadata file of a directory of elements. It is written last, so a directory with metadata.json is complete."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ VERSION = 1
 FILE_NAME = "metadata.json"
 _RUN = re.compile(r"[0-9a-f]{16}")
 _SHARD = re.compile(r"[0-9]{8,}\.tfrecord")
-_SIZE_MAX = 1 << 30  # of the file: far more than any has
+_SIZE_MAX = 1 << 30  # of the file; real ones are much smaller
 
 _POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class ShardRecord:
-    """The number of a shard's file, and what it holds; ``crc`` is the CRC-32C of all its records."""
+    """Metadata of one shard: the number of its file, and its contents; ``crc`` is the CRC-32C of all its records."""
 
     file: int
     records: int
@@ -55,15 +55,15 @@ class ShardRecord:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What a directory holds.
+    """Metadata of a directory of elements.
 
     Attributes:
-        run: the name of the folder of its shards.
-        skeleton: of the elements' structure.
-        components: the specs of their components; None where no element told them, because there was none.
+        run: the name of the subdirectory of its shards.
+        skeleton: the skeleton of the elements' structure.
+        components: the specs of their components; None if there was no element to derive them from.
         compression: a name from ``compression_name``.
-        shards: in the order of their numbers.
-        about: plain data of whoever wrote it.
+        shards: the shards in the order of their numbers.
+        about: plain data of the writer.
     """
 
     run: str
@@ -75,41 +75,41 @@ class Metadata:
 
     @property
     def elements(self) -> int:
-        """How many there are."""
+        """Return the number of elements."""
         return sum(shard.elements for shard in self.shards)
 
     @property
     def identity(self) -> str:
-        """Short, and different where other elements were saved: saved states go with those and not with the files."""
+        """Return a digest that differs for other elements: saved states depend on the elements, not on the files."""
         return _digest({key: value for key, value in self._plain().items() if key not in {"run", "about"}})
 
     def shard_path(self, path: str, number: int) -> str:
-        """The file of the shard that is ``number`` in order."""
+        """Return the file of the shard at index ``number``."""
         return str(run_path(path, self.run) / shard_name(self.shards[number].file))
 
     def structure(self) -> Structure | None:
-        """The structure of the elements, where the file can name it."""
+        """Return the structure of the elements; None if the file can't represent it."""
         return None if self.components is None else structure_named(self.skeleton)
 
     def spec_or(self, pipeline_spec: Callable[[], Any]) -> Any:
-        """The element spec that the file tells; ``pipeline_spec()`` where there are classes of the user's own."""
+        """Return the element_spec in the file, or ``pipeline_spec()`` if it contains user-defined classes."""
         structure = None if names_classes(self.skeleton) else self.structure()
         return pipeline_spec() if structure is None else structure.unflatten(list(self.components or ()))
 
     def misfit(self, spec: Any) -> str:
-        """What does not fit if elements of ``spec`` are expected; empty if nothing does not."""
+        """Return how the elements differ from an expected ``spec``; empty if they match."""
         structure, expected = flatten_spec(spec)
         if self.components is None:
             return ""
         if not fits(self.skeleton, structure):
-            return f"the structure {structure!r}, in the file it is {_shown(self.skeleton)}"
+            return f"the structure {structure!r}, but the file has {_shown(self.skeleton)}"
         for index, (mine, theirs) in enumerate(zip(self.components, expected, strict=True)):
             if not theirs.is_compatible_with(mine):
-                return f"{theirs!r} for {structure.component_name(index)}, in the file it is {mine!r}"
+                return f"{theirs!r} for {structure.component_name(index)}, but the file has {mine!r}"
         return ""
 
     def write(self, path: str) -> None:
-        """Make what the directory holds visible, in place of what was there before."""
+        """Write the metadata, which makes the run visible and replaces the previous one."""
         plain = self._plain()
         with AtomicFile(str(Path(path) / FILE_NAME)) as target:
             target.file.write(json.dumps({**plain, "digest": _digest(plain)}, indent=1).encode())
@@ -130,15 +130,15 @@ class Metadata:
 
     @classmethod
     def read(cls, path: str) -> Self:
-        """What the directory at ``path`` holds.
+        """Read the metadata of the directory at ``path``.
 
         Raises:
-            FileNotFoundError: if there is no metadata: nothing was saved, or it was not finished.
-            DataLossError: if the file is damaged, or no such file.
-            ValueError: if a newer version of the library wrote it.
+            FileNotFoundError: there is no metadata: nothing was saved, or saving has not finished.
+            DataLossError: the file is damaged, or is not a metadata file.
+            ValueError: the file has an unsupported version.
         """
         name = str(Path(path) / FILE_NAME)
-        with Path(name).open("rb") as file:  # read() allocates the size that it is given
+        with Path(name).open("rb") as file:  # the size is bounded because read() allocates it
             content = file.read(min(os.fstat(file.fileno()).st_size, _SIZE_MAX))
         try:
             data = json.loads(content)
@@ -148,7 +148,7 @@ class Metadata:
             raise ValueError(f"{name}: {error}") from None
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise DataLossError(
-                f"this is no metadata of elements: {error!r:.300}", path=name, offset=0, record=0
+                f"this is not a valid metadata file of elements: {error!r:.300}", path=name, offset=0, record=0
             ) from None
 
     @classmethod
@@ -167,12 +167,12 @@ class Metadata:
             about=about if type(about) is dict else {},
         )
         if not is_run(read.run):
-            raise ValueError(f"no name of a run: {read.run!r:.50}")
+            raise ValueError(f"not the name of a run: {read.run!r:.50}")
         structure = read.structure()
         if structure is not None and structure.num_components != len(components):
-            raise ValueError(f"{len(components)} components in the structure {structure!r}")
+            raise ValueError(f"{len(components)} components do not match the structure {structure!r}")
         if read.elements != data["elements"] or (read.elements and read.components is None):
-            raise ValueError("the numbers of elements do not fit")
+            raise ValueError("the numbers of elements are inconsistent")
         return read
 
 
@@ -184,15 +184,17 @@ def _check(data: Any) -> None:
     if type(data) is not dict or data.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
     if data.get("version") != VERSION:
-        raise _VersionError(f"the format has version {data.get('version')!r:.50}, this library reads version {VERSION}")
+        raise _VersionError(
+            f"the format has version {data.get('version')!r:.50}, but this library reads version {VERSION}"
+        )
     stored = data.pop("digest", None)
     if stored != _digest(data):
-        raise ValueError("its content does not fit its digest")
+        raise ValueError("its content does not match its digest")
 
 
 def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"no number: {value!r:.50}")
+        raise ValueError(f"not a valid number: {value!r:.50}")
     return value
 
 
@@ -207,35 +209,35 @@ def _shown(skeleton: Any) -> str:
 
 
 def is_run(name: Any) -> bool:
-    """Whether this can be the name of a run: it is never a path."""
+    """Return whether this is a valid name of a run, which is never a path."""
     return type(name) is str and _RUN.fullmatch(name) is not None
 
 
 def new_run() -> str:
-    """A name that no other run has."""
+    """Return a unique name for a run."""
     return secrets.token_hex(8)
 
 
 def run_path(path: str, run: str) -> Path:
-    """The folder of a run."""
+    """Return the directory of a run."""
     return Path(path) / run
 
 
 def shard_name(number: int) -> str:
-    """The name of a shard's file."""
+    """Return the name of a shard's file."""
     return f"{number:08d}.tfrecord"
 
 
 def is_shard_name(name: str) -> bool:
-    """Whether ``shard_name`` made this name."""
+    """Return whether this is a name that ``shard_name`` returns."""
     return _SHARD.fullmatch(name) is not None
 
 
 def compression_of_elements(op: str, compression: str | None) -> str:
-    """Check the compression for elements in files: none, as also ``"AUTO"`` means, ``"GZIP"`` or ``"ZLIB"``.
+    """Check and return the compression for elements in files; ``"AUTO"`` means none.
 
     Raises:
-        ValueError: if it is another.
+        ValueError: the compression is not supported.
     """
     if compression == "AUTO":
         return ""
@@ -243,15 +245,15 @@ def compression_of_elements(op: str, compression: str | None) -> str:
         return compression_name(compression)
     except ValueError:
         raise ValueError(
-            f'{op}(): compression must be None, "AUTO" (which is none), "GZIP" or "ZLIB", got {compression!r:.100}'
+            f'{op}(): compression must be None, "AUTO" (which means None), "GZIP" or "ZLIB", got {compression!r:.100}'
         ) from None
 
 
 def wait_for_metadata(path: str) -> Metadata:
-    """What the directory holds, as soon as it is complete.
+    """Wait until the directory is complete, and return its metadata.
 
-    Directories of other machines tell nobody that a file appeared, so it is looked for twice a second. The wait in
-    between ends at once when the program is interrupted.
+    Network file systems do not notify about new files, so this polls twice a second. An interrupt ends the wait
+    immediately.
     """
     never = threading.Event()
     while True:

@@ -1,4 +1,4 @@
-"""save(path): the elements of a dataset written to a directory, now."""
+"""Implementation of save(path), which writes the elements of a dataset to a directory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def save(
     shard_func: Callable[..., Any] | None,
     checkpoint_args: Any,
 ) -> None:
-    """Run ``plan``, which ``open_pass`` opens, and write its elements to the directory ``path``."""
+    """Run ``plan`` with ``open_pass``, and write its elements to the directory ``path``."""
     name = local_folder("save", path)
     named = compression_of_elements("save", compression)
     if shard_func is not None:
@@ -46,7 +46,7 @@ def save(
     if checkpoint_args is not None:
         about = {"path": os.path.realpath(name), "compression": named, "pipeline": fingerprint(plan)}
         checkpoints = Checkpoints(checkpoint_args, about)
-    os.makedirs(name, exist_ok=True)  # noqa: PTH103  # the name stays as the user wrote it
+    os.makedirs(name, exist_ok=True)  # noqa: PTH103  # keeps the name as the user wrote it
     numbers = _numbers(shard_func, caller())
     with open_pass() as elements:
         writer = _opened(name, named, numbers, checkpoints, elements)
@@ -56,19 +56,19 @@ def save(
             if checkpoints is not None:
                 checkpoints.remove()
         finally:
-            # Neither does anything to what was finished.
+            # Neither call affects a finished run.
             writer.discard() if checkpoints is None else writer.run.leave()
 
 
 def _opened(
     path: str, compression: str, numbers: ShardNumbers | None, checkpoints: Checkpoints | None, elements: ChunkScan
 ) -> ElementsWriter:
-    """The writer of a new run, or of the one of the last checkpoint, to which the elements are brought, too."""
+    """Return the writer of a new run, or of the last checkpoint's run; then set ``elements`` to that position, too."""
     state = None if checkpoints is None else checkpoints.latest()
     if state is not None:
         try:
             writer = ElementsWriter(RunWriter(path, compression, state["writer"]["run"]), numbers)
-        except RunGoneError:  # its files were removed, so all has to be written again
+        except RunGoneError:  # its files were removed, so everything has to be written again
             pass
         else:
             writer.go_to(state["writer"])
@@ -80,7 +80,7 @@ def _opened(
 
 
 def write_all(elements: ChunkScan, writer: ElementsWriter, checkpoints: Checkpoints | None) -> None:
-    """Write all elements, by steps of about a record. What fails is raised."""
+    """Write all elements, in steps of about one record. Errors are raised."""
     step = 1
     while (chunk := elements.pull(_limited(step, checkpoints))) is not None:
         try:
@@ -102,10 +102,10 @@ def _limited(step: int, checkpoints: Checkpoints | None) -> int:
 
 
 def static_spec(op: str, plan: Node) -> Any:
-    """The spec of a plan where that is known without running user code, else None.
+    """Return the spec of a plan if it is known without running user code, else None.
 
     Raises:
-        TypeError: if such elements cannot be written.
+        TypeError: elements of this spec cannot be written.
     """
     if not spec_is_static(plan):
         return None

@@ -1,7 +1,7 @@
-"""The elements of one shard of a saved dataset: the node that load(), snapshot() and cache(filename) read by.
+"""Source node for one shard of a saved dataset, used by load(), snapshot() and cache(filename).
 
-A saved state names a shard by the identity of its dataset and its number. The pipeline that the state is
-loaded into has read that metadata itself, so that a state never says which files are opened.
+A saved state identifies a shard by the identity of its dataset and its number. The pipeline that loads the state has
+read the metadata itself, so a state never determines which files are opened.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from dataset.runtime.contract import Operator, State
 
 
 class SavedElements:
-    """A complete directory of elements, and the spec that its elements have for this reader.
+    """Saved dataset: a complete directory of elements, and their element_spec for this reader.
 
     Args:
         path: the directory.
-        metadata: what is in it.
-        spec: of the elements; its structure is theirs. None where there are none and nothing tells it.
+        metadata: its metadata.
+        spec: the spec of the elements; it defines their structure. None if there are no elements and it is unknown.
     """
 
     def __init__(self, path: str, metadata: Metadata, spec: Any) -> None:
@@ -41,11 +41,11 @@ class SavedElements:
         _known.add(self)
 
     def shards(self) -> list[SavedShard]:
-        """The plans of the shards, in order."""
+        """Return the plans of the shards, in order."""
         return [SavedShard(self, number) for number in range(len(self.metadata.shards))]
 
     def __reduce__(self) -> tuple[type[SavedElements], tuple[Any, ...]]:
-        return type(self), (self.path, self.metadata, self.spec)  # so that a copy is known, too
+        return type(self), (self.path, self.metadata, self.spec)  # so that a copy is registered, too
 
     def __repr__(self) -> str:
         return f"SavedElements({self.identity})"
@@ -56,7 +56,7 @@ _known: weakref.WeakSet[SavedElements] = weakref.WeakSet()
 
 @dataclass(frozen=True, eq=False)
 class SavedShard(Node):
-    """The elements of shard ``number``, in the order in which they were written."""
+    """Source node: the elements of shard ``number``, in the order in which they were written."""
 
     op: ClassVar[str] = "saved_shard"
     reads_files: ClassVar[bool] = True
@@ -92,7 +92,7 @@ def _restore(data: Any) -> Node:
     saved = next((one for one in same if run_path(one.path, one.metadata.run).is_dir()), None)  # others were removed
     number = data["number"]
     if saved is None or not (type(number) is int and 0 <= number < len(saved.metadata.shards)):
-        raise ValueError("the state reads from a saved dataset that is not the one that is there now")
+        raise ValueError("the state refers to a saved dataset that is not the one that exists now")
     return SavedShard(saved, number)
 
 
@@ -100,10 +100,10 @@ restored_by(SavedShard.restored_as, _restore)
 
 
 class SavedShardOperator(Operator):
-    """Holds the open file, and what is left of a record. A damaged file raises once, and is given up.
+    """Source operator: holds the open file and the rest of a record. A damaged file raises once, then the shard ends.
 
-    A record says where it belongs, so that one of another shard is found before its elements come out. At the end of
-    the shard the checksum of all its records is compared with the one in the metadata.
+    A record contains its place, so a record of another shard is detected before its elements are returned. At the end
+    of the shard the checksum of all its records is compared with the one in the metadata.
     """
 
     def __init__(self, node: SavedShard) -> None:
@@ -113,13 +113,13 @@ class SavedShardOperator(Operator):
         self.expected = self.shard.elements
         path = saved.metadata.shard_path(saved.path, node.number)
         self.file = TFRecordFile(path, saved.metadata.compression)
-        self._place = (0, 0)  # offset and number of the record in hand, or of the first one to be read
+        self._place = (0, 0)  # offset and number of the current record, or of the first one to read
         self._before = 0  # elements of the records before it
-        self._length = 0  # elements of it; 0 while none is in hand
-        self._given = 0  # elements of it that have been given
-        self._skip = 0  # elements that are to be left out, from the next record on
-        self._crc: int | None = 0  # of the records before it; None where a state does not say
-        self._next_crc: int | None = 0  # of those, and of it
+        self._length = 0  # elements of it; 0 while there is no current record
+        self._given = 0  # elements of it that have been returned
+        self._skip = 0  # elements to skip, from the next record on
+        self._crc: int | None = 0  # of the records before it; None if the state does not contain it
+        self._next_crc: int | None = 0  # of those records and the current one
         self._record = Remainder()
         self._ended = False
 
@@ -134,7 +134,7 @@ class SavedShardOperator(Operator):
         return chunk
 
     def _read(self) -> None:
-        """Take the next record in hand, unless the shard ends here."""
+        """Read the next record, unless the shard ends here."""
         place = self.file.tell()
         try:
             records = self.file.records(1)
@@ -147,7 +147,7 @@ class SavedShardOperator(Operator):
             self.file.close()
             error.add_note(f"in {self.node.location()}, from {self.node.saved.path}")
             if isinstance(error, FileNotFoundError):
-                error.add_note("what was saved there may have been replaced since this dataset was made: load it again")
+                error.add_note("the saved dataset may have been replaced since this dataset was created: load it again")
             raise
         self._before += self._length
         self._place, self._length = place, chunk.length
@@ -165,7 +165,7 @@ class SavedShardOperator(Operator):
             belongs = (saved.metadata.run, self.shard.file, place[1])
             columns, found, length = decode(record, len(saved.components), belongs)
             if self._before + self._length + length > self.expected:
-                raise DamagedRecordError(f"more elements than the {self.expected} that were written")  # noqa: TRY301
+                raise DamagedRecordError(f"there are more elements than the {self.expected} written ones")  # noqa: TRY301
             for expected, spec in zip(saved.metadata.components or (), found, strict=True):
                 _check_spec(spec, expected)
         except DamagedRecordError as damage:
@@ -182,14 +182,14 @@ class SavedShardOperator(Operator):
         elif self._next_crc not in {None, self.shard.crc}:
             words = (
                 f"the records of shard {self.node.number} are not those that were written: their checksum is "
-                f"{self._next_crc:08x}, the metadata says {self.shard.crc:08x}; the file was exchanged"
+                f"{self._next_crc:08x}, but {self.shard.crc:08x} in the metadata; the file was exchanged"
             )
         if words:
             raise DataLossError(words, path=self.file.path, offset=place[0], record=place[1])
 
     @staticmethod
     def state_at(index: int) -> State:
-        """The state in front of element ``index``."""
+        """Return the state before element ``index``."""
         return {"offset": 0, "record": 0, "before": 0, "skip": index, "crc": 0, "ended": False}
 
     def state_dict(self) -> State:
@@ -218,4 +218,4 @@ class SavedShardOperator(Operator):
 
 def _check_spec(found: ComponentSpec, expected: ComponentSpec) -> None:
     if not expected.is_compatible_with(found):
-        raise DamagedRecordError(f"it holds {found!r}, the metadata says {expected!r}")
+        raise DamagedRecordError(f"the record holds {found!r}, but the metadata says {expected!r}")

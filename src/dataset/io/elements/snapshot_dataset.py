@@ -1,4 +1,4 @@
-"""snapshot(path): the elements of a first full run, for all later runs of the same pipeline."""
+"""Node of snapshot(path): stores the elements of the first full run for later runs of the same pipeline."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.state.elements import Elements
 
 SHARDS = DEFAULT_CYCLE_LENGTH
-"""Written in turn where no shard_func says otherwise, and read in turn, which gives the order they were written in."""
+"""Number of shards without a shard_func. Writing and reading in turn restores the original order."""
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot(UnaryNode):
-    """The elements of ``source``, from the files of an earlier run where there was one."""
+    """Node: the elements of ``source``, read from the files of an earlier run if there was one."""
 
     op: ClassVar[str] = "snapshot"
     reads_files: ClassVar[bool] = True
@@ -46,7 +46,7 @@ class Snapshot(UnaryNode):
     reader_func: Callable[..., Any] | None = None
     shard_func: Callable[..., Any] | None = None
     written: Node | None = field(default=None, kw_only=True, repr=False)
-    """The source as the user wrote it, which names the directory whatever rules make of it."""
+    """The source before rewrites by rules; it determines the name of the directory."""
 
     def __post_init__(self) -> None:
         if self.written is None:
@@ -58,7 +58,7 @@ class Snapshot(UnaryNode):
                 require_callable("snapshot", name, getattr(self, name))
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # here it depends on the arguments
+    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the arguments
         return self.reader_func is not None or self.shard_func is not None
 
     def fingerprint_fields(self) -> Any:
@@ -69,7 +69,7 @@ class Snapshot(UnaryNode):
 
     @lazy_property
     def directory(self) -> str:
-        """Where this pipeline's elements are: another one's are beside it."""
+        """Return the directory of this pipeline's elements; each pipeline has its own subdirectory."""
         assert self.written is not None
         written = Content()
         written.add([content_fingerprint(self.written), self.compression, self.shard_func])
@@ -81,7 +81,7 @@ class Snapshot(UnaryNode):
 
 @dataclass(frozen=True, eq=False)
 class _SnapshotReader(Node):
-    """The plan that reads a finished snapshot."""
+    """Source node that reads a finished snapshot."""
 
     op: ClassVar[str] = "snapshot"
     reads_files: ClassVar[bool] = True
@@ -94,7 +94,7 @@ class _SnapshotReader(Node):
 
 
 class SnapshotDirectory:
-    """The directory of one pipeline's snapshot, as one iteration sees it."""
+    """Directory of one pipeline's snapshot, as seen by one iteration."""
 
     in_order: ClassVar[bool] = False
 
@@ -110,7 +110,7 @@ class SnapshotDirectory:
         start = metadata.about.get("start")
         if not isinstance(start, dict):
             raise SpecError(
-                f"{self.node.location()}: {path!r} was not written by a snapshot; delete it, or give another path"
+                f"{self.node.location()}: {path!r} was not written by a snapshot; delete it, or use another path"
             )
         remove_leftovers(path)
         if not metadata.elements:
@@ -120,12 +120,12 @@ class SnapshotDirectory:
         return CacheEntry(start, reader, None, identity=saved.identity)
 
     def begin(self, start: State, count: int) -> SnapshotFilling:  # noqa: ARG002  # files grow
-        os.makedirs(self.node.directory, exist_ok=True)  # noqa: PTH103  # the name stays as the user wrote it
+        os.makedirs(self.node.directory, exist_ok=True)  # noqa: PTH103  # keeps the name as the user wrote it
         return SnapshotFilling(self.node, start)
 
 
 class SnapshotFilling:
-    """A run on its way into the directory. Several may be at once; the first to come to its end is kept."""
+    """Run that is being written. Several may be written at once; the first one to finish is kept."""
 
     def __init__(self, node: Snapshot, start: State) -> None:
         self.node = node
@@ -142,7 +142,7 @@ class SnapshotFilling:
         self._writer.add(chunk)
 
     def finish(self, failures: int) -> None:
-        """Keep the run, unless elements failed: then the next run tries again, as in tf.data."""
+        """Keep the run, unless elements failed; in that case the next run tries again, as in tf.data."""
         if failures or self._writer.refused:
             self._writer.discard()
             return

@@ -1,13 +1,14 @@
-"""One run of writing a directory: its folder, its lock, its shards' files, and how all of that goes away again.
+"""Run writer: the directory, lock file and shard files of one run, and their removal.
 
-Records come in as bytes. No reader sees a run before ``finish`` has written the metadata. One that is discarded,
-collected or alive at the interpreter's exit removes its folder; one whose process died is removed by the next writer.
+Records are passed as bytes. A run is invisible to readers until ``finish`` has written the metadata. A run that is
+discarded, garbage collected or unfinished at the interpreter's exit removes its directory. A run whose process died is
+removed by the next writer.
 
-The lock files are the list of what may be removed. That of a run is made before its folder, and removed after it, or
-when the metadata names the run; that of the run before is made again before the metadata names another one. So whatever
-step a writer is killed at, what it leaves is listed, and what is not listed is not removed: a folder of a user, or a
-snapshot, may have a name like that of a run. From the folder of a run only shards are removed, and links are not
-followed.
+The lock files list the runs that may be removed. The lock file of a run is created before its directory. It is removed
+after the directory, or when the metadata names the run. The lock file of the previous run is created again before the
+metadata names another run. So at whatever step a writer is killed, its leftovers are listed. Anything not listed is not
+removed: a directory of a user, or a snapshot, may have a name like that of a run. Only shards are removed from the
+directory of a run, and links are not followed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ __all__ = ["RunGoneError", "RunWriter", "remove_dead_runs", "remove_leftovers"]
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 _BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and os.scandir in os.supports_fd
-_OPEN_FILES_MAX = 64  # a function may tell thousands of shards apart, and a process may open about a thousand files
+_OPEN_FILES_MAX = 64  # shard_func may use thousands of shards, and a process may open about a thousand files
 
 
 @dataclass
@@ -57,7 +58,7 @@ class _ShardFile:
 
 @dataclass
 class _Open:
-    """An open file, without a buffer: records are large, and what a forked child closes must not be written twice."""
+    """Open file without a buffer: records are large, and closing it in a forked child must not write bytes twice."""
 
     file: io.FileIO
     compressor: Compressor
@@ -66,7 +67,7 @@ class _Open:
         self._put(self.compressor.compress(piece))
 
     def close(self) -> None:
-        """End the compressed stream; another may follow behind it."""
+        """End the compressed stream and close the file; another stream may be appended later."""
         try:
             self._put(self.compressor.flush())
             os.fsync(self.file.fileno())
@@ -80,20 +81,20 @@ class _Open:
 
 
 class RunGoneError(Exception):
-    """Internal: there is nothing to go on with."""
+    """Internal: the run to continue does not exist any more."""
 
 
 class RunWriter:
-    """Writes the shards of a new run, or goes on with one.
+    """Writer of the shards of a new run, or of a run to continue.
 
     Args:
-        path: the directory, which exists.
+        path: the directory, which must exist.
         compression: a name from ``compression_name``.
-        place: what ``place`` returned in a process that has ended since, to go on from there.
+        place: the result of ``place`` in an earlier process, to continue from there.
 
     Raises:
-        OSError: if nothing can be written there.
-        RunGoneError: if the run to go on with is not there any more, or not alone.
+        OSError: the directory can't be written to.
+        RunGoneError: the run to continue does not exist any more, or is in use.
     """
 
     def __init__(self, path: str, compression: str, place: dict[str, Any] | None = None) -> None:
@@ -104,14 +105,14 @@ class RunWriter:
             raise RunGoneError
         remove_dead_runs(path, but=self.run)
         before = None
-        with contextlib.suppress(OSError, ValueError):  # what is damaged is replaced
+        with contextlib.suppress(OSError, ValueError):  # damaged metadata is replaced
             before = _current_run(path)
         self._folder = run_path(path, self.run)
         if place is not None and (self._folder.is_symlink() or not self._folder.is_dir() or before == self.run):
             raise RunGoneError
         self._file_mode = _mode(Path(path) / FILE_NAME, 0o666)
         lock = LockFile.take(f"{self._folder}.lock")
-        if lock is None:  # only a run that is gone on with can be another writer's
+        if lock is None:  # only a continued run can belong to another writer
             raise RunGoneError
         if place is None:
             try:
@@ -120,7 +121,7 @@ class RunWriter:
                 lock.release()
                 raise
         self._shards: dict[int, _ShardFile] = {}
-        self._open: OrderedDict[int, _Open] = OrderedDict()  # the one written to last at the end
+        self._open: OrderedDict[int, _Open] = OrderedDict()  # least recently written first
         self._finalizer = weakref.finalize(self, _remove_run, self._folder, lock, self._open, os.getpid())
         self._lock = lock
         try:
@@ -131,7 +132,7 @@ class RunWriter:
             raise
 
     def place(self) -> dict[str, Any]:
-        """Write everything through to the disk; returns plain data, to go on from here later."""
+        """Flush everything to the disk; return plain data from which a later writer can continue."""
         while self._open:
             self._open.popitem()[1].close()
         self._sync_folders()
@@ -148,7 +149,7 @@ class RunWriter:
         return {"run": self.run, "shards": shards}
 
     def _go_to(self, place: dict[str, Any]) -> None:
-        """Cut off what was written after ``place``."""
+        """Truncate the files to ``place``."""
         for number, one in enumerate(place["shards"]):
             path = self._folder / shard_name(number)
             size = int(one["size"])
@@ -156,7 +157,7 @@ class RunWriter:
                 descriptor = os.open(path, os.O_WRONLY | _NO_FOLLOW)
             except OSError:
                 raise RunGoneError from None
-            with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123  # Path.open knows no descriptors
+            with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123  # Path.open does not accept descriptors
                 if not 0 <= size <= os.fstat(descriptor).st_size:
                     raise RunGoneError
                 file.truncate(size)
@@ -168,7 +169,7 @@ class RunWriter:
                 path.unlink()
 
     def leave(self) -> None:
-        """Let go of the run, and leave its files for a later writer, which continues it or removes it."""
+        """Close the run, but keep its files for a later writer, which continues or removes it."""
         if self._finalizer.detach() is not None:
             while self._open:
                 with contextlib.suppress(OSError):
@@ -176,12 +177,12 @@ class RunWriter:
             self._lock.release(keep=True)
 
     def next_record(self, number: int) -> list[str | int]:
-        """What tells the next record of the shard ``number`` from any other: the run, the file, the record in it."""
+        """Return the unique place of the next record of the shard ``number``: the run, the file, the record in it."""
         shard = self._shards.get(number)
         return [self.run, len(self._shards), 0] if shard is None else [self.run, int(shard.path.stem), shard.records]
 
     def write(self, number: int, record: bytes, elements: int) -> None:
-        """Append a record to the shard ``number``. A failure leaves it unusable; then ``discard``."""
+        """Append a record to the shard ``number``. After a failure, call ``discard``."""
         shard = self._shards.get(number)
         if shard is None:
             shard = self._shards[number] = _ShardFile(number, self._folder / shard_name(len(self._shards)))
@@ -206,16 +207,16 @@ class RunWriter:
     def finish(
         self, skeleton: Any, components: Any, about: dict[str, Any], *, may_replace: Callable[[], bool] = lambda: True
     ) -> Metadata | None:
-        """Write everything through to the disk, and make it what the directory holds.
+        """Flush everything to the disk, and make the run the content of the directory.
 
         Args:
-            skeleton: of the elements' structure, see Metadata.
+            skeleton: the skeleton of the elements' structure, see Metadata.
             components: their specs, see Metadata.
             about: plain data.
-            may_replace: asked at the last moment; if it says no the run is discarded, and None returned.
+            may_replace: called at the last moment; if it returns False, the run is discarded and None is returned.
 
         Raises:
-            OSError: if that fails; the run is discarded.
+            OSError: writing failed; the run is discarded.
         """
         try:
             while self._open:
@@ -237,7 +238,7 @@ class RunWriter:
             raise
         self._finalizer.detach()
         self._lock.release()
-        remove_dead_runs(self.path)  # that which was replaced
+        remove_dead_runs(self.path)  # removes the replaced run
         return metadata
 
     def _sync_folders(self) -> None:
@@ -245,18 +246,18 @@ class RunWriter:
         sync_directory(self.path)
 
     def _in_order(self) -> tuple[ShardRecord, ...]:
-        """By number; negative ones behind all others, as in tf.data, which takes the numbers for unsigned."""
+        """Return the shards by number; negative ones come last, as in tf.data, which treats the numbers as unsigned."""
         files = {number: file for file, number in enumerate(self._shards)}
         shards = [self._shards[number] for number in sorted(self._shards, key=lambda number: number % 2**64)]
         return tuple(ShardRecord(files[one.number], one.records, one.elements, one.crc) for one in shards)
 
     def discard(self) -> None:
-        """Remove what was written. After ``finish``, or a second time, it does nothing."""
+        """Remove the run. Does nothing after ``finish`` or a previous call."""
         self._finalizer()
 
 
 def _remove_run(folder: Path, lock: LockFile, files: dict[int, _Open], owner: int) -> None:
-    """A forked child closes its copies only."""
+    """Close the files of a run and remove it; a forked child only closes its copies."""
     for out in files.values():
         with contextlib.suppress(OSError):
             out.file.close()
@@ -265,14 +266,14 @@ def _remove_run(folder: Path, lock: LockFile, files: dict[int, _Open], owner: in
 
 
 def _is_named(folder: Path) -> bool:
-    """Whether the metadata names a run, as it may if ``finish`` failed after it wrote the metadata."""
+    """Return whether the metadata names a run, which is possible if ``finish`` failed after writing the metadata."""
     with contextlib.suppress(OSError, ValueError):
         return _current_run(str(folder.parent)) == folder.name
     return False
 
 
 def _listed(path: str) -> LockFile | None:
-    """List the run that is going to be replaced among those that are removed when the metadata does not name them."""
+    """Create the lock file of the run that will be replaced, so that it is removed once the metadata names another."""
     try:
         run = _current_run(path)
         return None if run is None else LockFile.take(f"{run_path(path, run)}.lock")
@@ -281,22 +282,22 @@ def _listed(path: str) -> LockFile | None:
 
 
 def remove_dead_runs(path: str, but: str = "") -> None:
-    """Remove what writers that died have left behind, and runs that were replaced; but not the run ``but``."""
-    for name in os.listdir(path):  # noqa: PTH208  # names are what is wanted
+    """Remove the leftovers of dead writers, and runs that were replaced; except the run ``but``."""
+    for name in os.listdir(path):  # noqa: PTH208  # only names are needed
         run = name.removesuffix(".lock")
         if run in {name, but} or not is_run(run):
             continue
-        with contextlib.suppress(OSError):  # no lock file, or of another user
+        with contextlib.suppress(OSError):  # not a lock file, or one of another user
             lock = LockFile.take(str(Path(path) / name), create=False)
-            if lock is not None:  # else its writer lives
+            if lock is not None:  # otherwise its writer is alive
                 lock.release(keep=not _is_settled(path, run, lock))
 
 
 def remove_leftovers(path: str, *locks: str) -> None:
-    """Remove what a writer left that was killed at its very end, so that others only read what it wrote.
+    """Remove the leftovers of a writer that was killed after writing the metadata; called by readers.
 
     Args:
-        path: the directory; where nothing may be removed nothing is.
+        path: the directory; missing permissions are ignored.
         locks: names of other lock files in it.
     """
     with contextlib.suppress(OSError):
@@ -308,20 +309,20 @@ def remove_leftovers(path: str, *locks: str) -> None:
 
 
 def _is_settled(path: str, run: str, lock: LockFile) -> bool:
-    """Whether nothing of a run, whose lock is held here, is left to be removed. What is, is removed first."""
+    """Remove what is left of a run, whose lock is held here; return whether nothing remains to be removed."""
     try:
         if _current_run(path) == run:
             return True
     except (OSError, ValueError):
-        return False  # where the metadata cannot be read nothing is removed
+        return False  # if the metadata cannot be read, nothing is removed
     folder = run_path(path, run)
     if not lock.was_marked and os.path.lexists(folder):
-        return False  # no writer has come from there to here
+        return False  # no writer has marked the lock, so the directory was not created by a run
     return _remove_shards(folder)
 
 
 def _remove_shards(folder: Path) -> bool:
-    """Remove the folder of a run if nothing but shards is in it; whether it is gone."""
+    """Remove the directory of a run if it contains only shards; return whether it is gone."""
     descriptor = None
     try:
         if _BY_DESCRIPTOR:
@@ -333,7 +334,7 @@ def _remove_shards(folder: Path) -> bool:
         if not all(is_shard_name(entry.name) and entry.is_file(follow_symlinks=False) for entry in entries):
             return False
         for entry in entries:
-            os.unlink(entry.path, dir_fd=descriptor)  # a Path knows no descriptor of its directory
+            os.unlink(entry.path, dir_fd=descriptor)  # Path.unlink has no dir_fd
         folder.rmdir()
     except FileNotFoundError:
         return not os.path.lexists(folder)
@@ -346,7 +347,7 @@ def _remove_shards(folder: Path) -> bool:
 
 
 def _current_run(path: str) -> str | None:
-    """The run that the metadata names; None where there is no metadata."""
+    """Return the run that the metadata names; None if there is no metadata."""
     try:
         return Metadata.read(path).run
     except FileNotFoundError:
@@ -354,7 +355,7 @@ def _current_run(path: str) -> str | None:
 
 
 def _mode(path: Path, most: int) -> int:
-    """The permissions of what is replaced; ``most`` where there is nothing."""
+    """Return the permissions of the file that is replaced; ``most`` if there is none."""
     try:
         return path.stat().st_mode & most
     except OSError:

@@ -1,7 +1,7 @@
-"""Records of one length, end to end, between a header and a footer that are passed over.
+"""Reader of fixed-length records between a header and a footer, which are skipped.
 
-A file whose size is known is checked before anything is read of it, so that a wrong length gives an error and not
-garbage. Of any other, a compressed one or a pipe, as many bytes as a footer has are held back until the end is seen.
+If the size of a file is known, it is checked before reading, so that a wrong record length causes an error and not
+garbage. Otherwise (compressed files and pipes), the last ``footer_bytes`` bytes are held back until the end is reached.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = ["FixedLengthFile"]
 
-PIECE_BYTES_MAX = 1 << 20  # what is passed over is read in pieces of this size, so that no header is believed
-FOOTER_BLOCK_BYTES_MAX = 1 << 26  # as much is read at once beside a footer as that has, since it is copied each time
+PIECE_BYTES_MAX = 1 << 20  # skipped bytes are read in pieces of this size, so a large header does not fill the memory
+FOOTER_BLOCK_BYTES_MAX = 1 << 26  # blocks are as large as the footer up to this size: each block copies the footer
 
 
 class FixedLengthFile(BlockFile):
-    """Reads the records of one file. The other arguments, and the methods, are those of ``BlockFile``.
+    """Sequential reader of the fixed-length records of one file. Methods as in ``BlockFile``.
 
     Args:
         path: the file.
-        record_bytes: of each record, at least 1.
-        header_bytes: before the first record.
-        footer_bytes: behind the last.
+        record_bytes: the size of each record, at least 1.
+        header_bytes: the number of bytes before the first record.
+        footer_bytes: the number of bytes after the last record.
         compression_type: as for ``BlockFile``.
         buffer_size: as for ``BlockFile``.
 
@@ -57,38 +57,40 @@ class FixedLengthFile(BlockFile):
             raise ValueError(f"FixedLengthFile: record_bytes must be at least 1, got {record_bytes}")
         if min(header_bytes, footer_bytes) < 0:
             got = f"header_bytes={header_bytes} and footer_bytes={footer_bytes}"
-            raise ValueError(f"FixedLengthFile: a header and a footer have at least 0 bytes, got {got}")
+            raise ValueError(f"FixedLengthFile: header_bytes and footer_bytes must be at least 0, got {got}")
         self._record_bytes = record_bytes
         self._header_bytes = header_bytes
         self._footer_bytes = footer_bytes
         super().__init__(path, compression_type, buffer_size)
         self._go_to(header_bytes, 0)
         size = max(self._block_bytes, min(footer_bytes, FOOTER_BLOCK_BYTES_MAX))
-        self._read_bytes = max(size - size % record_bytes, min(size, record_bytes))  # whole records need no joining
+        self._read_bytes = max(size - size % record_bytes, min(size, record_bytes))  # a multiple of the record size avoids joining
 
     def _forget(self) -> None:
-        self._pieces: list[bytes] = []  # read from _offset on
-        self._held = 0  # bytes in them
+        self._pieces: list[bytes] = []  # the bytes read from _offset
+        self._held = 0  # their total size
 
     def _offset_of(self, index: int) -> int:
         return self._header_bytes + (self._first + index) * self._record_bytes
 
     def _start(self, stream: InputStream) -> None:
         size = sys.maxsize if self.compression_type else stream.remaining_max()
-        if size == sys.maxsize:  # nobody knows
+        if size == sys.maxsize:  # unknown
             self._pass_over(stream)
             return
         self._check_size(size)
         stream.seek(self._offset)
 
     def _pass_over(self, stream: InputStream) -> None:
-        """Read up to the place where records are wanted."""
+        """Skip to the offset of the next record."""
         position = 0
         while position < self._offset:
             piece = stream.read(min(self._offset - position, PIECE_BYTES_MAX))
             if not piece:
                 self._check_size(position)
-                raise DamagedStreamError(f"the file has {position} bytes only, and was to be read from there on")
+                raise DamagedStreamError(
+                    f"the file has only {position} bytes, but reading has to start at byte {self._offset}"
+                )
             position += len(piece)
 
     def _read_elements(self, stream: InputStream) -> list[bytes]:
@@ -103,7 +105,7 @@ class FixedLengthFile(BlockFile):
         return self._cut(count) if count > 0 else []
 
     def _cut(self, count: int) -> list[bytes]:
-        """The first ``count`` records of what is held."""
+        """Slice the first ``count`` records from the held bytes."""
         content, size = b"".join(self._pieces), self._record_bytes
         end = count * size
         self._pieces = [content[end:]] if end < len(content) else []
@@ -112,15 +114,15 @@ class FixedLengthFile(BlockFile):
         return [content[start : start + size] for start in range(0, end, size)]
 
     def _check_size(self, size: int) -> None:
-        """Raise DamagedStreamError unless a file of ``size`` bytes holds whole records, a header and a footer."""
+        """Raise DamagedStreamError unless a file of ``size`` bytes has a header, complete records and a footer."""
         around = f"header_bytes={self._header_bytes} and footer_bytes={self._footer_bytes}"
         body = size - self._header_bytes - self._footer_bytes
         if body < 0:
-            raise DamagedStreamError(f"the file has {size} bytes, fewer than {around} together")
+            raise DamagedStreamError(f"the file has {size} bytes, fewer than the sum of {around}")
         count, rest = divmod(body, self._record_bytes)
         if rest:
             raise DamagedStreamError(
-                f"the file has {body} bytes without {around}, which is no multiple of "
-                f"record_bytes={self._record_bytes}: {rest} are left behind {count} records; the file may be cut "
-                "short, or one of these sizes is wrong"
+                f"the file has {body} bytes without {around}, which is not a multiple of "
+                f"record_bytes={self._record_bytes}: {rest} are left after {count} records; the file may be "
+                "truncated, or one of these sizes is wrong"
             )

@@ -1,4 +1,4 @@
-"""FixedLengthRecordDataset's node: records of one length. Reading one file is fixed_length_records.py's."""
+"""Source node of FixedLengthRecordDataset: fixed-length records. fixed_length_records.py reads a single file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dataset.plan.spec import TensorSpec
 
 @dataclass(frozen=True, eq=False)
 class FixedLengthRecord(FileSource):
-    """All records of the files that ``source`` names, file after file."""
+    """Source node: all records of the files that ``source`` names, file by file."""
 
     op: ClassVar[str] = "FixedLengthRecordDataset"
     record_bytes: int

@@ -1,10 +1,10 @@
-r"""The lines of text files, as bytes.
+r"""Reader of the lines of text files, as bytes.
 
-A line ends with ``\n``, and at the end of the file, unless nothing is behind the last ``\n``. Every ``\r`` is dropped,
-wherever it stands, as tf.data does it. No other character means anything, and no encoding is assumed.
+A line ends with ``\n`` or at the end of the file; there is no empty line after the last ``\n``. Every ``\r`` is
+dropped, at any position, as in tf.data. No other character is special, and no encoding is assumed.
 
-How the reader is fast: a block is cut by one ``split``, and ``\r`` dropped by one ``replace``. A line that no block
-completes waits as the list of its pieces, which are joined once, however many there are.
+How the reader is fast: one ``split`` divides a block, and one ``replace`` drops ``\r``. A line that spans several
+blocks is kept as a list of pieces, which are joined once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["TextLineFile"]
 
 
 class TextLineFile(BlockFile):
-    r"""Reads the lines of one text file, without their ends. Arguments and methods are those of ``BlockFile``.
+    r"""Sequential reader of the lines of one text file, without line ends. Arguments and methods as in ``BlockFile``.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -34,15 +34,15 @@ class TextLineFile(BlockFile):
     """
 
     def _start(self, stream: InputStream) -> None:
-        if self._offset:  # a pipe can be read, if nobody asks it to move
+        if self._offset:  # a pipe can be read as long as it is not moved
             stream.seek(self._offset)
 
     def _forget(self) -> None:
-        self._pieces: list[bytes] = []  # of the line that has begun, from _offset on
-        self._begun = 0  # about how many bytes they have
-        self._content: bytes | None = None  # what _ready was cut from, where that has carriage returns
-        self._raw: list[bytes] | None = None  # the lines in it before those were dropped
-        self._told = (0, self._offset)  # a line of _ready, and where it begins
+        self._pieces: list[bytes] = []  # pieces of the incomplete line, from _offset
+        self._begun = 0  # their approximate size
+        self._content: bytes | None = None  # the block of _ready, if it contains carriage returns
+        self._raw: list[bytes] | None = None  # the lines of _content with carriage returns
+        self._told = (0, self._offset)  # the index of a line of _ready, and its offset
 
     def _read_elements(self, stream: InputStream) -> list[bytes]:
         block = stream.read(self._block_bytes)
@@ -58,7 +58,7 @@ class TextLineFile(BlockFile):
         self._begun = 0
         if b"\r" in block or any(b"\r" in piece for piece in pieces):
             block, pieces = b"".join([*pieces, block]), []
-        # Else nothing is joined to the block: with two copies of each, the heap would grow and shrink all the time.
+        # Otherwise the block is not joined: with two copies of each block, the heap would grow and shrink all the time.
         lines = block.split(b"\n")
         rest = lines.pop()
         self._pieces = [rest] if rest else []
@@ -68,7 +68,7 @@ class TextLineFile(BlockFile):
         return self._cut(block, length, lines)
 
     def _last_line(self) -> list[bytes]:
-        """What is behind the last line's end, if it is anything."""
+        """Return the text after the last line end as a line, if there is any."""
         content = b"".join(self._pieces)
         self._pieces = []
         self._end()
@@ -76,7 +76,7 @@ class TextLineFile(BlockFile):
         return lines if lines[0] else []
 
     def _cut(self, content: bytes, length: int, lines: list[bytes]) -> list[bytes]:
-        """The lines that the first ``length`` bytes of ``content`` are, with no carriage return in them."""
+        """Return the lines of the first ``length`` bytes of ``content`` without carriage returns."""
         self._told = (0, self._offset)
         self._offset += length
         self._content = self._raw = None
@@ -92,9 +92,9 @@ class TextLineFile(BlockFile):
             self._raw, self._content = self._content.split(b"\n"), None
         raw = self._ready if self._raw is None else self._raw
         told, offset = self._told
-        offset += sum(map(len, raw[told:index])) + index - told  # each with its end
+        offset += sum(map(len, raw[told:index])) + index - told  # including line ends
         self._told = (index, offset)
         return offset
 
     def _described(self, damage: str) -> str:
-        return f"{damage}; what is lost begins with line {self._first + 1} of the file"
+        return f"{damage}; the lines from line {self._first + 1} of the file are lost"

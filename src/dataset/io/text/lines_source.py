@@ -1,4 +1,4 @@
-"""TextLineDataset's node: the lines of files, as ``bytes``. Reading one file is lines.py's."""
+"""Source node of TextLineDataset: the lines of files, as ``bytes``. lines.py reads a single file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dataset.plan.spec import TensorSpec
 
 @dataclass(frozen=True, eq=False)
 class TextLine(FileSource):
-    """All lines of the files that ``source`` names, file after file."""
+    """Source node: all lines of the files that ``source`` names, file by file."""
 
     op: ClassVar[str] = "TextLineDataset"
     compression_type: str | None = None

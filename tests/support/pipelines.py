@@ -1,0 +1,46 @@
+"""Functions, elements and options that tests of many pipelines share. Those of the ops only are in op_cases.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dataset import Dataset, Options
+
+
+class Pair(NamedTuple):
+    """An element of a user's class: a named tuple."""
+
+    x: object
+    y: object
+
+
+class Point(NamedTuple):
+    """Another one, with the same fields."""
+
+    x: object
+    y: object
+
+
+@dataclass
+class Record:
+    """An element of a user's class: a dataclass."""
+
+    image: object
+    label: object
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+def no_rules() -> Options:
+    """Return options with which no rule rewrites a pipeline."""
+    options = Options()
+    options.optimization.enabled = False
+    return options
+
+
+def unoptimized(dataset: Dataset[Any]) -> Dataset[Any]:
+    """Return the pipeline as it is written."""
+    return dataset.with_options(no_rules())

@@ -1,0 +1,99 @@
+"""Lazy imports: nothing is imported before its first use, and then everything works as after an ordinary import."""
+
+import builtins
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from dataset.lazy_imports import lazy_imports
+
+LOADED = "sum(name == 'dataset' or name.startswith('dataset.') for name in sys.modules)"
+
+
+def output(code):
+    return subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}"], check=True, capture_output=True, text=True
+    ).stdout.split()
+
+
+def module(tmp_path, monkeypatch, text, name):
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    return __import__(name)
+
+
+BLOCK = """
+from dataset.lazy_imports import lazy_imports
+with lazy_imports():
+    from wave import open as opened
+    from xml import sax
+    from no_such_library_at_all import thing
+"""
+
+
+def test_importing_the_package_loads_few_of_its_modules():
+    (loaded,) = output(f"import dataset\nprint({LOADED})")
+    assert int(loaded) <= 60
+
+
+def test_an_operator_is_loaded_by_its_method():
+    code = "import dataset\nname = 'dataset.ops.zip'\nprint(name in sys.modules)\n"
+    code += "dataset.Dataset.zip(dataset.Dataset.range(3))\nprint(name in sys.modules)"
+    assert output(code) == ["False", "True"]
+
+
+def test_a_name_is_imported_at_its_first_use(tmp_path, monkeypatch):
+    for name in ["wave", "xml.sax"]:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    lazy = module(tmp_path, monkeypatch, BLOCK, "lazy_at_first_use")
+    assert "wave" not in sys.modules
+    assert "opened" not in vars(lazy)
+    assert lazy.opened is sys.modules["wave"].open
+    assert "opened" in vars(lazy)
+    assert lazy.sax is sys.modules["xml.sax"]
+
+
+def test_the_names_are_listed(tmp_path, monkeypatch):
+    lazy = module(tmp_path, monkeypatch, BLOCK, "lazy_names")
+    assert {"opened", "sax", "thing"} <= set(dir(lazy))
+    assert "lazy_imports" not in dir(lazy)
+    from lazy_names import opened
+
+    assert opened is lazy.opened
+
+
+def test_what_cannot_be_imported_says_so_at_each_use(tmp_path, monkeypatch):
+    lazy = module(tmp_path, monkeypatch, BLOCK, "lazy_missing")
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="no_such_library_at_all"):
+            lazy.thing  # noqa: B018
+    with pytest.raises(AttributeError, match="module 'lazy_missing' has no attribute 'other'"):
+        lazy.other  # noqa: B018
+
+
+@pytest.mark.parametrize("statement", ["import wave", "import xml.sax", "from . import wave"])
+def test_other_imports_are_refused(tmp_path, monkeypatch, statement):
+    before = builtins.__import__
+    text = f"from dataset.lazy_imports import lazy_imports\nwith lazy_imports():\n    {statement}\n"
+    with pytest.raises(ImportError, match="takes only 'from module import name'"):
+        module(tmp_path, monkeypatch, text, "lazy_refused")
+    assert builtins.__import__ is before
+
+
+def test_imports_of_other_threads_are_not_deferred():
+    found = []
+
+    def other():
+        namespace = {"__name__": "elsewhere"}
+        exec("from colorsys import rgb_to_hsv", namespace)
+        found.append(namespace["rgb_to_hsv"])
+
+    with lazy_imports():
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert found == [sys.modules["colorsys"].rgb_to_hsv]
+    del globals()["__getattr__"], globals()["__dir__"]  # of this module, which lazy_imports() has set
