@@ -17,19 +17,26 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH_PIP := .venv-bench/bin/python -m pip --disable-pip-version-check install --quiet
+PYTEST = $(BIN)/python -m pytest -n auto $(if $(SEED),--randomly-seed=$(SEED) --hypothesis-seed=$(SEED))
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test faults fuzz lint fmt docs notebooks bench bench-studies micro clean
+.PHONY: demo check test faults fuzz lint fmt docs notebooks bench bench-studies micro clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python notebooks/digits/train.py --data-dir build/digits
 
+# Every part runs, even if an earlier one failed; the exit code tells.
 test: $(VENV)/.ready-test
-	$(BIN)/python -m pytest -n auto --ignore tests/oracle
-	$(BIN)/python -m pytest -n auto tests/oracle
+	status=0; \
+	$(PYTEST) --ignore tests/oracle || status=1; \
+	$(PYTEST) tests/oracle || status=1; \
 	for backend in jax tensorflow; do \
-	  KERAS_BACKEND=$$backend $(BIN)/python -m pytest -n auto tests/adapters/test_to_keras.py || exit; \
-	done
+	  KERAS_BACKEND=$$backend $(PYTEST) tests/adapters/test_to_keras.py || status=1; \
+	done; \
+	exit $$status
+
+check: $(VENV)/.ready-check
+	$(PYTEST) $(CHECKED) --deselect tests/faults
 
 faults: $(VENV)/.ready-test
 	rm -rf build/faults
@@ -83,6 +90,10 @@ $(VENV)/.ready: pyproject.toml | $(VENV)/.python
 
 $(VENV)/.ready-test: $(VENV)/.ready
 	$(PIP) --editable '.[test,oracle]'
+	@touch $@
+
+$(VENV)/.ready-check: $(VENV)/.ready
+	$(PIP) --editable '.[check]'
 	@touch $@
 
 $(VENV)/.ready-docs: $(VENV)/.ready

@@ -1,7 +1,7 @@
-"""Dataset: the chain that users write. One method per op; what an op does is in ops/, how it runs in runtime/.
+"""Dataset: the public class for building pipelines, with a method per op. Ops are in ops/, their execution in runtime/.
 
-A Dataset holds a plan and nothing else. Names, arguments, defaults and semantics are those of ``tf.data.Dataset``;
-values are NumPy's.
+A Dataset only holds a plan. Names, arguments, defaults and semantics are those of ``tf.data.Dataset``; values are
+NumPy's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dataset.runtime.chunks.chunk import Column
 from dataset.runtime.resources.cores import usable_cores
 from dataset.runtime.resources.memory import default_budget
 
-if TYPE_CHECKING:  # against the arrow: loaded by the methods that give them
+if TYPE_CHECKING:  # imports against the layering: loaded by the methods that return them
     from dataset.adapters.jax import JaxDataset
     from dataset.adapters.progress import Progress
     from dataset.adapters.torch.iterable import TorchIterableDataset
@@ -54,13 +54,13 @@ Kind = TypeVar("Kind", bound="DatasetIterator[Any]")
 
 
 class Dataset(Generic[T_co]):
-    """A sequence of elements that is made while it is iterated over.
+    """Lazy sequence of elements, which are produced during iteration.
 
     Start from a source (``from_tensor_slices``, ``list_files``, ``TFRecordDataset``, ...), chain transformations, and
-    iterate. Nothing runs before that, and iterating again runs it again. An element is an array, a NumPy scalar,
-    ``bytes``, or tuples, named tuples, dicts, dataclasses and attrs classes of those.
+    iterate. Nothing runs before the iteration, and each iteration runs the pipeline again. An element is an array, a
+    NumPy scalar, ``bytes``, or tuples, named tuples, dicts, dataclasses and attrs classes of these.
 
-    All methods take a ``name``, which error notes and ``explain()`` show.
+    All methods take a ``name``, which is shown in error notes and by ``explain()``.
 
     >>> dataset = Dataset.range(6).map(lambda x: x * x).batch(4)
     >>> for batch in dataset:
@@ -70,12 +70,12 @@ class Dataset(Generic[T_co]):
     """
 
     def __init__(self, plan: Node) -> None:
-        """Hold a plan. Users call the static methods below instead."""
+        """Create a dataset from a plan. Users call the static methods below instead."""
         self._plan = plan
 
     @property
     def plan(self) -> Node:
-        """The plan as it was written, before it is optimized."""
+        """The plan as written, before optimization."""
         return self._plan
 
     @lazy_property
@@ -108,43 +108,45 @@ class Dataset(Generic[T_co]):
         ignore_errors: bool = False,
         encoding: str = "utf-8",
     ) -> Dataset[Any]:
-        r"""A dataset of batches of CSV rows: dicts of columns by name, or a pair of such a dict and the label's column.
+        r"""Return a dataset of batches of CSV rows: dicts of columns by name, or pairs of such a dict and the labels.
 
-        It is ``tf.data.experimental.make_csv_dataset``, with its defaults: the rows come shuffled, and without end.
-        Files are looked for, and headers and first rows read, at this call.
-        ``CsvDataset`` gives single rows as they stand in the files.
+        It corresponds to ``tf.data.experimental.make_csv_dataset``, with its defaults: by default the rows are shuffled
+        and repeated infinitely. This call finds the files and reads their headers and first rows. ``CsvDataset``
+        returns single rows in the order of the files.
 
         Args:
             file_pattern: a path with ``*``, ``?`` and ``[...]``, or a list of such paths.
-            batch_size: rows in a batch. With ``num_epochs=None`` every batch is full, else the last may be smaller.
-            column_names: of all columns of the files. Default: the header's, which all files must share.
+            batch_size: rows per batch. With ``num_epochs=None`` every batch is full; otherwise the last may be smaller.
+            column_names: the names of all columns of the files. Default: those of the header, which must be the same in
+                all files.
             column_defaults: for each column that is read, in their order in the files, a dtype or a default value as
-                for ``CsvDataset``. Default: what the first rows say, int64, float64 or bytes; empty fields are 0 or
-                ``b""``.
-            label_name: the column that is given beside the dict.
+                for ``CsvDataset``. Default: inferred from the first rows, as int64, float64 or bytes; empty fields are
+                0 or ``b""``.
+            label_name: the column to return separately from the dict.
             select_columns: names or indices of the columns to read. Default: all.
-            field_delim: what separates fields; one byte.
-            use_quote_delim: whether quotation marks mean anything.
-            na_value: a text that counts as empty, beside the empty one.
+            field_delim: the delimiter between fields; one byte.
+            use_quote_delim: whether quotation marks enclose fields. If False, they are ordinary characters.
+            na_value: a text that counts as an empty field, in addition to the empty text.
             header: whether the first row of each file is a header.
-            num_epochs: how many times the rows are given; None for without end.
-            shuffle: whether to shuffle the files and the rows, in another order in each epoch.
-            shuffle_buffer_size: rows to draw from.
+            num_epochs: how many times to repeat the rows; None for infinitely.
+            shuffle: whether to shuffle the files and the rows, in a different order in each epoch.
+            shuffle_buffer_size: the size of the shuffle buffer, in rows.
             shuffle_seed: makes the orders repeatable.
-            prefetch_buffer_size: batches to make ahead. Default AUTOTUNE.
-            num_parallel_reads: from how many files to read at once, a row from each in turn. Default 1. AUTOTUNE is a
+            prefetch_buffer_size: batches to prefetch. Default AUTOTUNE.
+            num_parallel_reads: how many files to read at once, taking a row from each in turn. Default 1. AUTOTUNE is a
                 cycle of 4 files.
-            sloppy: whether rows of files that are read at once may come in any order.
-            num_rows_for_inference: how many rows, of all files together, are looked at for types; None for all.
+            sloppy: whether rows of files that are read at once may be returned in any order.
+            num_rows_for_inference: how many rows, of all files together, are used to infer types; None for all.
             compression_type: None or ``""``, ``"GZIP"``, ``"ZLIB"``.
-            ignore_errors: whether to pass over rows that can't be read.
-            encoding: of the names in the header; text in rows stays ``bytes``. Any in which ASCII is ASCII.
+            ignore_errors: whether to skip rows that cannot be parsed.
+            encoding: the encoding of the names in the header, which must be a superset of ASCII; text in rows stays
+                ``bytes``.
 
         Raises:
             FileNotFoundError: if no file matches.
-            ValueError: if an argument can't be; if headers differ, or the rows that are looked at can't be read.
-            TypeError: if an argument is of the wrong type.
-            ParseError: while iterating, in the place of a row that can't be read; its batch goes with it.
+            ValueError: if an argument is invalid; if headers differ, or the rows used for inference cannot be parsed.
+            TypeError: if an argument has the wrong type.
+            ParseError: while iterating, for a row that cannot be parsed, in the place of its batch.
             DataLossError: while iterating, where a compressed file is damaged.
 
         >>> import pathlib, tempfile
@@ -187,7 +189,7 @@ class Dataset(Generic[T_co]):
             name: a label.
 
         Raises:
-            ValueError: if there is no component in it.
+            ValueError: if it has no components.
 
         >>> list(Dataset.from_tensors([1, 2, 3]))
         [array([1, 2, 3])]
@@ -205,7 +207,7 @@ class Dataset(Generic[T_co]):
             name: a label.
 
         Raises:
-            ValueError: if a component has no rows, or another number of them.
+            ValueError: if a component has no rows, or the numbers of rows differ.
 
         >>> images, labels = np.zeros((3, 28, 28), np.uint8), [7, 8, 9]
         >>> dataset = Dataset.from_tensor_slices({"image": images, "label": labels})
@@ -223,22 +225,23 @@ class Dataset(Generic[T_co]):
         output_signature: Any = None,
         name: str | None = None,
     ) -> Dataset[T]:
-        """Return a dataset of what a generator function yields. Each iteration calls the function anew.
+        """Return a dataset of the values that a generator function yields. Each iteration calls the function again.
 
-        With a signature, values are checked against it, and ints become the floats that it declares. Without one, which
-        tf.data does not allow, the first element tells the spec.
+        With a signature, values are checked against it, and ints are converted to declared float dtypes. Without a
+        signature (beyond tf.data), the first element determines the spec.
 
         Args:
-            generator: a function that returns an iterable; a class with ``__iter__`` will do.
+            generator: a function that returns an iterable; a class with ``__iter__`` works, too.
             output_types: dtypes in the structure of an element; the older form of a signature.
             output_shapes: shapes in the same structure, with ``output_types``; default, unknown.
-            args: what ``generator`` is called with, as components: text as ``bytes``, lists as read-only arrays.
-            output_signature: TensorSpec, RaggedTensorSpec and so on in the structure of an element. Where it says
-                TensorSpec, a tuple is data, as a list is.
+            args: the arguments of ``generator``, converted to components: text to ``bytes``, lists to read-only arrays.
+            output_signature: TensorSpec, RaggedTensorSpec and so on in the structure of an element. A tuple in the
+                place of a TensorSpec is data, like a list.
             name: a label.
 
         Raises:
-            TypeError: if ``generator`` cannot be called, both forms of a signature are given, or one holds no specs.
+            TypeError: if ``generator`` is not callable, both forms of a signature are given, or a signature contains
+                anything but specs.
             ValueError: if shapes and types differ in structure.
 
         >>> def count(stop):
@@ -255,18 +258,19 @@ class Dataset(Generic[T_co]):
 
     @staticmethod
     def from_tf(tf_dataset: Any, name: str | None = None) -> Dataset[Any]:
-        """Return a dataset of the elements of a ``tf.data.Dataset``. Each iteration is a new pass over that.
+        """Return a dataset of the elements of a ``tf.data.Dataset``. Each iteration iterates it again.
 
-        Elements are what ``as_numpy_iterator()`` gives, with ragged and sparse tensors, and datasets, of this library.
-        All are copies. An element that fails raises TensorFlow's exception in its place. How much is read ahead is
-        TensorFlow's affair. A saved state counts elements: going there runs the pass again up to it.
+        Elements are those of ``as_numpy_iterator()``, with this library's ragged and sparse tensors and datasets. All
+        values are copies. An element that fails raises TensorFlow's exception in its place. TensorFlow determines the
+        read-ahead. A saved state counts elements: restoring it iterates from the start up to the position.
 
         Args:
-            tf_dataset: TensorFlow's.
+            tf_dataset: a ``tf.data.Dataset``.
             name: a label.
 
         Raises:
-            TypeError: if it is something else, or a component is no array, text, ragged or sparse tensor or dataset.
+            TypeError: if ``tf_dataset`` is not one, or a component is not an array, text, a ragged or sparse tensor or
+                a dataset.
             RuntimeError: inside a ``tf.function``.
             ImportError: if TensorFlow is not installed.
 
@@ -284,24 +288,25 @@ class Dataset(Generic[T_co]):
 
     @staticmethod
     def from_torch(dataset: Any, output_signature: Any = None, name: str | None = None) -> Dataset[Any]:
-        """Return a dataset of the items of a dataset of torch, as NumPy arrays. Needs the extra ``torch``.
+        """Return a dataset of the items of a PyTorch dataset, as NumPy arrays. Needs the extra ``torch``.
 
-        A map-style dataset is a source with random access: ``shuffle``, ``skip`` and ``shard`` move indices, and only
-        what is wanted is asked for, in lists where it has ``__getitems__``. Of a ``TensorDataset`` rows are taken as
-        of arrays, by ``from_tensor_slices``. An IterableDataset, or a DataLoader, is run anew by each iteration.
+        A map-style dataset is a source with random access: ``shuffle``, ``skip`` and ``shard`` operate on indices, and
+        only the required items are fetched, in batches if it has ``__getitems__``. The rows of a ``TensorDataset`` are
+        read as by ``from_tensor_slices``. An IterableDataset or a DataLoader is iterated again by each iteration.
 
-        Tensors are detached and brought to the host. Arrays of a map-style dataset's tensors share their memory, and
-        are read-only; those of an iterable one are copied, since it may fill the same tensor again. A list at the top
-        of an item is structure, as a tuple is, others are data. bfloat16 and float8 take the package ml_dtypes.
+        Tensors are detached and copied to the host. Arrays from a map-style dataset's tensors share their memory and
+        are read-only; those from an iterable dataset are copies, since it may reuse its tensors. A list at the top
+        level of an item is structure, like a tuple; other lists are data. bfloat16 and float8 require the package
+        ml_dtypes.
 
         Args:
             dataset: a ``torch.utils.data.Dataset``, or any object with ``__getitem__`` and ``__len__``; an
                 ``IterableDataset`` or a ``DataLoader``.
-            output_signature: TensorSpec and so on in the structure of an element. Default: what the first one says.
+            output_signature: TensorSpec and so on in the structure of an element. Default: that of the first element.
             name: a label.
 
         Raises:
-            TypeError: if it is none of these, or a signature holds no specs.
+            TypeError: if ``dataset`` is none of these, or a signature contains anything but specs.
             ImportError: if torch is not installed; while iterating, if ml_dtypes is not.
 
         >>> import torch
@@ -332,22 +337,22 @@ class Dataset(Generic[T_co]):
     ) -> Dataset[dict[str, Any]]:
         """Return a dataset of the rows of an Arrow table, as dicts. Needs the extra ``parquet``.
 
-        It is like ``from_tensor_slices`` of the table's columns: random access, and shuffled by index. Numbers are not
-        copied, text is, once, at this call. Types and nulls are as in ``from_parquet``.
+        It is like ``from_tensor_slices`` of the table's columns: it has random access and is shuffled by index. Numbers
+        are not copied; text is copied once, at this call. Types and nulls are handled as in ``from_parquet``.
 
         Args:
             data: a ``pyarrow.Table`` or ``RecordBatch``, a list of batches, an object with ``__arrow_c_stream__`` (a
                 data frame of polars or pandas, a DuckDB relation, a ``RecordBatchReader``), or the path of an Arrow IPC
-                or Feather file. A stream is read to its end at this call, a file whole, so that every iteration gives
-                the same rows.
-            columns: names of those to take, in the order of the keys; ``"a.b"`` is a field of a struct. Default: all.
-            fill_null: what stands for a null, by column.
+                or Feather file. This call reads a stream or a file completely, so that every iteration has the same
+                rows.
+            columns: the columns to read, in the order of the keys; ``"a.b"`` is a field of a struct. Default: all.
+            fill_null: replacement values for nulls, by column.
             name: a label.
 
         Raises:
             TypeError: if ``data`` is none of these.
-            ValueError: if there is no such column, or a null in one whose dtype has no value for it.
-            SpecError: if a column's type has no component.
+            ValueError: if a column does not exist, or has a null that its dtype cannot represent.
+            SpecError: if a column's type is not supported.
             DataLossError: if a file is damaged.
             ImportError: if pyarrow is not installed.
 
@@ -372,39 +377,39 @@ class Dataset(Generic[T_co]):
     ) -> Dataset[dict[str, Any]]:
         """Return a dataset of the rows of Parquet files, as dicts. Needs the extra ``parquet``.
 
-        One row group is in memory at a time, of which only ``columns`` are read; rows and batches are read-only views
-        of it where their dtype allows. ``skip(n)`` directly behind it, ``dataset[i]`` and going on from a saved state
-        do not read the row groups before. The first file's footer is read at this call, for the columns; those of all
-        files by ``len`` and ``cardinality``.
+        One row group is in memory at a time, and only ``columns`` are read. Rows and batches are read-only views of it
+        if their dtype allows. ``skip(n)`` directly after this source, ``dataset[i]`` and resuming from a saved state do
+        not read earlier row groups. This call reads the first file's footer for the columns; ``len`` and
+        ``cardinality`` read the footers of all files.
 
-        Numbers keep their dtypes; decimals are float64. Text and binary are ``bytes``, of dictionaries the values.
-        Timestamps and dates are datetime64 (in UTC), times of the day and durations timedelta64. Lists of a fixed size
-        are arrays; other lists are arrays whose length varies, as rows of a RaggedTensor are: ``batch`` makes
-        RaggedTensors of them, ``padded_batch`` pads. Structs are dicts. A null is NaN in floats and NaT in times; an
-        int, a bool, a text or a list that is null fails at its place, unless ``fill_null`` gives a value.
+        Numbers keep their dtypes; decimals are float64. Text and binary are ``bytes``; dictionary-encoded columns are
+        decoded. Timestamps and dates are datetime64 (in UTC), times of the day and durations timedelta64. Lists of a
+        fixed size are arrays; other lists are arrays of varying length, like rows of a RaggedTensor: ``batch`` makes
+        RaggedTensors of them, ``padded_batch`` pads them. Structs are dicts. A null is NaN in floats and NaT in times;
+        a null int, bool, text or list raises an error in its place, unless ``fill_null`` has a value for it.
 
         Args:
             filenames: a path, a pattern such as ``"data/*.parquet"`` (its files are sorted), a list of those, or a
                 Dataset of paths.
-            columns: names of those to read, in the order of the keys; ``"a.b"`` is a field of a struct. Default: all,
-                in the order of the first file.
-            fill_null: what stands for a null, by column: ``{"age": -1, "tags": ""}``. In lists it stands for values;
-                a list that is null is then empty.
-            shard: ``(num_shards, index)`` reads every ``num_shards``-th row group only, counted through all files as
-                listed, so each row group belongs to one shard. Shards differ in size; ``shard()`` is exact, but
-                reads all.
-            num_parallel_reads: from how many files to read at once, in background threads; 1024 rows from each in turn.
-                Default: one file after the other. AUTOTUNE is a cycle of 4 files.
+            columns: the columns to read, in the order of the keys; ``"a.b"`` is a field of a struct. Default: all, in
+                the order of the first file.
+            fill_null: replacement values for nulls, by column: ``{"age": -1, "tags": ""}``. In a column of lists, it
+                replaces null items, and null lists become empty.
+            shard: ``(num_shards, index)`` reads only every ``num_shards``-th row group, counted over all files in the
+                given order, so each row group belongs to one shard. Shards may differ in size; ``shard()`` is exact,
+                but reads everything.
+            num_parallel_reads: how many files to read at once, in background threads, taking 1024 rows from each in
+                turn. Default: one file after the other. AUTOTUNE is a cycle of 4 files.
             name: a label.
 
         Raises:
-            FileNotFoundError: if the first file is missing; of another one, while iterating, at its place.
-            DataLossError: if the first file's footer is damaged; while iterating, where a row group is, or a later
-                file. What is behind it is read.
-            ValueError: if there is no such column, or no such shard; while iterating, at a null without a value.
-            SpecError: if a column's type has no component; while iterating, for a file whose columns are not those of
-                the first.
-            TypeError: if an argument is of a wrong type.
+            FileNotFoundError: if the first file is missing; for other files, while iterating, in their place.
+            DataLossError: if the first file's footer is damaged; while iterating, in the place of a damaged row group
+                or later file. Reading continues after it.
+            ValueError: if a column or the shard does not exist; while iterating, at a null without a replacement.
+            SpecError: if a column's type is not supported; while iterating, for a file with other columns than the
+                first.
+            TypeError: if an argument has the wrong type.
             ImportError: if pyarrow is not installed.
 
         >>> import os, tempfile
@@ -432,34 +437,34 @@ class Dataset(Generic[T_co]):
     ) -> Dataset[Any]:
         """Return a dataset of the rows of a Hugging Face dataset, as dicts. Needs the extra ``huggingface``.
 
-        Of a ``datasets.Dataset`` rows are read and converted when they are asked for, and no others, so it may be
-        larger than memory. It has random access, is shuffled by index, and its order is that which its own ``shuffle``,
-        ``select`` and ``filter`` gave it. Types and nulls are as in ``from_parquet``, whatever its format: dtypes are
-        those of the features. A ``ClassLabel`` is an int64, an ``Array2D`` an array, ``Json`` its text. Of a format
-        only the choice of columns counts.
+        Rows of a ``datasets.Dataset`` are read and converted only when they are requested, so it may be larger than
+        memory. It has random access and is shuffled by index. It keeps the order that its own ``shuffle``, ``select``
+        and ``filter`` produced. Types and nulls are handled as in ``from_parquet``, with the dtypes of the features. A
+        ``ClassLabel`` is an int64, an ``Array2D`` an array, ``Json`` its text. Of a format, only the selection of
+        columns is used.
 
         An ``Image`` is decoded into an array: uint8 of shape (height, width, 3) for RGB, (height, width) for gray. An
         ``Audio`` is a dict of ``array``, float32, and ``sampling_rate``, and needs torchcodec. To decode in parallel,
-        have its ``bytes`` and ``path`` as they are, ``hf.cast_column("image", datasets.Image(decode=False))``, of which
-        one may be empty, and decode in ``map``. A function given to ``set_transform`` is called for the rows that are
-        asked for, as many at once.
+        use ``hf.cast_column("image", datasets.Image(decode=False))`` and decode in ``map``; the column then has
+        ``bytes`` and ``path``, and either may be empty. A function passed to ``set_transform`` is called with as many
+        rows as are requested at once.
 
-        A ``datasets.IterableDataset`` is iterated over, from its first row in each pass, in the order of its own epoch;
-        ``shuffle()`` behind this one gives each epoch another order. Nothing is read ahead of what is asked for. Going
-        on from a saved state reads the rows before again.
+        A ``datasets.IterableDataset`` is iterated from its first row in each pass, in the order of its own epoch; a
+        ``shuffle()`` after this source gives each epoch a different order. Nothing is read ahead. Resuming from a saved
+        state reads the earlier rows again.
 
         Args:
-            hf: a ``datasets.Dataset`` or ``datasets.IterableDataset``; of a ``DatasetDict``, one of its splits.
-            columns: names of those to take, in the order of the keys; ``"a.b"`` is a field of a struct. Default: those
-                of its format.
-            fill_null: what stands for a null, by column.
+            hf: a ``datasets.Dataset`` or ``datasets.IterableDataset``; select one split of a ``DatasetDict``.
+            columns: the columns to read, in the order of the keys; ``"a.b"`` is a field of a struct. Default: those of
+                its format.
+            fill_null: replacement values for nulls, by column.
             name: a label.
 
         Raises:
             TypeError: if ``hf`` is neither.
-            ValueError: if there is no such column, or ``columns`` are given where only Python knows which there are;
-                while iterating, at the place of a row with a null in a column whose dtype has no value for it.
-            SpecError: if a column's type has no component, such as a list of structs, or a ``Video``.
+            ValueError: if a column does not exist, or ``columns`` are given for a dataset without known features; while
+                iterating, in the place of a row with a null that its column's dtype cannot represent.
+            SpecError: if a column's type is not supported, such as a list of structs, or a ``Video``.
             ImportError: if datasets is not installed.
 
         >>> import datasets
@@ -494,30 +499,29 @@ class Dataset(Generic[T_co]):
     ) -> Dataset[Any]:
         """Return a dataset of the rows of a pandas frame, as dicts. Needs the extra ``pandas``.
 
-        It is like ``from_tensor_slices`` of the frame's columns: random access, and shuffled by index. Numbers, bools
-        and times are not copied; text is, once, at this call. What is written to the frame later does not show (with
-        pandas 3, or with its copy-on-write switched on).
+        It is like ``from_tensor_slices`` of the frame's columns: it has random access and is shuffled by index.
+        Numbers, bools and times are not copied; text is copied once, at this call. Later changes of the frame have no
+        effect (with pandas 3, or with copy-on-write enabled).
 
-        NumPy's and pandas' nullable dtypes become NumPy's, times with a zone datetime64 in UTC, categories the values
-        that they stand for, sparse columns dense ones. Text is ``bytes``. What is in Arrow's memory is as in
-        ``from_arrow``. Objects must be of one kind in a column: numbers, text, times, or arrays and lists of numbers or
-        text. Those of one shape are rows of an array; their first dimension may differ, as in a RaggedTensor. A null
-        (None, NaN, NaT, NA) is NaN in floats and NaT in times; in other dtypes it is an error, unless ``fill_null``
-        gives a value.
+        pandas' nullable dtypes become NumPy's, times with a time zone datetime64 in UTC, categories their values,
+        sparse columns dense ones. Text is ``bytes``. Arrow-backed columns are handled as in ``from_arrow``. The objects
+        of a column must be of one kind: numbers, text, times, or arrays and lists of numbers or text. Arrays of equal
+        shape are rows of an array; their first dimension may differ, as in a RaggedTensor. A null (None, NaN, NaT, NA)
+        is NaN in floats and NaT in times; in other dtypes it is an error, unless ``fill_null`` has a value for it.
 
         Args:
-            df: a ``DataFrame``; or a ``Series``, whose values are the elements, in no dict.
-            columns: names of those to take, in the order of the keys. Default: all.
-            index: whether the index counts as columns, too, before the others: those of ``df.reset_index()``.
-            fill_null: what stands for a null, by column.
+            df: a ``DataFrame``; or a ``Series``, whose values are the elements, not in a dict.
+            columns: the columns to read, in the order of the keys. Default: all.
+            index: whether to include the index as columns before the others, as ``df.reset_index()`` does.
+            fill_null: replacement values for nulls, by column.
             name: a label.
 
         Raises:
-            TypeError: if ``df`` is neither; if names of columns are not text, or of several levels.
-            ValueError: if there is no such column, or two of one name; at the first row with a null in a column whose
-                dtype has no value for it, or with an object of another kind.
-            SpecError: if no component stands for what a column holds, such as periods and intervals.
-            ImportError: if pandas is not installed; or pyarrow, for a column in Arrow's memory.
+            TypeError: if ``df`` is neither; if column names are not text, or have several levels.
+            ValueError: if a column does not exist or is ambiguous; at the first row with a null that its column's dtype
+                cannot represent, or with an object of another kind.
+            SpecError: if a column's type is not supported, such as periods and intervals.
+            ImportError: if pandas is not installed; or pyarrow, for an Arrow-backed column.
 
         >>> import pandas as pd
         >>> people = pd.DataFrame({"name": ["Ann", "Bob"], "age": [31, 17]}, index=pd.Index([7, 9], name="id"))
@@ -548,23 +552,23 @@ class Dataset(Generic[T_co]):
     ) -> Dataset[Any]:
         """Return a dataset of the rows of a polars frame, as dicts. Needs the extra ``polars``.
 
-        It is like ``from_tensor_slices`` of the frame's columns: random access, and shuffled by index. Numbers and
-        times are not copied, if they lie in one piece (``df.rechunk()``); bools and text are, once, at this call. Types
-        and nulls are as in ``from_parquet``: an ``Array`` is an array, a ``List`` an array whose length varies, a
-        ``Struct`` a dict; ``Categorical`` and ``Enum`` are what they stand for, a ``Decimal`` is a float64, a ``Time``
-        a timedelta64 since midnight, a time with a zone in UTC.
+        It is like ``from_tensor_slices`` of the frame's columns: it has random access and is shuffled by index. Numbers
+        and times are not copied if they are contiguous (``df.rechunk()``); bools and text are copied once, at this
+        call. Types and nulls are handled as in ``from_parquet``: an ``Array`` is an array, a ``List`` an array of
+        varying length, a ``Struct`` a dict; ``Categorical`` and ``Enum`` are their values, a ``Decimal`` is a float64,
+        a ``Time`` a timedelta64 since midnight, a time with a time zone is in UTC.
 
         Args:
-            df: a ``DataFrame``; a ``LazyFrame``, which is collected at this call, into memory; or a ``Series``, whose
-                values are the elements, in no dict.
-            columns: names of those to take, in the order of the keys; ``"a.b"`` is a field of a struct. Default: all.
-            fill_null: what stands for a null, by column.
+            df: a ``DataFrame``; a ``LazyFrame``, which is collected into memory at this call; or a ``Series``, whose
+                values are the elements, not in a dict.
+            columns: the columns to read, in the order of the keys; ``"a.b"`` is a field of a struct. Default: all.
+            fill_null: replacement values for nulls, by column.
             name: a label.
 
         Raises:
             TypeError: if ``df`` is none of these.
-            ValueError: if there is no such column, or a null in one whose dtype has no value for it.
-            SpecError: if a column's type has no component: ``Object``, ``Int128``, lists of structs.
+            ValueError: if a column does not exist, or has a null that its dtype cannot represent.
+            SpecError: if a column's type is not supported: ``Object``, ``Int128``, lists of structs.
             ImportError: if polars or pyarrow is not installed.
 
         >>> import polars as pl
@@ -597,33 +601,34 @@ class Dataset(Generic[T_co]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """Return a dataset of the images in a folder that has a folder for each class: pairs of an image and its label.
+        """Return a dataset of the images in a folder with a subfolder for each class: pairs of an image and its label.
 
-        Label ``i`` is the i-th of the sorted names of these folders, which ``io.image_folder_classes(path)`` gives. The
-        files are those in them, and in folders in them, in the order of their paths, listed at this call. What begins
-        with a dot is hidden and passed by. Links are followed, but no folder is entered twice for one class.
+        Label ``i`` is the i-th of the sorted names of the subfolders, which ``io.image_folder_classes(path)`` returns.
+        The files in the subfolders, including nested ones, are listed at this call and sorted by path. Names that begin
+        with a dot are hidden and ignored. Links are followed, but each folder is read only once per class.
 
         Args:
             path: the folder.
-            labels: ``"inferred"`` from the folders' names; a list of ints, one for each image below ``path`` in the
-                order of their paths; or None for images alone.
-            class_names: the names of the folders of classes in the order of their labels. Default: sorted.
-            channels: 1 for grayscale, 3 for RGB, 4 for RGBA, 0 for what each file has.
-            image_size: ``(height, width)`` to resize to; images are float32 then. Default: uint8 of their own sizes.
+            labels: ``"inferred"`` from the names of the subfolders; a list of ints, one for each image in the order of
+                their paths; or None for images without labels.
+            class_names: the names of the subfolders in the order of their labels. Default: sorted.
+            channels: 1 for grayscale, 3 for RGB, 4 for RGBA, 0 for those of each file.
+            image_size: ``(height, width)`` to resize to; images are then float32. Default: uint8 in their own sizes.
             interpolation: ``method`` of ``io.resize``.
-            decode: if False, the bytes of each file come instead of the image.
-            extensions: of the files that are images, in upper or lower case.
-            shuffle: whether to read the files in another random order in each epoch.
+            decode: whether to decode the images; if False, the elements have the bytes of each file instead.
+            extensions: the extensions of image files, case-insensitive.
+            shuffle: whether to read the files in a different random order in each epoch.
             seed: makes the orders repeatable.
-            num_parallel_calls: how many images to make at once, in background threads; AUTOTUNE sets it.
-            deterministic: whether the order must not depend on which image is made first. Default True.
+            num_parallel_calls: how many images to read and decode at once, in background threads; AUTOTUNE tunes it.
+            deterministic: whether the order of the elements is fixed, even if a later image is ready earlier. Default
+                True.
             name: a label.
 
         Raises:
-            FileNotFoundError: if there is no such folder, no folder in it, or no image; while iterating, if a file is
-                gone.
-            ValueError: if ``class_names`` or ``labels`` do not fit what is there; while iterating, for a file that is
-                no image, at its place.
+            FileNotFoundError: if the folder does not exist, or has no subfolder or no image; while iterating, if a file
+                has disappeared.
+            ValueError: if ``class_names`` or ``labels`` do not match the folder; while iterating, in the place of a
+                file that is not an image.
             ImportError: while iterating, if the extra ``images`` is not installed.
 
         >>> import pathlib, tempfile
@@ -659,7 +664,7 @@ class Dataset(Generic[T_co]):
 
     @staticmethod
     def range(*args: int, output_type: npt.DTypeLike = np.int64, name: str | None = None) -> Dataset[Any]:
-        """Return a dataset of numbers at equal steps, with the arguments of Python's ``range``.
+        """Return a dataset of evenly spaced integers, with the arguments of Python's ``range``.
 
         Args:
             *args: ``stop``; ``start, stop``; or ``start, stop, step``.
@@ -667,8 +672,8 @@ class Dataset(Generic[T_co]):
             name: a label.
 
         Raises:
-            TypeError: if an argument is no int.
-            ValueError: if the step is 0, or there are no or too many arguments.
+            TypeError: if an argument is not an int.
+            ValueError: if the step is 0, or the number of arguments is wrong.
 
         >>> [int(x) for x in Dataset.range(10, 0, -3)]
         [10, 7, 4, 1]
@@ -683,18 +688,18 @@ class Dataset(Generic[T_co]):
     def counter(
         start: Any = 0, step: Any = 1, dtype: npt.DTypeLike = np.int64, name: str | None = None
     ) -> Dataset[Any]:
-        """Return a dataset of numbers at equal steps, without end.
+        """Return an infinite dataset of evenly spaced numbers.
 
-        The numbers are added up in ``dtype``: integers wrap around at its ends, floats round at each step.
+        The numbers are added in ``dtype``: integers wrap around, floats are rounded at each step.
 
         Args:
             start: the first number.
-            step: what each next number is more.
-            dtype: integers, floats or complex numbers. Default int64.
+            step: the difference between consecutive numbers.
+            dtype: a dtype of integers, floats or complex numbers. Default int64.
             name: a label.
 
         Raises:
-            TypeError: if ``dtype`` is not numeric, or a number is not one for it.
+            TypeError: if ``dtype`` is not numeric, or a number does not match it.
             ValueError: if an int does not fit into 64 bits.
 
         >>> [int(x) for x in Dataset.counter(start=10, step=5).take(3)]
@@ -706,16 +711,16 @@ class Dataset(Generic[T_co]):
     def random(
         seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
     ) -> Dataset[Any]:
-        """Return a dataset of random integers without end: int64, from 0 to 2**32 - 1.
+        """Return an infinite dataset of random integers: int64, from 0 to 2**32 - 1.
 
         Args:
-            seed: makes them repeatable: a dataset built again gives the same numbers.
-            rerandomize_each_iteration: whether each epoch and each new iterator gets other numbers. By default every
-                pass over one dataset gives the same, even without a seed.
+            seed: makes the numbers repeatable: a dataset built again has the same numbers.
+            rerandomize_each_iteration: whether each epoch and each new iterator gets different numbers. By default
+                every pass over a dataset has the same numbers, even without a seed.
             name: a label.
 
         Raises:
-            TypeError: if ``seed`` is no int, or ``rerandomize_each_iteration`` no bool.
+            TypeError: if ``seed`` is not an int, or ``rerandomize_each_iteration`` not a bool.
 
         >>> numbers = Dataset.random(seed=1).take(3)
         >>> list(numbers) == list(numbers)
@@ -728,19 +733,21 @@ class Dataset(Generic[T_co]):
     def list_files(
         file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
     ) -> Dataset[bytes]:
-        """A dataset of the names of the files that match, found at this call. Directories and hidden files match, too.
+        """Return a dataset of the names of matching files, listed at this call.
+
+        Directories and hidden files match, too.
 
         Args:
             file_pattern: a path with ``*``, ``?`` and ``[...]``, or a list of such paths. One with a scheme, such as
-                ``s3://bucket/*.tfrecord``, is listed by fsspec, and its names come out with the scheme.
-            shuffle: whether to give them in another random order in each epoch. Default True; else they are sorted.
+                ``s3://bucket/*.tfrecord``, is listed by fsspec, and its file names include the scheme.
+            shuffle: whether to shuffle the names in each epoch. Default True; if False, they are sorted.
             seed: makes the orders repeatable.
             name: a label.
 
         Raises:
             FileNotFoundError: if no file matches.
-            OSError: if a storage can't be reached, or refuses.
-            TypeError: if a pattern is no path, or ``shuffle`` no bool.
+            OSError: if a storage cannot be reached, or denies access.
+            TypeError: if a pattern is not a path, or ``shuffle`` not a bool.
 
         >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -764,22 +771,21 @@ class Dataset(Generic[T_co]):
         reader_func: Callable[[Dataset[Dataset[Any]]], Dataset[Any]] | None = None,
         wait: bool = False,
     ) -> Dataset[Any]:
-        """A dataset of the elements that ``save`` wrote. Arrays of numbers come out read-only, as views of the files.
+        """Return a dataset of the elements written by ``save``. Numeric arrays are read-only views of the files.
 
         Args:
             path: the directory.
-            element_spec: what the elements are. The files tell it, except for instances of classes of your own
-                (dataclasses, for example); named tuples come back as named tuples of the same name and fields.
-            compression: the files tell it; another one is an error.
+            element_spec: the spec of the elements. It is stored in the files, except for instances of your own classes
+                (dataclasses, for example); named tuples are restored as named tuples of the same name and fields.
+            compression: stored in the files; a different value is an error.
             reader_func: takes a Dataset of one Dataset for each shard, returns a Dataset of their elements. Default: an
                 element from each in turn.
-            wait: whether to wait until the saving has finished, if nothing is there yet. It is looked for twice a
-                second.
+            wait: whether to wait until a save has finished, if there is none yet. It checks twice a second.
 
         Raises:
-            FileNotFoundError: if nothing was saved there, or the saving has not finished.
-            DataLossError: if files are damaged; for those of the elements, while iterating.
-            SpecError: if the elements are not what ``element_spec`` says.
+            FileNotFoundError: if nothing was saved there, or the save has not finished.
+            DataLossError: if the metadata is damaged; while iterating, if the files of the elements are damaged.
+            SpecError: if the elements do not match ``element_spec``.
             ValueError: if ``compression`` is not that of the files, or the path has a scheme, such as ``s3://``.
 
         >>> import tempfile
@@ -794,15 +800,15 @@ class Dataset(Generic[T_co]):
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset[Any]:
-        """Return a dataset of elements side by side; it ends with the shortest.
+        """Return a dataset of the combined elements of several datasets; it ends with the shortest.
 
         Args:
-            *args: datasets, or one nested structure of datasets: a dataset alone keeps its elements as they are.
-            datasets: that structure by name, instead of ``args``.
+            *args: datasets, or one nested structure of datasets. The elements of a single dataset are unchanged.
+            datasets: that structure as a keyword argument, instead of ``args``.
             name: a label.
 
         Raises:
-            TypeError: if something else than a Dataset stands in the structure, lists included; or both are given.
+            TypeError: if the structure contains anything other than Datasets, such as a list; or if both are given.
 
         >>> pairs = Dataset.zip(Dataset.range(3), Dataset.range(10, 20))
         >>> [(int(a), int(b)) for a, b in pairs]
@@ -829,13 +835,13 @@ class Dataset(Generic[T_co]):
 
         Args:
             datasets: a list of datasets with elements of the same structure and dtypes.
-            choice_dataset: a dataset of int64 scalars: from which of ``datasets`` the next element comes.
-            stop_on_empty_dataset: whether to end when a dataset that is chosen has ended; else such choices are passed
-                by, until the choices or all datasets have ended.
+            choice_dataset: a dataset of int64 scalars: the index in ``datasets`` of the source of the next element.
+            stop_on_empty_dataset: whether to end when a chosen dataset has ended. If False, such choices are skipped
+                until the choices or all datasets have ended.
             name: a label.
 
         Raises:
-            TypeError: if something is no Dataset, or the elements do not go together.
+            TypeError: if an argument is not a Dataset, or the elements are not compatible.
             ValueError: if there are no datasets; while iterating, in the place of a choice that is out of range.
 
         >>> letters = Dataset.from_tensor_slices(["a", "b"])
@@ -859,28 +865,28 @@ class Dataset(Generic[T_co]):
         exact: bool = False,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """Return a dataset of elements from several datasets, mixed at random, or in exact shares.
+        """Return a dataset of elements from several datasets, mixed at random or in exact proportions.
 
-        Each dataset keeps its own order. With ``exact``, which tf.data does not have, nothing is left to chance: after
-        any n elements, each dataset has given its share of n to within one element (the quota method of Balinski and
-        Young, 1975). Weights then count as the decimal numbers that they are written as.
+        Each dataset keeps its own order. With ``exact`` (beyond tf.data) the mix is deterministic: after any n
+        elements, each dataset has contributed its share of n to within one element (the quota method of Balinski and
+        Young, 1975). Weights are then interpreted as exact decimal numbers.
 
         Args:
             datasets: a list of datasets with elements of the same structure and dtypes.
             weights: a number for each dataset, in any proportion; or a dataset of such vectors, one for each element.
                 A dataset of weight 0 is left out. Default, all equal.
             seed: makes the order repeatable.
-            stop_on_empty_dataset: whether to end with the first dataset that ends; else the others go on, in the
-                proportion of their weights.
-            rerandomize_each_iteration: whether each epoch and each new iterator gets another order. By default every
-                pass over one dataset has the same.
-            exact: whether to keep exactly to the shares.
+            stop_on_empty_dataset: whether to end with the first dataset that ends. If False, the others continue, in
+                the proportion of their weights.
+            rerandomize_each_iteration: whether each epoch and each new iterator gets a different order. By default
+                every pass over a dataset has the same order.
+            exact: whether to keep the proportions exactly.
             name: a label.
 
         Raises:
-            TypeError: if something is no Dataset, the elements do not go together, or weights are no numbers.
-            ValueError: if there are no datasets; if weights are negative, not finite or too few; if ``exact`` comes
-                with a seed or with weights that vary.
+            TypeError: if an argument is not a Dataset, the elements are not compatible, or weights are not numbers.
+            ValueError: if there are no datasets; if weights are negative, not finite or too few; if ``exact`` is
+                combined with a seed or with weights that vary.
 
         >>> ones, twos = Dataset.from_tensors(1).repeat(), Dataset.from_tensors(2).repeat()
         >>> mixed = Dataset.sample_from_datasets([ones, twos], weights=[0.75, 0.25], exact=True)
@@ -905,44 +911,42 @@ class Dataset(Generic[T_co]):
         *,
         executor: str = "thread",
     ) -> Dataset[S]:
-        """Return each element through a function.
+        """Apply a function to each element.
 
-        A tuple element reaches the function as separate arguments, any other as one. A function marked with
-        ``@dataset.vectorized`` is called with whole columns. An exception takes the place of its element; the iteration
-        can go on behind it.
+        A tuple element is passed to the function as separate arguments, any other element as one argument. A function
+        marked with ``@dataset.vectorized`` is called with whole columns. An exception is raised in the place of its
+        element; the iteration can continue after it.
 
-        With ``num_parallel_calls`` the function is called in the background, for several elements at once, ahead of
-        whoever iterates. How far ahead is bounded: usually by as many elements as are asked for at a time or as the
-        workers make in one go, at most 32 for each call; and where one element takes long, by the same number of those
-        behind it, but 64 MiB of them. Elements that take less than about a millisecond are made, and come out, in runs.
-        Where threads turn out to gain nothing, because the function is cheap or holds the interpreter's lock, it is
-        called in the thread that iterates.
+        With ``num_parallel_calls`` the function is called in the background for several elements at once, ahead of the
+        consumer. The read-ahead is bounded: usually by the number of elements that are requested or produced at a time,
+        at most 32 for each call. If one element takes long, at most the same number of elements after it, or 64 MiB,
+        are produced meanwhile. Elements that take less than about a millisecond are processed in groups. If threads do
+        not help, because the function is cheap or holds the interpreter lock, it is called in the consumer's thread.
 
         Args:
-            map_func: takes an element, returns an element; the same structure each time.
-            num_parallel_calls: the most calls at once. Default, one at a time, when an element is asked for. AUTOTUNE
-                begins with the number of cores that this process may use; the autotuner then sets it, up to 128 for
+            map_func: takes an element, returns an element; always with the same structure.
+            num_parallel_calls: the most calls at once. Default: one at a time, when an element is requested. AUTOTUNE
+                begins with the number of cores that this process may use; the autotuner then adjusts it, up to 128 for
                 functions that wait more than they compute.
-            deterministic: whether to keep the order of the elements; default, as the options say, and they say yes. If
-                not, what is ready first comes first.
-            synchronous: True says that calls must never be made ahead or at once, whatever the options allow; so it
-                does not go together with ``num_parallel_calls``.
+            deterministic: whether to keep the order of the elements. Default: the value of the options, which is True
+                unless set. If False, elements are returned as soon as they are ready.
+            synchronous: True means that calls are never made ahead or in parallel, whatever the options allow. It
+                cannot be combined with ``num_parallel_calls``.
             use_unbounded_threadpool: whether the calls do not count against ``options.threading``'s
                 ``private_threadpool_size``: for functions that mostly wait.
             name: a label.
-            executor: where calls are made that are made in parallel. "thread" suits functions that wait, or that
-                release the interpreter's lock, as NumPy, decoders and file reads do. "process" is for functions that
-                compute in Python: they run in ``num_parallel_calls`` (default AUTOTUNE) worker processes, for
-                which function, elements and results must be such that pickle or cloudpickle can send them; the
-                extra ``process`` installs that. Large arrays travel in shared memory. What the function changes
-                outside of its results, it changes in the worker process only. Processes that are idle when an
-                iteration ends wait for the next one of the same dataset, for a minute at most.
+            executor: where parallel calls run. "thread" suits functions that wait or release the interpreter lock, such
+                as NumPy, decoders and file reads. "process" suits functions that compute in Python: they run in
+                ``num_parallel_calls`` (default AUTOTUNE) worker processes. The function, elements and results must be
+                serializable with pickle or cloudpickle, which the extra ``process`` installs. Large arrays are passed
+                in shared memory. Side effects of the function are limited to the worker process. Processes that are
+                idle when an iteration ends wait up to a minute for the next iteration of the same dataset.
 
         Raises:
-            TypeError: if ``map_func`` cannot be called; while iterating, if it cannot be sent to a process.
+            TypeError: if ``map_func`` is not callable; while iterating, if it cannot be sent to a process.
             ValueError: if ``num_parallel_calls`` is less than 1 and not AUTOTUNE, or given with ``synchronous=True``;
-                if there is no such executor.
-            WorkerDiedError: while iterating, in the place of the element that a worker process died of.
+                if the executor is unknown.
+            WorkerDiedError: while iterating, in the place of the element during which a worker process died.
 
         >>> [int(x) for x in Dataset.range(4).map(lambda x: x * 10, num_parallel_calls=2)]
         [0, 10, 20, 30]
@@ -969,12 +973,12 @@ class Dataset(Generic[T_co]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset[S]:
-        """Return each element through a function that draws random numbers, such as an augmentation. tf.data has none.
+        """Apply a function that draws random numbers to each element, such as an augmentation. Beyond tf.data.
 
-        The function gets a generator of its own for each element. What it draws depends on the seed, the epoch and the
-        position of the element, and on nothing else: not on how many elements are made at a time or in parallel, nor on
-        where the iteration was resumed. Each epoch and each new iterator draws other numbers, and a pipeline built
-        again draws the same sequence of them.
+        The function gets its own generator for each element. Its numbers depend only on the seed, the epoch and the
+        position of the element: not on how many elements are processed at a time or in parallel, nor on where the
+        iteration was resumed. Each epoch and each new iterator draws different numbers, and a pipeline built again
+        draws the same sequence of them.
 
         Args:
             map_func: takes a ``np.random.Generator`` and an element as ``map`` passes it, returns an element.
@@ -984,7 +988,7 @@ class Dataset(Generic[T_co]):
             name: a label.
 
         Raises:
-            TypeError: if ``map_func`` cannot be called, or takes whole columns; if ``seed`` is no int.
+            TypeError: if ``map_func`` is not callable, or takes whole columns; if ``seed`` is not an int.
 
         >>> def flip(rng, image):
         ...     return image[:, ::-1] if rng.random() < 0.5 else image
@@ -1009,20 +1013,20 @@ class Dataset(Generic[T_co]):
     def scan(
         self, initial_state: Any, scan_func: Callable[[Any, Any], tuple[Any, S]], name: str | None = None
     ) -> Dataset[S]:
-        """Return each element through a function that carries a state from one to the next.
+        """Apply a function that carries a state from one element to the next.
 
-        An exception, of the function or of the input, leaves the state as it was. The function may change arrays of the
-        state in place; what it has changed before it raises stays changed.
+        An exception of the function or of the input leaves the state unchanged. The function may modify arrays of the
+        state in place; modifications made before it raises remain.
 
         Args:
             initial_state: an element; the state for the first element of each pass.
-            scan_func: takes the state and an element (a tuple as one argument), returns a pair of the next state, in
-                which only shapes may be others, and the element to put out.
+            scan_func: takes the state and an element (a tuple as one argument), returns a pair of the next state, which
+                may differ only in its shapes, and the output element.
             name: a label.
 
         Raises:
-            TypeError: if ``scan_func`` cannot be called, or takes whole columns.
-            SpecError: while iterating, if it returns no pair, or another structure or dtype than the state has.
+            TypeError: if ``scan_func`` is not callable, or takes whole columns.
+            SpecError: while iterating, if it does not return a pair, or the state's structure or dtype changes.
 
         >>> sums = Dataset.range(1, 5).scan(np.int64(0), lambda total, x: (total + x, total + x))
         >>> [int(x) for x in sums]
@@ -1031,18 +1035,18 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.Scan(self._plan, initial_state, scan_func, name=name))
 
     def select(self, *keys: Any, name: str | None = None) -> Dataset[Any]:
-        """Some parts of each element, like ``operator.itemgetter``. tf.data has none; it says ``map`` with a lambda.
+        """Select parts of each element, like ``operator.itemgetter``. Beyond tf.data, which needs a ``map``.
 
-        Unlike such a function it is never called for an element: columns are left out, which costs nothing.
+        Unlike a function in ``map``, it has no cost per element: it only drops columns.
 
         Args:
             *keys: keys of a dict, positions in a tuple, names of fields of a named tuple, dataclass or attrs class. One
-                key gives the part itself, several a tuple of parts in the order given.
+                key selects the part itself, several keys a tuple of parts in this order.
             name: a label.
 
         Raises:
             TypeError: if no key is given.
-            ValueError: if there is no such key; while iterating, a SpecError, where only running tells the keys.
+            ValueError: if a key does not exist. If the keys are unknown before running, a SpecError while iterating.
 
         >>> people = Dataset.from_tensors({"name": "Ada", "born": 1815, "died": 1852})
         >>> next(iter(people.select("name")))
@@ -1053,14 +1057,14 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.Select(self._plan, keys, name=name))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset[T_co]:
-        """Return the elements for which a function returns True.
+        """Keep the elements for which a function returns True.
 
         Args:
             predicate: takes an element as ``map`` passes it, returns a bool.
             name: a label.
 
         Raises:
-            TypeError: if ``predicate`` cannot be called.
+            TypeError: if ``predicate`` is not callable.
             SpecError: while iterating, if it returns anything but a bool.
 
         >>> [int(x) for x in Dataset.range(6).filter(lambda x: x % 2 == 0)]
@@ -1069,14 +1073,14 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.Filter(self._plan, predicate, name=name))
 
     def flat_map(self, map_func: Callable[..., Dataset[S]], name: str | None = None) -> Dataset[S]:
-        """Return the elements of a dataset for each element, one dataset after the other.
+        """Map each element to a dataset, and return the elements of these datasets one after the other.
 
         Args:
             map_func: takes an element as ``map`` passes it, returns a Dataset.
             name: a label.
 
         Raises:
-            TypeError: if ``map_func`` cannot be called; while iterating, if it returns no Dataset.
+            TypeError: if ``map_func`` is not callable; while iterating, if it does not return a Dataset.
 
         >>> [int(x) for x in Dataset.range(4).flat_map(lambda n: Dataset.range(n))]
         [0, 0, 1, 0, 1, 2]
@@ -1092,23 +1096,24 @@ class Dataset(Generic[T_co]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset[S]:
-        """Return the elements of a dataset for each element, several datasets side by side.
+        """Map each element to a dataset, and return the elements of several of these datasets in turn.
 
         Args:
             map_func: takes an element as ``map`` passes it, returns a Dataset.
             cycle_length: how many datasets are open at a time. Default, and for AUTOTUNE, 4.
-            block_length: elements taken from one before the next has its turn. Default 1.
-            num_parallel_calls: from how many datasets to read at once, in background threads, each into a bounded
-                buffer. ``map_func`` is called, and the first elements are read, ahead for the next
-                ``min(cycle_length, num_parallel_calls)`` datasets beside those of the cycle. Default: nothing is read
-                before it is asked for. AUTOTUNE begins with ``cycle_length``, as reading is mostly waiting; the
-                autotuner then sets it.
-            deterministic: whether the order is the one that reading one dataset at a time gives. Default: as
-                ``Options().deterministic`` says, which is yes. False gives what is ready first.
+            block_length: how many consecutive elements to take from a dataset before the next one's turn. Default 1.
+            num_parallel_calls: how many datasets to read at once, in background threads, each into a bounded buffer.
+                In addition, ``map_func`` is called and the first elements are read ahead for the next
+                ``min(cycle_length, num_parallel_calls)`` datasets after those of the cycle. Default: nothing is read
+                before it is requested. AUTOTUNE begins with ``cycle_length``, as reading is mostly waiting; the
+                autotuner then adjusts it.
+            deterministic: whether the order is the same as when reading one dataset at a time. Default: the value of
+                ``Options().deterministic``, which is True unless set. If False, elements are returned as soon as they
+                are ready.
             name: a label.
 
         Raises:
-            TypeError: if ``map_func`` cannot be called; while iterating, if it returns no Dataset.
+            TypeError: if ``map_func`` is not callable; while iterating, if it does not return a Dataset.
             ValueError: if a number is too small.
 
         >>> numbers = Dataset.range(1, 4).interleave(
@@ -1133,14 +1138,14 @@ class Dataset(Generic[T_co]):
     # Transformations of the sequence
 
     def concatenate(self, dataset: Dataset[Any], name: str | None = None) -> Dataset[Any]:
-        """This dataset, then another.
+        """Return the elements of this dataset, then those of another.
 
         Args:
-            dataset: with elements of the same structure and dtypes.
+            dataset: a dataset with elements of the same structure and dtypes.
             name: a label.
 
         Raises:
-            TypeError: if it is no Dataset, or its elements do not go with these.
+            TypeError: if ``dataset`` is not a Dataset, or its elements are not compatible.
 
         >>> [int(x) for x in Dataset.range(2).concatenate(Dataset.range(10, 12))]
         [0, 1, 10, 11]
@@ -1150,7 +1155,7 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.Concatenate.of(self._plan, dataset.plan, name))
 
     def enumerate(self, start: int = 0, name: str | None = None) -> Dataset[tuple[Any, T_co]]:
-        """Return each element with its number before it.
+        """Pair each element with its number, as ``(number, element)``.
 
         Args:
             start: the first number.
@@ -1177,11 +1182,11 @@ class Dataset(Generic[T_co]):
         """Return the elements before the first for which a function returns False.
 
         Args:
-            predicate: takes an element as ``map`` passes it, returns a bool. It is not called behind the first False.
+            predicate: takes an element as ``map`` passes it, returns a bool. It is not called after the first False.
             name: a label.
 
         Raises:
-            TypeError: if ``predicate`` cannot be called.
+            TypeError: if ``predicate`` is not callable.
             SpecError: while iterating, if it returns anything but a bool.
 
         >>> [int(x) for x in Dataset.range(100).take_while(lambda x: x * x < 20)]
@@ -1190,7 +1195,7 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.TakeWhile(self._plan, predicate, name=name))
 
     def skip(self, count: int, name: str | None = None) -> Dataset[T_co]:
-        """All but the first elements.
+        """Return all elements except the first ones.
 
         Args:
             count: how many to leave out; all of them if negative.
@@ -1202,9 +1207,9 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.Skip(self._plan, count, name=name))
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset[T_co]:
-        """Return every ``num_shards``-th element, from number ``index`` on, so that workers can share the data.
+        """Return every ``num_shards``-th element, starting at number ``index``, to split the data among workers.
 
-        Shard early, best the file names, before anything random.
+        Shard early, preferably the file names, and before anything random.
 
         Args:
             num_shards: how many workers there are.
@@ -1229,42 +1234,42 @@ class Dataset(Generic[T_co]):
         seed: int = 0,
         name: str | None = None,
     ) -> Dataset[T_co]:
-        """This process's share of the elements, for training in several processes, with equally many for each.
+        """Return this process's share of the elements, with the same number for each process of distributed training.
 
-        All processes together give every element once, batches if it stands behind ``batch``. Each makes as little as
-        possible of what is others': where whole files can be dealt out, it reads its own; else elements are dealt out
-        below the functions of ``map``, and rows that are others' are not read where they can be had by number.
-        ``explain()`` shows where. Write it last, before ``prefetch``; what stands behind it sees this process's
-        elements only. ``docs/howto/sharding.md`` says more.
+        Each element (each batch, if called after ``batch``) belongs to exactly one process. Each process avoids work on
+        the others' elements: if whole files can be split, it reads only its own. Otherwise elements are split upstream
+        of ``map`` functions, and rows of other processes are not read if the source has random access. ``explain()``
+        shows where the split happens. Call it last, before ``prefetch``; ops after it see only this process's elements.
+        For details see ``docs/howto/sharding.md``.
 
-        All processes must build the same pipeline, and begin their iterations over it together. They then agree about
-        what is random below it. A shuffle of rows that are taken by number is one order for all; any other shuffles
-        each process's own elements. Each pass of ``repeat`` is dealt out for itself. ``deterministic=False`` does not
-        hold below. Functions that draw random numbers by themselves, or return datasets that do without a seed, do not
-        agree; ``random_map`` does.
+        All processes must build the same pipeline and start their iterations at the same time. They then use the same
+        random numbers upstream. A shuffle of a source with random access has one order for all processes; any other
+        shuffle reorders each process's own elements. Each pass of ``repeat`` is split separately. Upstream,
+        ``deterministic=False`` has no effect. Functions that draw their own random numbers, or return datasets that do
+        so without a seed, differ between processes; ``random_map`` does not.
 
         Args:
-            rank: which process this is, from 0. Default: as torch.distributed says if it is initialised, else as JAX
-                does, else as the variable RANK, which torchrun sets; else 0 of 1. Asked at this call.
-            world_size: of how many; with ``rank`` or not at all.
-            remainder: what becomes of the last round, if there are not enough elements for all. ``"drop"``: it is left
-                out. ``"pad"``: who has none gets one of zeros (text is empty), with the shapes and dtypes of its last.
-                ``"repeat"``: who has none gets one from the beginning again. ``"keep"``: it is given as it is, so some
-                processes have one more, which must not meet a collective operation. With files, all have as many as
-                the process that has fewest (``"drop"``) or most.
-            by: ``"files"``: file ``i`` of the list, before it is shuffled, belongs to process ``i`` modulo
-                ``world_size``. What stands above must not mix or count the records of several files, as ``take``,
-                ``enumerate`` and ``zip`` do; and unless it has no end, or ``remainder`` is ``"keep"``, the number of
-                records must follow from the files: each process then counts the records of all files, once, when the
-                first element is asked for. ``"elements"``: element ``k`` belongs to process ``k`` modulo
-                ``world_size``. ``"auto"``: files, where there are as many as processes and it can be done.
-            seed: of what is random and has no seed of its own; the same in all processes.
+            rank: the rank of this process, from 0. Default: that of torch.distributed if it is initialised, else that
+                of JAX, else the environment variable RANK, which torchrun sets; else 0 of 1. Determined at this call.
+            world_size: the number of processes; given if and only if ``rank`` is.
+            remainder: how to treat the last round, if there are not enough elements for all processes. ``"drop"``:
+                leave it out. ``"pad"``: processes without an element get one of zeros (empty text), with the shapes and
+                dtypes of their last one. ``"repeat"``: processes without an element get one from the beginning.
+                ``"keep"``: keep it, so some processes have one element more, which must not take part in a collective
+                operation. With files, all processes get the smallest number (``"drop"``) or the largest.
+            by: ``"files"``: file ``i`` of the list, before shuffling, belongs to process ``i`` modulo ``world_size``.
+                Ops after the files must not combine or count records of several files, as ``take``, ``enumerate`` and
+                ``zip`` do. Also, unless the pipeline is infinite or ``remainder`` is ``"keep"``, the number of elements
+                must follow from the numbers of records: each process then counts the records of all files once, when
+                the first element is requested. ``"elements"``: element ``k`` belongs to process ``k`` modulo
+                ``world_size``. ``"auto"``: files, if that is possible and there are at least as many as processes.
+            seed: the seed for random ops without their own seed; the same in all processes.
             name: a label.
 
         Raises:
-            ValueError: if ``rank`` is not below ``world_size``, or one of them is given alone; if files are asked for
-                where they cannot be dealt out; it says why.
-            TypeError: if an argument has a wrong type.
+            ValueError: if ``rank`` is not below ``world_size``, or only one of them is given; if ``by`` is ``"files"``
+                and the files cannot be split.
+            TypeError: if an argument has the wrong type.
 
         >>> [int(x) for x in Dataset.range(7).shard_by_process(rank=1, world_size=3)]
         [1, 4]
@@ -1276,20 +1281,20 @@ class Dataset(Generic[T_co]):
         )
 
     def assert_cardinality(self, expected_cardinality: int, name: str | None = None) -> Dataset[T_co]:
-        """Return the same elements, of which it is known that there are so many, such as records of files.
+        """Declare the number of elements where it is unknown, such as the number of records in files.
 
-        Then ``len`` works, and with it progress bars, the steps of Keras, and ``to_torch()`` in a DataLoader. It is
-        checked while iterating. tf.data has it as ``tf.data.experimental.assert_cardinality``.
+        Then ``len`` works, and so do progress bars, the number of steps in Keras, and ``to_torch()`` in a DataLoader.
+        The number is checked during iteration. In tf.data it is ``tf.data.experimental.assert_cardinality``.
 
         Args:
-            expected_cardinality: the number of elements, those that fail included, or ``INFINITE_CARDINALITY``.
+            expected_cardinality: the number of elements, including those that fail, or ``INFINITE_CARDINALITY``.
             name: a label for errors and plans.
 
         Raises:
-            TypeError: if the number is no int.
-            ValueError: if it is negative, or the plan has another one.
-            CardinalityError: while iterating, at the end: if there are fewer, in the place behind them; if there are
-                more, in the place of the first that is too many, and nothing comes behind it.
+            TypeError: if the number is not an int.
+            ValueError: if it is negative, or the plan has a different known cardinality.
+            CardinalityError: while iterating: if there are fewer elements, after the last one; if there are more, in
+                the place of the first extra element, where the iteration ends.
 
         >>> even = Dataset.range(10).filter(lambda x: x % 2 == 0).assert_cardinality(5)
         >>> len(even), len(even.batch(2))
@@ -1298,16 +1303,16 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.AssertCardinality(self._plan, expected_cardinality, name=name))
 
     def unique(self, name: str | None = None) -> Dataset[T_co]:
-        """Return each element once, where it comes first.
+        """Drop elements that have occurred before.
 
-        Elements are equal if they have the same dtypes, shapes and values; NaN equals NaN. What has been seen is kept
-        in memory, and in a saved state.
+        Elements are equal if they have the same dtypes, shapes and values; NaN equals NaN. The elements seen so far are
+        kept in memory, and in saved states.
 
         Args:
             name: a label.
 
         Raises:
-            SpecError: while iterating, if an element holds an object without a hash.
+            SpecError: while iterating, if an element contains an object that is not hashable.
 
         >>> [int(x) for x in Dataset.from_tensor_slices([3, 1, 3, 2, 1]).unique()]
         [3, 1, 2]
@@ -1315,13 +1320,12 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.Unique(self._plan, name=name))
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset[T_co]:
-        """Return the elements that do not fail. Interrupts come out.
+        """Drop the elements that fail. Interrupts are not caught.
 
-        Where 100,000 elements in a row have failed, the last error comes out, because the input may go on like that
-        without end.
+        After 100,000 consecutive failures, the last error is raised, because the input might fail forever.
 
         Args:
-            log_warning: whether to log each error, with where it comes from, to the logger ``dataset``.
+            log_warning: whether to log each error and its origin to the logger ``dataset``.
             name: a label.
 
         >>> numbers = Dataset.from_tensor_slices([1, 0, 4]).map(lambda x: 8 // int(x))
@@ -1331,10 +1335,10 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.IgnoreErrors(self._plan, log_warning, name=name))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
-        """Return the dataset several times over. Each pass runs it anew, with another order where it is shuffled.
+        """Repeat the dataset. Each pass runs it again, with a different order if it is shuffled.
 
         Args:
-            count: how often; endlessly if None or negative.
+            count: how often; infinitely if None or negative.
             name: a label.
 
         >>> [int(x) for x in Dataset.range(2).repeat(3)]
@@ -1349,16 +1353,16 @@ class Dataset(Generic[T_co]):
         reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
     ) -> Dataset[T_co]:
-        """Return the elements in a random order.
+        """Shuffle the elements.
 
-        A buffer is filled; each element that comes out is drawn from it at random and replaced by the next. In-memory
-        arrays and files with an index are shuffled by index, so that a large buffer costs little, and none of it is
-        saved in a state where it holds all elements.
+        A buffer is filled; each output element is drawn from it at random and replaced by the next input element.
+        In-memory arrays and files with an index are shuffled by index, so a large buffer is cheap, and a buffer of all
+        elements takes no space in a saved state.
 
         Args:
-            buffer_size: elements to draw from; None, or UNKNOWN_CARDINALITY (-2), for all of them.
-            seed: makes the orders repeatable: a pipeline built again gives the same sequence of orders.
-            reshuffle_each_iteration: whether each epoch and each new iterator gets another order; None is True.
+            buffer_size: the number of elements to draw from; None, or UNKNOWN_CARDINALITY (-2), for all of them.
+            seed: makes the orders repeatable: a pipeline built again has the same sequence of orders.
+            reshuffle_each_iteration: whether each epoch and each new iterator gets a different order; None means True.
             name: a label.
 
         Raises:
@@ -1377,21 +1381,21 @@ class Dataset(Generic[T_co]):
         seed: int | None = None,
         name: str | None = None,
     ) -> Dataset[tuple[Any, T_co]]:
-        """Elements dropped or repeated so that classes come in wanted shares, each element as (class, element).
+        """Drop or repeat elements to reach a target distribution of classes; elements become (class, element) pairs.
 
-        The data are read in up to three passes side by side, and ``class_func`` is called in each.
+        The input is iterated up to three times in parallel, and ``class_func`` is called each time.
 
         Args:
-            class_func: takes an element as ``map`` passes it, returns its class, an int from 0 on.
-            target_dist: the share wanted of each class.
-            initial_dist: the share that each class has in the data. Default, estimated from what has been read.
+            class_func: takes an element as ``map`` passes it, returns its class, an int from 0.
+            target_dist: the target share of each class.
+            initial_dist: the share of each class in the data. Default: estimated from the elements read so far.
             seed: makes the choice repeatable.
             name: a label.
 
         Raises:
-            TypeError: if ``class_func`` cannot be called, or a distribution is no vector of numbers.
-            ValueError: if a distribution does not add up to 1, or asks for what is not there; while iterating, in the
-                place of an element whose class is out of range.
+            TypeError: if ``class_func`` is not callable, or a distribution is not a vector of numbers.
+            ValueError: if a distribution does not add up to 1, or a target class does not occur in the data; while
+                iterating, in the place of an element whose class is out of range.
 
         >>> numbers = Dataset.range(10_000)  # one in ten is of class 1
         >>> even = numbers.rejection_resample(lambda x: int(x % 10 == 0), [0.5, 0.5], [0.9, 0.1], seed=1)
@@ -1411,14 +1415,14 @@ class Dataset(Generic[T_co]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """Consecutive elements stacked into arrays with a new first axis.
+        """Stack consecutive elements into arrays with a new first axis.
 
         Args:
-            batch_size: elements in a batch.
+            batch_size: elements per batch.
             drop_remainder: whether to leave out a last batch that is not full.
-            num_parallel_calls: the most batches stacked at once, in the background, ahead of whoever iterates, by as
-                many batches. Default, one at a time, when it is asked for. AUTOTUNE begins with the number of cores
-                that this process may use. It pays for large elements.
+            num_parallel_calls: the most batches stacked at once, in the background, ahead of the consumer by at most
+                this many batches. Default: one at a time, when it is requested. AUTOTUNE begins with the number of
+                cores that this process may use. It pays off for large elements.
             deterministic: whether to keep the order of the batches, as for ``map``.
             name: a label.
 
@@ -1448,18 +1452,18 @@ class Dataset(Generic[T_co]):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """Batches of components of different sizes, filled up at the end.
+        """Batch components of different sizes, padded at the end.
 
         Args:
-            batch_size: elements in a batch.
-            padded_shapes: shapes in the structure of an element, None or -1 for the largest in the batch. Default, the
+            batch_size: elements per batch.
+            padded_shapes: shapes in the structure of an element, None or -1 for the largest in the batch. Default: the
                 largest in every dimension.
-            padding_values: what to fill up with, in the structure of an element or one for all. Default 0 or ``b""``.
+            padding_values: padding values in the structure of an element, or one for all. Default 0 or ``b""``.
             drop_remainder: whether to leave out a last batch that is not full.
             name: a label.
 
         Raises:
-            ValueError: if ``batch_size`` is less than 1, or shapes do not go with the elements.
+            ValueError: if ``batch_size`` is less than 1, or shapes are incompatible with the elements.
             SpecError: while iterating, if a component is larger than its padded shape.
 
         >>> rows = Dataset.range(1, 4).map(lambda n: np.full(n, n))
@@ -1479,20 +1483,20 @@ class Dataset(Generic[T_co]):
         row_splits_dtype: npt.DTypeLike = np.int64,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """Batches of components of different sizes, as RaggedTensors.
+        """Batch components of different sizes as RaggedTensors.
 
-        A component is dense, as from ``batch``, where ``element_spec`` has its whole shape. Of a component with unknown
-        dimensions the last unknown one and all before it are ragged; behind a ``map``, whose spec only running tells,
-        all dimensions are. RaggedTensors are stacked as they are, and keep their row splits.
+        A component is dense, as from ``batch``, if ``element_spec`` has its full shape. If a component has unknown
+        dimensions, the last unknown one and all before it are ragged; after a ``map``, whose sizes are unknown, all
+        dimensions are ragged. RaggedTensors are stacked and keep their row splits.
 
         Args:
-            batch_size: elements in a batch.
+            batch_size: elements per batch.
             drop_remainder: whether to leave out a last batch that is not full.
-            row_splits_dtype: of the RaggedTensors made of dense components: int32 or int64.
+            row_splits_dtype: the dtype of row splits for dense components: int32 or int64.
             name: a label.
 
         Raises:
-            ValueError: if ``batch_size`` is less than 1, or ``row_splits_dtype`` another dtype.
+            ValueError: if ``batch_size`` is less than 1, or ``row_splits_dtype`` is another dtype.
             SpecError: while iterating, if elements of a batch differ in structure, dtype, rank or inner shape.
 
         >>> next(iter(Dataset.range(1, 4).map(lambda n: np.full(n, n)).ragged_batch(3)))
@@ -1501,16 +1505,16 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.RaggedBatch(self._plan, batch_size, drop_remainder, row_splits_dtype, name=name))
 
     def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> Dataset[Any]:
-        """Batches of one dense component of different sizes, as SparseTensors. Every cell is stored, zeros too.
+        """Batch single dense components of different sizes as SparseTensors. Every cell is stored, including zeros.
 
         Args:
-            batch_size: elements in a batch; the last may have fewer.
-            row_shape: room for one element; None for the largest in the batch.
+            batch_size: elements per batch; the last may have fewer.
+            row_shape: the maximum shape of an element; None in a dimension for the largest in the batch.
             name: a label.
 
         Raises:
-            TypeError: if elements are more than one component, or are ragged or sparse.
-            ValueError: if ``batch_size`` is less than 1, or ``row_shape`` does not go with the elements.
+            TypeError: if elements have more than one component, or are ragged or sparse.
+            ValueError: if ``batch_size`` is less than 1, or ``row_shape`` is incompatible with the elements.
             SpecError: while iterating, if an element is larger than ``row_shape``, or has another rank.
 
         >>> batch = next(iter(Dataset.range(1, 4).map(lambda n: np.full(n, n)).sparse_batch(3, row_shape=[4])))
@@ -1524,16 +1528,16 @@ class Dataset(Generic[T_co]):
     def rebatch(
         self, batch_size: int | Sequence[int], drop_remainder: bool = False, name: str | None = None
     ) -> Dataset[Any]:
-        """Batches of other sizes: what ``unbatch().batch(batch_size)`` gives, at the cost of slices.
+        """Change the batch size: equivalent to ``unbatch().batch(batch_size)``, but at the cost of slicing.
 
         Args:
-            batch_size: rows in a batch; of several sizes, each in turn, from the start again. A batch of 0 is empty.
+            batch_size: rows per batch; or several sizes, used in turn and repeated. A batch of size 0 is empty.
             drop_remainder: whether to leave out a last batch that is not full.
             name: a label.
 
         Raises:
-            TypeError: if ``batch_size`` holds anything but ints.
-            ValueError: if it is negative or all 0, or components are scalars.
+            TypeError: if ``batch_size`` contains anything but ints.
+            ValueError: if a size is negative or all sizes are 0, or components are scalars.
             SpecError: while iterating, if components differ in the number of rows, or the rows of a batch in shape.
 
         >>> [batch.tolist() for batch in Dataset.range(7).batch(4).rebatch([3, 0, 1])]
@@ -1542,7 +1546,7 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.Rebatch(self._plan, batch_size, drop_remainder, name=name))
 
     def unbatch(self, name: str | None = None) -> Dataset[Any]:
-        """Return the rows of each element, one by one.
+        """Split each element into its rows.
 
         Args:
             name: a label.
@@ -1567,26 +1571,27 @@ class Dataset(Generic[T_co]):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """Batches of elements of like length, so that little has to be filled up.
+        """Batch elements of similar length together, so that little padding is needed.
 
         Args:
-            element_length_func: takes an element as ``map`` passes it, returns its length, an int.
-                Fastest is one that only looks a length up, such as ``len`` or ``lambda tokens, label: len(tokens)``: of
-                rows in memory, those of thousands are known at once.
-            bucket_boundaries: ascending lengths; bucket ``i`` holds those below boundary ``i``, the last one the rest.
-            bucket_batch_sizes: elements in a batch of each bucket, one more than there are boundaries.
-            padded_shapes: as in ``padded_batch``. Default, the largest in the batch.
+            element_length_func: takes an element as ``map`` passes it, returns its length, an int. A function that only
+                reads a length, such as ``len`` or ``lambda tokens, label: len(tokens)``, is fastest: the lengths of
+                thousands of rows in memory are then determined at once.
+            bucket_boundaries: ascending lengths; bucket ``i`` holds the lengths below boundary ``i``, the last bucket
+                the rest.
+            bucket_batch_sizes: elements per batch for each bucket, one more than there are boundaries.
+            padded_shapes: as in ``padded_batch``. Default: the largest in the batch.
             padding_values: as in ``padded_batch``.
-            pad_to_bucket_boundary: whether to fill unknown dimensions up to the bucket's boundary minus 1.
-            no_padding: whether to fill up nothing, for sparse and ragged elements.
+            pad_to_bucket_boundary: whether to pad unknown dimensions to the bucket's boundary minus 1.
+            no_padding: whether to disable padding, for sparse and ragged elements.
             drop_remainder: whether to leave out batches that are not full at the end.
             name: a label.
 
         Raises:
-            TypeError: if an argument is of a wrong type, or elements cannot be padded.
-            ValueError: if the boundaries do not ascend, or the numbers of sizes and boundaries do not go together;
-                while iterating, with ``pad_to_bucket_boundary``, at the place of an element that is as long as the last
-                boundary or longer.
+            TypeError: if an argument has the wrong type, or elements cannot be padded.
+            ValueError: if the boundaries are not ascending, or the number of sizes does not match the boundaries; while
+                iterating, with ``pad_to_bucket_boundary``, in the place of an element that is at least as long as the
+                last boundary.
 
         >>> rows = Dataset.range(1, 6).map(lambda n: np.full(n, n))
         >>> for batch in rows.bucket_by_sequence_length(len, [3], [2, 3]):
@@ -1621,15 +1626,15 @@ class Dataset(Generic[T_co]):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """Datasets of consecutive elements. ``flat_map`` makes elements of them again, such as batches that overlap.
+        """Group consecutive elements into datasets. ``flat_map`` turns them into elements, such as overlapping batches.
 
-        A window of tuples is a tuple of datasets, one of dicts a dict of datasets. The elements of a window are there
-        when the window is: it can be iterated at any time, and several times.
+        A window of tuples is a tuple of datasets, a window of dicts a dict of datasets. The elements of a window are
+        already in memory: it can be iterated at any time, and several times.
 
         Args:
-            size: elements in a window.
-            shift: how far the next window starts behind this one. Default ``size``.
-            stride: how far the elements of a window are apart.
+            size: elements per window.
+            shift: the distance between the starts of consecutive windows. Default ``size``.
+            stride: the distance between the elements of a window.
             drop_remainder: whether to leave out the windows at the end that are not full.
             name: a label.
 
@@ -1655,24 +1660,25 @@ class Dataset(Generic[T_co]):
         window_size_func: Callable[[Any], Any] | None = None,
         name: str | None = None,
     ) -> Dataset[S]:
-        """Return what a function makes of each window of elements with the same key.
+        """Group elements by key into windows, and reduce each window with a function.
 
         As soon as there are enough elements with a key, ``reduce_func`` is called with the key and a dataset of them,
-        and the elements of the dataset that it returns come out. At the end come the windows that are not full, in the
-        order of their keys.
+        and the elements of the returned dataset are output. Windows that are not full follow at the end, in the order
+        of their keys.
 
         Args:
             key_func: takes an element as ``map`` passes it, returns an int.
             reduce_func: takes a key, as int64, and a Dataset of elements; returns a Dataset.
-            window_size: elements in a window.
-            window_size_func: takes a key, returns the number of elements in its windows; instead of ``window_size``.
-                Called once for each key.
+            window_size: elements per window.
+            window_size_func: takes a key, returns the number of elements in its windows; an alternative to
+                ``window_size``. Called once for each key.
             name: a label.
 
         Raises:
-            TypeError: if a function cannot be called; while iterating, if ``reduce_func`` returns no Dataset.
-            ValueError: if both or none of ``window_size`` and ``window_size_func`` are given; if a size is less than 1.
-            SpecError: while iterating, if ``key_func`` or ``window_size_func`` returns no int.
+            TypeError: if a function is not callable; while iterating, if ``reduce_func`` does not return a Dataset.
+            ValueError: if both or neither of ``window_size`` and ``window_size_func`` are given; if a size is less than
+                1.
+            SpecError: while iterating, if ``key_func`` or ``window_size_func`` does not return an int.
 
         >>> batches = Dataset.range(7).group_by_window(
         ...     key_func=lambda x: x % 2, reduce_func=lambda key, window: window.batch(3), window_size=3)
@@ -1683,7 +1689,7 @@ class Dataset(Generic[T_co]):
             deferred.GroupByWindow(self._plan, key_func, reduce_func, window_size, window_size_func, name=name)
         )
 
-    # How it runs
+    # Execution
 
     def cache(
         self,
@@ -1692,30 +1698,31 @@ class Dataset(Generic[T_co]):
         *,
         on_mismatch: Literal["error", "rebuild"] = "error",
     ) -> Dataset[T_co]:
-        """Keep the elements of the first full pass for the passes after it, in memory or in files.
+        """Cache the elements of the first full pass for later passes, in memory or in files.
 
-        Put it behind what is costly and before what is random. Arrays come out read-only, because they are kept.
+        Put it after expensive ops and before random ones. Cached arrays are read-only.
 
-        A pass that is left before its end keeps nothing, and the next pass starts anew; with a ``filename`` a warning
-        is logged. Elements that fail are raised in the pass that fills the cache, and left out of those after it.
+        A pass that is stopped early stores nothing, and the next pass starts over; with a ``filename`` a warning is
+        logged. Elements that fail raise an error in the pass that fills the cache, and are left out of later passes.
 
         Args:
-            filename: a directory, made by the first pass if its parent exists; later processes read from it, too.
+            filename: a directory, created by the first pass if its parent exists; later processes read from it, too.
                 Default: in memory, for this Dataset.
             name: a label.
-            on_mismatch: what to do if another pipeline filled the directory, or this one before an edit: ``"error"``,
-                or ``"rebuild"`` to fill it anew. Other operations, arguments, seeds and data are noticed, and edits of
-                functions: their code, the values that they capture or have as defaults, and the functions and values of
-                their own module that they name. Not noticed are edits of other modules, other contents of files of the
-                same names, objects of other packages with other content, values that change while the pipeline runs,
-                all edits of functions where another version of Python filled the cache, and changes of a few values in
-                arrays of more than 64 MiB.
+            on_mismatch: what to do if the directory was filled by another pipeline, or by this one before an edit:
+                ``"error"``, or ``"rebuild"`` to fill it again. Detected are changed operations, arguments, seeds and
+                data, and edits of functions: of their code, of captured values and defaults, and of the functions and
+                values of their own module that they name. Not detected are edits of other modules, changed contents of
+                files with the same names, changed contents of objects from other packages, values that change while the
+                pipeline runs, edits of functions if another version of Python filled the cache, and changes of a few
+                values in arrays of more than 64 MiB.
 
         Raises:
             FileExistsError: while iterating, if another iterator is filling the same directory.
             SpecError: while iterating, if the directory holds the elements of another pipeline.
-            ValueError: if ``filename`` has a scheme, such as ``s3://``, or ``on_mismatch`` is another word.
-            TypeError: while iterating, for an element that no file can hold, such as an object of a class of your own.
+            ValueError: if ``filename`` has a scheme, such as ``s3://``, or ``on_mismatch`` is invalid.
+            TypeError: while iterating, for an element that cannot be stored in files, such as an object of your own
+                class.
 
         >>> calls = []
         >>> dataset = Dataset.range(3).map(lambda x: calls.append(x) or x).cache()
@@ -1738,23 +1745,23 @@ class Dataset(Generic[T_co]):
         shard_func: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> Dataset[T_co]:
-        """Write the elements of the first full run to files; later runs, in whatever process, read them.
+        """Write the elements of the first full pass to files; later passes, in any process, read them.
 
-        Unlike a cache in files, a snapshot belongs to the very pipeline before it: one whose functions, numbers or
-        arrays are others has a snapshot of its own under the same path. (Functions count by their code and what they
-        refer to, as far as that can be seen. Files that a pipeline reads count by name.) A run that is left early, or
-        in which an element fails, is not kept. Several may write at once; the first to end is kept.
+        Unlike a cache in files, a snapshot belongs to exactly one pipeline: a pipeline with other functions, numbers or
+        arrays has its own snapshot under the same path. (Functions are compared by their code and what they refer to,
+        as far as that can be determined. Files that a pipeline reads are compared by name.) A pass that is stopped
+        early, or in which an element fails, is discarded. Several passes may write at once; the first to end is kept.
 
         Args:
             path: a directory for snapshots.
-            compression: ``"GZIP"`` or ``"ZLIB"``; None and ``"AUTO"`` are none.
+            compression: ``"GZIP"`` or ``"ZLIB"``; None and ``"AUTO"`` mean no compression.
             reader_func: takes a Dataset of one Dataset for each shard, returns a Dataset of their elements. Default: an
                 element from each in turn.
             shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: four in turn.
             name: a label.
 
         Raises:
-            TypeError: if a function cannot be called.
+            TypeError: if a function is not callable.
             ValueError: if the compression is unknown, or the path has a scheme, such as ``s3://``.
 
         >>> import tempfile
@@ -1770,13 +1777,13 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.Snapshot(self._plan, path, compression, reader_func, shard_func, name=name))  # type: ignore[arg-type]  # made a string there
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset[T_co]:
-        """Make the next elements in a background thread while the current one is used.
+        """Produce the next elements in a background thread while the current one is used.
 
         Args:
-            buffer_size: elements to hold at most, of whatever kind they are: behind ``batch``, batches. AUTOTUNE, or
-                None, begins with 2; the autotuner sets it, up to 128. There is a thread then only while making
-                elements and using them both take long enough for that to pay. While memory is short
-                (``options.autotune.ram_budget``) it holds fewer, whatever the size.
+            buffer_size: the most elements to hold; after ``batch``, these are batches. AUTOTUNE, or None, begins with
+                2; the autotuner adjusts it, up to 128. The thread then only runs while producing elements and using
+                them both take long enough for it to pay off. If memory is short (``options.autotune.ram_budget``), the
+                buffer holds fewer elements.
             name: a label.
 
         Raises:
@@ -1788,14 +1795,14 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.Prefetch(self._plan, AUTOTUNE if buffer_size is None else buffer_size, name=name))
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset[T_co]:
-        """Return the same dataset, run with other settings. Settings made later in a chain win.
+        """Return the dataset with other settings. Settings made later in a chain take precedence.
 
         Args:
-            options: what to set.
+            options: the settings.
             name: a label.
 
         Raises:
-            TypeError: if it is no Options.
+            TypeError: if ``options`` is not an Options.
 
         >>> options = Options()
         >>> options.optimization.enabled = False
@@ -1807,11 +1814,11 @@ class Dataset(Generic[T_co]):
         return Dataset(deferred.WithOptions(self._plan, options.freeze(), name=name))
 
     def options(self) -> Options:
-        """All settings of this dataset and its inputs, merged; they cannot be changed."""
+        """Return all settings of this dataset and its inputs, merged; they cannot be changed."""
         return deferred.options_of(self._plan).freeze()
 
     def apply(self, transformation_func: Callable[[Self], S]) -> S:
-        """Return what a function makes of this dataset, so that own transformations fit into a chain.
+        """Apply a function to this dataset, so that custom transformations fit into a chain.
 
         Args:
             transformation_func: takes a Dataset, returns a Dataset.
@@ -1829,16 +1836,16 @@ class Dataset(Generic[T_co]):
             raise TypeError(f"apply(): the function must return a Dataset, got {result!r}")
         return result
 
-    # What it gives
+    # Results
 
     def get_single_element(self, name: str | None = None) -> T_co:
-        """Return the element of a dataset of one element; the way to run a pipeline on a single thing.
+        """Return the only element of a dataset, for example to run a pipeline on a single value.
 
         Args:
             name: a label.
 
         Raises:
-            ValueError: if there is no element, or more than one.
+            ValueError: if the dataset is empty or has more than one element.
 
         >>> Dataset.from_tensors([1, 2]).map(lambda x: x * 10).get_single_element()
         array([10, 20])
@@ -1846,20 +1853,20 @@ class Dataset(Generic[T_co]):
         return cast("T_co", deferred.get_single_element(self._plan, iter(self), name))
 
     def reduce(self, initial_state: S, reduce_func: Callable[[S, Any], S], name: str | None = None) -> S:
-        """Run through all elements and combine them into one value.
+        """Combine all elements into one value.
 
         Args:
-            initial_state: an element; what comes out for an empty dataset.
+            initial_state: an element; the result for an empty dataset.
             reduce_func: takes the state and an element (a tuple as one argument), returns the next state.
             name: a label.
 
         Raises:
-            SpecError: if ``reduce_func`` returns another structure than the state has.
+            SpecError: if ``reduce_func`` returns a state with another structure.
 
         >>> Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x)
         np.int64(10)
         """
-        del name  # nothing is left that it could label
+        del name  # no op to label
         return cast("S", deferred.reduce(self, initial_state, reduce_func))
 
     def as_numpy_iterator(self) -> DatasetIterator[T_co]:
@@ -1873,25 +1880,25 @@ class Dataset(Generic[T_co]):
         shard_func: Callable[..., Any] | None = None,
         checkpoint_args: dict[str, Any] | None = None,
     ) -> None:
-        """Run through all elements and write them to files, from which ``Dataset.load`` makes a dataset again.
+        """Write all elements to files, from which ``Dataset.load`` restores a dataset.
 
-        What was saved under the path before is replaced when all is written, and stays when an element fails.
+        A previous save under the same path is replaced after everything is written; it remains if an element fails.
 
         Args:
-            path: a directory; it is made.
-            compression: ``"GZIP"`` or ``"ZLIB"``. Default: none, which also ``"AUTO"`` means.
-            shard_func: takes an element as ``map`` passes it, returns the number of the shard that it goes into.
-                Default: one shard.
-            checkpoint_args: makes a save that was interrupted go on where its last checkpoint was written, when the
-                same pipeline is saved to the same path again: a dict of ``directory`` (for them), ``max_to_keep``
-                (how many, or None for all), and, optional, ``checkpoint_interval`` (elements from one to the next; by
-                default 16 MiB) and ``checkpoint_name`` (of their files; ``"ckpt"``).
+            path: a directory; it is created.
+            compression: ``"GZIP"`` or ``"ZLIB"``. Default, and ``"AUTO"``: none.
+            shard_func: takes an element as ``map`` passes it, returns the number of its shard. Default: one shard.
+            checkpoint_args: lets an interrupted save resume from its last checkpoint, when the same pipeline is saved
+                to the same path again: a dict with ``directory`` (for the checkpoints), ``max_to_keep`` (how many, or
+                None for all), and optionally ``checkpoint_interval`` (in elements; by default 16 MiB of data) and
+                ``checkpoint_name`` (the prefix of their files; default ``"ckpt"``).
 
         Raises:
-            TypeError: for elements that no file can hold, such as objects of classes of your own.
+            TypeError: for elements that cannot be stored in files, such as objects of your own classes.
             SpecError: if the elements differ in structure or dtype.
-            ValueError: if the dataset is infinite, or an argument wrong; if a path has a scheme, such as ``s3://``.
-            OSError: if nothing can be written there.
+            ValueError: if the dataset is infinite, or an argument is invalid; if a path has a scheme, such as
+                ``s3://``.
+            OSError: if the directory cannot be written.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -1916,23 +1923,24 @@ class Dataset(Generic[T_co]):
         compression_level: int | None = None,
         progress: bool | None = None,
     ) -> list[str]:
-        """Run through all elements and write them to TFRecord files, which any reader of that format can read.
+        """Write all elements to TFRecord files.
 
-        Element ``i`` goes to shard ``i % num_shards``, so shards differ by one record at most. They all get their names
-        at the end, one right after the other; until then what was there before stays. When an element fails, the disk
-        is full or the program is interrupted, none of them appears. Each is an open file until the end.
+        Element ``i`` goes to shard ``i % num_shards``, so the sizes of shards differ by at most one record. All files
+        are renamed to their final names at the end, one right after the other; until then existing files remain. If an
+        element fails, the disk is full or the program is interrupted, none of the new files appears. All files are open
+        until the end.
 
         Args:
             path_pattern: the names of the files, with the fields ``{shard}``, counted from 0, and ``{num_shards}``,
                 such as ``"train-{shard:05d}-of-{num_shards:05d}.tfrecord"``. A brace in a name is written twice.
-            num_shards: how many files. More than one need ``{shard}`` in the pattern.
+            num_shards: the number of files. If more than one, the pattern must contain ``{shard}``.
             compression: ``"GZIP"`` or ``"ZLIB"``. Default: none.
-            encode: takes an element as ``map`` passes it, returns the bytes of its record; one that is marked with
-                ``@vectorized`` is called with columns. Default: elements that are ``bytes`` are records, dicts are made
+            encode: takes an element as ``map`` passes it, returns the bytes of its record; a function marked with
+                ``@vectorized`` is called with columns. Default: elements of ``bytes`` are records, dicts are encoded as
                 Examples by ``io.encode_example``.
             compression_level: 0 (fastest) to 9 (smallest). Default: zlib's, 6.
-            progress: whether to say on stderr how many records were written, of how many, how fast, and how many bytes
-                they have before compression. Default: if stderr is a terminal.
+            progress: whether to show on stderr the number of records written, the total, the rate, and the number of
+                bytes before compression. Default: if stderr is a terminal.
 
         Returns:
             The names of the files, shard 0 first.
@@ -1941,8 +1949,8 @@ class Dataset(Generic[T_co]):
             TypeError: for elements that are neither bytes nor dicts, without ``encode``; for results of ``encode`` that
                 are not bytes.
             ValueError: if the dataset is infinite, the pattern has other fields or lacks ``{shard}``, or an argument is
-                wrong.
-            OSError: if nothing can be written there, or the system allows too few open files.
+                invalid.
+            OSError: if the files cannot be written, or the system allows too few open files.
 
         >>> import os, tempfile
         >>> from dataset import TFRecordDataset
@@ -1973,37 +1981,38 @@ class Dataset(Generic[T_co]):
     ) -> TorchIterableDataset | TorchMapDataset:
         """Return a ``torch.utils.data.IterableDataset`` of the elements, as tensors. Needs the extra ``torch``.
 
-        Iterate over it, or hand it to what takes one. A tensor shares the memory of its array. torch has no read-only
-        tensors: of an array that is read-only, such as a view of a source or of a cache, it gets a copy.
+        Iterate over it directly, or pass it to a DataLoader. A tensor shares the memory of its array. PyTorch has no
+        read-only tensors, so read-only arrays, such as views of a source or of a cache, are copied.
 
-        ``DataLoader(dataset.to_torch(), batch_size=None, num_workers=4)`` runs the pipeline in processes, of which each
-        makes a part of the elements; together they give every element once, and what is not shuffled in its order.
-        That pays where functions hold the interpreter's lock; else threads (``num_parallel_calls``) cost less. A
-        ``shuffle`` of what can only be read one after the other shuffles within each worker's part. Each worker keeps
-        a memory cache of its own, which lasts as long as the worker: use ``persistent_workers=True``. The cores and
-        the memory that AUTOTUNE may use are divided among the workers.
+        ``DataLoader(dataset.to_torch(), batch_size=None, num_workers=4)`` runs the pipeline in processes. Each process
+        produces a part of the elements. Each element is returned once, and in order if it is not shuffled. This pays
+        off for functions that hold the interpreter lock; otherwise threads (``num_parallel_calls``) are cheaper. A
+        ``shuffle`` of a source without random access shuffles within each worker's part. Each worker has its own memory
+        cache, which lasts as long as the worker: use ``persistent_workers=True``. The cores and the memory that
+        AUTOTUNE may use are divided among the workers.
 
-        Passes over it are numbered from 0, also in workers, and each has the random orders of its number;
-        ``set_epoch(n)`` says which the next ones are. Iterators have ``state_dict()`` and ``load_state_dict()``, with
-        which torchdata's ``StatefulDataLoader`` goes on in the middle of an epoch, with as many workers as before.
+        Passes are numbered from 0, also in workers, and the number determines the random orders; ``set_epoch(n)`` sets
+        the number of the next pass. Iterators have ``state_dict()`` and ``load_state_dict()``, with which torchdata's
+        ``StatefulDataLoader`` resumes in the middle of an epoch, with the same number of workers.
 
-        Text is ``bytes``, and arrays of text are nested lists. A RaggedTensor becomes a nested tensor of the jagged
+        Text is ``bytes``, and arrays of text are nested lists. A RaggedTensor becomes a nested tensor with the jagged
         layout, a SparseTensor a sparse COO tensor, a Dataset in an element a dataset of tensors. bfloat16 and float8
-        come from ml_dtypes.
+        arrays use the dtypes of ml_dtypes.
 
         Args:
-            device: where the tensors are wanted, such as ``"cuda"``; default, in the host's memory. For CUDA one
-                element is made ahead, and copied from page-locked memory, on a stream of its own, while the device
-                computes with the one before. Not for use in the workers of a DataLoader.
-            pin_memory: whether tensors in the host's memory are page-locked, for copies that do not block. Without an
-                accelerator it warns, and does nothing.
-            map_style: whether to make a ``torch.utils.data.Dataset`` with ``__getitem__`` and ``__len__`` instead, for
-                samplers of torch. That takes random access and a known length.
+            device: the device of the tensors, such as ``"cuda"``; default, host memory. For CUDA, one element is
+                produced ahead and copied from pinned memory on a separate stream, while the device computes with the
+                previous one. Not for use in the workers of a DataLoader.
+            pin_memory: whether tensors in host memory are pinned, for non-blocking copies. Without an accelerator it
+                warns, and has no effect.
+            map_style: whether to return a ``torch.utils.data.Dataset`` with ``__getitem__`` and ``__len__`` instead,
+                for PyTorch's samplers. It requires random access and a known length.
 
         Raises:
-            TypeError: for a component that torch has no tensors for, such as datetime64 (while iterating, where only
-                user code can tell); with ``map_style``, if there is no random access or no length, naming the op.
-            ValueError: if there is no such device.
+            TypeError: for a component that has no tensor type in PyTorch, such as datetime64 (while iterating, if that
+                is unknown before running user code); with ``map_style``, if the op named in the message has no random
+                access or the length is unknown.
+            ValueError: if the device does not exist.
             ImportError: if torch is not installed.
 
         >>> dataset = Dataset.from_tensor_slices({"x": np.eye(4, dtype=np.float32), "y": [0, 1, 2, 3]}).batch(2)
@@ -2020,37 +2029,37 @@ class Dataset(Generic[T_co]):
         return deferred.torch_dataset(self, device, pin_memory, map_style)
 
     def to_keras(self, class_weight: Mapping[int, float] | None = None) -> Any:
-        """Return the dataset as ``fit``, ``evaluate`` and ``predict`` of Keras 3 take it, on any backend of Keras.
+        """Return the dataset for ``fit``, ``evaluate`` and ``predict`` of Keras 3, on any backend.
 
         An element is one batch: ``x``, ``(x, y)`` or ``(x, y, sample_weight)``, each of them an array or, for models
-        with several inputs or outputs, a tuple or dict of arrays. ``predict`` takes the ``x`` of it. Each epoch is a
-        new pass over the dataset, so what is shuffled comes in a new order. Keras knows the number of steps where
-        ``cardinality()`` does. With ``steps_per_epoch`` an epoch goes on where the last one stopped; infinite datasets
-        need it. ``batch_size``, ``shuffle`` and ``validation_split`` of ``fit`` are for arrays in memory.
+        with several inputs or outputs, a tuple or dict of arrays. ``predict`` uses ``x``. Each epoch is a new pass over
+        the dataset, so a shuffled dataset has a new order. Keras knows the number of steps if ``cardinality()`` is
+        known. With ``steps_per_epoch`` an epoch continues where the last one stopped; infinite datasets require it.
+        ``batch_size``, ``shuffle`` and ``validation_split`` of ``fit`` are for arrays in memory.
 
-        Floats come as ``keras.config.floatx()``, as those of arrays in memory do; other dtypes stay. Text is for the
-        TensorFlow backend only. No batch is made ahead beyond what ``prefetch`` says; on TensorFlow, one more. Keras
-        itself takes one to build a model that has not been built, and to see the shapes of targets before its first
+        Floats are converted to ``keras.config.floatx()``, as for arrays in memory; other dtypes are unchanged. Text is
+        supported on the TensorFlow backend only. No batch is produced ahead except by ``prefetch``; on TensorFlow, one
+        more. Keras itself takes one batch to build a model, and to determine the shapes of targets before its first
         training.
 
-        An error in the pipeline comes out of ``fit`` as it is; on TensorFlow as one of ``tf.errors``, with its type,
-        traceback and notes in the message. A training that stops within an epoch leaves its iterator to the garbage
-        collector. Where the number of batches is unknown, Keras warns at the end of an epoch that data ran out.
+        An error in the pipeline is raised by ``fit`` unchanged; on TensorFlow as one of ``tf.errors``, with its type,
+        traceback and notes in the message. If training stops within an epoch, the iterator is closed by the garbage
+        collector. If the number of batches is unknown, Keras warns at the end of an epoch that data ran out.
 
         Args:
-            class_weight: how much the targets of a class weigh in the loss, by class number; classes that are not named
-                weigh 1. For elements ``(x, y)`` with one output. ``fit`` does not take its own ``class_weight``,
-                ``sample_weight`` or ``y`` beside a dataset.
+            class_weight: the weights of classes in the loss, by class number; other classes have weight 1. For elements
+                ``(x, y)`` with one output. ``fit`` does not accept its own ``class_weight``, ``sample_weight`` or ``y``
+                together with a dataset.
 
         Returns:
-            An object for Keras, for any number of calls. With Keras before 3.7 a ``keras.utils.PyDataset``, for which
-            the number of batches must be known or infinite.
+            An object for Keras that can be used any number of times. With Keras before 3.7 a ``keras.utils.PyDataset``,
+            for which the number of batches must be known or infinite.
 
         Raises:
             ImportError: if Keras is not installed.
-            ValueError: if there are no batches, or elements that Keras does not take: single values, RaggedTensors,
-                dataclasses, ... Where only running the pipeline can tell, it is raised by ``fit``.
-            TypeError: if ``class_weight`` is no dict of ints and numbers.
+            ValueError: if elements are not batches, or Keras does not support them: single values, RaggedTensors,
+                dataclasses, ... If that is unknown before running the pipeline, ``fit`` raises it.
+            TypeError: if ``class_weight`` is not a dict of ints and numbers.
 
         >>> import keras
         >>> x = np.arange(100.0).reshape(50, 2)
@@ -2067,28 +2076,29 @@ class Dataset(Generic[T_co]):
         return deferred.keras_dataset(self, class_weight)
 
     def to_jax(self, sharding: Any = None, prefetch: int = 2) -> JaxDataset:
-        """Return the same elements as JAX arrays on devices, the next ones on their way while one is worked on.
+        """Return the elements as JAX arrays on devices; the next ones are copied while the current one is used.
 
-        The result can be iterated over any number of times and has this dataset's length. Its iterators have
-        ``close``, ``with``, ``state_dict``, ``load_state_dict`` and ``stats`` as those of a Dataset; a state belongs to
-        the element that was handed out last. They have ``get_state`` and ``set_state`` as those of Grain have, so that
-        Orbax saves them beside the weights. Structures stay, dataclasses and attrs classes included; dtypes are JAX's:
-        without ``jax_enable_x64``, 64-bit numbers are cut to 32 bits without a word. No JAX array shares memory with
-        an array that anybody else holds.
+        The result can be iterated any number of times and has this dataset's length. Its iterators support ``close``,
+        ``with``, ``state_dict``, ``load_state_dict`` and ``stats`` like those of a Dataset; a state belongs to the
+        element that was returned last. They also have ``get_state`` and ``set_state`` like those of Grain, so that
+        Orbax can save them together with the weights. Structures do not change, including dataclasses and attrs
+        classes. dtypes are JAX's: without ``jax_enable_x64``, 64-bit numbers are silently converted to 32 bits. No JAX
+        array shares memory with an array outside of JAX.
 
-        Reading ahead takes no thread: each step asks for the element that is ``prefetch`` places further on, and begins
-        to copy it. Put ``prefetch`` at the end of this dataset, too, to make the elements themselves in the background.
+        Read-ahead uses no thread: each step pulls the element ``prefetch`` positions ahead, and starts to copy it. Put
+        ``prefetch`` at the end of this dataset, too, to produce the elements in the background.
 
         Args:
-            sharding: a ``jax.sharding.Sharding`` or ``jax.Device`` for all components, or a structure of them like that
-                of the elements or its upper part. Where devices of other processes are in it, each process gives its
-                own rows, as many as the others, and gets global arrays. Default: the default device.
-            prefetch: elements to ask for, and to copy, before they are needed. 0 is none.
+            sharding: a ``jax.sharding.Sharding`` or ``jax.Device`` for all components, or a structure of them that
+                matches the elements' structure or its upper levels. If it includes devices of other processes, each
+                process provides its own rows, the same number as the others, and gets global arrays. Default: the
+                default device.
+            prefetch: the number of elements to pull and copy before they are needed. 0 for none.
 
         Raises:
-            TypeError: if ``sharding`` is something else, or has another structure than the elements.
-            SpecError: for components of which JAX has no arrays (text, ragged or sparse tensors, datasets, objects),
-                or shapes that a sharding can't cut. In the place of the element, unless the spec tells at once.
+            TypeError: if ``sharding`` is of another type, or its structure does not match the elements.
+            SpecError: for components that JAX does not support (text, ragged or sparse tensors, datasets, objects), or
+                shapes that cannot be sharded. Raised in the place of the element, unless the spec is known before.
             ValueError: if ``prefetch`` is negative.
             ImportError: if JAX is not installed.
 
@@ -2103,24 +2113,24 @@ class Dataset(Generic[T_co]):
         return deferred.JaxDataset(self, sharding, count)
 
     def to_tf(self, output_signature: Any = None) -> Any:
-        """Return the same elements as a ``tf.data.Dataset``, for TensorFlow's own ops and training loops.
+        """Return the elements as a ``tf.data.Dataset``, for TensorFlow's own ops and training loops.
 
-        It has the right ``element_spec`` and cardinality, and each pass over it is a new one over this dataset. Text is
-        ``tf.string``; RaggedTensor, SparseTensor, tuples, named tuples, dicts, attrs classes and ``None`` are
-        TensorFlow's, and so are dataclasses that have ``__tf_flatten__``. TensorFlow calls Python for each element,
-        which takes some hundred microseconds: batch first. Nothing is read ahead that neither this dataset's nor
-        TensorFlow's ``prefetch`` asks for. What an element raises comes out in its place, as a ``tf.errors`` exception
-        with the text of the original. TensorFlow's checkpoints can't hold its iterators.
+        It has the same ``element_spec`` and cardinality, and each pass over it is a new pass over this dataset. Text
+        becomes ``tf.string``; RaggedTensor, SparseTensor, tuples, named tuples, dicts, attrs classes and ``None``
+        become TensorFlow's, and so do dataclasses with ``__tf_flatten__``. TensorFlow calls Python for each element,
+        which takes a few hundred microseconds: batch first. Nothing is read ahead except by ``prefetch`` of this
+        dataset or of TensorFlow. An element that fails raises a ``tf.errors`` exception in its place, with the text of
+        the original. TensorFlow's checkpoints cannot save its iterators.
 
         Args:
             output_signature: TensorSpec, RaggedTensorSpec and so on in the structure of an element. Default:
-                ``element_spec``. After a user's function the sizes are those of the first element, and an element of
-                other sizes is an error; give a signature with None for sizes that differ.
+                ``element_spec``. After a user's function, the sizes are those of the first element, and an element with
+                other sizes is an error; use a signature with None for sizes that vary.
 
         Raises:
             SpecError: if TensorFlow has no type for a component, such as ``datetime64``, Python objects and datasets,
-                or for the structure; in the place of an element that is not of the signature, as text.
-            TypeError: if something else than a spec is in the signature.
+                or for the structure; as text, in the place of an element that does not match the signature.
+            TypeError: if the signature contains anything but specs.
             ImportError: if TensorFlow is not installed.
 
         >>> batches = Dataset.range(4).map(lambda x: {"x": x}).batch(2, drop_remainder=True)
@@ -2133,23 +2143,23 @@ class Dataset(Generic[T_co]):
         return deferred.tf_dataset(tf, self, output_signature)
 
     def progress(self, desc: str | None = None, **arguments: Any) -> Progress[T_co]:
-        r"""Return the dataset with a progress bar of tqdm's: ``for batch in train.progress("epoch 1")``.
+        r"""Return the dataset with a tqdm progress bar: ``for batch in train.progress("epoch 1")``.
 
-        Each iteration draws a bar of its own, which knows the end where ``cardinality()`` does. The bar and the
-        iterator are closed with the loop: at the end, by ``break``, by an exception.
+        Each iteration draws its own bar, which shows the total if ``cardinality()`` is known. The bar and the iterator
+        are closed when the loop ends, also by ``break`` or an exception.
 
         Args:
-            desc: what stands before the bar.
-            **arguments: what ``tqdm.auto.tqdm`` takes beside the data, such as ``total``, ``unit`` (default
-                ``"batch"``, or ``"element"`` where elements are none), ``leave``, ``file``, ``ncols``, ``mininterval``,
+            desc: the text before the bar.
+            **arguments: other arguments of ``tqdm.auto.tqdm``, such as ``total``, ``unit`` (default ``"batch"``, or
+                ``"element"`` if elements are not batches), ``leave``, ``file``, ``ncols``, ``mininterval``,
                 ``disable``, ``position``, ``initial``, ``postfix``, ``colour``.
 
         Returns:
-            What can be iterated over any number of times, with the length of the dataset.
+            An iterable that can be used any number of times, with the length of the dataset.
 
         Raises:
             ImportError: if tqdm is not installed.
-            TypeError: if tqdm has no such argument.
+            TypeError: if tqdm does not accept an argument.
 
         >>> import io
         >>> terminal = io.StringIO()
@@ -2166,16 +2176,16 @@ class Dataset(Generic[T_co]):
         return deferred.DatasetIterator(self._optimized.plan, self._optimized.options, deferred.Autotuner)
 
     def __getitem__(self, index: int) -> T_co:
-        """Element ``index``, made without those before it; from the end where it is negative.
+        """Return element ``index`` without producing those before it; a negative index counts from the end.
 
-        Works where every op can go to a place: on arrays and ``range``, and through ``map``, ``batch``, ``zip``,
-        ``enumerate``, ``take``, ``skip``, ``shard``, ``repeat``, ``concatenate`` and the like. An element that fails
-        counts like any other. Arrays, and records of files with an index, are looked up at once; behind other ops the
-        pipeline is opened each time, which takes some tens of microseconds.
+        Works if every op has random access: arrays and ``range``, and ``map``, ``batch``, ``zip``, ``enumerate``,
+        ``take``, ``skip``, ``shard``, ``repeat``, ``concatenate`` and similar ops. An element that fails counts like
+        any other. Arrays, and records of files with an index, are looked up directly; after other ops the pipeline is
+        opened for each lookup, which takes some tens of microseconds.
 
         Raises:
-            TypeError: if ``index`` is no int, or an op, which is named, must run from its start.
-            IndexError: if there is no such element.
+            TypeError: if ``index`` is not an int, or an op has no random access; the message names it.
+            IndexError: if ``index`` is out of range.
 
         >>> Dataset.range(1000).map(lambda x: x * x).batch(100)[3][:4]
         array([90000, 90601, 91204, 91809])
@@ -2185,10 +2195,10 @@ class Dataset(Generic[T_co]):
 
     @property
     def element_spec(self) -> Any:
-        """What an element is: its structure, with a TensorSpec for each component.
+        """The spec of an element: its structure, with a TensorSpec for each component.
 
-        Known without running anything, except after a user's function: then one element is made, once. Its kinds,
-        dtypes and ranks are taken for those of all. Its sizes are not: those dimensions are None.
+        It is known without running anything, except after a user's function: then one element is produced, once. Its
+        kinds, dtypes and ranks are assumed for all elements. Its sizes are not assumed: those dimensions are None.
 
         >>> Dataset.range(10).batch(4).element_spec
         TensorSpec(shape=(None,), dtype=int64)
@@ -2196,7 +2206,7 @@ class Dataset(Generic[T_co]):
         return self._plan.element_spec
 
     def cardinality(self) -> int:
-        """How many elements there are; INFINITE_CARDINALITY (-1), or UNKNOWN_CARDINALITY (-2) if only running tells.
+        """Return the number of elements, INFINITE_CARDINALITY (-1), or UNKNOWN_CARDINALITY (-2).
 
         >>> Dataset.range(10).batch(4).cardinality()
         3
@@ -2212,14 +2222,14 @@ class Dataset(Generic[T_co]):
         return cardinality
 
     def __bool__(self) -> bool:
-        return True  # as in tf.data: asking whether there is a dataset must not ask for its length
+        return True  # as in tf.data: the truth value must not depend on the length
 
     def fingerprint(self) -> np.uint64:
-        """A number for what the dataset gives: equal for pipelines that are built alike, also in other processes.
+        """Return a hash of what determines the elements: equal for equal pipelines, also in other processes.
 
-        It goes over ops, parameters, seeds, the data of in-memory arrays, and the code of functions with what they
-        capture. What functions read elsewhere, and the content of files, does not count. Another version of Python may
-        give another number.
+        It covers ops, parameters, seeds, the data of in-memory arrays, and the code of functions with captured values.
+        It does not cover other data that functions read, nor the content of files. It may differ between versions of
+        Python.
 
         >>> def make(factor):
         ...     return Dataset.range(3).map(lambda x: x * factor)
@@ -2231,17 +2241,17 @@ class Dataset(Generic[T_co]):
         return np.uint64(deferred.content_fingerprint(self._plan))
 
     def explain(self, format: str = "text") -> str:
-        """The plan as it was written and as it will run, the rules that made the difference, and those that nearly did.
+        """Return a description of the plan as written and as run, and of the rules that rewrote it or nearly did.
 
-        Nothing is run for it, user functions neither. The text has the last operation on top, each with the number of
-        its elements, the line where it was written, that of its function, and its spec, as far as they are known.
+        Nothing runs, not even user functions. The text has the last operation on top. For each operation it shows the
+        number of elements, its source line, that of its function, and its spec, as far as they are known.
 
         Args:
-            format: ``"text"``; ``"svg"`` for a picture; ``"html"`` for the picture with the lists, as notebooks show
-                it; ``"dot"`` for Graphviz source. The last three draw the plan as it will run.
+            format: ``"text"``; ``"svg"`` for a picture; ``"html"`` for the picture with the lists of rules, as shown in
+                notebooks; ``"dot"`` for Graphviz source. The last three draw the optimized plan.
 
         Raises:
-            ValueError: if there is no such format.
+            ValueError: if the format is unknown.
 
         >>> print(Dataset.range(10).take(-1).batch(4).explain())
         as written:
@@ -2272,7 +2282,7 @@ class Dataset(Generic[T_co]):
         return self.explain("html")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Return what notebooks show: they choose from these forms, and may say which they want."""
+        """Return the representations for notebooks, limited to the kinds that they request."""
         forms: dict[str, Callable[[], str]] = {
             "text/plain": self.__repr__,
             "text/html": self._repr_html_,
@@ -2290,7 +2300,7 @@ class Dataset(Generic[T_co]):
 
 
 def shared_among(dataset: Dataset[Any], processes: int) -> Dataset[Any]:
-    """The same dataset, for one of several processes that run at once: its budgets are a part of what there is."""
+    """Return the dataset for one of several concurrent processes, with its share of the cores and the memory."""
     settings = dataset.options().autotune
     options = Options()
     options.autotune.cpu_budget = max(1, (settings.cpu_budget or usable_cores()) // processes)
@@ -2299,16 +2309,16 @@ def shared_among(dataset: Dataset[Any], processes: int) -> Dataset[Any]:
 
 
 def columns_at(dataset: Dataset[Any], places: Sequence[int]) -> tuple[Structure, Sequence[Column]] | None:
-    """Return the elements at these places, which exist, as columns.
+    """Return the elements at these existing positions, as columns.
 
-    None where they have to be looked up one by one, which is so, too, where one fails: that shows which it is.
+    None if they must be looked up one by one. That is also the case if one fails, to find out which.
     """
     plan = deferred.chosen(dataset.plan, np.array(places, np.int64))
     if plan is None:
         return None
     try:
         elements = deferred.first_elements(plan, len(places))
-    except Exception:  # noqa: BLE001  # it comes again
+    except Exception:  # noqa: BLE001  # the lookup of the single element raises it again
         return None
     return elements.structure, elements.columns()
 
@@ -2322,10 +2332,10 @@ def outgoing(dataset: Dataset[Any], convert: Convert, count: int, kind: type[Kin
     """Return an iterator over converted elements, for a framework.
 
     Args:
-        dataset: whose elements they are.
+        dataset: the dataset whose elements are converted.
         convert: see ``runtime/iteration/device_prefetch.py``.
-        count: how many more elements may be asked for than were handed out.
-        kind: of the iterator.
+        count: how many elements may be pulled ahead of those that were returned.
+        kind: the class of the iterator.
     """
     optimized = dataset._optimized  # noqa: SLF001  # its own class
     return kind(optimized.plan, optimized.options, deferred.Autotuner, deferred.DevicePrefetch(convert, count))

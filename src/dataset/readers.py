@@ -19,9 +19,8 @@ __all__ = ["CsvDataset", "FixedLengthRecordDataset", "SqlDataset", "TFRecordData
 class CsvDataset(Dataset[tuple[Any, ...]]):
     r"""A dataset of the rows of CSV files, as tuples of scalars. For dicts keyed by the header's names: ``from_csv``.
 
-    A field may be enclosed in double quotation marks; it may then contain delimiters and line ends, and a doubled
-    quotation mark stands for one. Rows end with a line feed, a carriage return, or both. Blanks around numbers are
-    allowed.
+    A field may be enclosed in double quotation marks; it may then contain delimiters, line ends, and quotation marks,
+    which are doubled. Rows end with a line feed, a carriage return, or both. Blanks around numbers are allowed.
 
     A row that cannot be parsed raises an error in its place, and reading continues with the next row:
     ``ignore_errors()`` drops it. A quotation mark that is never closed extends its field to the end of the file.

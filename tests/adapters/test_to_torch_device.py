@@ -53,7 +53,7 @@ def test_a_device_that_there_cannot_be_is_refused_at_the_call(device, kind):
 
 @without_cuda
 def test_cuda_is_refused_at_the_call_where_there_is_none():
-    with pytest.raises(ValueError, match=r"to_torch\(\): device='cuda', but torch finds no CUDA here"):
+    with pytest.raises(ValueError, match=r"to_torch\(\): device='cuda', but torch finds no CUDA device"):
         Dataset.range(3).to_torch(device="cuda")
 
 
@@ -230,7 +230,7 @@ def test_a_state_is_behind_what_was_handed_out_and_not_what_is_on_its_way(card, 
         return on_card(Dataset.range(300).shuffle(50, seed=1))
 
     iterator = iter(make())
-    iterator._elements._root._build.input_is_replayable = not by_value  # as where the order is left to chance
+    iterator._elements._root._context.input_is_replayable = not by_value  # as where the order is left to chance
     for _ in range(stop):
         next(iterator)
     state = iterator.state_dict()

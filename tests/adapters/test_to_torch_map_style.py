@@ -105,8 +105,8 @@ def test_an_error_names_the_element():
 @pytest.mark.parametrize(
     ("chain", "message"),
     [
-        (lambda d: d.shuffle(3).map(double), r"needs random access, but shuffle\(3\) from test_to_torch_map_style.py"),
-        (lambda d: d.filter(lambda x: x > 1).batch(2), "needs random access, but filter"),
+        (lambda d: d.shuffle(3).map(double), r"random access, which shuffle\(3\) from test_to_torch_map_style.py"),
+        (lambda d: d.filter(lambda x: x > 1).batch(2), "random access, which filter"),
         (lambda d: d.repeat().map(double), r"needs a known length, but that of repeat\(\) from"),
     ],
 )

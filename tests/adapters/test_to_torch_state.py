@@ -217,7 +217,7 @@ def test_a_state_of_another_worker_is_refused_in_words():
     iterator = iter(Dataset.range(9).to_torch())
     state = iterator.state_dict()
     state["pass"][2:] = [1, 2]
-    with pytest.raises(StateError, match="the state is of worker 1 of 2, this is worker 0 of 1: resume with as many"):
+    with pytest.raises(StateError, match="the state is of worker 1 of 2, but this is worker 0 of 1: resume"):
         iterator.load_state_dict(state)
     assert next(iterator) == 0
 

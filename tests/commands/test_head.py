@@ -153,7 +153,7 @@ def test_raw_pixels_need_their_shape(run, pictures, tmp_path):
         (["--image", "raw", "--output", "x.png"], "pass --shape H W [C] if they are raw pixels"),
         (["--image", "raw", "--output", "x.png", "--shape", "4"], "--shape must be height, width"),
         (["--image", "raw", "--output", "x.png", "--shape", "4", "6", "2"], "--shape must be height, width"),
-        (["--record", "1", "--image", "bad", "--output", "x.png"], "cut short or corrupt"),
+        (["--record", "1", "--image", "bad", "--output", "x.png"], "truncated or corrupt"),
         (["--image", "png", "--output", "x.png", "--record", "2"], "record 2 does not exist; the file has 2 records"),
         (["--image", "png", "--output", "x.png", "--json"], "--image cannot be combined with --json"),
         (["--image", "png", "--output", "no/where/x.png"], "cannot write"),

@@ -130,7 +130,7 @@ def test_too_few_items_are_an_error_that_says_so():
             return [self[index] for index in indices[1:]]
 
     with pytest.raises(
-        SpecError, match=r"Short.__getitems__\(\) must return as many items as it is asked for, 3, got 2"
+        SpecError, match=r"Short.__getitems__\(\) must return one item per requested index: expected 3 items, got 2"
     ):
         next(iter(rows_of(Short()).batch(3)))
 

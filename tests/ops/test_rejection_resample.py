@@ -119,7 +119,7 @@ def test_an_element_whose_class_fails_raises_in_each_pass_and_the_rest_goes_on(t
 @pytest.mark.parametrize(
     ("label", "error", "words"),
     [
-        (lambda x: 2, ValueError, "a class from 0 to 1, one for each number in target_dist, got 2"),
+        (lambda x: 2, ValueError, "a class from 0 to 1, an index of target_dist, got 2"),
         (lambda x: -1, ValueError, "got -1"),
         (lambda x: 0.0, SpecError, "class_func must return an int scalar, got 0.0 of type float"),
         (lambda x: [0], SpecError, "int scalar"),
@@ -175,17 +175,17 @@ def test_knows_its_cardinality():
     ("arguments", "error", "words"),
     [
         ((3, [0.5, 0.5]), TypeError, "class_func must be a function"),
-        ((abs, [0.6, 0.6]), ValueError, "target_dist must add up to 1, got .* the sum is 1.2"),
-        ((abs, [0.5, 0.5], [5, 5]), ValueError, "initial_dist must add up to 1"),
-        ((abs, [-0.5, 1.5]), ValueError, "target_dist must hold numbers of at least 0"),
-        ((abs, [np.nan, 1]), ValueError, "target_dist must hold numbers of at least 0"),
+        ((abs, [0.6, 0.6]), ValueError, "target_dist must sum to 1, got .* with sum 1.2"),
+        ((abs, [0.5, 0.5], [5, 5]), ValueError, "initial_dist must sum to 1"),
+        ((abs, [-0.5, 1.5]), ValueError, "target_dist must contain numbers of at least 0"),
+        ((abs, [np.nan, 1]), ValueError, "target_dist must contain numbers of at least 0"),
         ((abs, [[0.5, 0.5]]), ValueError, r"target_dist must be a vector.*got shape \(1, 2\)"),
         ((abs, 1.0), ValueError, "must be a vector"),
         ((abs, []), ValueError, "must be a vector"),
         ((abs, ["a"]), TypeError, "must be a vector of numbers"),
         ((abs, [[0.5], [0.25, 0.25]]), TypeError, "must be a vector of numbers"),
         ((abs, [0.5, 0.5], [0.2, 0.3, 0.5]), ValueError, "must have the same size, got 2 and 3"),
-        ((abs, [0.5, 0.5], [1.0, 0.0]), ValueError, "asks for a class of which initial_dist says that there is none"),
+        ((abs, [0.5, 0.5], [1.0, 0.0]), ValueError, "initial_dist must not be 0 for a class that target_dist requests"),
         ((abs, [0.5, 0.5], None, 1.5), TypeError, "seed must be an int"),
     ],
 )

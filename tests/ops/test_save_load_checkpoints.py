@@ -145,9 +145,9 @@ def test_a_checkpoint_of_another_save_is_an_error(path):
     with pytest.raises(ValueError, match="interrupted"):
         Source(bad=10).save(path)
     arguments = {"directory": f"{path}-checkpoints", "max_to_keep": 1}
-    with pytest.raises(StateError, match="of another pipeline, path or compression"):
+    with pytest.raises(StateError, match="belongs to another pipeline, path or compression"):
         Dataset.range(5).save(path, checkpoint_args=arguments)
-    with pytest.raises(StateError, match="of another pipeline, path or compression"):
+    with pytest.raises(StateError, match="belongs to another pipeline, path or compression"):
         Source().save(path + "2", **arguments)
 
 

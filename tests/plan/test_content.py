@@ -164,3 +164,28 @@ def test_it_is_the_same_in_another_process():
         for seed in ("1", "2", "3")
     }
     assert len(found) == 1
+
+
+def test_a_parser_counts_as_what_it_was_made_from_and_not_by_what_it_has_parsed():
+    def records():
+        return Dataset.from_tensors(io.encode_example({"x": np.int64(3)}))
+
+    parser = io.ExampleParser({"x": io.FixedLenFeature([], np.int64)})
+    other = io.ExampleParser({"x": io.FixedLenFeature([1], np.int64)})
+    before = records().map(parser).fingerprint()
+    list(records().map(parser))
+    assert records().map(parser).fingerprint() == before
+    assert records().map(other).fingerprint() != before
+
+
+def test_functions_of_the_library_count_by_name_and_what_they_hold_by_value():
+    def resampled(class_func, target):
+        return Dataset.range(9).rejection_resample(class_func, [target, 1 - target], [0.5, 0.5], seed=1)
+
+    def parity(x):
+        return x % 2
+
+    first = resampled(parity, 0.5).fingerprint()
+    assert resampled(parity, 0.5).fingerprint() == first
+    assert resampled(lambda x: 1 - x % 2, 0.5).fingerprint() != first
+    assert resampled(parity, 0.25).fingerprint() != first

@@ -1,1 +1,1 @@
-"""What tests share."""
+"""Test support: modules that several test packages use."""

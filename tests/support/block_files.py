@@ -1,4 +1,4 @@
-"""What the tests of files that are read in blocks share."""
+"""Helpers for tests of files that are read in blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMPRESS = {"": bytes, "GZIP": lambda data: gzip.compress(data, mtime=0), "ZLIB"
 
 
 class OpenedFiles:
-    """Stands for open_input and remembers what it opened."""
+    """Replacement for ``open_input`` that records the files it opened."""
 
     def __init__(self):
         self.files = []
@@ -27,7 +27,7 @@ class OpenedFiles:
 
 
 def read(file, n=1000):
-    """All elements, and the error that ended them or None; closes the file."""
+    """Return all elements, and the error that ended them or None; close the file."""
     found, error = [], None
     try:
         while (columns := file.columns(n)) is not None:

@@ -1,4 +1,4 @@
-"""What the tests of functions that run on columns share."""
+"""Helpers for tests of functions that run on columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataset.runtime.functions import call_loop, columnwise
 
 @contextmanager
 def columns_at_once() -> Iterator[None]:
-    """Columns are tried from the first chunk on, however short, so that small tests see them."""
+    """Try columns from the first chunk on, whatever its length, so that small tests cover them."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"LENGTH_MIN": 2, "COSTLY_MIN": 2, "SCALARS_MIN": 2, "TRIED_FROM": 0}.items():
             patch.setattr(columnwise, name, value)

@@ -1,4 +1,4 @@
-"""What the tests of CSV files share."""
+"""Helpers for tests of CSV files."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ def layout(*defaults, **keywords):
 
 
 def outcomes(file, n=1000):
-    """The rows of a file as tuples, with the text of an error in the place of a row that failed."""
+    """Return the rows of a file as tuples, and the text of the error for each row that failed."""
     found = []
     while True:
         try:
@@ -25,7 +25,7 @@ def outcomes(file, n=1000):
 
 
 def same(a, b):
-    """Whether rows are equal, not-a-number and the sign of zero included."""
+    """Return whether rows are equal, including NaN and the sign of zero."""
     return repr(a) == repr(b)
 
 

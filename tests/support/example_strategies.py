@@ -1,4 +1,4 @@
-"""Records for tests of Example parsing: regular ones, odd ones that the format allows, and damaged ones."""
+"""Records for tests of Example parsing: regular records, unusual but valid records, and damaged records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEYS = ["a", "ab", "abc", "abcdefgh", "abcdefghi", "abcdefgi", "", "é", "日本
 
 
 def varint(number, width=1):
-    """``number`` in at least ``width`` bytes; more than needed is allowed by the format."""
+    """Encode ``number`` in at least ``width`` bytes; the format allows more bytes than needed."""
     number &= (1 << 64) - 1
     groups = [number & 0x7F]
     while number := number >> 7:
@@ -25,12 +25,12 @@ def varint(number, width=1):
 
 
 def field(number, content, width=1):
-    """A length-delimited field."""
+    """Return a length-delimited field."""
     return varint(number << 3 | 2) + varint(len(content), width) + content
 
 
 def packed(kind, values):
-    """The list message in its usual form."""
+    """Return the list message in its usual form."""
     if kind == "bytes":
         return b"".join(field(1, value) for value in values)
     content = struct.pack(f"<{len(values)}f", *values) if kind == "float" else b"".join(map(varint, values))
@@ -38,7 +38,7 @@ def packed(kind, values):
 
 
 def unpacked(kind, values):
-    """The list message with one field per value."""
+    """Return the list message with one field per value."""
     if kind == "bytes":
         return packed(kind, values)
     if kind == "float":
@@ -58,7 +58,7 @@ def example(*entries):
     return field(1, b"".join(entries))
 
 
-floats = st.floats(width=32)  # NaN and infinities among them
+floats = st.floats(width=32)  # including NaN and infinities
 int64s = st.one_of(st.integers(0, 127), st.integers(0, 20_000), st.integers(-(1 << 63), (1 << 63) - 1))
 values_of = {"bytes": st.binary(max_size=6), "float": floats, "int64": int64s}
 UNKNOWN = [b"\x10\x05", b"\x2a\x01z", b"\x13\x08\x01\x14", b"\x1d1234", b"\x1912345678"]
@@ -66,7 +66,7 @@ UNKNOWN = [b"\x10\x05", b"\x2a\x01z", b"\x13\x08\x01\x14", b"\x1d1234", b"\x1912
 
 @st.composite
 def features_of(draw, max_size=4):
-    """One Feature message: of any kind, now and then in an odd form."""
+    """Draw a Feature message of any kind, sometimes in an unusual form."""
     kind = draw(st.sampled_from(list(KINDS)))
     values = draw(st.lists(values_of[kind], max_size=max_size))
     odd = draw(st.integers(0, 19))
@@ -75,7 +75,7 @@ def features_of(draw, max_size=4):
     if odd == 1:
         return feature(kind, values, unpacked)
     if odd == 2:
-        return feature(kind, values) + draw(features_of())  # two lists: of one kind they join, else the last one counts
+        return feature(kind, values) + draw(features_of())  # two lists: lists of one kind are joined, otherwise the last one counts
     if odd == 3:
         return draw(st.sampled_from(UNKNOWN)) + feature(kind, values)
     if odd == 4:
@@ -89,7 +89,7 @@ def features_of(draw, max_size=4):
 
 @st.composite
 def odd_examples(draw):
-    """A record that the format allows, whether or not anybody writes such."""
+    """Draw a record that is valid, although it may be unusual."""
     entries = draw(st.lists(st.tuples(st.sampled_from(KEYS), features_of()), max_size=5))
     encoded = [entry(key, content) for key, content in entries]
     odd = draw(st.integers(0, 11))
@@ -112,7 +112,7 @@ def odd_examples(draw):
 
 @st.composite
 def damaged(draw, records):
-    """A record with a few bytes changed, or cut, or doubled."""
+    """Draw a record with a few bytes changed, removed or duplicated."""
     record = bytearray(draw(records))
     for _ in range(draw(st.integers(1, 3))):
         if not record:
@@ -135,7 +135,7 @@ DTYPES = {"bytes": bytes, "float": np.float32, "int64": np.int64}
 
 @st.composite
 def feature_specs(draw, fixed_kinds=None):
-    """A dict of features over KEYS."""
+    """Draw a dict of features over KEYS."""
     specs = {}
     for key in draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=4, unique=True)):
         kind = (fixed_kinds or {}).get(key) or draw(st.sampled_from(list(KINDS)))
@@ -159,7 +159,7 @@ def feature_specs(draw, fixed_kinds=None):
 
 @st.composite
 def alike(draw, min_size=0, max_size=24):
-    """Records of one writer: the same keys, kinds and order, like most files; and the kind of each key."""
+    """Draw records with the same keys, kinds and order, as in most files; and the kind of each key."""
     kinds = draw(st.dictionaries(st.sampled_from(KEYS), st.sampled_from(list(KINDS)), min_size=1, max_size=4))
     count = draw(st.integers(min_size, max_size))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))

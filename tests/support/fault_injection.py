@@ -1,4 +1,4 @@
-"""Makes the library fail at a chosen moment: the k-th time that it allocates, or calls a function, in its own code.
+"""Fault injection: makes the library fail the k-th time that its code allocates memory or calls a function.
 
 with injected("np.concatenate", 3) as fault:
 consume(dataset)
@@ -23,18 +23,18 @@ from dataset.runtime.parallel import pending, pool
 from dataset.runtime.resources import coordinator
 
 HANDLERS = frozenset({"fail", "_report_fault", "stop", "raise_failure", "_finish_if_last", "shut_down"})
-"""What handles a fault, or the end, and all that it calls, is spared: without memory, nothing could."""
+"""Code that handles faults and the end of a run is exempt, with all that it calls: it cannot work without memory."""
 
 
 ENTRIES = frozenset({"_run", "_work", "_run_counted"})
-"""What a thread enters first: before their first line, nothing can be caught."""
+"""The functions that a thread enters first: before their first line, no exception can be caught."""
 
 
 class Fault:
-    """Raises an error the k-th time that ``count`` is called.
+    """Counter that raises an error the k-th time that ``count`` is called.
 
     Attributes:
-        error: what is raised.
+        error: the error that was raised.
         calls: how often ``count`` was called.
     """
 
@@ -118,7 +118,7 @@ def _thread(fault: Fault) -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def _calls(fault: Fault) -> Iterator[None]:
-    """Every call of a function of the library in one of its threads."""
+    """Count every call of a function of the library in one of its threads."""
 
     def trace(frame: Any, event: str, _: Any) -> None:
         if (
@@ -173,12 +173,12 @@ GROUPS: dict[str, Callable[[Fault], contextlib.AbstractContextManager[Any]]] = {
     "any array": _arrays,
     "any array or chunk": _arrays_and_chunks,
 }
-"""Several points, any of them."""
+"""Groups of several points."""
 
 
 @contextlib.contextmanager
 def injected(point: str, k: int) -> Iterator[Fault]:
-    """Have the ``k``-th use of a point, or of a group, fail: with RuntimeError for threads, else with MemoryError."""
+    """Make the ``k``-th use of a point or group fail: with RuntimeError for threads, otherwise with MemoryError."""
     error = RuntimeError("can't start new thread") if point == "Thread.start" else MemoryError("injected")
     fault = Fault(k, error)
     with (POINTS | GROUPS)[point](fault), _finalizers_may_swallow(error):
@@ -187,7 +187,7 @@ def injected(point: str, k: int) -> Iterator[Fault]:
 
 @contextlib.contextmanager
 def _finalizers_may_swallow(error: BaseException) -> Iterator[None]:
-    """Do not report ``error`` where Python cannot raise it: in a finalizer, as of a generator that is dropped."""
+    """Do not report ``error`` where Python cannot raise it: in a finalizer, such as that of a dropped generator."""
     report = sys.unraisablehook
 
     def hook(unraisable: Any) -> None:

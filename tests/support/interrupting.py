@@ -1,7 +1,7 @@
-"""Sending SIGINT to a running pipeline: at a chosen bytecode of the main thread, or from a thread at a random time.
+"""Interrupts of a running pipeline by SIGINT: at a given bytecode of the main thread, or from a thread at a random time.
 
-CPython handles a signal when a function starts, after a call, and at the end of a loop's body. A trace function sees
-each of these moments, and calls the handler at the one that was chosen: the same interrupt, as often as it is wanted.
+CPython handles a signal when a function starts, after a call, and at the end of a loop's body. A trace function is
+called at each of these moments, and calls the handler at the given one. So an interrupt can be reproduced.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _CHECKED = {"RESUME", "CALL", "CALL_FUNCTION_EX", "CALL_KW", "JUMP_BACKWARD"}
 
 
 def collect(iterator: Any, found: list[Any]) -> None:
-    """Add all outcomes to the list. An element that has come is in the list before a signal can be handled."""
+    """Add all outcomes to the list. An element is in the list before a signal can be handled."""
     while True:
         try:
             for element in iterator:
-                found.append(element)  # noqa: PERF402  # extend() would handle no signals
+                found.append(element)  # noqa: PERF402  # extend() would not handle signals
             return
         except ClosedError:
             raise
@@ -43,13 +43,13 @@ def collect(iterator: Any, found: list[Any]) -> None:
 
 
 class AtMoment:
-    """Calls the handler of SIGINT at the moment with a number; without one it counts the moments."""
+    """Trace function that calls the handler of SIGINT at the moment with a given number; without one it counts them."""
 
     def __init__(self, number: int | None = None, signum: int = signal.SIGINT) -> None:
         self.number = number
         self._signum = signum
         self.moments = 0
-        self.interruptible: list[int] = []  # the numbers of those where the handler would run at once
+        self.interruptible: list[int] = []  # the numbers of the moments at which the handler would run immediately
         self.fired = False
         self._checked: dict[CodeType, set[int]] = {}
 
@@ -69,7 +69,7 @@ class AtMoment:
         return self._step
 
     def _stop(self, frame: FrameType) -> None:
-        """From here on no code of ours runs, in which a signal that is sent again would be handled."""
+        """Stop tracing. From here on, no Python code runs in which a signal that is sent again would be handled."""
         sys.settrace(None)
         outer: FrameType | None = frame
         while outer is not None:
@@ -101,7 +101,7 @@ def _is_held(frame: FrameType) -> bool:
 
 
 def _moments_of(code: CodeType) -> set[int]:
-    """Where the instructions stand before which CPython looks for signals."""
+    """Return the offsets of the instructions before which CPython checks for signals."""
     found, after = set(), False
     for instruction in dis.get_instructions(code):
         if after:
@@ -111,7 +111,7 @@ def _moments_of(code: CodeType) -> set[int]:
 
 
 class AtRandom:
-    """Sends SIGINT from another thread, once, after up to so many seconds; not after the block."""
+    """Send SIGINT from another thread, once, after at most this many seconds, and not after the block."""
 
     def __init__(self, seconds: float, chance: random.Random) -> None:
         self._seconds = chance.random() * seconds
@@ -143,14 +143,14 @@ class AtRandom:
 
 
 class RefusedError(Exception):
-    """The library said that it cannot do this."""
+    """The library refused an operation."""
 
 
 def interrupt(build: Callable[[], Dataset[Any]], how: Any, ending: str) -> tuple[bool, list[Any]]:
-    """Run a pipeline, interrupt it, and end as ``ending`` says: whether the interrupt came out, and all outcomes.
+    """Run a pipeline, interrupt it, and end as ``ending`` says; return whether the interrupt was raised, and all outcomes.
 
     Raises:
-        RefusedError: by a StateError.
+        RefusedError: if the library raises StateError.
     """
     found: list[Any] = []
     made = build()
@@ -188,7 +188,7 @@ def resumed(build: Callable[[], Dataset[Any]], iterator: Any) -> list[Any]:
 
 @contextmanager
 def watched(seconds: float) -> Iterator[None]:
-    """End the process, with the stacks of all threads, if the block takes longer."""
+    """Print the stacks of all threads and end the process if the block takes longer."""
     faulthandler.dump_traceback_later(seconds, exit=True)
     try:
         yield

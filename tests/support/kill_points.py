@@ -1,9 +1,8 @@
-"""Kills a writer at each of its steps, one after the other: run as a program by test_kill_points.py.
+"""Kill points: kills a writer at each of its steps in turn. test_kill_points.py runs this module as a program.
 
-A step is a call that changes what is on the disk. For k = 0, 1, 2, ... a forked child writes and kills itself with
-SIGKILL before its step k, until a child comes to its end. After each the folder must be as ``check_killed`` says. Then
-another child writes the same undisturbed, and ``check_whole`` says what must be there. It prints how many steps there
-were.
+A step is a call that changes the disk. For k = 0, 1, 2, ... a forked child writes and kills itself with SIGKILL before
+its step k, until a child finishes. After each child, ``check_killed`` checks the folder. Then another child writes the
+same without being killed, and ``check_whole`` checks the result. The program prints the number of steps.
 
     python kill_points.py KIND FOLDER
 """
@@ -24,7 +23,7 @@ STEPS = ("open", "replace", "rename", "fsync", "unlink", "mkdir", "rmdir", "trun
 
 
 def arm(kill_at):
-    """Have the process kill itself before a step; returns the list that counts them."""
+    """Make the process kill itself before a step; return the list of its steps so far."""
     steps = []
 
     def before(name, real):
@@ -42,7 +41,7 @@ def arm(kill_at):
 
 
 def in_child(function, kill_at=-1):
-    """Whether the child came to its end; its steps are printed into a pipe."""
+    """Return whether the child finished; its steps are written to a pipe."""
     child = os.fork()
     if not child:
         try:

@@ -1,7 +1,7 @@
-"""The two libraries behind one set of names, so that a pipeline is written once and run in both.
+"""The two libraries with one interface, so that a pipeline is written once and run in both.
 
-``lib.Dataset``, ``lib.TensorSpec`` and so on are each library's own. Arithmetic, comparisons and indexing mean the same
-in the functions of both; what does not is one of the functions here. Python numbers are int64 and float64 in one
+``lib.Dataset``, ``lib.TensorSpec`` and so on are each library's own. Arithmetic, comparisons and indexing work alike in
+the functions of both; other operations are functions of this module. Python numbers are int64 and float64 in one
 library, int32 and float32 in the other: give arrays and ``lib.const`` a dtype, and start from ``Dataset.range``.
 """
 
@@ -19,11 +19,11 @@ from dataset.plan.spec import BYTES, flatten_spec, map_spec
 
 
 class BadElementError(Exception):
-    """What the functions of the tests raise."""
+    """The error that the functions of the tests raise."""
 
 
 def fail_at(*bad: int) -> Callable[[Any], Any]:
-    """A function that returns its argument but raises for these; wrap it in ``lib.call``."""
+    """Return a function that returns its argument but raises for these values; wrap it in ``lib.call``."""
 
     def check(x: Any) -> Any:
         if int(x) in bad:
@@ -34,13 +34,13 @@ def fail_at(*bad: int) -> Callable[[Any], Any]:
 
 
 def arrays(lib: Any, values: Any, shape: Any, dtype: Any = np.int64) -> Any:
-    """A dataset of these arrays, of which only the spec is known."""
+    """Return a dataset of these arrays whose cardinality is unknown."""
     content = [np.array(value, object if dtype is bytes else dtype) for value in values]
     return lib.Dataset.from_generator(lambda: iter(content), output_signature=lib.TensorSpec(shape, dtype))
 
 
 def counting(lib: Any, count: int, *, bad: Any = (), shape: Any = (None,)) -> Any:
-    """The vectors [], [1], [2, 2], ... as a dataset that fails at the numbers ``bad``."""
+    """Return the vectors [], [1], [2, 2], ... as a dataset that fails at the numbers ``bad``."""
     check = fail_at(*bad)
     fill = lib.call(lambda n: np.full(int(check(n)), n), dataset.TensorSpec(shape, np.int64))
     return lib.unfused(lib.Dataset.range(count).map(fill))
@@ -70,47 +70,47 @@ class Ours:
 
     @staticmethod
     def unfused(dataset: Any) -> Any:
-        """A dataset that loses to a failing element what the plan says, whatever the optimizer does."""
+        """Return a dataset on which a failing element has the same effect with and without the optimizer."""
         return dataset
 
     @staticmethod
     def const(value: Any, dtype: Any = None) -> Any:
-        """An array or scalar."""
+        """Return an array or scalar."""
         return np.asarray(value, dtype)[()] if np.dtype(dtype) != object else np.asarray(value, dtype)
 
     @staticmethod
     def cast(value: Any, dtype: Any) -> Any:
-        """``value`` with another dtype."""
+        """Return ``value`` with another dtype."""
         return np.asarray(value).astype(dtype)[()]
 
     @staticmethod
     def fill(shape: Any, value: Any) -> Any:
-        """An array full of ``value``; ``shape`` may hold elements."""
+        """Return an array filled with ``value``; ``shape`` may contain elements."""
         return np.full([int(size) for size in shape], value)
 
     @staticmethod
     def stack(values: Any) -> Any:
-        """Values side by side in a new first axis."""
+        """Stack values along a new first axis."""
         return np.stack(values)
 
     @staticmethod
     def total(value: Any) -> Any:
-        """The sum of an array."""
+        """Return the sum of an array."""
         return np.sum(value)
 
     @staticmethod
     def length(value: Any) -> Any:
-        """The size of the first axis, as int64."""
+        """Return the size of the first axis, as int64."""
         return np.int64(len(value))
 
     @staticmethod
     def from_splits(splits: Any, flat_values: Any, splits_dtype: Any = np.int64) -> Any:
-        """A RaggedTensor: its row splits, outermost first, and its innermost values."""
+        """Return the row splits of a RaggedTensor, outermost first, and its innermost values."""
         return dataset.RaggedTensor.from_nested_row_splits(flat_values, [np.array(s, splits_dtype) for s in splits])
 
     @staticmethod
     def ragged(rows: Any, dtype: Any = np.int64) -> Any:
-        """A RaggedTensor; rows of rows are ragged twice."""
+        """Return a RaggedTensor; rows of rows give it a ragged rank of 2."""
         if not any(isinstance(cell, list) for row in rows for cell in row):
             return dataset.RaggedTensor.from_rows(rows, dtype)
         inner = dataset.RaggedTensor.from_rows([cells for row in rows for cells in row], dtype)
@@ -118,12 +118,12 @@ class Ours:
 
     @staticmethod
     def sparse(indices: Any, values: Any, dense_shape: Any) -> Any:
-        """A SparseTensor."""
+        """Return a SparseTensor."""
         return dataset.SparseTensor(indices, np.asarray(values), dense_shape)
 
     @staticmethod
     def call(function: Callable[..., Any], returns: Any) -> Callable[..., Any]:
-        """A function of NumPy values as a function for map; ``returns`` is its spec, in this library's classes."""
+        """Return a function of NumPy values as a function for map; ``returns`` is its spec, in this library's classes."""
         del returns
         return function
 
@@ -170,7 +170,7 @@ class TensorFlow:
         return self.tf.data.experimental.SqlDataset(driver, source, query, types)
 
     def _defaults(self, defaults: Any) -> Any:
-        """Defaults of CSV columns: numbers of Python have 64 bits, or they could be taken for the codes of dtypes."""
+        """Return defaults of CSV columns as 64-bit numbers: plain Python numbers could be taken for dtype codes."""
         return [
             self._dtype(one)
             if isinstance(one, type)
@@ -257,7 +257,7 @@ class TensorFlow:
         return traced
 
     def spec(self, spec: Any) -> Any:
-        """The spec of a tf.data.Dataset in this library's classes."""
+        """Return the spec of a tf.data.Dataset in this library's classes."""
         return spec_from_tensorflow(self.tf, spec)
 
 
@@ -290,7 +290,7 @@ def spec_from_tensorflow(tf: Any, spec: Any) -> Any:
 
 
 def map_plain(function: Callable[[Any], Any], nested: Any) -> Any:
-    """``nested`` with ``function`` applied to what is neither tuple nor dict."""
+    """Apply ``function`` to the leaves of nested tuples and dicts."""
     if isinstance(nested, tuple) and type(nested).__name__ != "TensorShape":
         parts = [map_plain(function, part) for part in nested]
         return type(nested)(*parts) if hasattr(nested, "_fields") else tuple(parts)

@@ -116,7 +116,7 @@ class Proposals:
         for activity in activities:
             knob = activity.part.stage.knob
             value = min(2 * knob.value, self._most(activity))
-            varies = activity.variation > _VARIES and activity.computing < _HALF  # otherwise it needs cores, not workers
+            varies = activity.variation > _VARIES and activity.computing < _HALF  # otherwise it lacks cores
             if activity.waited_for >= WAITED and varies and value > knob.value:
                 reason = f"its consumer waited {activity.waited_for:.0%} of the time, and its times vary"
                 settings.append(Setting(activity.part, value, reason))

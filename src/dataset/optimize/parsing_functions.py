@@ -36,7 +36,7 @@ class NotProvedError(Exception):
 
 
 def parsing_function(function: Callable[..., Any]) -> ColumnParser | None:
-    """Return a column parser to use instead of a function that provably only parses; None if there is no proof."""
+    """Return a column parser to use instead of a function that only parses; None if that cannot be proved."""
     try:
         features_of, result = _proof(function)
         features = features_of()

@@ -1,4 +1,4 @@
-"""Plain data, of which saved states consist: None, bools, numbers, text, bytes, arrays, lists, tuples and dicts.
+"""Plain data for saved states: None, bools, numbers, text, bytes, arrays, lists, tuples and dicts.
 
 It is written as JSON and read back exactly, without executing anything. Bytes, also those of arrays, are stored as
 base64 in the JSON, or separately by the caller, as in checkpoint files.

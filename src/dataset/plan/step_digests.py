@@ -52,7 +52,9 @@ class _StepContent(Content):
 
     def _parts(self, value: Any) -> Parts:
         kind, parts = super()._parts(value)
-        if isinstance(value, set | frozenset):  # the repr of other items, by which they are sorted, may contain an address
+        if isinstance(
+            value, set | frozenset
+        ):  # the repr of other items, by which they are sorted, may contain an address
             return kind, [len(value), *sorted(repr(item) for item in value if isinstance(item, _PLAIN))]
         if kind != full_name(type(value)) or isinstance(value, list | tuple | dict):
             return kind, parts

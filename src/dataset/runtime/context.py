@@ -81,7 +81,7 @@ class ExecutionContext:
     Args:
         iteration: the state shared by all operators.
         record: the record of the op opened with this context; None if it is not observed.
-        skipped: the counter for dropped elements, if there is no ``record``.
+        skipped: the counter for dropped elements, used if ``record`` is None.
         reader: the context of the op that reads from this one.
         node: the op.
         opening: the index of the reader's input that is opened with this context, or of the run of its only input.
@@ -145,7 +145,7 @@ class ExecutionContext:
 
     @property
     def epochs(self) -> EpochLedger:
-        """The ledger of which epoch each shuffle is in."""
+        """The epoch ledger of the iterator."""
         return self._iteration.epochs
 
     @property

@@ -19,7 +19,7 @@ def test_a_symbolic_link_is_not_followed(path, tmp_path):
     target.write_text("precious")
     for there in (target, tmp_path / "nowhere"):
         path.symlink_to(there)
-        with pytest.raises(OSError, match="a symbolic link is in the place of a lock file, and is not followed"):
+        with pytest.raises(OSError, match="a symbolic link was found instead of a lock file and was not followed"):
             LockFile.take(str(path))
         assert holder_of(str(path)) == "a process"
         assert path.is_symlink()
@@ -31,7 +31,7 @@ def test_a_symbolic_link_is_not_followed(path, tmp_path):
 @pytest.mark.parametrize("content", [b"precious", b"process x\n", b"process 1\nand more", b"\0" * 100])
 def test_another_file_is_left_as_it_is(path, content):
     path.write_bytes(content)
-    with pytest.raises(FileExistsError, match="another file is in the place of a lock file, and is left as it is"):
+    with pytest.raises(FileExistsError, match="another file was found instead of a lock file and was not changed"):
         LockFile.take(str(path))
     assert path.read_bytes() == content
 
@@ -79,6 +79,6 @@ def test_a_cache_says_that_its_lock_is_a_link_and_leaves_what_the_link_names(tmp
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "filling.lock").symlink_to(tmp_path / "precious")
-    with pytest.raises(OSError, match=r"symbolic link is in the place of a lock file.*filling\.lock"):
+    with pytest.raises(OSError, match=r"symbolic link was found instead of a lock file.*filling\.lock"):
         list(Dataset.range(3).cache(tmp_path / "cache"))
     assert (tmp_path / "precious").read_text() == "precious"

@@ -86,12 +86,12 @@ def test_any_file_gives_whole_records_or_says_what_is_wrong(place, content, size
 def test_what_an_error_says(save):
     _, error = read(FixedLengthFile(save(b"HHabcdefgF"), 3, 2, 1))
     assert str(error).endswith(
-        "a.bin, record 0, at byte 2: the file has 7 bytes without header_bytes=2 and footer_bytes=1, which is no "
-        "multiple of record_bytes=3: 1 are left behind 2 records; the file may be cut short, or one of these sizes is "
+        "a.bin, record 0, at byte 2: the file has 7 bytes without header_bytes=2 and footer_bytes=1, which is not "
+        "a multiple of record_bytes=3: 1 are left after 2 records; the file may be truncated, or one of these sizes is "
         "wrong"
     )
     _, error = read(FixedLengthFile(save(b"HF"), 3, 2, 1))
-    assert "the file has 2 bytes, fewer than header_bytes=2 and footer_bytes=1 together" in str(error)
+    assert "the file has 2 bytes, fewer than the sum of header_bytes=2 and footer_bytes=1" in str(error)
 
 
 @pytest.mark.parametrize("kind", KINDS)

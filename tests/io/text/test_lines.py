@@ -221,7 +221,7 @@ def test_a_place_behind_the_end_is_data_loss(save):
     found, error = read(file)
     assert found == []
     assert (error.offset, error.record) == (9, 4)
-    assert "has 4 bytes only" in str(error)
+    assert "has only 4 bytes" in str(error)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -111,7 +111,7 @@ def test_elements_that_are_no_records_are_refused_at_the_call(tmp_path, source):
 
 
 def test_where_only_running_tells_they_are_refused_at_their_place(tmp_path):
-    with pytest.raises(TypeError, match=r"element 0 is np.int64\(0\) of type int64; they must be bytes"):
+    with pytest.raises(TypeError, match=r"element 0 is np.int64\(0\) of type int64; elements must be bytes"):
         Dataset.range(3).map(lambda x: x).write_tfrecord(tmp_path / "a")
     with pytest.raises(TypeError, match=r"element 5 is .*; encode must return the bytes of one record"):
         Dataset.range(9).write_tfrecord(tmp_path / "a", encode=lambda x: b"a" if x < 5 else np.array([b"a", b"b"]))

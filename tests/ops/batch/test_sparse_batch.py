@@ -67,7 +67,7 @@ def test_an_element_without_room_ends_its_batch_and_is_named():
     got = check_operator(lambda: dataset.sparse_batch(2, [3]))
     assert [type(outcome) is SpecError for outcome in got] == [True, False, True, True, False]
     assert "sparse_batch(2) from test_sparse_batch.py" in str(got[0])
-    assert "element 1 has shape (9,), for which row_shape (3,) has no room" in str(got[0])
+    assert "element 1 has shape (9,), which does not fit into row_shape (3,)" in str(got[0])
     assert "element 5" in str(got[3])
     assert got[1].shape == (2, 3)
 
@@ -102,7 +102,7 @@ def test_exceptions_take_what_their_batch_had_so_far():
         (lambda: Dataset.range(3).sparse_batch(2, None), TypeError, "row_shape must contain shapes of ints and None"),
         (lambda: rows().sparse_batch(2, [-1]), ValueError, r"row_shape .* got \[-1\]"),
         (lambda: rows().sparse_batch(2, "3"), TypeError, "row_shape .* got '3'"),
-        (lambda: Dataset.range(3).sparse_batch(2, [2]), ValueError, r"row_shape \(2,\) has no room .* shape \(\)"),
+        (lambda: Dataset.range(3).sparse_batch(2, [2]), ValueError, r"row_shape \(2,\) is too small .* shape \(\)"),
         (lambda: Dataset.from_tensors([1, 2, 3]).sparse_batch(2, [2]), ValueError, r"too small .* shape \(3,\)"),
         (
             lambda: Dataset.from_tensors((1, 2)).sparse_batch(2, []),

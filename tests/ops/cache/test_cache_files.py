@@ -94,7 +94,7 @@ def test_a_partial_pass_leaves_no_cache_and_says_so(path, caplog, taken):
     dataset = counting(calls).cache(path)
     with caplog.at_level(logging.WARNING):
         assert len(list(dataset.take(taken))) == taken
-    assert f"left after {taken} elements" in caplog.text
+    assert f"abandoned after {taken} elements" in caplog.text
     assert "put take() before cache()" in caplog.text
     assert files_in(path) == []
     calls.clear()
@@ -207,11 +207,11 @@ def test_elements_of_another_dtype_are_refused(path):
     assert_elements_equal([found[0], found[2], found[4]], ints(0, 2, 4))
     for position, dtype in ((1, "float32"), (3, "bytes")):
         assert isinstance(found[position], SpecError)
-        assert f"one kind and dtype, got {dtype} for the element after int64" in str(found[position])
+        assert f"the same kind and dtype, got {dtype} for the element after int64" in str(found[position])
         assert f"element {position}" in found[position].__notes__[0]
 
 
-MISMATCH = r"holds elements of another pipeline, or of one that was edited since: .*on_mismatch=\"rebuild\""
+MISMATCH = r"was filled by another pipeline, or the pipeline was edited since: .*on_mismatch=\"rebuild\""
 
 
 @pytest.mark.parametrize(
@@ -480,7 +480,7 @@ def test_a_cache_that_does_not_say_who_filled_it_is_taken_if_its_elements_fit(pa
     about = {**old.about, "steps": steps} if steps is not None else {"start": old.about["start"]}
     dataclasses.replace(old, about=about).write(path)
     assert list(Dataset.range(9).cache(path)) == [0, 1, 2]
-    with pytest.raises(SpecError, match=r"another pipeline.*(this one makes .*float|map\(float\))"):
+    with pytest.raises(SpecError, match=r"another pipeline.*(this one produces .*float|map\(float\))"):
         next(iter(Dataset.range(3).map(float).cache(path)))
 
 
@@ -574,7 +574,7 @@ def test_a_state_that_reads_is_not_loaded_over_another_pass(new):
     reading = iter(make(one))
     next(reading)
     state = reading.state_dict()
-    with pytest.raises(StateError, match="another pass was kept"):
+    with pytest.raises(StateError, match="another pass was cached"):
         iter(make(two)).load_state_dict(state)
 
 

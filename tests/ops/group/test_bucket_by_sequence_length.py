@@ -62,7 +62,7 @@ def test_with_the_boundary_an_element_that_is_too_long_fails_alone(lengths):
 def test_behind_a_function_the_boundary_needs_shapes():
     mapped = Dataset.from_tensor_slices(np.array([1, 3, 2])).map(lambda n: (np.full(n, n), np.zeros(4)))
     arguments = (lambda row, _: len(row), [3, 5], [2, 2, 1])
-    with pytest.raises(ValueError, match=r"bucket_by_sequence_length\(\): .* give padded_shapes, with None in those"):
+    with pytest.raises(ValueError, match=r"bucket_by_sequence_length\(\): .* pass padded_shapes with None"):
         mapped.bucket_by_sequence_length(*arguments, pad_to_bucket_boundary=True)
     found = check_operator(
         lambda: mapped.bucket_by_sequence_length(*arguments, padded_shapes=([None], [4]), pad_to_bucket_boundary=True)
@@ -143,9 +143,9 @@ def test_knows_its_spec_and_cardinality_without_running_anything():
         ((len, 3, [2, 2]), {}, "bucket_boundaries must be a list of ints, got 3 of type int"),
         ((len, "34", [2, 2, 2]), {}, "bucket_boundaries must be a list of ints, got '34'"),
         ((len, [3.0], [2, 2]), {}, r"bucket_boundaries\[0\] must be an int, got 3.0"),
-        ((len, [3, 3], [2, 2, 2]), {}, r"bucket_boundaries must ascend, got \[3, 3\]"),
-        ((len, [5, 3], [2, 2, 2]), {}, r"bucket_boundaries must ascend, got \[5, 3\]"),
-        ((len, [3, 5], [2, 2]), {}, "one batch size more than boundaries, .* got 2 bucket_batch_sizes and 2"),
+        ((len, [3, 3], [2, 2, 2]), {}, r"bucket_boundaries must be strictly ascending, got \[3, 3\]"),
+        ((len, [5, 3], [2, 2, 2]), {}, r"bucket_boundaries must be strictly ascending, got \[5, 3\]"),
+        ((len, [3, 5], [2, 2]), {}, "one more entry than bucket_boundaries, .* got 2 bucket_batch_sizes and 2"),
         ((len, [3], [2, 0]), {}, r"bucket_batch_sizes\[1\] must be at least 1, got 0"),
         ((len, [3], [2, 2.0]), {}, r"bucket_batch_sizes\[1\] must be an int"),
         ((len, [3], [2, 2]), {"no_padding": 1}, "no_padding must be True or False, got 1"),

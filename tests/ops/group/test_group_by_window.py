@@ -286,8 +286,8 @@ def test_many_keys():
     [
         ((1, lambda key, w: w, 2), r"key_func must be a function, got 1"),
         ((lambda x: x, 1, 2), r"reduce_func must be a function"),
-        ((lambda x: x, lambda key, w: w), r"give window_size or window_size_func, and not both"),
-        ((lambda x: x, lambda key, w: w, 2, lambda key: 2), r"give window_size or window_size_func, and not both"),
+        ((lambda x: x, lambda key, w: w), r"pass either window_size or window_size_func, not both"),
+        ((lambda x: x, lambda key, w: w, 2, lambda key: 2), r"pass either window_size or window_size_func, not both"),
         ((lambda x: x, lambda key, w: w, 0), r"window_size must be at least 1, got 0"),
         ((lambda x: x, lambda key, w: w, 2.0), r"window_size must be an int, got 2.0 of type float"),
         ((lambda x: x, lambda key, w: w, None, 2), r"window_size_func must be a function"),

@@ -267,9 +267,9 @@ def test_exact_shares_resume_at_every_place(weights):
 @pytest.mark.parametrize(
     ("keywords", "error", "words"),
     [
-        ({"weights": [1.0]}, ValueError, "as many as the datasets, 2, got 1"),
-        ({"weights": []}, ValueError, "as many as the datasets"),
-        ({"weights": [[0.5, 0.5]]}, ValueError, "as many as the datasets"),
+        ({"weights": [1.0]}, ValueError, r"one number per dataset \(2\), got 1"),
+        ({"weights": []}, ValueError, "one number per dataset"),
+        ({"weights": [[0.5, 0.5]]}, ValueError, "one number per dataset"),
         ({"weights": [-1.0, 1.0]}, ValueError, "finite and at least 0"),
         ({"weights": [np.nan, 1.0]}, ValueError, "finite and at least 0"),
         ({"weights": [np.inf, 1.0]}, ValueError, "finite and at least 0"),
@@ -285,7 +285,7 @@ def test_exact_shares_resume_at_every_place(weights):
         ({"stop_on_empty_dataset": 1}, TypeError, "stop_on_empty_dataset must be True or False"),
         ({"rerandomize_each_iteration": 1}, TypeError, "rerandomize_each_iteration must be True or False"),
         ({"exact": 1}, TypeError, "exact must be True or False"),
-        ({"exact": True, "seed": 1}, ValueError, "nothing to chance; leave out seed, got 1"),
+        ({"exact": True, "seed": 1}, ValueError, "deterministic and takes no seed, got seed=1"),
         ({"exact": True, "weights": weights_dataset([1, 1])}, ValueError, "constant weights"),
     ],
 )

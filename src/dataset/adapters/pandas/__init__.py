@@ -90,7 +90,7 @@ def _chosen(frame: Any, columns: Sequence[str] | None) -> list[str]:
                 "df.columns = df.columns.astype(str)"
             )
     if len(there) == 0:
-        raise ValueError(f"{OP}(): the frame has no columns; an element needs at least one")
+        raise ValueError(f"{OP}(): the frame has no columns; an element needs at least one column")
     names = list(there) if columns is None else list(columns)
     for name in names:
         if name not in there:

@@ -95,7 +95,7 @@ class CacheDirectory:
             )
         if mismatch := self._mismatch(metadata):
             raise SpecError(
-                f"{self.node.location()}: the cache in {self.path!r} holds elements of another pipeline, or the pipeline "
+                f"{self.node.location()}: the cache in {self.path!r} was filled by another pipeline, or the pipeline "
                 f'was edited since: {mismatch}; delete the directory, or pass on_mismatch="rebuild", to rebuild it'
             )
         remove_leftovers(self.path, _LOCK)

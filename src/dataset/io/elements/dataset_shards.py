@@ -26,7 +26,9 @@ def in_turn(count: int) -> ShardNumbers:
     return numbers
 
 
-def by_function(function: Callable[..., Any], op: str, with_location: Callable[[Exception, int], Exception]) -> ShardNumbers:
+def by_function(
+    function: Callable[..., Any], op: str, with_location: Callable[[Exception, int], Exception]
+) -> ShardNumbers:
     """Return a function that calls the user's ``shard_func``. ``with_location`` adds the element to its exceptions."""
 
     def numbers(chunk: Chunk, before: int) -> Sequence[int]:
@@ -49,7 +51,7 @@ def _whole_number(value: Any, op: str) -> int:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{op}(): shard_func must return an int, got {value!r:.100} of type {type(value).__name__}")
     if not -(2**63) <= value < 2**64:
-        raise ValueError(f"{op}(): shard_func must return an int of 64 bits, got {value}")
+        raise ValueError(f"{op}(): shard_func must return a 64-bit int, got {value}")
     return int(value)
 
 

@@ -93,7 +93,7 @@ class LoadOperator(UnaryOperator):
         if chunk.structure is not structure and chunk.structure != structure:
             raise SpecError(
                 f"{self.node.location()}: reader_func must return elements with the saved structure {structure!r}, "
-                f"got {chunk.structure!r}; transform them after {self.node.op}()"
+                f"got {chunk.structure!r}; transform them downstream of it"
             )
         for index, (column, spec) in enumerate(zip(chunk.columns(), self.saved.components, strict=True)):
             if not _is_of(column, spec):
@@ -156,9 +156,7 @@ def load(
         try:
             metadata = Metadata.read(name)
         except FileNotFoundError as error:
-            error.add_note(
-                "load(): nothing was saved there, or saving has not finished; wait=True waits until it has"
-            )
+            error.add_note("load(): nothing was saved there, or saving has not finished; wait=True waits until it has")
             raise
     if compression not in {None, "AUTO"} and named != metadata.compression:
         raise ValueError(

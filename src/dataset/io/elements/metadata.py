@@ -133,7 +133,7 @@ class Metadata:
         """Read the metadata of the directory at ``path``.
 
         Raises:
-            FileNotFoundError: there is no metadata: nothing was saved, or saving has not finished.
+            FileNotFoundError: the metadata is missing: nothing was saved, or saving has not finished.
             DataLossError: the file is damaged, or is not a metadata file.
             ValueError: the file has an unsupported version.
         """

@@ -115,7 +115,7 @@ class SavedShardOperator(Operator):
         self.file = TFRecordFile(path, saved.metadata.compression)
         self._place = (0, 0)  # offset and number of the current record, or of the first one to read
         self._before = 0  # elements of the records before it
-        self._length = 0  # elements of it; 0 while there is no current record
+        self._length = 0  # elements of it; 0 without a current record
         self._given = 0  # elements of it that have been returned
         self._skip = 0  # elements to skip, from the next record on
         self._crc: int | None = 0  # of the records before it; None if the state does not contain it
@@ -165,7 +165,7 @@ class SavedShardOperator(Operator):
             belongs = (saved.metadata.run, self.shard.file, place[1])
             columns, found, length = decode(record, len(saved.components), belongs)
             if self._before + self._length + length > self.expected:
-                raise DamagedRecordError(f"there are more elements than the {self.expected} written ones")  # noqa: TRY301
+                raise DamagedRecordError(f"it has more than the {self.expected} written elements")  # noqa: TRY301
             for expected, spec in zip(saved.metadata.components or (), found, strict=True):
                 _check_spec(spec, expected)
         except DamagedRecordError as damage:

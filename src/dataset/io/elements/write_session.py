@@ -347,7 +347,7 @@ def _remove_shards(folder: Path) -> bool:
 
 
 def _current_run(path: str) -> str | None:
-    """Return the run that the metadata names; None if there is no metadata."""
+    """Return the run that the metadata names; None without metadata."""
     try:
         return Metadata.read(path).run
     except FileNotFoundError:

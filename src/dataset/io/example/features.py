@@ -193,7 +193,7 @@ class ValueRowIds:
     Args:
         key: the key of the feature.
         max_empty_rows: how many more rows than values an Example may declare. A record of a few bytes could declare
-            billions of empty rows, each of which takes eight bytes of memory. Default 65,536.
+            billions of empty rows, and each takes eight bytes of memory. Default 65,536.
     """
 
     key: str

@@ -105,9 +105,7 @@ class AtomicFile:
 
     def _prepare(self) -> None:
         if os.getpid() != self._owner:
-            raise RuntimeError(
-                f"{self.path}: only the process that opened this file can commit it, not a forked child"
-            )
+            raise RuntimeError(f"{self.path}: only the process that opened this file can commit it, not a forked child")
         self._target.prepare()
 
     def __enter__(self) -> Self:

@@ -327,7 +327,7 @@ class _Inflated:
         return rest or self._inflate(limit)
 
     def _quick_step(self, limit: int) -> bytes | None:
-        """Do the same as ``_step`` with isal; return None on an error or if there is no progress."""
+        """Do the same as ``_step`` with isal; return None on an error or without progress."""
         waiting = len(self._input)
         try:
             piece: bytes = self._inflater.decompress(self._input, limit)

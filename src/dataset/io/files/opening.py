@@ -99,7 +99,7 @@ def file_stamp(path: str) -> FileStamp:
         if local is None:
             return FileStamp(*remote.remote_stamp(path))
         path = local
-    found = os.stat(path)  # noqa: PTH116  # there is no need to build a Path
+    found = os.stat(path)  # noqa: PTH116  # avoids building a Path
     return FileStamp(found.st_size, found.st_mtime_ns)
 
 
@@ -153,7 +153,7 @@ def open_input(path: str) -> InputFile:
         if local is None:
             return remote.open_remote(path)
         path = local
-    return open(path, "rb", buffering=0)  # noqa: PTH123  # there is no need to build a Path
+    return open(path, "rb", buffering=0)  # noqa: PTH123  # avoids building a Path
 
 
 def read_whole(read: Callable[[int], bytes | None], size: int) -> bytes:

@@ -45,7 +45,7 @@ class StreamFile(Closing):
         """Release the file and the memory; the position is kept. May be called more than once."""
 
     def __del__(self) -> None:
-        self._release()  # abandoning an iterator half way is not a mistake, so there is no ResourceWarning
+        self._release()  # no ResourceWarning: abandoning an iterator half way is not a mistake
 
     def _check_open(self) -> None:
         if self._closed:

@@ -1,6 +1,6 @@
 r"""Reader of the lines of text files, as bytes.
 
-A line ends with ``\n`` or at the end of the file; there is no empty line after the last ``\n``. Every ``\r`` is
+A line ends with ``\n`` or at the end of the file, without an empty line after the last ``\n``. Every ``\r`` is
 dropped, at any position, as in tf.data. No other character is special, and no encoding is assumed.
 
 How the reader is fast: one ``split`` divides a block, and one ``replace`` drops ``\r``. A line that spans several

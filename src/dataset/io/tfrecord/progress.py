@@ -30,7 +30,7 @@ class ProgressLine:
     def __init__(self, label: str, total: int | None = None, show: bool | None = None) -> None:
         self._label = label
         self._total = total
-        self._stream = sys.stderr  # None if there is no console
+        self._stream = sys.stderr  # None without a console
         self._shown = self._stream is not None and (self._stream.isatty() if show is None else show)
         self._records = self._bytes = 0
         self._began = self._drawn = time.monotonic()

@@ -1,6 +1,6 @@
 """Random-access reader of an indexed TFRecord file; verifies every record.
 
-A run of adjacent records is read with one system call. There is no read-ahead and no cache.
+A run of adjacent records is read with one system call. Nothing is read ahead or cached.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class RecordsAt:
             file.close()
 
     def __del__(self) -> None:
-        self.close()  # abandoning a dataset half way is not a mistake, so there is no ResourceWarning
+        self.close()  # no ResourceWarning: abandoning a dataset half way is not a mistake
 
     def _read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes from ``offset``, or fewer at the end of the file."""

@@ -154,9 +154,7 @@ def _fields(pattern: str) -> set[str]:
     try:
         fields = {field for _, field, _, _ in string.Formatter().parse(pattern) if field is not None}
     except ValueError as error:  # a single brace
-        raise ValueError(
-            f"the file name {pattern!r} is not a valid pattern: {error}; double a literal brace"
-        ) from None
+        raise ValueError(f"the file name {pattern!r} is not a valid pattern: {error}; double a literal brace") from None
     for field in sorted(fields - set(FIELDS)):
         raise ValueError(
             f"the file name {pattern!r} has the unknown field {{{field}}}; the fields are {{shard}} and "

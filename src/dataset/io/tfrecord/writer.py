@@ -203,7 +203,7 @@ def _complete_unclosed(
         except BaseException as error:
             error.add_note(f"{words}; its records are lost")
             raise
-        words += "; its records have now been written to the file"
+        words += "; its records were written to the file"
     warnings.warn(f"{words}. Use a with block, or call close().", ResourceWarning, stacklevel=2)
 
 

@@ -72,7 +72,11 @@ def in_order(node: Node) -> Node:
 
 def _watched(node: Node) -> Node:
     """Return the op; if it opens datasets returned by a function, it is set to check them for agreement."""
-    return dataclasses.replace(node, must_match_across_processes=True) if _has(node, "must_match_across_processes") else node  # type: ignore[call-arg]
+    return (
+        dataclasses.replace(node, must_match_across_processes=True)
+        if _has(node, "must_match_across_processes")
+        else node
+    )  # type: ignore[call-arg]
 
 
 def _has(node: Node, name: str) -> bool:

@@ -24,7 +24,7 @@ a state waits for the elements in progress and stores all computed elements by v
 which the state of the tasks is unknown: the coordinator stops the whole iteration with it.
 
 **Closing.** Closing the operator waits until no worker is in it. A worker that the coordinator has accepted always
-runs, and returns at once if it is no longer needed. Each visit of a worker is a member of a set until it ends, so
+runs, and returns at once if it is no longer needed. Each visit of a worker is in a set until it ends, so
 entering and leaving are counted exactly once, whatever is raised in between.
 """
 

@@ -238,7 +238,7 @@ class PushedInput(Operator):
         return {}
 
     def load_state_dict(self, state: State) -> None:
-        """Do nothing: there is no position."""
+        """Do nothing: the position is not saved."""
 
     def close(self) -> None:
         """Do nothing: no resources are held."""

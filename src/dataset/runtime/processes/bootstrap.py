@@ -2,9 +2,6 @@
 
 The user's main module is not run again. So a script needs no ``if __name__ == "__main__"``, and notebooks and ``python
 -c`` work as well.
-
-The library's top-level package (``dataset/__init__.py``) is executed lazily, on the first access to one of its
-attributes. It imports the whole library, but a worker needs little of it. This halves the start time of a worker.
 """
 
 from __future__ import annotations
@@ -19,17 +16,7 @@ _, before, module, function, numbers, count, *rest = sys.argv
 sys.path[:], sys.argv[:] = rest[:int(count)], rest[int(count):]
 descriptors = [int(number) for number in numbers.split(",")]
 try:
-    import importlib.util, threading, types
-    opening = threading.RLock()
-    class FrontDoor(types.ModuleType):
-        def __getattr__(self, name):
-            with opening:
-                if type(self) is FrontDoor:
-                    self.__class__ = types.ModuleType
-                    self.__spec__.loader.exec_module(self)
-            return getattr(self, name)
-    package = sys.modules["dataset"] = importlib.util.module_from_spec(importlib.util.find_spec("dataset"))
-    package.__class__ = FrontDoor
+    import importlib
     for name in before.split(","):
         importlib.import_module(name)
     main = getattr(importlib.import_module(module), function)

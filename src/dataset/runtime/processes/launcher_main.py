@@ -43,7 +43,7 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     gc.freeze()  # the workers' collectors then do not touch the shared pages, so they stay shared
     control = Channel(socket.socket(fileno=descriptor))
-    workers: dict[int, int | str] = {}  # number -> process id, or why there is no process
+    workers: dict[int, int | str] = {}  # number -> process id, or why it was not started
     try:
         while True:
             _obey(control, workers)

@@ -24,8 +24,7 @@ def group_readings(
 
     Args:
         controller: the version 1 name of the controller.
-        read_v2: reads from the folder of a group; OSError, ValueError and ZeroDivisionError mean that there is no
-            limit.
+        read_v2: reads from the folder of a group; OSError, ValueError and ZeroDivisionError mean no limit.
         read_v1: the same for version 1.
         own: the file that lists the groups of the process.
         root: where the trees are mounted.

@@ -24,8 +24,8 @@ elements.
 consumer waits for is in progress or may begin. An account that holds nothing is never refused. Ordered tasks begin in
 order, so the next one began before all those that hold memory. A dataset whose turn it is may use the spare element. An
 account waits only for its own first element. That element waits for other accounts only through the operators below it,
-which have the same guarantee, so there is no cycle. The worker that settles the first element continues with the next
-one itself, and calls the other workers.
+which have the same guarantee, so cycles are impossible. The worker that settles the first element continues with the
+next one itself, and calls the other workers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import threading
 from collections.abc import Callable
 
 UNBOUNDED = 1 << 62
-"""The budget if there is no limit: more bytes than any machine has."""
+"""The budget without a limit: more bytes than any machine has."""
 
 SMALL_BYTES = 1 << 28
 """A smaller budget is not risked for elements of unknown size, even if it is a default."""

@@ -16,7 +16,7 @@ GUESSED_BYTES = 4 << 30
 """Used if the system does not report its memory: what a small present-day machine leaves to one program."""
 
 _NO_LIMIT = 1 << 60
-"""Version 1 of control groups reports this value, or more, if there is no limit."""
+"""Version 1 of control groups reports this value, or more, for groups without a limit."""
 
 _MACHINE = Path("/proc/meminfo")
 

@@ -107,7 +107,7 @@ def _above(node: Node) -> Iterator[Node]:
 
 
 def _moved(state: Any, share: list[int], behind: int, *, repeats: bool = False) -> State:
-    """Return a part of a state, moved to the shares ``share`` and forward by ``behind`` elements of the op.
+    """Return a part of a state for the share ``share``, advanced by ``behind`` elements of the op.
 
     If an op ``repeats`` this one, these elements may belong to a later pass.
     """

@@ -368,7 +368,7 @@ def test_a_file_that_grows_is_another_version(web, written):
     path = web.put("a", written(), etag=None)
     with open_input(path) as file:
         web.files["/a"].content += b"more"
-        with pytest.raises(FileChangedError, match=r"it was \d+ bytes, and is \d+ bytes now"):
+        with pytest.raises(FileChangedError, match=r"before: \d+ bytes; now: \d+ bytes"):
             file.read()
 
 
