@@ -223,7 +223,7 @@ def test_does_not_fire(function, monkeypatch):
 def test_says_what_is_in_the_way(name):
     explained = Dataset.range(3).map(NEVER[name]).explain()
     assert "parser_vectorization" in explained
-    assert "give one map a dataset.io.ExampleParser" in explained
+    assert "use a dataset.io.ExampleParser in one map" in explained
     assert "ExampleParser, and" not in Dataset.range(3).map(bytes).explain()
 
 

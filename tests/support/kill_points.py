@@ -66,7 +66,7 @@ def records_of(path):
 
 
 class Shards:
-    """write_tfrecord over a set of the same names."""
+    """``write_tfrecord`` over an existing set of the same names."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -83,7 +83,7 @@ class Shards:
         self._write(b"new")
 
     def found(self):
-        """Of each shard that has its name, the word in it; each is whole."""
+        """Return the word in each shard that exists under its final name; each is complete."""
         words = {}
         for shard, name in enumerate(self.names):
             if (self.folder / name).exists():
@@ -106,7 +106,7 @@ class Shards:
 
 
 class NewShards(Shards):
-    """The same where nothing was before."""
+    """``write_tfrecord`` without existing files."""
 
     def prepare(self):
         pass
@@ -116,7 +116,7 @@ class NewShards(Shards):
 
 
 class Elements:
-    """save over an earlier save."""
+    """``save`` over an earlier save."""
 
     def __init__(self, folder):
         self.folder = folder / "saved"
@@ -150,7 +150,7 @@ class Elements:
 
 
 class Resumed(Elements):
-    """save with checkpoints, over an earlier save."""
+    """``save`` with checkpoints, over an earlier save."""
 
     def write(self):
         arguments = {"directory": self.folder.parent / "checkpoints", "max_to_keep": 1, "checkpoint_interval": 4}
@@ -162,7 +162,7 @@ class Resumed(Elements):
 
 
 class Cache(Elements):
-    """cache(filename) where nothing was before."""
+    """``cache(filename)`` without existing files."""
 
     def prepare(self):
         pass
@@ -180,7 +180,7 @@ class Cache(Elements):
 
 
 class Rebuilt(Cache):
-    """cache(filename) over the cache of another pipeline."""
+    """``cache(filename)`` over the cache of another pipeline."""
 
     def prepare(self):
         list(self._make(1).cache(self.folder))
@@ -193,7 +193,7 @@ class Rebuilt(Cache):
 
 
 class Snapshot(Cache):
-    """snapshot where nothing was before."""
+    """``snapshot`` without existing files."""
 
     def __init__(self, folder):
         self.folder = folder / "snapshots"
@@ -209,7 +209,7 @@ class Snapshot(Cache):
 
 
 class State:
-    """checkpoint.save over an earlier state."""
+    """``checkpoint.save`` over an earlier state."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -262,7 +262,7 @@ class Index:
 
 
 class Unclosed:
-    """A TFRecordWriter that is never closed, in a process that is killed before it exits."""
+    """A TFRecordWriter that is not closed, in a process that is killed before it exits."""
 
     def __init__(self, folder):
         self.folder = folder

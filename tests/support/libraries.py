@@ -34,7 +34,7 @@ def fail_at(*bad: int) -> Callable[[Any], Any]:
 
 
 def arrays(lib: Any, values: Any, shape: Any, dtype: Any = np.int64) -> Any:
-    """Return a dataset of these arrays whose cardinality is unknown."""
+    """Return a dataset of these arrays. Before it runs, only ``shape`` and ``dtype`` are known."""
     content = [np.array(value, object if dtype is bytes else dtype) for value in values]
     return lib.Dataset.from_generator(lambda: iter(content), output_signature=lib.TensorSpec(shape, dtype))
 
@@ -135,7 +135,7 @@ def tensorflow() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import tensorflow as tf
-    tf.get_logger().setLevel("ERROR")  # it warns where it cannot read the source of a lambda, and runs it as it is
+    tf.get_logger().setLevel("ERROR")  # it warns if it cannot read the source of a lambda, and runs it unchanged
     return tf
 
 
@@ -262,7 +262,7 @@ class TensorFlow:
 
 
 def spec_from_tensorflow(tf: Any, spec: Any) -> Any:
-    """A nested spec of TensorFlow's in this library's classes."""
+    """Return a nested spec of TensorFlow in this library's classes."""
 
     def dtype(of: Any) -> Any:
         return bytes if of == tf.string else of.as_numpy_dtype
@@ -274,7 +274,7 @@ def spec_from_tensorflow(tf: Any, spec: Any) -> Any:
         if isinstance(one, tf.TensorSpec):
             return dataset.TensorSpec(shape(one.shape), dtype(one.dtype))
         if isinstance(one, tf.RaggedTensorSpec):
-            if one.ragged_rank < 0:  # tf.data has no other word for the scalars in a ragged tensor
+            if one.ragged_rank < 0:  # how tf.data describes the scalars in a ragged tensor
                 return dataset.TensorSpec(shape(one.shape), dtype(one.dtype))
             splits_dtype = one.row_splits_dtype.as_numpy_dtype
             return dataset.RaggedTensorSpec(shape(one.shape), dtype(one.dtype), one.ragged_rank, splits_dtype)

@@ -1,7 +1,7 @@
-"""What the tests of parallel ops share: functions that take their time, and that tell how many of their calls overlap.
+"""Helpers for tests of parallel ops: functions with delays, and functions that count how many of their calls overlap.
 
-Functions that worker processes run are here, too, where a worker imports them without the tests around them. A sleep in
-such a function is its work; nothing waits for anything else by sleeping.
+Functions for worker processes are also here, so that a worker imports them without the tests. A sleep in such a function
+represents its work; it is never used to wait for another thread or process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataset.runtime.iteration import iterator
 from dataset.runtime.resources import coordinator
 from dataset.testing import no_leaks
 
-WAIT = 10  # seconds, for what must come; where it does not come, a test fails by it
+WAIT = 10  # seconds to wait for an event; if it does not happen by then, the test fails
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Work:
 
 
 class Clock:
-    """Stands in for the module time where an op asks it: a time that goes by when it is told to."""
+    """Replacement for the module ``time`` in an op: a clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -57,7 +57,7 @@ class Clock:
 
 
 class Meeting:
-    """Returns its argument; the calls for the numbers below ``size`` only once all of them are under way."""
+    """Return the argument; calls for the numbers below ``size`` return only when all of them are running."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -70,7 +70,7 @@ class Meeting:
 
 
 class Calls:
-    """Counts the calls that are under way in the block, and the most that ever were."""
+    """Counter of the calls that are inside the block, and of their maximum."""
 
     def __init__(self) -> None:
         self.now = self.most = self.total = 0
@@ -88,7 +88,7 @@ class Calls:
 
 
 class Counter:
-    """Tells when something was done often enough."""
+    """Counter that signals when something was done a given number of times."""
 
     def __init__(self, enough: int) -> None:
         self.enough = enough
@@ -104,7 +104,7 @@ class Counter:
 
 
 def once(function: Callable[[], Iterator[Any]], calls: Calls) -> Callable[[], Iterator[Any]]:
-    """A generator function that counts how many threads are inside its generators."""
+    """Generator function that counts how many threads are inside its generators."""
 
     def generate() -> Iterator[Any]:
         elements = function()
@@ -146,7 +146,7 @@ def block_for_ever(x: Any) -> Any:
 
 
 def die(how: str, x: Any) -> Any:
-    """Ends its process at the number 5."""
+    """End the process at the number 5."""
     if x == 5 and how == "exit":
         os._exit(7)
     if x == 5:
@@ -165,41 +165,41 @@ def interrupt_all(x: Any) -> Any:
 
 
 def be_impatient() -> None:
-    """Have the end of the data, and of the program, wait less long for threads that tests block for ever."""
+    """Reduce the time for which iterators and the interpreter wait for threads that a test blocks forever."""
     iterator.PATIENCE_SECONDS = coordinator.PATIENCE_SECONDS = 0.2
 
 
 def heed_interrupts() -> None:
-    """Undo what a shell does to programs in the background: it has them, and all that they start, ignore Ctrl-C."""
+    """Handle Ctrl-C also in the background, where a shell makes programs and their children ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# What must not be left behind
+# Leaks
 
 MARK = str(uuid.uuid4())
-os.environ["DATASET_TEST_MARK"] = MARK  # every process that comes from this one inherits it, and orphans keep it
+os.environ["DATASET_TEST_MARK"] = MARK  # child processes inherit it, and orphans keep it
 
 
 @contextmanager
 def nothing_left(seconds: float = WAIT) -> Iterator[None]:
-    """Raise AssertionError if the block leaves threads, open files, processes or shared memory behind.
+    """Raise AssertionError if the block leaks threads, open files, processes or shared memory.
 
-    What the block has told to end may take some time for it.
+    They may take some time to end after the block.
     """
     with no_leaks():
         before = _outside()
         yield
     deadline = time.monotonic() + seconds
     while (left := _outside() - before) and time.monotonic() < deadline:
-        time.sleep(0.01)  # nobody tells when the child of a child is gone
+        time.sleep(0.01)  # there is no notification when a grandchild ends
     assert not left, f"left behind: {sorted(left)}"
 
 
 def processes_of(mark: str) -> set[str]:
-    """Processes, this one aside, that have the mark in their environment, with their command lines."""
+    """Return the other processes that have the mark in their environment, with their command lines."""
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # gone, or not ours
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
             if mark.encode() in (folder / "environ").read_bytes() and int(folder.name) != os.getpid():
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 found.add(f"process {folder.name} {command}")
@@ -211,7 +211,7 @@ def _outside() -> set[str]:
 
 
 def _zombies() -> set[str]:
-    """Processes below this one that have ended and that nobody has asked for their exit code."""
+    """Return the zombies among the descendants of this process."""
     parents, ended = {}, set()
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -230,17 +230,17 @@ def _ancestors(pid: str, parents: dict[str, str]) -> set[str]:
     return found
 
 
-_OTHERS = ("sem.mp-", "torch_")  # what torch's workers use, in other tests that run at the same time
+_OTHERS = ("sem.mp-", "torch_")  # used by torch's workers in tests that run at the same time
 
 
 def shared_memory() -> set[str]:
-    folder = Path("/dev/shm")  # noqa: S108  # looked at, not written to
+    folder = Path("/dev/shm")  # noqa: S108  # only read
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return {f"shared memory {name}" for name in names if not name.startswith(_OTHERS)}
 
 
 def _shared_mappings() -> set[str]:
-    """Shared memory that this process has mapped, with or without a name: address range and inode."""
+    """Return the address ranges and inodes of the shared memory that this process has mapped, named or not."""
     maps = Path("/proc/self/maps")
     lines = maps.read_text().splitlines() if maps.exists() else []
     shared = ("/memfd:", "/dev/shm/", "/dev/zero (deleted)")  # noqa: S108

@@ -1,17 +1,17 @@
-r"""Runs the Python blocks of a page of docs/, and compares what they print with what the page shows.
+r"""Page runner: runs the Python blocks of a page of docs/ and compares their output with the output on the page.
 
-The blocks of a page are one program, run from top to bottom in an empty directory. A block may have the name of a file
-as its title, ``python title="train.py"``, which tracebacks and plans then show. A ``text`` block right behind it shows
+The blocks of a page are one program, run from top to bottom in an empty directory. A block may have a file name as its
+title, ``python title="train.py"``, which tracebacks and plans then show. A ``text`` block directly after it shows
 
-    text title="Output"                        all that it prints
-    text title="Output; numbers vary"          the same, but for the digits and how many spaces there are
-    text title="Output, in part; numbers vary" some of its lines, in their order
-    text title="Error"                         the exception that it ends with, notes included
+    text title="Output"                        the complete output
+    text title="Output; numbers vary"          the output; digits and the number of spaces may differ
+    text title="Output, in part; numbers vary" some lines of the output, in order
+    text title="Error"                         the exception that the block raises, including notes
 
-Pictures (``.svg``) that the blocks leave in the directory are those of that name in docs/assets.
+Pictures (``.svg``) that the blocks write must equal the files of the same name in docs/assets.
 
-``python tests/support/pages.py docs/index.md`` runs a page; with ``--write`` pictures, and the blocks that show all,
-are written anew.
+``python tests/support/pages.py docs/index.md`` runs a page; ``--write`` rewrites the pictures and the blocks with
+complete output.
 """
 
 import argparse
@@ -34,7 +34,7 @@ ALL, MASKED, PART, ERROR = "Output", "Output; numbers vary", "Output, in part; n
 
 @dataclass
 class Block:
-    """A fenced block: from where to where in the page it stands, and its text."""
+    """A fenced block: its range in the page, and its text."""
 
     language: str
     title: str
@@ -44,12 +44,12 @@ class Block:
 
 
 def blocks_of(page):
-    """All fenced blocks of the text of a page."""
+    """Return all fenced blocks of a page."""
     return [Block(found[1], found[2] or "", found[3], found.span(), found.span(3)) for found in FENCE.finditer(page)]
 
 
 def with_outputs(page):
-    """Each Python block, and the text block right behind it, or None."""
+    """Return each Python block with the text block directly after it, or None."""
     blocks = blocks_of(page)
     for block, after in itertools.zip_longest(blocks, blocks[1:]):
         if block.language == "python":
@@ -58,7 +58,7 @@ def with_outputs(page):
 
 
 def run(block, names, page_name):
-    """What a block prints; the exception that it ends with, as text; and its traceback."""
+    """Return what a block prints, the text of the exception that it raises, and its traceback."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         try:
@@ -69,7 +69,7 @@ def run(block, names, page_name):
 
 
 def shows(block, printed):
-    """Whether a block shows what was printed, as its title says."""
+    """Return whether the output matches a block, as its title specifies."""
     if block.title in {ALL, ERROR}:
         return _lines(block.text) == _lines(printed)
     got, shown = ([_masked(line) for line in _lines(text)] for text in (printed, block.text))
@@ -88,7 +88,7 @@ def _masked(line):
 
 
 def check(path, *, write=False):
-    """Run a page in the working directory; the first thing that is wrong, or None."""
+    """Run a page in the working directory; return the first error, or None."""
     page, names, written = path.read_text(encoding="utf-8"), {"__name__": "__main__"}, []
     for block, output in with_outputs(page):
         printed, error, trace = run(block, names, path.name)
@@ -111,7 +111,7 @@ def check(path, *, write=False):
 
 
 def check_pictures(*, write=False):
-    """What is wrong with the pictures in the working directory, or None."""
+    """Return an error about the pictures in the working directory, or None."""
     for drawn in Path().glob("*.svg"):
         stored = ASSETS / drawn.name
         if write:

@@ -11,13 +11,13 @@ import numpy as np
 from dataset.plan.structure import LEAF, structure_of
 from dataset.runtime.chunks.chunk import Chunk
 
-WAIT = 60  # for what must come; nothing waits that long
+WAIT = 60  # seconds to wait for an event; tests normally wait much less
 LABEL = "map(f) from train.py:41"
 BIG = (64, 1024)  # of float32: 256 KiB
 
 
 def elementwise(function):
-    """The work of a map, in small: one outcome for each element."""
+    """Compute a map in a simple way: one outcome for each element."""
 
     def work(inputs, position, context, started):
         outcomes = []
@@ -42,12 +42,12 @@ def one(value):
 
 
 def plain(outcomes):
-    """Elements as they are, exceptions by their type."""
+    """Return elements unchanged, and exceptions as their type."""
     return [row for o in outcomes for row in ([type(o)] if isinstance(o, BaseException) else o.rows())]
 
 
 def members(family):
-    """All processes that carry the mark in their environment, whoever their parent is."""
+    """Return all processes that have the mark in their environment, whatever their parent."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
@@ -59,7 +59,7 @@ def members(family):
 
 
 def has_ended(pid):
-    """Wait for the end of a process, whoever its parent is."""
+    """Wait for the end of a process, whatever its parent."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -71,7 +71,7 @@ def has_ended(pid):
 
 
 def in_thread(function):
-    """Runs ``function`` in a thread; ``.result()`` waits."""
+    """Run ``function`` in a thread; ``.result()`` waits for it."""
     box = []
 
     def run():
@@ -91,7 +91,7 @@ def in_thread(function):
 
 
 def fork(function):
-    """A child that calls ``function`` and ends: with 0, or with 1 if that raised or returned False."""
+    """Fork a child that calls ``function`` and exits with status 0, or 1 if it raised or returned False."""
     child = os.fork()
     if child:
         return child

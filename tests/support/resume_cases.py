@@ -1,7 +1,7 @@
-"""Pipelines that have to resume: at least one for every method of Dataset that makes an op, and for every reader.
+"""Pipelines for tests of resuming: at least one for every method of Dataset that makes an op, and for every reader.
 
-A case is a function of ``Files``. It builds the same small pipeline each time, also in another process, which finds
-it here by its name: the public name, and behind a colon what is special about it.
+A case is a function of ``Files``. It builds the same small pipeline each time, also in another process. That process
+finds the case by its name: the public name, followed by a colon and the variant.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Make = Callable[[Files], Dataset[Any]]
 
 @dataclass(frozen=True)
 class Case:
-    """One pipeline.
+    """A pipeline to resume.
 
     Attributes:
         method: the public name that it covers.
-        make: builds it.
-        in_order: whether one iterator's order is certain. Else only which elements come is.
-        repeatable: whether a new iterator gives the same.
+        make: builds the pipeline.
+        in_order: whether the order of the elements is deterministic. Otherwise only the set of elements is.
+        repeatable: whether a new iterator returns the same elements.
     """
 
     method: str
@@ -63,7 +63,7 @@ def numbers(stop: int = 13) -> Dataset[Any]:
 
 
 def streamed(stop: int = 13) -> Dataset[Any]:
-    """Numbers that nothing can jump over."""
+    """Return numbers without random access, so that they cannot be skipped without being read."""
     return Dataset.range(stop).filter(lambda x: x >= 0)
 
 
@@ -77,7 +77,7 @@ def fail_at(*bad: int) -> Callable[[Any], Any]:
 
 
 def rows(stop: int = 12) -> Dataset[Any]:
-    """Vectors of lengths 1 to 4."""
+    """Return vectors of lengths 1 to 4."""
     return Dataset.range(stop).map(lambda x: np.full(int(x) % 4 + 1, x))
 
 
@@ -199,7 +199,7 @@ case("from_csv: files at once, without end")(
     lambda files: Dataset.from_csv(files.parts("named"), 5, shuffle_seed=3, num_parallel_reads=2).take(7)
 )
 
-# One element for each, or fewer
+# At most one element for each input element
 
 case("map")(lambda _: numbers().map(lambda x: x * 2))
 case("map: of a stream")(lambda _: streamed().map(lambda x: (x, b"%d" % x)))
@@ -375,7 +375,7 @@ case("snapshot: in shards")(
     lambda files: numbers(9).snapshot(files.scratch / "snapshot", "GZIP", shard_func=lambda x: x % 3).repeat(2)
 )
 
-# What runs in the background, and how
+# Background work and options
 
 case("prefetch")(lambda _: streamed(20).prefetch(3))
 case("prefetch: of failures")(lambda _: streamed(20).map(fail_at(0, 6, 7, 19)).prefetch(2))
@@ -407,7 +407,7 @@ BY_PROCESSES: dict[str, Make] = {
         numbers(24).shuffle(6, seed=1).map(np.sqrt, num_parallel_calls=2, executor="process").batch(4).prefetch(1)
     ),
 }
-"""Few: processes start slowly."""
+"""Only a few, because processes start slowly."""
 
 NO_OPS = {
     "plan": "is data",
@@ -425,7 +425,7 @@ NO_OPS = {
     "to_tf": "goes to another library",
     "to_keras": "goes to another library",
 }
-"""Public members of Dataset that make no op."""
+"""Public members of Dataset that do not create an op."""
 
 ELSEWHERE = {
     "from_tf": "adapters/test_from_tf.py",
@@ -434,4 +434,4 @@ ELSEWHERE = {
     "to_torch": "adapters/test_to_torch_state.py",
     "to_jax": "adapters/test_to_jax.py",
 }
-"""What is resumed beside the library that it needs, which takes long to import; and where."""
+"""Members that are tested in other files, because they need a library that takes long to import; and these files."""

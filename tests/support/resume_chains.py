@@ -1,11 +1,11 @@
-"""Random chains of ops for tests of resuming: pipelines of integers, each drawn from one number.
+"""Random chains of ops for tests of resuming: pipelines of integers, each determined by one number.
 
-``chain(number)`` is a source and two to six ops, at least two of which are stateful. The elements are integers between
-any two ops, so that every op may follow every other. ``check(number, folder)`` interrupts a run of it, up to three
-times in a row, and compares what comes out with the run that was not interrupted.
+``chain(number)`` is a source followed by two to six ops, at least two of them stateful. The elements between ops are
+always integers, so that every op may follow every other. ``check(number, folder)`` interrupts and resumes a run of the
+chain, up to three times, and compares the elements with those of a run without interruption.
 
-    PYTHONPATH=tests python -m support.resume_chains 5000          # as many chains, from a fresh number on
-    PYTHONPATH=tests python -m support.resume_chains 5000 123456   # from this number on
+    PYTHONPATH=tests python -m support.resume_chains 5000          # 5000 chains, starting from a fresh number
+    PYTHONPATH=tests python -m support.resume_chains 5000 123456   # starting from this number
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Op:
     """One op of a chain.
 
     Attributes:
-        text: how it would be written.
-        apply: puts it on a dataset; the path is a folder of the op's own, for files.
-        is_stateful: whether its operator has more of a state than its input's place.
-        by_chance: whether the order of what comes out is left to chance.
-        needs_order: whether other elements come out if the order of what comes in changes.
-        keeps_order: whether the ops below it keep their order on its behalf.
+        text: the call as source code.
+        apply: applies the op to a dataset; the path is a folder for the files of this op.
+        is_stateful: whether its operator has state other than the position of its input.
+        by_chance: whether the order of its elements is not deterministic.
+        needs_order: whether its elements depend on the order of its input.
+        keeps_order: whether the ops upstream of it keep a deterministic order because of it.
     """
 
     text: str
@@ -66,7 +66,7 @@ class Chain:
     options: Options
 
     def build(self, folder: Path) -> Ints:
-        """The pipeline, with objects of its own."""
+        """Build the pipeline from new objects."""
         dataset: Any = None
         for number, op in enumerate(self.ops):
             dataset = op.apply(dataset, folder / str(number))
@@ -75,7 +75,7 @@ class Chain:
 
     @property
     def by_chance(self) -> bool:
-        """Whether two runs may give the elements in different orders."""
+        """Whether two runs may return the elements in different orders."""
         found = False
         for op in self.ops:
             found = (found or op.by_chance) and not op.keeps_order
@@ -83,7 +83,7 @@ class Chain:
 
     @property
     def is_comparable(self) -> bool:
-        """Whether two runs give the same elements, in whatever order."""
+        """Whether two runs return the same elements, in any order."""
         found = False
         for op in self.ops:
             if found and op.needs_order:
@@ -96,7 +96,7 @@ class Chain:
 
 
 def chain(number: int) -> Chain:
-    """The chain that a number stands for."""
+    """Return the chain for a number."""
     rng = random.Random(number)
     while True:
         ops = [_source(rng), *(rng.choice(OPS)(rng) for _ in range(rng.randint(2, 6)))]
@@ -171,7 +171,7 @@ def _batch(rng: random.Random) -> Op:
         f"batch({size}, calls={calls}).unbatch()",
         lambda dataset, _: dataset.batch(size, num_parallel_calls=calls).unbatch(),
         is_stateful=True,
-        needs_order=True,  # an element that fails takes its batch with it
+        needs_order=True,  # an element that fails drops the elements of its batch
     )
 
 
@@ -392,7 +392,7 @@ OPS: list[Callable[[random.Random], Op]] = [
 
 @dataclass
 class Tried:
-    """What a search has done."""
+    """The counts of a search."""
 
     chains: int = 0
     resumes: int = 0
@@ -422,7 +422,7 @@ def _check(made: Chain, rng: random.Random, folder: Path) -> Tried:
     folders = (_made(folder / str(index)) for index in itertools.count())
     first = next(folders)
     dataset = made.build(first)
-    for _ in range(rng.choice([0, 0, 1, 2])):  # earlier epochs, whole or not
+    for _ in range(rng.choice([0, 0, 1, 2])):  # earlier epochs, complete or not
         with iter(dataset) as earlier:
             advanced(earlier, rng.choice([3, LENGTH_MAX]))
     with iter(dataset) as iterator:
@@ -433,7 +433,7 @@ def _check(made: Chain, rng: random.Random, folder: Path) -> Tried:
             return Tried(chains=1, refused=1)
         found += advanced(iterator, LENGTH_MAX - place)
         if len(found) >= LENGTH_MAX or any(isinstance(outcome, OSError) for outcome in found):
-            return Tried(skipped=1)  # it is long, or two readers at once fill one cache in files, which is an error
+            return Tried(skipped=1)  # too long, or two concurrent readers fill one file cache, which is an error
     after = None if made.by_chance else _next_epoch(dataset)
 
     got = found[:place]
@@ -443,7 +443,7 @@ def _check(made: Chain, rng: random.Random, folder: Path) -> Tried:
         again = made.build(first if is_shared else next(folders))
         with iter(again) as iterator:
             for _ in range(rng.choice([0, 0, 1])):
-                advanced(iterator, 2)  # it goes elsewhere
+                advanced(iterator, 2)  # move it to another position
             try:
                 _load(iterator, state)
             except StateError:
@@ -462,7 +462,7 @@ def _check(made: Chain, rng: random.Random, folder: Path) -> Tried:
         assert mine == theirs, f"lost {theirs - mine}, repeated {mine - theirs}, in {got}"
         return tried
     assert_elements_equal(got, found)
-    keeps = any(op.keeps_order for op in made.ops)  # a state of the end does not hold what was kept
+    keeps = any(op.keeps_order for op in made.ops)  # a state of the end does not contain cached elements
     if rng.random() < 0.3 and not is_shared and not keeps:
         assert_elements_equal(_next_epoch(again), after)
     return tried
@@ -479,9 +479,9 @@ def _next_epoch(dataset: Ints) -> list[Any]:
 
 
 def _state(iterator: Any, rng: random.Random, folder: Path) -> Any:
-    """A state, in one of the forms that it may be kept in; None if it is refused.
+    """Return a state in one of its serialized forms; None if saving it is refused.
 
-    An iterator that has failed has none: two readers that fill one cache in files at once are an error.
+    An iterator that has failed has no state: two readers that fill one file cache concurrently are an error.
     """
     try:
         if rng.random() < 0.3:
@@ -504,7 +504,7 @@ def _load(iterator: Any, state: Any) -> None:
 
 
 def main(count: int, first: int) -> int:
-    """Try chains; the number of those that differ."""
+    """Try chains; return the number of chains whose elements differ."""
     total, differing = Tried(), 0
     for number in range(first, first + count):
         folder = Path(tempfile.mkdtemp(prefix="chains"))

@@ -1,4 +1,4 @@
-"""Small files of every format that the library reads, for tests that read them again and again."""
+"""Small files of every format that the library reads, for tests that read them repeatedly."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ PARTS = 3  # files of each format
 
 @dataclass(frozen=True)
 class Files:
-    """Where they are.
+    """The folders of the files.
 
     Attributes:
-        folder: holds the files; nothing is written there any more.
-        scratch: a folder that the pipeline may write to. Whoever should find nothing there gets another one.
+        folder: contains the files; it is not written to any more.
+        scratch: a folder that a pipeline may write to. A pipeline that must find it empty gets another folder.
     """
 
     folder: Path
     scratch: Path
 
     def parts(self, name: str) -> list[str]:
-        """The paths of one format: ``name`` is what stands before the number."""
+        """Return the paths of one format: ``name`` is the part of the file name before the number."""
         return [str(path) for path in sorted(self.folder.glob(f"{name}-[0-9].*")) if path.suffix != ".index"]
 
 

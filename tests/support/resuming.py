@@ -1,8 +1,8 @@
-"""Interrupting pipelines and going on with them: what tests of resuming share.
+"""Helpers for tests that interrupt pipelines and resume them.
 
 ``EXAMPLES=20 pytest tests/test_resume*`` tries 20 times as many pipelines and places.
 
-A place is how many outcomes came before it; an outcome is an element, or the exception in the place of one.
+An outcome is an element, or the exception of an element that failed. A place is the number of outcomes before it.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from dataset.plan.plain import digest
 from dataset.testing import assert_elements_equal, outcomes
 
 Build = Callable[[], Dataset[Any]]
-"""Builds a pipeline as a new process would: with objects of its own, and where nothing has been kept."""
+"""Builds a pipeline as a new process would: from new objects, without existing caches."""
 
 
 def examples(count: int) -> settings:
-    """Settings for so many examples, or for as many times as many as the environment says."""
+    """Return settings for this many examples, times the factor in the environment."""
     count *= int(os.environ.get("EXAMPLES", "1"))
     return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def resealed(state: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """The state with these entries changed, and the digest that is right for it then."""
+    """Return the state with these entries changed and a correct digest."""
     changed = {key: value for key, value in {**state, **changes}.items() if key != "digest"}
     return {**changed, "digest": digest(changed)}
 
 
 DELETED = object()
-"""Stands for what is taken out of a state."""
+"""Marks an entry to be removed from a state."""
 
 
 def paths_in(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path to everything in a state."""
+    """Yield the path of every value in a state."""
     yield path
     items = state.items() if isinstance(state, dict) else enumerate(state) if isinstance(state, list) else ()
     for key, value in items:
@@ -48,7 +48,7 @@ def paths_in(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 
 def damaged(state: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """A copy of a state with another value at a path, or without what is there."""
+    """Return a copy of a state with the value at a path replaced or removed."""
     if not path:
         return value
     state = copy.deepcopy(state)
@@ -63,7 +63,7 @@ def damaged(state: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 def advanced(iterator: DatasetIterator[Any], count: int) -> list[Any]:
-    """The next ``count`` outcomes; fewer if there are no more."""
+    """Return the next ``count`` outcomes, or fewer if there are no more."""
     found: list[Any] = []
     for _ in range(count):
         try:
@@ -76,9 +76,9 @@ def advanced(iterator: DatasetIterator[Any], count: int) -> list[Any]:
 
 
 def interrupted(dataset: Dataset[Any], places: Iterable[int]) -> tuple[list[Any], dict[int, str]]:
-    """All outcomes of a run, and the states taken at some places of it, as JSON.
+    """Return all outcomes of a run, and the states taken at some places of it, as JSON.
 
-    The states are written down at once, and once more when the run is over: going on must not have changed them.
+    The states are serialized immediately and again at the end of the run: later pulls must not have changed them.
     """
     found: list[Any] = []
     states: dict[int, Any] = {}
@@ -88,7 +88,7 @@ def interrupted(dataset: Dataset[Any], places: Iterable[int]) -> tuple[list[Any]
             found += advanced(iterator, place - len(found))
             states[place] = iterator.state_dict()
             written[place] = to_json(states[place])
-            if len(found) < place:  # it has ended, and this is the state behind the end
+            if len(found) < place:  # it has ended, and this is the state after the end
                 break
         found += outcomes(iterator)
     assert {place: to_json(state) for place, state in states.items()} == written
@@ -96,29 +96,29 @@ def interrupted(dataset: Dataset[Any], places: Iterable[int]) -> tuple[list[Any]
 
 
 def to_json(state: Any) -> str:
-    """A state as text, as another process would read it."""
+    """Return a state as text, as another process would read it."""
     return json.dumps(checkpoint.to_json(state))
 
 
 def from_json(text: str) -> Any:
-    """The inverse of ``to_json``."""
+    """Parse the result of ``to_json``."""
     return checkpoint.from_json(json.loads(text))
 
 
 def loaded(dataset: Dataset[Any], state: str) -> DatasetIterator[Any]:
-    """An iterator that stands where the state says."""
+    """Return an iterator at the position of the state."""
     iterator = iter(dataset)
     iterator.load_state_dict(from_json(state))
     return iterator
 
 
 def check_every_place(build: Build, places: Iterable[int], *, resume: Build | None = None) -> list[Any]:
-    """Check that from each place a new pipeline goes on as the interrupted one did. Returns all outcomes.
+    """Check that a new pipeline resumed at each place continues like the interrupted one. Return all outcomes.
 
     Args:
-        build: of what is interrupted.
-        places: where.
-        resume: of what goes on; default, the same.
+        build: builds the pipeline to interrupt.
+        places: the places at which states are taken.
+        resume: builds the pipeline to resume; by default ``build``.
     """
     found, states = interrupted(build(), places)
     for place, state in states.items():
@@ -128,9 +128,9 @@ def check_every_place(build: Build, places: Iterable[int], *, resume: Build | No
 
 
 def check_stops(build: Build, stops: Iterable[int], found: Sequence[Any]) -> None:
-    """Check that a run that is ended at each of the stops, and gone on with in a new pipeline, gives ``found``.
+    """Check that a run that is interrupted at each stop and resumed in a new pipeline returns ``found``.
 
-    At each stop the state is taken twice, and saved again by who has loaded it and not gone on.
+    At each stop, the state is taken twice, and taken again from an iterator that has only loaded it.
     """
     state: str | None = None
     place = 0
@@ -147,7 +147,7 @@ def check_stops(build: Build, stops: Iterable[int], found: Sequence[Any]) -> Non
 
 
 def assert_from(place: int, got: Sequence[Any], found: Sequence[Any]) -> None:
-    """Raise AssertionError unless ``got`` are the outcomes from a place on."""
+    """Raise AssertionError unless ``got`` are the outcomes after a place."""
     try:
         assert_elements_equal(got, found[place:])
     except AssertionError as error:
@@ -156,7 +156,7 @@ def assert_from(place: int, got: Sequence[Any], found: Sequence[Any]) -> None:
 
 
 def with_stops(build: Build, stops: Iterable[int]) -> list[Any]:
-    """All outcomes of a run that is ended at each of the stops, and gone on with in a new pipeline."""
+    """Return all outcomes of a run that is interrupted at each stop and resumed in a new pipeline."""
     found: list[Any] = []
     state: str | None = None
     for stop in sorted(stops):

@@ -1,6 +1,6 @@
-"""Hypothesis strategies shared by tests: random pipelines, each beside a model of it in plain Python.
+"""Hypothesis strategies shared by tests: random pipelines, each with a model of it in plain Python.
 
-What the parts are is in chains/; here is what fits where, and how pipelines are drawn.
+The parts are defined in chains/; this module defines which parts can be combined, and how pipelines are drawn.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "shuffles",
 ]
 
-OUTCOMES_MAX = 80  # of a whole pipeline; a longer one, or one without end, gets a take
+OUTCOMES_MAX = 80  # outcomes of a whole pipeline; a longer or infinite pipeline is limited with take()
 LEAVES_MAX = 5
 
 Fits = Callable[[Any], bool]
@@ -104,7 +104,7 @@ def _can_be_rebatched(kind: Any) -> bool:
 
 
 def _is_scalar(kind: Any) -> bool:
-    """What tf.data's choose_from_datasets() is sure of: of other shapes it forgets what concatenate() needs."""
+    """The shapes that tf.data's choose_from_datasets() preserves; for others it loses what concatenate() needs."""
     return all(leaf in (INT, TEXT) for leaf in leaves(kind))
 
 
@@ -150,7 +150,7 @@ class Scope:
     files: bool = False
 
     def within(self) -> Scope:
-        """For the datasets that functions make: one without a seed has another order each time that it is made."""
+        """For datasets that functions create: an unseeded one has a different order each time it is created."""
         ops = tuple(step for step in self.steps if step[1] is not chances.unseeded_shuffle)
         return dataclasses.replace(self, caches=False, endless=False, depth=self.depth - 1, steps=ops)
 
@@ -191,14 +191,14 @@ class Scope:
         return sequences.choose_from_datasets(draw, kind, self._numbers(draw), other)
 
     def _numbers(self, draw: st.DrawFn) -> Pipeline:
-        """A pipeline of ints."""
+        """Draw a pipeline of ints."""
         other = _draw_pipeline(draw, self.within(), 2)
         step, after = changes.map_number(draw, other.kind)
         return Pipeline((*other.steps, step), after)
 
 
 def _draw_steps(draw: st.DrawFn, kind: Any, scope: Scope, length_max: int) -> tuple[tuple[Step, ...], Any]:
-    """Some steps that fit each other, and the kind behind them."""
+    """Draw some compatible steps; return them and the kind of their elements."""
     found: list[Step] = []
     for _ in range(draw(st.integers(0, length_max))):
         step, kind = _draw_step(draw, kind, scope)
@@ -212,7 +212,7 @@ def _draw_step(draw: st.DrawFn, kind: Any, scope: Scope) -> Drawn:
 
 
 def _draw_pipeline(draw: st.DrawFn, scope: Scope, length_max: int) -> Pipeline:
-    """A source and steps; those that would never give their next outcome are left out."""
+    """Draw a source and steps; steps that would never return their next outcome are omitted."""
     source, kind = draw(draw(st.sampled_from(scope.sources())))
     prefixes = [Pipeline((source,), kind)]
     for _ in range(draw(st.integers(0, length_max))):
@@ -226,7 +226,7 @@ def _draw_pipeline(draw: st.DrawFn, scope: Scope, length_max: int) -> Pipeline:
 
 
 def _comes_out(pipeline: Pipeline) -> bool:
-    """Whether no outcome, of the first ones, nor the end behind them, is endlessly far."""
+    """Return whether the first outcomes, and the end if it follows them, are reached in finite time."""
     try:
         pipeline.model(OUTCOMES_MAX + 1)
     except EndlessError:
@@ -235,7 +235,7 @@ def _comes_out(pipeline: Pipeline) -> bool:
 
 
 def _is_refused(pipeline: Pipeline) -> bool:
-    """Whether the library sees before it runs what the model finds at an element: rows that do not go together."""
+    """Return whether the library detects incompatible rows before it runs, which the model finds at an element."""
     if not pipeline.steps[-1].name.startswith(("unbatch", "rebatch")):
         return False
     try:
@@ -253,24 +253,24 @@ def _is_short(pipeline: Pipeline) -> bool:
 
 @st.composite
 def pipelines(draw: st.DrawFn, length_max: int = 6) -> Pipeline:
-    """A random pipeline whose outcomes are known.
+    """Draw a random pipeline whose outcomes are known.
 
     Args:
-        draw: Hypothesis's.
-        length_max: steps behind the source.
+        draw: Hypothesis' draw function.
+        length_max: the maximum number of steps after the source.
     """
     return _draw_pipeline(draw, Scope(caches=True, endless=True, depth=2), length_max)
 
 
 @st.composite
 def rewritable_pipelines(draw: st.DrawFn, length_max: int = 8) -> Pipeline:
-    """A random pipeline of few, common ops: those that rules look for, above and below each other."""
+    """Draw a random pipeline of a few common ops that the optimizer's rules match, in all orders."""
     return _draw_pipeline(draw, Scope(caches=False, endless=True, depth=0, steps=COMMON), length_max)
 
 
 @st.composite
 def shuffled_pipelines(draw: st.DrawFn, length_max: int = 6) -> Pipeline:
-    """A random pipeline, always finite, with shuffles anywhere in it. Its model gives another order."""
+    """Draw a random finite pipeline with shuffles. Its model returns another order."""
     ops = (*PLAIN, *SEQUENCES) if draw(st.booleans()) else COMMON
     scope = Scope(caches=False, endless=False, depth=1, steps=(*ops, *[(_any, _draw_shuffle)] * (len(ops) // 2)))
     return _draw_pipeline(draw, scope, length_max)
@@ -285,12 +285,12 @@ CHANCES: list[tuple[Fits, Draws]] = [
 
 @st.composite
 def resumable_pipelines(draw: st.DrawFn, *, seeded: bool, length_max: int = 6) -> Pipeline:
-    """A random pipeline, always finite, with files, caches, shuffles and chance. Its model only bounds it.
+    """Draw a random finite pipeline with files, caches, shuffles and random steps. Its model only bounds it.
 
     Args:
-        draw: Hypothesis's.
-        seeded: whether it must give the same each time.
-        length_max: steps behind the source.
+        draw: Hypothesis' draw function.
+        seeded: whether it must return the same elements each time.
+        length_max: the maximum number of steps after the source.
     """
     mixed = [(_any, _draw_shuffle)] if seeded else [(_any, _draw_shuffle), (_any, chances.unseeded_shuffle)]
     ops = (*PLAIN, *SEQUENCES, *CHANCES, *mixed * 4)
@@ -299,7 +299,7 @@ def resumable_pipelines(draw: st.DrawFn, *, seeded: bool, length_max: int = 6) -
     keeper = draw(st.sampled_from([None, None, None, files.cache_in_files, files.snapshot]))
     if keeper is None:
         return pipeline
-    # Near the end, where no step reads it twice at once.
+    # Near the end, where no step reads it twice concurrently.
     step, kind = keeper(draw, pipeline.kind)
     return Pipeline((*pipeline.steps, step, steps.take_of(OUTCOMES_MAX), steps.prefetch(draw, kind)[0]), kind)
 
@@ -309,7 +309,7 @@ def _draw_shuffle(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def shuffles() -> st.SearchStrategy[Step]:
-    """A shuffle, which has no model: apply it where only the set of elements, or a comparison of runs, matters."""
+    """Draw a shuffle. It has no model: use it where only the set of elements, or a comparison of runs, matters."""
 
     def make(size: int, seed: int, reshuffle: bool) -> Step:
         name = f"shuffle({size}, {seed}, {reshuffle})"

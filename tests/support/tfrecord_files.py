@@ -1,4 +1,4 @@
-"""TFRecord files for tests: TensorFlow's own, and frames built in the words of the format's description."""
+"""TFRecord files for tests: files written by TensorFlow, and frames built according to the format's description."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GOLDEN = {
 
 
 def masked(data):
-    """The format's masked CRC-32C, in the words of its description."""
+    """Return the format's masked CRC-32C, computed as in its description."""
     crc = crc32c(data)
     return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) % 2**32)
 
@@ -52,7 +52,7 @@ def frames(records):
 
 
 def read(file, n=1000):
-    """All records, and the error that ended them or None; closes the file."""
+    """Return all records, and the error that ended them or None; close the file."""
     found, error = [], None
     try:
         while (chunk := file.records(n)) is not None:

@@ -1,4 +1,4 @@
-"""A web server on this machine that keeps files in memory, and fails as it is told to."""
+"""Local web server with files in memory and configurable faults."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from urllib.parse import parse_qs, urlsplit
 
 @dataclass
 class WebFile:
-    """A file, and how the server tells of it.
+    """A file, and how the server responds to requests for it.
 
-    ``faults`` are used up one by one, each by a request: a status, ("cut", bytes that are sent), "stall" (nothing comes
-    before the server is released), ("stall", bytes that come before), "hang up", "more" (than asked for), "elsewhere"
-    (another range), or None for a good answer.
+    Each request uses up one of the ``faults``: a status, ("cut", bytes sent before the connection is closed), "stall"
+    (send nothing until the server is released), ("stall", bytes sent before the stall), "hang up", "more" (send more
+    than requested), "elsewhere" (send another range), or None for a correct response.
     """
 
     content: bytes
@@ -60,7 +60,7 @@ class Handler(BaseHTTPRequestHandler):
             self.plain(fault)
         elif fault == "hang up":
             self.close_connection = True
-            # Linger for no time: a reset, not an end.
+            # A linger time of zero closes the connection with a reset.
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         else:
             self.answer(file, wanted, fault)
@@ -117,7 +117,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class WebServer(ThreadingHTTPServer):
-    """Each connection takes one request and has a thread, which ``close`` waits for."""
+    """Server whose connections take one request each and have a thread each, which ``close`` waits for."""
 
     daemon_threads = False
 
@@ -135,7 +135,7 @@ class WebServer(ThreadingHTTPServer):
         return self.files.get(path)
 
     def handle_error(self, request, client_address):
-        """Clients may hang up."""
+        """Ignore the error: clients may close the connection."""
 
     def put(self, name, content, **about):
         """Keep a file; returns its URL."""
@@ -148,7 +148,7 @@ class WebServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def ranges(self):
-        """What was asked for since the last call, as (start, stop)."""
+        """Return the ranges requested since the last call, as (start, stop)."""
         found = [wanted for _, _, wanted in self.requests]
         self.requests.clear()
         return found
@@ -161,7 +161,7 @@ class WebServer(ThreadingHTTPServer):
 
 
 class FolderServer(WebServer):
-    """Serves a folder, as the query says: ``ranges=no``, ``length=no``, ``etag=no``, ``faults``, ``stalls``."""
+    """Server of a folder; the query configures it: ``ranges=no``, ``length=no``, ``etag=no``, ``faults``, ``stalls``."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -183,7 +183,7 @@ class FolderServer(WebServer):
 
 
 class WebFolder:
-    """A FolderServer in a process of its own, whose threads and connections are not counted as this one's."""
+    """A FolderServer in a separate process, so that its threads and connections do not count as those of the tests."""
 
     def __init__(self, folder):
         self.folder = Path(folder)

@@ -103,7 +103,7 @@ class Batch(UnaryNode):
         return None
 
     def stack(self, index: int, column: Column) -> Any:
-        """One component out of the column of component ``index``."""
+        """Combine the column of component ``index`` into one batched component."""
         ragged = self._ragged_ranks.get(index)
         return stack_column(column) if ragged is None else stack_as_ragged(column, *ragged)
 
@@ -138,7 +138,7 @@ class BatchOperator(Divisible):
         super().__init__(source)
         self.node = node
         self.position = 0  # number of elements put into batches
-        self.ready = Pending()  # batches that workers made ahead
+        self.ready = Pending()  # batches stacked ahead by workers
         self._waiting: list[Chunk] = []
         self.given: deque[Run] = deque()
 
@@ -303,7 +303,7 @@ class BatchOperator(Divisible):
         return Chunk(elements.structure, elements.length // size, columns)
 
     def stack(self, index: int, column: Column) -> Any:
-        """One component out of the column of component ``index``."""
+        """Combine the column of component ``index`` into one batched component."""
         return self.node.stack(index, column)
 
     def _explained(self, component: str, error: ColumnMismatchError, where: int) -> SpecError:

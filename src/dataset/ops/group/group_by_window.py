@@ -57,8 +57,8 @@ class GroupByWindow(UnaryNode):
         require_callable(self.op, "reduce_func", self.reduce_func)
         if (self.window_size is None) == (self.window_size_func is None):
             raise ValueError(
-                f"{self.op}(): pass either window_size or window_size_func, not both; got window_size={self.window_size!r} and "
-                f"window_size_func={self.window_size_func!r}"
+                f"{self.op}(): pass either window_size or window_size_func, not both; got "
+                f"window_size={self.window_size!r} and window_size_func={self.window_size_func!r}"
             )
         if self.window_size_func is not None:
             require_callable(self.op, "window_size_func", self.window_size_func)
