@@ -50,25 +50,19 @@ with lazy_imports():
     from dataset.ops.batch.window import Window
     from dataset.ops.cache.cache import Cache
     from dataset.ops.concatenate import Concatenate
-    from dataset.ops.counter import Counter
     from dataset.ops.enumerate import Enumerate
-    from dataset.ops.external_source import ExternalSource
     from dataset.ops.filter import Filter
-    from dataset.ops.generator import Generator
     from dataset.ops.get_single_element import get_single_element
     from dataset.ops.group.bucket_by_sequence_length import BucketBySequenceLength
     from dataset.ops.group.group_by_window import GroupByWindow
     from dataset.ops.ignore_errors import IgnoreErrors
-    from dataset.ops.indexed_source import IndexedSource
     from dataset.ops.interleave.flat_map import FlatMap
     from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
     from dataset.ops.map import Map
     from dataset.ops.mix.choose_from_datasets import ChooseFromDatasets
     from dataset.ops.mix.sample_from_datasets import sample_plan
     from dataset.ops.prefetch import Prefetch
-    from dataset.ops.random import Random
     from dataset.ops.random_map import RandomMap
-    from dataset.ops.range import Range
     from dataset.ops.reduce import reduce
     from dataset.ops.rejection_resample import rejection_resample_plan
     from dataset.ops.repeat import Repeat
@@ -77,10 +71,16 @@ with lazy_imports():
     from dataset.ops.shard.shard import Shard
     from dataset.ops.shuffle.shuffle import Shuffle
     from dataset.ops.skip import Skip
+    from dataset.ops.sources.counter import Counter
+    from dataset.ops.sources.external_source import ExternalSource
+    from dataset.ops.sources.generator import Generator
+    from dataset.ops.sources.indexed_source import IndexedSource
+    from dataset.ops.sources.random import Random
+    from dataset.ops.sources.range import Range
+    from dataset.ops.sources.tensor_slices import TensorSlices
+    from dataset.ops.sources.tensors import Tensors
     from dataset.ops.take import Take
     from dataset.ops.take_while import TakeWhile
-    from dataset.ops.tensor_slices import TensorSlices
-    from dataset.ops.tensors import Tensors
     from dataset.ops.unique import Unique
     from dataset.ops.with_options import WithOptions, options_of
     from dataset.ops.zip import Zip

@@ -1,11 +1,11 @@
-"""The fault matrix: every kind of pipeline that works in the background or keeps files, times every kind of fault.
+"""The fault matrix: every kind of pipeline with background work or files, combined with every kind of fault.
 
-    rows.py        the pipelines: how each is built, and what it gives
-    columns.py     the faults: which programs show each of them, where it applies, and what the outcome is called
-    programs.py    those programs: they inject the fault, and assert all that is promised
-    functions.py   the user's function in all pipelines, and what it may do instead of returning
-    checks.py      what the programs share: the watchdog, outcomes, what may be left
-    runner.py      runs one cell, in processes of its own
+    rows.py        the pipelines: how each is built, and which elements it returns
+    columns.py     the faults: the programs that test each fault, where it applies, and the name of the outcome
+    programs.py    the programs: they inject the fault and check the promised outcome
+    functions.py   the user function of all pipelines, and the faults that it can show
+    checks.py      helpers of the programs: the watchdog, outcomes, checks for leftover files
+    runner.py      runs one cell in separate processes
     page.py        docs/reliability.md: the declared table, written from a run
     test_faults.py a test per cell
 

@@ -1,4 +1,4 @@
-"""What the programs share: the watchdog, the outcomes of an iteration, and what may be left in a folder."""
+"""Helpers of the programs: the watchdog, the outcomes of an iteration, and checks for leftover files."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from faults.functions import WIDTH, Fault, UserFunction
 from faults.rows import COUNT, Group, Row
 
 SECONDS = 5
-"""Within which an error comes out, and an iterator closes."""
+"""The time within which an error must be raised and an iterator must be closed."""
 
 STARTING_SECONDS = 30
-"""Within which the first element comes where processes are started, and all of a DataLoader, which looks for its dead
-workers now and then only."""
+"""The time within which the first element must be returned if processes are started. It applies to all elements of a
+DataLoader, which checks for dead workers only periodically."""
 
 OUTCOMES_MAX = 4 * COUNT
 
 
 @contextmanager
 def within(seconds: float = SECONDS) -> Iterator[None]:
-    """End the program, with the stacks of all threads on stderr, if the block takes longer."""
+    """Print the stacks of all threads to stderr and end the program if the block takes longer."""
     faulthandler.dump_traceback_later(seconds, exit=True)
     try:
         yield
@@ -41,14 +41,14 @@ def within(seconds: float = SECONDS) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception that came out of ``next``, without the frames that it refers to."""
+    """An exception raised by ``next``, without the frames that it refers to."""
 
     type: type[BaseException]
     text: str
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
-        """What it says, without the traceback of a worker process, which differs with what ran there before."""
+        """The message without the traceback of a worker process, which depends on what ran there before."""
         text = "\n".join([str(error), *getattr(error, "__notes__", [])])
         return cls(type(error), text.partition("In the worker process:")[0])
 
@@ -58,12 +58,12 @@ Outcome = Group | Raised
 
 @dataclass
 class Cell:
-    """One run of a cell, as the programs see it.
+    """A run of a cell, for its programs.
 
     Attributes:
-        folder: for all of its files; TMPDIR is a folder in it.
-        chances: draws places and times.
-        is_thorough: whether time does not matter.
+        folder: the folder for all files of the run; TMPDIR is a folder in it.
+        chances: the random generator for places and times.
+        is_thorough: whether the run may take long.
     """
 
     row: Row
@@ -89,23 +89,23 @@ class Cell:
 
     @property
     def expected(self) -> list[Outcome]:
-        """What comes out of it without a fault."""
+        """Return the elements of the pipeline without a fault."""
         return list((self.wide and self.row.allocated) or self.row.expected)
 
     def value(self) -> int:
-        """A number to fail at: any."""
+        """Draw a number to fail at."""
         return self.chances.randrange(COUNT)
 
     def later_value(self) -> int:
-        """One that is not in the first element."""
+        """Draw a number to fail at that is not in the first element."""
         return self.chances.choice([value for value in range(COUNT) if value not in self.row.expected[0]])
 
     def keep(self, value: Any) -> None:
-        """Hold something until the interpreter exits."""
+        """Keep a reference until the interpreter exits."""
         self._kept.append(value)
 
     def group(self, element: Any) -> Group:
-        """The numbers in an element."""
+        """Return the numbers in an element."""
         array = np.asarray(element)
         return tuple(int(row.flat[0]) for row in (array.reshape(-1, WIDTH) if self.wide else array.reshape(-1, 1)))
 
@@ -116,7 +116,7 @@ class Cell:
         Fault.clear(self.folder)
 
     def outcomes(self, iterator: Any, most: int = OUTCOMES_MAX) -> list[Outcome]:
-        """What comes out until the end, an exception in the place of what failed; each within some seconds."""
+        """Return all outcomes until the end: elements, and exceptions of elements that failed; each is timed."""
         found: list[Outcome] = []
         while len(found) < most:
             is_slow = self.row.needs_torch or (self.row.has_processes and not found)
@@ -127,7 +127,7 @@ class Cell:
                 return found
             except BaseException as error:
                 found.append(Raised.of(error))
-                if isinstance(error, ClosedError):  # as after a fault of the library: it says so each time
+                if isinstance(error, ClosedError):  # after a fault of the library, every call raises it
                     return found
             else:
                 found.append(self.group(element))
@@ -135,7 +135,7 @@ class Cell:
         return found
 
     def outcomes_until_closed(self, iterator: Any) -> list[Outcome]:
-        """What comes out until the iterator is closed."""
+        """Return the outcomes until the iterator is closed."""
         found: list[Outcome] = []
         while True:
             try:
@@ -144,23 +144,23 @@ class Cell:
                 return found
 
     def complete_run(self) -> None:
-        """A pipeline without a fault gives all."""
+        """Check that a pipeline without a fault returns all elements."""
         self.clear_fault()
         assert_equal(self.outcomes(iter(self.pipeline())), self.expected)
 
 
 def assert_equal(found: Sequence[Outcome], expected: Sequence[Outcome]) -> None:
-    """All that came out, in order."""
+    """Return all numbers in the outcomes, in order."""
     assert list(found) == list(expected), f"\n   found {show(found)}\nexpected {show(expected)}"
 
 
 def show(outcomes: Sequence[Outcome]) -> str:
-    """Outcomes on a line."""
+    """Return the outcomes as one line of text."""
     return " ".join(f"<{o.type.__name__}: {o.text}>" if isinstance(o, Raised) else str(list(o)) for o in outcomes)
 
 
 def has_closed(use: Callable[[], object]) -> ClosedError | None:
-    """The ClosedError that ``use`` raises; None if it comes back with a value or the end."""
+    """Return the ClosedError that ``use`` raises; None if it returns a value or ends the iteration."""
     try:
         with contextlib.suppress(StopIteration):
             use()
@@ -170,7 +170,7 @@ def has_closed(use: Callable[[], object]) -> ClosedError | None:
 
 
 class Background:
-    """A thread that calls a function; ``result`` waits for it, not for ever, and raises what it raised."""
+    """A thread that calls a function; ``result`` waits for it for a limited time and raises what it raised."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
@@ -201,26 +201,26 @@ _RANDOM_NAME = re.compile(r"[0-9a-f]{16}")
 
 
 def shape_of(folder: Path) -> list[str]:
-    """The names of all files and folders below, with a mark in the place of random names."""
+    """Return the names of all files and folders below a folder, with random parts of names replaced by a mark."""
     return sorted(_RANDOM_NAME.sub("#", str(path.relative_to(folder))) for path in folder.rglob("*"))
 
 
 def assert_no_temporary_files(cell: Cell) -> None:
-    """Nothing in the folder for temporary files, and none under the names that only writers in progress use."""
+    """Check that there are no temporary files, and no files with the names that writers in progress use."""
     found = shape_of(cell.folder / "tmp")
     hidden = [name for name in shape_of(cell.folder / "out") if name.endswith(".lock") or "/." in f"/{name}"]
     assert not found + hidden, f"temporary files are left: {found + hidden}"
 
 
 def assert_nothing_kept(cell: Cell) -> None:
-    """Of a run that was given up, no file is left; empty folders may be."""
+    """Check that an abandoned run leaves no files; empty folders are allowed."""
     files = [str(path.relative_to(cell.folder)) for path in (cell.folder / "out").rglob("*") if not path.is_dir()]
     assert not files, f"files of a run that was given up: {files}"
     assert_no_temporary_files(cell)
 
 
 def assert_like_an_undisturbed_run(cell: Cell) -> None:
-    """The files are as many, and named alike, as those of a run that nothing disturbed."""
+    """Check that the files have the same names as those of a run without a fault."""
     undisturbed = cell.folder / "undisturbed"
     undisturbed.mkdir(exist_ok=True)
     list(cell.row.build(undisturbed, UserFunction(str(undisturbed))))

@@ -1,8 +1,7 @@
-"""The user's function in all pipelines, and what it may do instead of returning.
+"""The user function of all pipelines, and the faults that it can show.
 
-The fault is not part of the function but of a file beside it: a pipeline with a fault and one without are the same
-pipeline, to which the same states, caches and snapshots belong. Worker processes import this module, so it imports
-little.
+The fault is not part of the function but of a file: pipelines with and without a fault are the same pipeline, with the
+same states, caches and snapshots. Worker processes import this module, so it has few imports.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from typing import Any
 import numpy as np
 
 WORK_SECONDS = 5e-4  # enough that parallel operations call their workers
-WIDTH = 1200  # of wide elements: more than 8 kB, from where on batches are written in place
+WIDTH = 1200  # values of a wide element: more than 8 kB, the size from which batches are written in place
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What the function does for the element ``value``.
+    """The fault of the function for the element ``value``.
 
     Attributes:
         kind: a name in FAULTS.
-        value: of the element.
-        once: whether it does so only for the first time.
+        value: the value of the element.
+        once: whether the fault occurs only the first time.
     """
 
     kind: str
@@ -40,20 +39,20 @@ class Fault:
 
     @classmethod
     def set(cls, folder: str | Path, kind: str, value: int, *, once: bool = False) -> None:
-        """Have the functions of a folder, in all processes, show a fault from now on."""
+        """Make the functions of a folder, in all processes, show a fault from now on."""
         new = Path(folder, "fault.new")
         new.write_text(json.dumps(asdict(cls(kind, value, once))))
         new.rename(Path(folder, "fault"))
 
     @classmethod
     def clear(cls, folder: str | Path) -> None:
-        """Have them work from now on."""
+        """Make the functions of a folder work without a fault from now on."""
         Path(folder, "fault").unlink(missing_ok=True)
         Path(folder, "shown").unlink(missing_ok=True)
 
     @classmethod
     def get(cls, folder: str) -> Fault | None:
-        """The fault of a folder."""
+        """Return the fault of a folder."""
         try:
             return cls(**json.loads(Path(folder, "fault").read_text()))
         except FileNotFoundError:
@@ -62,7 +61,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class UserFunction:
-    """Returns a number as it is, or an array full of it, unless the folder has a fault for it."""
+    """Function that returns a number, or an array filled with it, unless the folder has a fault for the number."""
 
     folder: str
     width: int = 0
@@ -85,7 +84,7 @@ def _is_first(folder: str) -> bool:
 
 
 class UnpicklableError(Exception):
-    """No process can send it to another."""
+    """An exception that cannot be pickled."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -104,7 +103,7 @@ def _recurse(folder: str, fault: Fault) -> None:
 
 
 def _hang(folder: str, fault: Fault) -> None:
-    """Say so, and wait until released: two named pipes, which work between threads and between processes alike."""
+    """Signal the start and wait for the release, by two named pipes: they work between threads and processes."""
     Path(folder, "reached").write_text("reached")
     Path(folder, "released").read_text()
 

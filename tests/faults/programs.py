@@ -1,7 +1,7 @@
-"""The programs that show a fault and assert what is promised. Each runs in a process of its own; see runner.py.
+"""The programs that inject a fault and check the promised outcome. Each runs in a separate process; see runner.py.
 
-What a program asserts beside its own words: nothing is left of it (``nothing_left``), and nothing takes longer than
-``within`` allows.
+In addition to its own assertions, each program checks that it leaves nothing over (``nothing_left``), and that nothing
+takes longer than ``within`` allows.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ Program = Callable[[Cell], None]
 
 
 def restart(cell: Cell) -> None:
-    """As if nothing had run in the folder."""
+    """Reset the folder."""
     cell.clear_fault()
     shutil.rmtree(cell.folder / "out", ignore_errors=True)
 
 
 def second_run(cell: Cell) -> None:
-    """The run after one that was ended: it gives all, and removes what the other has left."""
+    """Check that the run after an interrupted one returns all elements and removes what the other has left."""
     if cell.row.writes and not cell.row.is_iterator and (cell.folder / "out" / "metadata.json").exists():
         assert_equal(cell.outcomes(iter(Dataset.load(str(cell.folder / "out")))), cell.expected)
     with nothing_left():
@@ -73,7 +73,7 @@ def second_run(cell: Cell) -> None:
 
 TYPES: dict[str, type[BaseException]] = {
     "exception": ValueError,
-    "StopIteration": RuntimeError,  # or a for loop would end without a word
+    "StopIteration": RuntimeError,  # otherwise a for loop would end silently
     "SystemExit": SystemExit,
     "MemoryError": MemoryError,
     "RecursionError": RecursionError,
@@ -94,7 +94,7 @@ TEXTS = {
 
 
 def raises(kind: str) -> Program:
-    """The function raises, for one element; so does a worker process that dies of it."""
+    """The function raises an exception for one element, possibly in a worker process that dies of it."""
 
     def program(cell: Cell) -> None:
         value = cell.value()
@@ -108,7 +108,7 @@ def raises(kind: str) -> Program:
             found = cell.outcomes(iter(cell.pipeline()))
             error = _only_error(found)
             is_retried = kind == "SystemExit" and [one for one in found if one != error] == cell.expected
-            if is_retried:  # a request to stop comes out as soon as it is seen, and never after its place
+            if is_retried:  # a request to stop is raised as soon as it is seen, and never after the position of its element
                 assert found.index(error) <= cell.row.place_of(value), show(found)
             else:
                 assert_equal(found, _with_error(cell, error, value))
@@ -121,7 +121,7 @@ def raises(kind: str) -> Program:
             place = found.index(error)
             for before in {place, place + 1, cell.chances.randrange(len(found))}:
                 if before == 0 and cell.row.keeps_passes:
-                    continue  # a pass that begins when another has ended gives what that kept
+                    continue  # a pass that starts after a complete one returns the elements that the other one kept
                 restart(cell)
                 cell.set_fault(**fault)
                 _assert_resumes(cell, before, value)
@@ -138,7 +138,7 @@ def _only_error(found: list[Outcome]) -> Raised:
 
 
 def _position(cell: Cell, value: int) -> int:
-    """The number that the operation counts the element by."""
+    """Return the number by which the operation counts the element."""
     return (
         value % 4
         if cell.row.expected[1] == (4,)
@@ -149,32 +149,32 @@ def _position(cell: Cell, value: int) -> int:
 
 
 def _with_error(cell: Cell, error: Raised, value: int) -> list[Outcome]:
-    """It takes the place of the element."""
+    """Check that the exception takes the place of the element."""
     return [error if group == ERROR else group for group in cell.row.with_error(value)]
 
 
 def _assert_resumes(cell: Cell, before: int, value: int) -> None:
-    """From a state after ``before`` outcomes comes what comes from the iterator that it was saved by."""
+    """Check that an iterator restored after ``before`` outcomes continues like the one that saved the state."""
     pipeline = cell.pipeline()
     iterator = iter(pipeline)
     taken = cell.outcomes(iterator, before)
     state = iterator.state_dict()
     rest = cell.outcomes(iterator)
     if not any(isinstance(outcome, Raised) for outcome in taken):
-        Path(cell.folder, "shown").unlink(missing_ok=True)  # a fault that comes once comes again
+        Path(cell.folder, "shown").unlink(missing_ok=True)  # a fault that occurs once may occur again
     resumed = iter(pipeline)
     resumed.load_state_dict(state)
     again = [_as_held(outcome) for outcome in cell.outcomes(resumed)]
     rest = [_as_held(outcome) for outcome in rest]
     exits = [outcome for outcome in again + rest if isinstance(outcome, Raised) and "SystemExit" in outcome.text]
-    if exits:  # it takes no place, or that of the element, as the function is called in one thread or another
+    if exits:  # whether it takes the place of the element depends on the thread that calls the function
         failing = cell.expected[cell.row.place_of(value)]
         again, rest = ([one for one in part if one not in (*exits, failing)] for part in (again, rest))
     assert_equal(again, rest)
 
 
 def _as_held(outcome: Outcome) -> Outcome:
-    """An exception as it is after it was in a state: of a class that is not Python's own, a DatasetError names it."""
+    """Return an exception as restored from a state: a DatasetError names a class that is not a built-in one."""
     if not isinstance(outcome, Raised) or issubclass(outcome.type, DatasetError):
         return outcome
     if outcome.type in {UnpicklableError, SystemExit}:
@@ -183,7 +183,7 @@ def _as_held(outcome: Outcome) -> Outcome:
 
 
 def _assert_raised_without_places(cell: Cell, kind: str) -> None:
-    """From save(), or from a DataLoader, which words it itself, and cannot always continue without a worker."""
+    """Check an exception from save(), or from a DataLoader, which rephrases it and cannot always continue."""
     iterator = iter(cell.pipeline())
     found = cell.outcomes(iterator, 1)
     while isinstance(found[-1], tuple):
@@ -209,11 +209,11 @@ def _assert_raised_without_places(cell: Cell, kind: str) -> None:
 # MemoryError in the library
 
 ALLOCATIONS = "any array or chunk"
-SAMPLE = 4  # places of a cell that are tried where time matters
+SAMPLE = 4  # how many places of a cell are tried in a short run
 
 
 def allocation_fails(cell: Cell) -> None:
-    """One of the library's allocations fails: any."""
+    """A random allocation of the library fails."""
     cell.wide = True
     restart(cell)
     with injected(ALLOCATIONS, sys.maxsize) as none:
@@ -254,10 +254,10 @@ def _with_failing_allocation(cell: Cell, call: int) -> None:
 
 
 def missing_after_errors(cell: Cell, found: list[Outcome], kind: type[BaseException]) -> int:
-    """How many elements did not come: an error took the place of one, or has ended the iteration."""
+    """Return how many elements are missing: an error took the place of one, or ended the iteration."""
     if isinstance(found[-1], Raised) and found[-1].type is ClosedError:
         assert "cannot continue after" in found[-1].text, show(found)
-        found = found[:-1]  # what ended it is before that
+        found = found[:-1]  # the error that ended it is before that
     if cell.row.length_of_inputs > 1:
         return _missing_inputs(cell, found, kind)
     missing, expected = 0, iter(cell.expected)
@@ -278,7 +278,7 @@ def missing_after_errors(cell: Cell, found: list[Outcome], kind: type[BaseExcept
 
 
 def _missing_inputs(cell: Cell, found: list[Outcome], kind: type[BaseException]) -> int:
-    """The same where an error may also take the place of a dataset that could not be opened."""
+    """Check the same if an error may also take the place of a dataset that could not be opened."""
     groups = [outcome for outcome in found if not isinstance(outcome, Raised)]
     errors = [outcome for outcome in found if isinstance(outcome, Raised)]
     assert all(issubclass(error.type, kind) for error in errors), show(found)
@@ -290,7 +290,7 @@ def _missing_inputs(cell: Cell, found: list[Outcome], kind: type[BaseException])
 
 
 def assert_in_order(cell: Cell, found: list[Outcome]) -> None:
-    """No element comes twice, nor before an earlier one."""
+    """Check that no element is returned twice or out of order."""
     places = [cell.expected.index(outcome) for outcome in found]
     assert places == sorted(set(places)), show(found)
 
@@ -299,8 +299,8 @@ def assert_in_order(cell: Cell, found: list[Outcome]) -> None:
 
 
 def duration_of_a_run(cell: Cell) -> float:
-    """In seconds; nothing is kept of it."""
-    list(iter(cell.pipeline()))  # imports what is imported at the first use
+    """Return the time of a run in seconds; the run leaves nothing."""
+    list(iter(cell.pipeline()))  # imports the modules that are imported at the first use
     restart(cell)
     started = time.perf_counter()
     list(iter(cell.pipeline()))
@@ -311,11 +311,11 @@ def duration_of_a_run(cell: Cell) -> float:
 
 @contextmanager
 def signal_after(seconds: float, number: int) -> Iterator[None]:
-    """Send a signal to all processes of the program, as a terminal does, unless the block is over by then."""
+    """Send a signal to all processes of the program, as a terminal does, unless the block ends first."""
 
     def send(signum: int, frame: FrameType | None) -> None:
         if _is_lost_in(frame):
-            signal.setitimer(signal.ITIMER_REAL, 0.05)  # a fork begins anew after each signal, and takes a while
+            signal.setitimer(signal.ITIMER_REAL, 0.05)  # a fork restarts after each signal and takes a while
         else:
             os.killpg(0, number)
 
@@ -328,9 +328,9 @@ def signal_after(seconds: float, number: int) -> Iterator[None]:
 
 
 def _is_lost_in(frame: FrameType | None) -> bool:
-    """Whether multiprocessing is starting a process, or PyTorch is ending a DataLoader.
+    """Return whether multiprocessing is starting a process, or PyTorch is ending a DataLoader.
 
-    There Python only reports what a signal handler raises: in callbacks of ``os.register_at_fork``, such as that of
+    Python only reports what a signal handler raises there: in callbacks of ``os.register_at_fork``, such as that of
     ``logging``, and in ``__del__``.
     """
     while frame is not None:
@@ -361,7 +361,7 @@ def _interrupt(cell: Cell, reaction: str, delay: float) -> None:
     with within(2 * SECONDS):
         try:
             with signal_after(delay, signal.SIGINT):
-                found.extend(iterator)  # without a step of the interpreter between next() and the list
+                found.extend(iterator)  # no bytecode is executed between next() and the list
         except KeyboardInterrupt:
             pass
     groups: list[Outcome] = [cell.group(element) for element in found]
@@ -402,7 +402,7 @@ def terminated(cell: Cell) -> None:
 def exits_by_handler(cell: Cell) -> None:
     """SIGTERM makes the program exit in good order."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    warnings.simplefilter("ignore", ResourceWarning)  # a file that the collector closes as it was just opened
+    warnings.simplefilter("ignore", ResourceWarning)  # for a file that was just opened when the garbage collector closes it
     try:
         _run_for_ever(cell, signal.SIGTERM)
     finally:
@@ -423,13 +423,13 @@ def kill_launcher(cell: Cell) -> None:
         found += cell.outcomes(iterator)
         missing_after_errors(cell, found, WorkerDiedError)
         assert len(found) == len(cell.expected), show(found)
-        assert sum(isinstance(outcome, Raised) for outcome in found) <= 4, show(found)  # those that were worked on
+        assert sum(isinstance(outcome, Raised) for outcome in found) <= 4, show(found)  # the elements that were in progress
         del iterator
         cell.complete_run()
 
 
 def children() -> list[int]:
-    """The processes that this one has started, and that have not ended."""
+    """Return the running processes that this one has started."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -441,7 +441,7 @@ def children() -> list[int]:
 
 
 def exits_in_function(cell: Cell) -> None:
-    """os._exit in a function that runs in the program itself."""
+    """``os._exit`` in a function that runs in the program itself."""
     cell.set_fault("os._exit", cell.value())
     for _ in cell.pipeline():
         pass
@@ -452,7 +452,7 @@ def exits_in_function(cell: Cell) -> None:
 
 
 def make_pipes(cell: Cell) -> None:
-    """For functions that hang: see functions.py."""
+    """Create the pipes for functions that hang: see functions.py."""
     for name in ("reached", "released"):
         with contextlib.suppress(FileExistsError):
             os.mkfifo(cell.folder / name)
@@ -469,7 +469,7 @@ def release(cell: Cell) -> None:
 
 
 def hangs_and_is_closed(cell: Cell) -> None:
-    """Close while the function hangs: threads, which nothing can end, are waited for, processes killed."""
+    """Close while the function hangs: processes are killed; threads cannot be killed, so close waits for them."""
     make_pipes(cell)
     value = cell.later_value()
     cell.set_fault("hang", value, once=True)
@@ -478,7 +478,7 @@ def hangs_and_is_closed(cell: Cell) -> None:
         found = cell.outcomes(iterator, 1)
         assert_equal(found, cell.expected[:1])
         if cell.row.has_processes:
-            # Until a worker hangs the others must be kept busy, but never wait for it.
+            # Until a worker hangs, the others must be kept busy, but must never wait for it.
             consumer = Background(partial(cell.outcomes_until_closed, iterator))
             wait_until_it_hangs(cell)
             with within():
@@ -501,7 +501,7 @@ def hangs_and_is_closed(cell: Cell) -> None:
 def hangs_in_a_data_loader(cell: Cell) -> None:
     """A DataLoader is dropped while the function hangs in its worker: torch ends the worker."""
     make_pipes(cell)
-    cell.set_fault("hang", cell.chances.randrange(4), once=True)  # so many are made ahead
+    cell.set_fault("hang", cell.chances.randrange(4), once=True)  # this many are prefetched
     with nothing_left():
         iterator = iter(cell.pipeline())
         wait_until_it_hangs(cell)
@@ -511,7 +511,7 @@ def hangs_in_a_data_loader(cell: Cell) -> None:
 
 
 def dropped(cell: Cell) -> None:
-    """The last reference goes, without the garbage collector."""
+    """The last reference is dropped, without the garbage collector."""
     for taken in (0, 1, cell.chances.randrange(2, len(cell.expected))):
         restart(cell)
         with nothing_left():
@@ -529,7 +529,7 @@ def dropped(cell: Cell) -> None:
 
 
 def exits_midway(cell: Cell) -> None:
-    """The interpreter exits while an iterator is open, in the middle."""
+    """The interpreter exits while an iterator is open, in the middle of its elements."""
     taken = cell.chances.randrange(len(cell.expected))
     iterator = iter(cell.pipeline())
     assert_equal(cell.outcomes(iterator, taken), cell.expected[:taken])
@@ -538,7 +538,7 @@ def exits_midway(cell: Cell) -> None:
 
 
 def forks(cell: Cell) -> None:
-    """A fork while an iterator is open: the child's copy refuses, the parent's goes on."""
+    """A fork while an iterator is open: the child's copy raises an error, the parent's continues."""
     taken = cell.chances.randrange(1, len(cell.expected) - 1)
     with nothing_left():
         iterator = iter(cell.pipeline())
@@ -611,7 +611,7 @@ def forks_workers(cell: Cell) -> None:
 
 
 def closed_by_another_thread(cell: Cell) -> None:
-    """Close while next() waits in another thread: that raises ClosedError, as soon as it is not in the function."""
+    """Close while next() waits in another thread: next() raises ClosedError when it is not in the function."""
     make_pipes(cell)
     cell.set_fault("hang", cell.value(), once=True)
     with nothing_left():
@@ -660,7 +660,7 @@ def shared_by_threads(cell: Cell) -> None:
 
 
 def disk_is_full(cell: Cell) -> None:
-    """There is room for some of what is written, and no more."""
+    """There is disk space for only a part of the files."""
     earlier = not cell.row.is_iterator  # save() replaces what was saved before, or leaves it
     for limited, rooms in _limits(cell):
         for room in rooms:
@@ -684,7 +684,7 @@ def disk_is_full(cell: Cell) -> None:
 
 
 def _assert_disk_error(cell: Cell, found: list[Outcome], errors: list[Any]) -> None:
-    if cell.row.is_iterator:  # the elements come all the same
+    if cell.row.is_iterator:  # the elements are returned nevertheless
         assert_equal([outcome for outcome in found if outcome not in errors], cell.expected)
     else:
         assert_equal(found, errors or cell.expected)
@@ -693,7 +693,7 @@ def _assert_disk_error(cell: Cell, found: list[Outcome], errors: list[Any]) -> N
 
 
 def _limits(cell: Cell) -> list[tuple[Any, Any]]:
-    """How room is made scarce, and how much of it there is: in bytes of each file, and in pages in all."""
+    """Return how the space is limited, and the limit: in bytes of each file, or in pages in total."""
     sizes, pages = range(0, 1200, 8), range(1, 12)
     rooms = (sizes, pages) if cell.is_thorough else (_some(cell, sizes), _some(cell, pages))
     methods: list[tuple[Any, Any]] = [(limited_size, rooms[0])]
@@ -708,7 +708,7 @@ def _some(cell: Cell, places: Any) -> list[int]:
 
 @contextmanager
 def limited_size(cell: Cell, room: int) -> Iterator[None]:
-    """No file may become larger than ``room`` bytes: a write fails as it does on a full disk, but with EFBIG."""
+    """Limit each file to ``room`` bytes: a write fails as on a full disk, but with EFBIG."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
     try:
@@ -719,7 +719,7 @@ def limited_size(cell: Cell, room: int) -> Iterator[None]:
 
 @contextmanager
 def small_disk(cell: Cell, room: int) -> Iterator[None]:
-    """The folder is a disk of ``room`` pages, which this process alone sees."""
+    """Make the folder a disk of ``room`` pages that only this process sees."""
     out = cell.folder / "out"
     out.mkdir()
     assert disks.mount(out, room * resource.getpagesize())
@@ -751,7 +751,7 @@ def killed_while_writing(cell: Cell) -> None:
 
 @contextmanager
 def profiled(at_call: Callable[[], object]) -> Iterator[None]:
-    """Inside, ``at_call`` is called whenever this thread calls a function."""
+    """Call ``at_call`` whenever this thread calls a function inside the block."""
 
     def profile(frame: Any, event: str, argument: Any) -> None:
         if event in {"call", "c_call"}:

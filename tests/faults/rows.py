@@ -1,6 +1,6 @@
-"""The pipelines: how each is built, and what it gives.
+"""The pipelines: how each is built, and which elements it returns.
 
-Each calls the user's function for the numbers from 0 to 23. Elements are compared as tuples of these.
+Each calls the user function for the numbers from 0 to 23. Elements are compared as tuples of these numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from faults.functions import UserFunction
 COUNT = 24
 Group = tuple[int, ...]
 ERROR: Group = ()
-"""Where an element is missing that failed."""
+"""Marks the place of an element that failed."""
 
 
 @dataclass(frozen=True)
@@ -24,19 +24,19 @@ class Row:
     """A kind of pipeline.
 
     Attributes:
-        build: from the folder of the cell and the user's function, what can be iterated over.
+        build: builds an iterable from the folder of the cell and the user function.
         expected: the numbers in each element, in order.
-        calls_in_background: whether the function is called elsewhere than in the thread that calls ``next``.
-        has_processes: whether it is called in worker processes.
-        has_launcher: whether the library has a process that starts them.
-        exit_takes_place: whether SystemExit of the function takes the place of its element; else the function is called
-            for that again.
-        keeps_passes: whether later passes give the elements of the first one that came to its end.
-        writes: whether elements are written to files, under the folder ``out``.
-        is_iterator: whether ``iter`` gives the library's own iterator.
-        length_of_inputs: how many elements come of each dataset that is opened, where several are. One that cannot be
-            opened is an error in the place of all of them.
-        allocates: how it is built where the library has to allocate much; None for ``build``.
+        calls_in_background: whether the function is called outside of the thread that calls ``next``.
+        has_processes: whether the function is called in worker processes.
+        has_launcher: whether the library uses a process that starts the workers.
+        exit_takes_place: whether SystemExit of the function takes the place of its element; otherwise the function is
+            called for the element again.
+        keeps_passes: whether later passes return the elements of the first complete one.
+        writes: whether elements are written to files, in the folder ``out``.
+        is_iterator: whether ``iter`` returns an iterator of the library.
+        length_of_inputs: the number of elements of each inner dataset, if there are several. If one cannot be opened,
+            an error takes the place of all its elements.
+        allocates: builds a pipeline in which the library allocates more memory; None for ``build``.
     """
 
     build: Callable[[Path, UserFunction], Any]
@@ -54,11 +54,11 @@ class Row:
     allocated: tuple[Group, ...] = ()
 
     def place_of(self, value: int) -> int:
-        """The place of the element with this number."""
+        """Return the place of the element with this number."""
         return next(place for place, group in enumerate(self.expected) if value in group)
 
     def with_error(self, value: int) -> tuple[Group, ...]:
-        """What comes where the element with this number fails."""
+        """Return the outcomes if the element with this number fails."""
         if self.expected is PAIRS:
             return in_pairs(value)
         if self.length_of_inputs > 1 and self.calls_in_background:
@@ -67,7 +67,7 @@ class Row:
 
 
 def in_pairs(failing: int = -1) -> tuple[Group, ...]:
-    """What batches of two give. A number that fails takes with it what is in its batch so far."""
+    """Return the outcomes of batches of two. A number that fails drops the numbers of its batch so far."""
     found: list[Group] = []
     batch: Group = ()
     for number in range(COUNT):
@@ -82,9 +82,9 @@ PAIRS = in_pairs()
 
 
 def in_turn(length: int, failing: int = -1) -> tuple[Group, ...]:
-    """What interleaving gives of datasets of ``length`` numbers each, three at a time.
+    """Return the outcomes of interleaving datasets of ``length`` numbers each, with a cycle length of three.
 
-    A number that fails comes out as ``ERROR``, and after it, in the same turn, the next of its dataset.
+    A number that fails is ``ERROR``, followed in the same turn by the next number of its dataset.
     """
     inputs = [list(range(start, start + length)) for start in range(0, COUNT, length)]
     cycle: list[list[int] | None] = [None, None, None]
@@ -99,12 +99,12 @@ def in_turn(length: int, failing: int = -1) -> tuple[Group, ...]:
                 number = dataset.pop(0)
                 is_over = number != failing
                 found.append((number,) if is_over else ERROR)
-            cycle[place] = dataset if is_over else None  # it has ended, and its turn is over without an element
+            cycle[place] = dataset if is_over else None  # it has ended, so its turn ends without an element
     return tuple(found)
 
 
 def numbers(function: UserFunction) -> Dataset:
-    """The numbers, through the function."""
+    """Return the numbers, mapped by the function."""
     return Dataset.range(COUNT).map(function)
 
 
@@ -118,7 +118,7 @@ def in_processes(folder: Path, function: UserFunction) -> Dataset:
 
 @dataclass(frozen=True)
 class FourFrom:
-    """A dataset of four numbers, through the function."""
+    """Return a dataset of four numbers, mapped by the function."""
 
     function: UserFunction
 
@@ -152,7 +152,7 @@ def with_snapshot(folder: Path, function: UserFunction) -> Dataset:
 
 @dataclass(frozen=True)
 class Saved:
-    """A dataset that is saved, and loaded, when iterated over."""
+    """A dataset that is saved and loaded when it is iterated over."""
 
     dataset: Dataset
     path: str
@@ -180,9 +180,9 @@ def to_torch(folder: Path, function: UserFunction) -> Any:
     import torch
     from torch.utils.data import DataLoader
 
-    # Seconds between two looks of a DataLoader at whether its workers live; it is 5 otherwise.
+    # The seconds between two checks of a DataLoader for dead workers; the default is 5.
     torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 0.5
-    # As arrays, which go through a pipe: the descriptors that tensors go by are lost when PyTorch's workers are killed.
+    # Arrays are sent through a pipe; the file descriptors used for tensors are lost when PyTorch's workers are killed.
     tensors = numbers(function).to_torch()
     return DataLoader(tensors, None, num_workers=2, multiprocessing_context="fork", collate_fn=torch.Tensor.numpy)
 

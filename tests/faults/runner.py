@@ -1,11 +1,11 @@
-"""Runs one cell, in processes of its own.
+"""Runner of one cell, in separate processes.
 
     pytest ---> zygote ---> supervisor ---> program, and what it starts
             asks       forks            forks
 
 The *zygote* is an interpreter that has imported what the programs need, so that a program starts by a fork. The
-*supervisor* has the programs of one cell run one after another. It is told by the system of every process below it that
-loses its parent; so it knows whether one of them outlives its program.
+*supervisor* runs the programs of one cell one after another. It is the subreaper of all processes below it, so it
+detects processes that outlive their program.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-SHARED_MEMORY = "/dev/shm"  # noqa: S108  # a disk of its own for each cell, where the system allows that
+SHARED_MEMORY = "/dev/shm"  # noqa: S108  # a separate disk for each cell, if the system allows it
 TESTS = Path(__file__).parents[1]
 PROGRAM_SECONDS = 100
-"""For a whole program, which may have many parts; each waits for what should come for a few seconds only."""
+"""The time limit of a whole program, which may have many parts with limits of a few seconds."""
 
 LEAVING_SECONDS = 5
-"""For what a program has started, after its end."""
+"""The time limit for the processes that a program has started, after its end."""
 
 _PR_SET_CHILD_SUBREAPER = 36  # from Linux's <sys/prctl.h>
 
 
 class Zygote:
-    """Forks the programs of cells. ``torch`` says whether it imports that."""
+    """Zygote process that forks the programs of cells. ``torch`` says whether it imports torch."""
 
     def __init__(self, *, torch: bool) -> None:
         path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -54,7 +54,7 @@ class Zygote:
         )
 
     def run(self, row: str, column: str, seed: str, *, is_thorough: bool) -> str:
-        """What is wrong with a cell, or nothing."""
+        """Run a cell; return its errors, or an empty text."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         request = {"row": row, "column": column, "seed": seed, "is_thorough": is_thorough}
@@ -66,12 +66,12 @@ class Zygote:
         return str(json.loads(answer))
 
     def close(self) -> None:
-        """End it."""
+        """End the zygote."""
         self._process.communicate()
 
 
 def serve(*, torch: bool) -> None:
-    """Be a zygote: a request on each line of stdin, the answer on a line of stdout."""
+    """Run as a zygote: read a request from each line of stdin, write the response to a line of stdout."""
     from faults import columns  # noqa: F401
     from support import overlap  # noqa: F401  # imported before the forks, as the modules below are
 
@@ -88,7 +88,7 @@ def serve(*, torch: bool) -> None:
             os.close(read)
             answers.close()
             _supervise(request, write)
-            return  # a program that ends as programs do
+            return  # to end the program normally
         os.close(write)
         with os.fdopen(read) as answer:
             text = answer.read()
@@ -98,7 +98,7 @@ def serve(*, torch: bool) -> None:
 
 
 def _supervise(request: dict[str, Any], answer: int) -> None:
-    """Run the programs of a cell; comes back in those programs only."""
+    """Run the programs of a cell; this returns only in the processes of the programs."""
     from faults import disks
     from faults.columns import Play, cell
     from faults.rows import ROWS
@@ -107,7 +107,7 @@ def _supervise(request: dict[str, Any], answer: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     found = cell(request["row"], request["column"])
     assert isinstance(found, Play)
-    is_quiet = not ROWS[request["row"]].needs_torch  # which prints what its own threads find broken
+    is_quiet = not ROWS[request["row"]].needs_torch  # torch prints errors of its own threads
     folder = Path(tempfile.mkdtemp(prefix="dataset-faults-"))
     has_own_memory = disks.can_mount() and disks.mount(SHARED_MEMORY, 1 << 26)
     (folder / "tmp").mkdir()
@@ -131,7 +131,7 @@ def _supervise(request: dict[str, Any], answer: int) -> None:
 
 
 def _be_program(request: dict[str, Any], folder: Path, number: int) -> None:
-    """Run a program; comes back if it does, and then the interpreter ends as it always does."""
+    """Run a program; if it returns, the interpreter exits normally."""
     from faults.checks import Cell
     from faults.columns import Play, cell
     from faults.rows import ROWS
@@ -143,7 +143,7 @@ def _be_program(request: dict[str, Any], folder: Path, number: int) -> None:
         os.close(descriptor)
     faulthandler.enable(all_threads=True)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    logging.getLogger("dataset").addHandler(logging.NullHandler())  # its warnings would go to stderr
+    logging.getLogger("dataset").addHandler(logging.NullHandler())  # otherwise its warnings are written to stderr
     tempfile.tempdir = os.environ["TMPDIR"] = str(folder / "tmp")
     os.environ["FAULTS_PROGRAM"] = f"{folder}"
     found = cell(request["row"], request["column"])
@@ -154,11 +154,11 @@ def _be_program(request: dict[str, Any], folder: Path, number: int) -> None:
     except Exception:
         traceback.print_exc()
         sys.stderr.flush()
-        os._exit(1)  # whatever is still running
+        os._exit(1)  # even if threads are still running
 
 
 def _watch(program: int, expected: int, folder: Path, *, is_quiet: bool) -> str:
-    """Wait for a program, and for all that it has started: what is wrong, or nothing."""
+    """Wait for a program and all processes that it has started; return the errors, or an empty text."""
     try:
         with _alarm(PROGRAM_SECONDS):
             status = os.waitpid(program, 0)[1]

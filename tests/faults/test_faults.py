@@ -1,4 +1,4 @@
-"""Every kind of fault in every kind of pipeline: see the package."""
+"""Tests of every kind of fault in every kind of pipeline: see the package."""
 
 import os
 import random
@@ -20,7 +20,7 @@ RUN = [pair for pair in CELLS if not isinstance(cell(*pair), Absence) and pair n
 
 @pytest.fixture(scope="module")
 def zygotes():
-    """Those that were needed, by whether they have imported torch."""
+    """Start zygotes when they are needed, by whether they import torch."""
     found = {}
     yield found
     for zygote in found.values():

@@ -5,10 +5,10 @@ import pytest
 from compare import assert_both_refuse, assert_same, has_failed
 
 from dataset import TensorSpec
+from support.combinations import diagonals
 from support.libraries import arrays, counting, fail_at
 from support.pipelines import Pair
 
-SIZES = [(size, drop) for size in (1, 2, 3, 5, 9) for drop in (False, True)]
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 
 COMPONENTS = {
@@ -39,8 +39,7 @@ def slices(lib, component):
     return lib.Dataset.from_tensor_slices(COMPONENTS[component](lib))
 
 
-@pytest.mark.parametrize(("size", "drop"), SIZES)
-@pytest.mark.parametrize("component", COMPONENTS)
+@pytest.mark.parametrize(("component", "size", "drop"), diagonals(4, COMPONENTS, [1, 2, 3, 5, 9], [False, True]))
 def test_components(component, size, drop):
     assert_same(lambda lib: slices(lib, component).batch(size, drop))
 

@@ -55,7 +55,8 @@ def test_choices(source, choice, stop):
 @pytest.mark.parametrize("source", ["equal", "short first", "endless", "failing"])
 def test_the_default_is_to_stop(source):
     assert_same(
-        lambda lib: lib.Dataset.choose_from_datasets(SOURCES[source](lib), supports_gather(lib, "runs")), spec="compatible"
+        lambda lib: lib.Dataset.choose_from_datasets(SOURCES[source](lib), supports_gather(lib, "runs")),
+        spec="compatible",
     )
 
 

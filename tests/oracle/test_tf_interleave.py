@@ -6,6 +6,7 @@ from cases import ELEMENTS, INT64, SOURCES, failing
 from compare import assert_both_refuse, assert_same, attempt, oracle
 
 from dataset import Dataset
+from support.combinations import diagonals
 from support.libraries import fail_at
 
 CYCLES = [(1, 1), (1, 3), (2, 1), (2, 2), (2, 5), (3, 2), (4, 1), (16, 3)]
@@ -67,16 +68,18 @@ def test_endless_inner_datasets():
 PLACES = [(0,), (1,), (2,), (4,), (0, 4), (1, 2, 3), (0, 1, 2, 3)]
 
 
-@pytest.mark.parametrize("bad", PLACES, ids=str)
-@pytest.mark.parametrize("cycle", [(1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (9, 1)], ids=str)
+@pytest.mark.parametrize(
+    ("cycle", "bad"), diagonals(2, [(1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (9, 1)], PLACES), ids=str
+)
 def test_failures_of_the_source(cycle, bad):
     assert_same(
         lambda lib: failing(lib, *bad, size=5).interleave(lambda x: lib.Dataset.from_tensors(x).repeat(3), *cycle)
     )
 
 
-@pytest.mark.parametrize("bad", PLACES, ids=str)
-@pytest.mark.parametrize("cycle", [(1, 1), (2, 1), (2, 2), (3, 2), (3, 3), (9, 1)], ids=str)
+@pytest.mark.parametrize(
+    ("cycle", "bad"), diagonals(2, [(1, 1), (2, 1), (2, 2), (3, 2), (3, 3), (9, 1)], PLACES), ids=str
+)
 def test_failures_inside(cycle, bad):
     assert_same(
         lambda lib: lib.Dataset.range(5).interleave(
@@ -85,8 +88,7 @@ def test_failures_inside(cycle, bad):
     )
 
 
-@pytest.mark.parametrize("bad", PLACES, ids=str)
-@pytest.mark.parametrize("cycle", [(1, 1), (2, 1), (2, 2), (3, 2), (9, 1)], ids=str)
+@pytest.mark.parametrize(("cycle", "bad"), diagonals(2, [(1, 1), (2, 1), (2, 2), (3, 2), (9, 1)], PLACES), ids=str)
 def test_failures_of_the_function(cycle, bad):
     check = fail_at(*bad)
     assert_same(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, has_failed
 
+from support.combinations import diagonals
 from support.libraries import arrays, counting
 
 VALUES = {
@@ -28,10 +29,9 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("drop", [False, True])
-@pytest.mark.parametrize("size", [1, 2, 9])
-@pytest.mark.parametrize(("values", "shape"), SHAPES, ids=repr)
-def test_shapes(values, shape, size, drop):
+@pytest.mark.parametrize(("shapes", "size", "drop"), diagonals(3, SHAPES, [1, 2, 9], [False, True]), ids=repr)
+def test_shapes(shapes, size, drop):
+    values, shape = shapes
     assert_same(lambda lib: arrays(lib, *VALUES[values]).padded_batch(size, shape, drop_remainder=drop))
 
 

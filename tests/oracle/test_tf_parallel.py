@@ -15,6 +15,7 @@ from cases import INT64
 from compare import assert_both_refuse, assert_outcomes_equal, assert_same, attempt, oracle, outcomes, plain, to_numpy
 
 from dataset import Dataset, io
+from support.combinations import diagonals
 from support.libraries import Ours, arrays, fail_at
 
 CALLS = [1, 2, 4, -1]
@@ -106,8 +107,7 @@ def interleaved(lib, sizes, cycle, reading=(), **arguments):
     return numbers.interleave(lambda x: lib.Dataset.range(x * 10, x * 10 + table[x]).map(read), *cycle, **arguments)
 
 
-@pytest.mark.parametrize("cycle", PARALLEL_CYCLES, ids=str)
-@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize(("sizes", "cycle"), diagonals(2, SIZES, PARALLEL_CYCLES), ids=str)
 def test_interleave(sizes, cycle):
     spec = "any" if sizes in {"empty", "none"} else "equal"
     assert_same(lambda lib: interleaved(lib, SIZES[sizes], cycle[0], num_parallel_calls=cycle[1]), spec=spec)
@@ -132,9 +132,9 @@ def opened_by(lib, opening, cycle, **arguments):
     )
 
 
-@pytest.mark.parametrize("cycle", PARALLEL_CYCLES, ids=str)
-@pytest.mark.parametrize("bad", [(0,), (1,), (2, 3), (4,), (1, 2, 3, 4)], ids=str)
-@pytest.mark.parametrize("what", FAILING)
+@pytest.mark.parametrize(
+    ("what", "bad", "cycle"), diagonals(5, FAILING, [(0,), (1,), (2, 3), (4,), (1, 2, 3, 4)], PARALLEL_CYCLES), ids=str
+)
 def test_interleave_where_something_fails(what, bad, cycle):
     """A failure counts for nothing in the block that it stands in, as in tf.data's interleave without parallel calls.
 

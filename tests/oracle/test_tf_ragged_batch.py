@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from compare import assert_both_refuse, assert_same, has_failed
 
+from support.combinations import diagonals
 from support.libraries import arrays, counting
 
 UNEVEN = {
@@ -23,9 +24,7 @@ UNEVEN = {
 }
 
 
-@pytest.mark.parametrize("drop", [False, True])
-@pytest.mark.parametrize("size", [1, 2, 3, 9])
-@pytest.mark.parametrize("values", UNEVEN)
+@pytest.mark.parametrize(("values", "size", "drop"), diagonals(2, UNEVEN, [1, 2, 3, 9], [False, True]))
 def test_shapes(values, size, drop):
     assert_same(lambda lib: arrays(lib, *UNEVEN[values]).ragged_batch(size, drop))
 

@@ -5,6 +5,7 @@ import pytest
 from compare import assert_both_refuse, assert_same, has_failed
 
 from dataset import TensorSpec
+from support.combinations import diagonals
 from support.libraries import arrays, counting, fail_at
 
 SIZES = [
@@ -53,9 +54,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("drop", [False, True])
-@pytest.mark.parametrize("size", SIZES, ids=repr)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(("source", "size", "drop"), diagonals(5, SOURCES, SIZES, [False, True]), ids=repr)
 def test_sizes(source, size, drop):
     assert_same(lambda lib: SOURCES[source](lib).rebatch(size, drop))
 

@@ -5,6 +5,7 @@ import pytest
 from compare import assert_both_refuse, assert_same
 
 from dataset import TensorSpec
+from support.combinations import diagonals
 from support.libraries import fail_at
 
 SOURCES = {
@@ -21,8 +22,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("count", [None, 0, 1, 2, 3, -1, -5, np.int64(2)], ids=str)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(("source", "count"), diagonals(2, SOURCES, [None, 0, 1, 2, 3, -1, -5, np.int64(2)]), ids=str)
 def test_counts(source, count):
     assert_same(lambda lib: SOURCES[source](lib).repeat(count), limit=14, spec="compatible")
 

@@ -6,6 +6,7 @@ from compare import assert_both_refuse, assert_same, oracle, outcomes, plain, to
 
 from dataset import TensorSpec
 from dataset.testing import assert_elements_equal
+from support.combinations import diagonals
 from support.libraries import Ours, fail_at
 
 
@@ -35,9 +36,7 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("stop", [True, False])
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(("source", "weights", "stop"), diagonals(3, SOURCES, WEIGHTS, [True, False]))
 def test_cardinality_and_spec(source, weights, stop):
     def build(lib):
         sources, shares = SOURCES[source](lib), WEIGHTS[weights](lib)

@@ -5,11 +5,12 @@ import pytest
 from cases import ELEMENTS, SOURCES, failing
 from compare import assert_both_refuse, assert_same
 
+from support.combinations import diagonals
+
 SHARDS = [(1, 0), (2, 0), (2, 1), (3, 2), (7, 6), (8, 7), (100, 0), (100, 99), (np.int64(3), np.int32(1))]
 
 
-@pytest.mark.parametrize("shard", SHARDS, ids=str)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(("source", "shard"), diagonals(2, SOURCES, SHARDS), ids=str)
 def test_shards(source, shard):
     assert_same(lambda lib: SOURCES[source](lib).shard(*shard), limit=12)
 

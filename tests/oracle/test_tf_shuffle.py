@@ -8,6 +8,7 @@ import pytest
 from cases import ELEMENTS, SOURCES, failing
 from compare import FAILED, assert_both_refuse, assert_same, oracle, outcomes
 
+from support.combinations import diagonals
 from support.libraries import Ours
 
 SIZE = 30  # so many elements never come in one order twice by chance
@@ -134,8 +135,11 @@ SHUFFLES = {
 }
 
 
-@pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
-@pytest.mark.parametrize("arguments", SHUFFLES)
+def name_of(value):
+    return getattr(value, "__name__", value)
+
+
+@pytest.mark.parametrize(("arguments", "use"), diagonals(2, SHUFFLES, USES), ids=name_of)
 def test_which_orders_are_equal(arguments, use):
     arguments = {"buffer_size": SIZE, **SHUFFLES[arguments]}
 
@@ -149,7 +153,7 @@ def test_which_orders_are_equal(arguments, use):
     assert pattern(ours) == pattern(theirs)
 
 
-@pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__)
+@pytest.mark.parametrize("use", USES, ids=name_of)
 def test_which_orders_of_two_shuffles_are_equal(use):
     def shuffled(lib):
         return lib.Dataset.range(SIZE).shuffle(SIZE, seed=1).shuffle(7, seed=2, reshuffle_each_iteration=False)

@@ -5,12 +5,13 @@ import pytest
 from cases import ELEMENTS, SOURCES, failing
 from compare import assert_both_refuse, assert_same
 
+from support.combinations import diagonals
+
 COUNTS = [0, 1, 3, 6, 7, 8, 100, np.int64(2), np.int32(3), np.array(2)]
 ENDS = [source for source in SOURCES if not source.startswith("fails")]
 
 
-@pytest.mark.parametrize("count", COUNTS, ids=str)
-@pytest.mark.parametrize("source", ENDS)
+@pytest.mark.parametrize(("source", "count"), diagonals(2, ENDS, COUNTS), ids=str)
 def test_counts(source, count):
     assert_same(lambda lib: SOURCES[source](lib).skip(count), limit=12)
 

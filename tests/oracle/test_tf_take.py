@@ -5,9 +5,14 @@ import pytest
 from cases import ELEMENTS, SOURCES
 from compare import assert_both_refuse, assert_same
 
+from support.combinations import diagonals
 
-@pytest.mark.parametrize("count", [0, 1, 3, 6, 7, 8, 100, -1, np.int64(2), np.int32(3), np.array(2)], ids=str)
-@pytest.mark.parametrize("source", SOURCES)
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    diagonals(2, SOURCES, [0, 1, 3, 6, 7, 8, 100, -1, np.int64(2), np.int32(3), np.array(2)]),
+    ids=str,
+)
 def test_counts(source, count):
     assert_same(lambda lib: SOURCES[source](lib).take(count), limit=12)
 

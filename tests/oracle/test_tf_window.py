@@ -7,6 +7,7 @@ import pytest
 from compare import assert_both_refuse, assert_same, oracle
 
 from dataset import Dataset, TensorSpec
+from support.combinations import diagonals
 from support.libraries import fail_at
 
 SHAPES = [
@@ -38,9 +39,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("drop_remainder", [False, True])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(("source", "shape", "drop_remainder"), diagonals(4, SOURCES, SHAPES, [False, True]), ids=str)
 def test_windows(source, shape, drop_remainder):
     assert_same(lambda lib: SOURCES[source](lib).window(**shape, drop_remainder=drop_remainder), limit=8)
 
@@ -53,9 +52,11 @@ def test_cardinality_whatever_the_numbers():
         assert ours.cardinality() == int(theirs.cardinality()), (n, size, shift, stride, drop_remainder)
 
 
-@pytest.mark.parametrize("drop_remainder", [False, True])
-@pytest.mark.parametrize("bad", [(0,), (1,), (3,), (6,), (1, 2), (0, 6), (0, 1, 2, 3, 4, 5, 6)], ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(
+    ("shape", "bad", "drop_remainder"),
+    diagonals(4, SHAPES, [(0,), (1,), (3,), (6,), (1, 2), (0, 6), (0, 1, 2, 3, 4, 5, 6)], [False, True]),
+    ids=str,
+)
 def test_elements_that_fail_take_each_of_their_windows_with_them(shape, bad, drop_remainder):
     def build(lib):
         numbers = lib.Dataset.range(7).map(lib.call(fail_at(*bad), TensorSpec((), np.int64)))

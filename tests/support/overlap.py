@@ -29,7 +29,7 @@ WAIT = 10  # seconds to wait for an event; if it does not happen by then, the te
 
 @dataclass(frozen=True)
 class Work:
-    """Returns its argument after a delay that goes by its number, and fails for some."""
+    """Function that returns its argument after a delay that depends on it, and fails for some arguments."""
 
     delays: tuple[float, ...] = (0.0,)
     bad: frozenset[int] = frozenset()
@@ -42,7 +42,7 @@ class Work:
         return x
 
     def at_once(self) -> Work:
-        """The same without delays."""
+        """Return the same function without delays."""
         return Work(bad=self.bad)
 
 
@@ -155,10 +155,10 @@ def die(how: str, x: Any) -> Any:
 
 
 def interrupt_all(x: Any) -> Any:
-    """What Ctrl-C does: at the number 3, a signal to the program and to all its processes."""
+    """Send a signal to the program and all its processes at the number 3, as Ctrl-C does."""
     while x == 3:
         os.killpg(int(os.environ["MAIN_PID"]), signal.SIGINT)
-        threading.Event().wait(5)  # again, as a person would: Python loses a signal that comes just before it waits
+        threading.Event().wait(5)  # repeat it, as a user would: Python loses a signal that arrives just before it waits
     if x > 3:
         threading.Event().wait()
     return x

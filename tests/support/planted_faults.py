@@ -55,7 +55,7 @@ ops/repeat.py: ops/test_repeat.py
     repeat seek: self.finished += passes => self.finished += 0
 ops/concatenate.py: ops/test_concatenate.py
     concatenate seek: count -= length => count -= 1
-    concatenate state: "current": self.current => "current": 0
+    concatenate structure: chunk.structure != self._last.structure => False
 ops/zip.py: ops/test_zip.py
     zip state: "ended": self.ended => "ended": False
     zip raises the last error: failed = failed or error => failed = error
@@ -74,7 +74,7 @@ ops/ignore_errors.py: ops/test_ignore_errors.py
 ops/scan.py: ops/test_scan.py
     scan state: .load(state["carried"]) => .save()
     scan keeps the caller's array: own(result, given) => result
-ops/generator.py: ops/test_generator.py
+ops/sources/generator.py: ops/sources/test_generator.py
     generator's arrays are shared: own(take()) => take()
     generator state: "held": self._ready.save() => "held": []
 ops/map.py: optimize/test_map_fusion.py

@@ -1,4 +1,4 @@
-"""What the tests of worker processes share."""
+"""Helpers for tests of worker processes."""
 
 import os
 import select

@@ -60,7 +60,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Chain:
-    """A source, and ops on it."""
+    """A chain: a source, and ops on it."""
 
     ops: tuple[Op, ...]
     options: Options

@@ -141,7 +141,7 @@ COMMON: tuple[tuple[Fits, Draws], ...] = (
 
 @dataclass(frozen=True)
 class Scope:
-    """Where steps are drawn: what may stand there, and how deep pipelines may be nested below."""
+    """The context in which steps are drawn: the allowed steps, and the nesting depth left for inner pipelines."""
 
     caches: bool
     endless: bool

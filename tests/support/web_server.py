@@ -138,7 +138,7 @@ class WebServer(ThreadingHTTPServer):
         """Ignore the error: clients may close the connection."""
 
     def put(self, name, content, **about):
-        """Keep a file; returns its URL."""
+        """Store a file; return its URL."""
         about["faults"] = deque(about.get("faults", ()))
         self.files[f"/{name}"] = WebFile(content, **about)
         return f"{self.url}/{name}"
@@ -192,7 +192,7 @@ class WebFolder:
         self.url = self.process.stdout.readline().strip()
 
     def put(self, name, content, query=""):
-        """Keep a file; returns its URL."""
+        """Store a file; return its URL."""
         (self.folder / name).write_bytes(content)
         return f"{self.url}/{name}" + f"?{query}" * bool(query)
 

@@ -23,7 +23,7 @@ from dataset.io.files.opening import path_string
 from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.paths import filesystem_of, is_remote
 from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
-from dataset.ops.tensor_slices import TensorSlices
+from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.options import AUTOTUNE
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_parallelism
@@ -38,7 +38,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.resources.interrupts import call
-from dataset.runtime.state.elements import run_through
+from dataset.runtime.state.held_elements import run_through
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, holds_values, name_of
 from dataset.runtime.state.replay_log import ReplayLog
 

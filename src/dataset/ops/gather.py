@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dataset.ops.row_source import RowsOperator, RowSource
+from dataset.ops.sources.row_source import RowsOperator, RowSource
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Array
 from dataset.runtime.context import ExecutionContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from dataset.ops.row_source import RowsOperator, on_numbers
+from dataset.ops.sources.row_source import RowsOperator, on_numbers
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode

@@ -10,17 +10,17 @@ from dataset.ops.gather import Gather
 from dataset.ops.map import Map
 from dataset.ops.prefetch import Prefetch
 from dataset.ops.repeat import Repeat
-from dataset.ops.row_source import RowSource
 from dataset.ops.select import Select
 from dataset.ops.shard.shard import Shard
 from dataset.ops.skip import Skip
+from dataset.ops.sources.row_source import RowSource
 from dataset.ops.take import Take
 from dataset.ops.with_options import WithOptions
 from dataset.ops.zip import Zip
 from dataset.plan.node import Node
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Array, Chunk
-from dataset.runtime.state.elements import Elements
+from dataset.runtime.state.held_elements import Elements
 
 
 def chosen(plan: Node, places: Array) -> Node | None:

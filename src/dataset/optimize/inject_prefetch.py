@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from dataset.ops.batch.batch import Batch
 from dataset.ops.batch.rebatch import Rebatch
-from dataset.ops.counter import Counter
 from dataset.ops.gather import Gather
 from dataset.ops.prefetch import Prefetch
-from dataset.ops.random import Random
-from dataset.ops.range import Range
 from dataset.ops.repeat import Repeat
 from dataset.ops.shard.shard import Shard
 from dataset.ops.skip import Skip
+from dataset.ops.sources.counter import Counter
+from dataset.ops.sources.random import Random
+from dataset.ops.sources.range import Range
+from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.ops.take import Take
-from dataset.ops.tensor_slices import TensorSlices
 from dataset.optimize.rule import Miss
 from dataset.options import AUTOTUNE
 from dataset.plan.node import Node, UnaryNode, holds_user_code, walk

@@ -33,13 +33,13 @@ from dataset.ops.concatenate import Concatenate
 from dataset.ops.gather import Gather
 from dataset.ops.map import Map
 from dataset.ops.prefetch import Prefetch
-from dataset.ops.range import Range
 from dataset.ops.repeat import Repeat
 from dataset.ops.select import Select
 from dataset.ops.shard.shard import Shard
 from dataset.ops.shard.shard_by_process import ShardByProcess
 from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.ops.skip import Skip
+from dataset.ops.sources.range import Range
 from dataset.ops.take import Take
 from dataset.ops.with_options import WithOptions
 from dataset.optimize.rule import Miss

@@ -11,10 +11,10 @@ passes, the cost of reopening is negligible.
 from __future__ import annotations
 
 from dataset.ops.cache.repeat_in_memory import PASS_MAX, RepeatInMemory
-from dataset.ops.range import Range
 from dataset.ops.repeat import Repeat
-from dataset.ops.tensor_slices import TensorSlices
-from dataset.ops.tensors import Tensors
+from dataset.ops.sources.range import Range
+from dataset.ops.sources.tensor_slices import TensorSlices
+from dataset.ops.sources.tensors import Tensors
 from dataset.plan.node import Node
 
 

@@ -18,15 +18,15 @@ from __future__ import annotations
 import dataclasses
 
 from dataset.ops.gather import Gather
-from dataset.ops.range import Range
 from dataset.ops.repeat import Repeat
-from dataset.ops.row_source import RowSource
 from dataset.ops.shard.shard import Shard
 from dataset.ops.shard.shard_by_process import ShardByProcess
 from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.ops.skip import Skip
+from dataset.ops.sources.range import Range
+from dataset.ops.sources.row_source import RowSource
+from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.ops.take import Take
-from dataset.ops.tensor_slices import TensorSlices
 from dataset.ops.zip import Zip
 from dataset.plan.node import Node, walk
 

@@ -197,9 +197,12 @@ def test_an_interrupt_loses_no_element():
             raise KeyboardInterrupt
         return x
 
-    iterator = iter(Dataset.range(6).filter(lambda x: x != 0).map(interrupt).batch(5))
+    dataset = Dataset.range(6).filter(lambda x: x != 0).map(interrupt).batch(5)
+    iterator, resumed = iter(dataset), iter(dataset)
     with pytest.raises(KeyboardInterrupt):
         next(iterator)
+    resumed.load_state_dict(iterator.state_dict())  # the elements that wait for their batch are part of the state
+    assert next(resumed).tolist() == [1, 2, 3, 4, 5]
     assert next(iterator).tolist() == [1, 2, 3, 4, 5]
 
 

@@ -252,7 +252,7 @@ def test_a_generator_is_not_hurried():
 
 
 def test_few_large_elements_are_read_ahead(monkeypatch):
-    from dataset.runtime.state.elements import ElementsOperator
+    from dataset.runtime.state.held_elements import ElementsOperator
 
     asked = []
 

@@ -16,7 +16,8 @@ import pytest
 from dataset import WorkerDiedError
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.processes import WorkerProcesses, bootstrap, encoding, pool
+from dataset.runtime.processes import WorkerProcesses, bootstrap, encoding
+from dataset.runtime.processes import worker_processes as pool
 from dataset.testing import no_leaks
 from support.process_helpers import LABEL, elementwise, exit_code_of, fork, in_thread, numbers, one, plain
 

@@ -14,7 +14,7 @@ from dataset.errors import DataLossError
 from dataset.io.arrow.extra import library
 from dataset.io.arrow.layout import ArrowLayout, TableColumn, require_columns, require_fill_null
 from dataset.io.files.opening import InputFile, open_input, path_string
-from dataset.ops.tensor_slices import TensorSlices
+from dataset.ops.sources.tensor_slices import TensorSlices
 
 _FILE_MAGIC = b"ARROW1"  # the file format begins and ends with it, the stream format does not
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from dataset.io.arrow.layout import ArrowLayout, null_message
 from dataset.io.arrow.numbered_rows import NumberedRows
-from dataset.ops.range import RangeOperator
-from dataset.ops.row_source import RowsOperator, RowSource
+from dataset.ops.sources.range import RangeOperator
+from dataset.ops.sources.row_source import RowsOperator, RowSource
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.structure import Structure
 from dataset.plan.values import RaggedTensor

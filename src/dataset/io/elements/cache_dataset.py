@@ -24,7 +24,7 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.state.elements import Elements, ElementsOperator
+from dataset.runtime.state.held_elements import Elements, ElementsOperator
 
 _log = logging.getLogger(__name__)
 

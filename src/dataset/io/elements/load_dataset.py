@@ -24,7 +24,7 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
-from dataset.runtime.state.elements import Elements
+from dataset.runtime.state.held_elements import Elements
 
 
 @dataclass(frozen=True, eq=False)

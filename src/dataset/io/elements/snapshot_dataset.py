@@ -29,7 +29,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.resources.exceptions import with_location
-from dataset.runtime.state.elements import Elements
+from dataset.runtime.state.held_elements import Elements
 
 SHARDS = DEFAULT_CYCLE_LENGTH
 """Number of shards without a shard_func. Writing and reading in turn restores the original order."""

@@ -18,7 +18,7 @@ import numpy as np
 from dataset.io.files import remote
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.paths import is_remote
-from dataset.ops.tensor_slices import TensorSlices
+from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.redaction import redacted
 
 

@@ -19,7 +19,7 @@ from dataset.io.image.folder import image_folder_classes, images_below
 from dataset.io.image.resize import resize
 from dataset.ops.map import NO_USER_CODE, Map
 from dataset.ops.shuffle.shuffle import Shuffle
-from dataset.ops.tensor_slices import TensorSlices
+from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec

@@ -18,7 +18,7 @@ from dataset.io.parquet.reader import ParquetFile, Request
 from dataset.ops.interleave.flat_map import FlatMap
 from dataset.ops.interleave.interleave import Interleave
 from dataset.ops.shuffle.shuffle import Shuffle
-from dataset.ops.tensor_slices import TensorSlices
+from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_int, require_parallelism
 from dataset.plan.nested import dataset_of, is_dataset

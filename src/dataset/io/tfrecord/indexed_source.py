@@ -21,8 +21,8 @@ from dataset.io.tfrecord.damage_log import DamageLog
 from dataset.io.tfrecord.index import TFRecordIndex
 from dataset.io.tfrecord.records_at import RUN_BYTES, RecordsAt
 from dataset.io.tfrecord.source import TFRecord
-from dataset.ops.range import RangeOperator
-from dataset.ops.row_source import RowsOperator, RowSource
+from dataset.ops.sources.range import RangeOperator
+from dataset.ops.sources.row_source import RowsOperator, RowSource
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF, Structure

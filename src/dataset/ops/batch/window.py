@@ -20,7 +20,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.resources.exceptions import concerns_iteration, copy_exception
-from dataset.runtime.state.elements import Elements
+from dataset.runtime.state.held_elements import Elements
 from dataset.runtime.state.saved_chunks import load_pending, save_pending
 
 

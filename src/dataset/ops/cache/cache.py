@@ -18,7 +18,7 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, concatenate_columns
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.state.elements import Elements, ElementsOperator
+from dataset.runtime.state.held_elements import Elements, ElementsOperator
 
 
 class MemoryCache:

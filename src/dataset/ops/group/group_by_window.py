@@ -33,7 +33,7 @@ from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.random.streams import EpochCounter, function_counter, function_seed
 from dataset.runtime.resources.exceptions import raise_with_location
 from dataset.runtime.resources.interrupts import call
-from dataset.runtime.state.elements import Elements
+from dataset.runtime.state.held_elements import Elements
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 

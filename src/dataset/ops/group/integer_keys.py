@@ -19,7 +19,7 @@ from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.ahead import state_before
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.resources.interrupts import interruptible
-from dataset.runtime.state.elements import ElementsOperator
+from dataset.runtime.state.held_elements import ElementsOperator
 
 Integers = npt.NDArray[np.int64]
 

@@ -27,7 +27,7 @@ from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.random.streams import CallSeeds, seed_sequence
 from dataset.runtime.resources.exceptions import raise_with_location
 from dataset.runtime.resources.interrupts import call as call_user
-from dataset.runtime.state.elements import Elements, ElementsOperator
+from dataset.runtime.state.held_elements import Elements, ElementsOperator
 from dataset.runtime.state.own_elements import (
     REMEDY,
     OwnElements,

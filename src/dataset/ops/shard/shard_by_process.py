@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dataset.errors import StateError
-from dataset.ops.row_source import RowsOperator, RowSource, on_numbers
 from dataset.ops.shard.sized_shard import SizedShardOperator, own_part
 from dataset.ops.shuffle.shuffle import Shuffle
+from dataset.ops.sources.row_source import RowsOperator, RowSource, on_numbers
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known, map_known
 from dataset.plan.lazy import lazy_property

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.errors import SpecError, StateError
-from dataset.ops.row_source import RowSource, on_numbers
 from dataset.ops.shuffle.buffer_checkpoint import BufferCheckpoint
 from dataset.ops.shuffle.recompute import can_be_made_again, go_behind, made_again, made_again_behind
 from dataset.ops.shuffle.shuffle_places import buffer_behind, draw
+from dataset.ops.sources.row_source import RowSource, on_numbers
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int, require_seed

@@ -18,7 +18,7 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, 
 from dataset.plan.fingerprint import content_fingerprint
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.context import open_plan
-from dataset.runtime.state.elements import run_through
+from dataset.runtime.state.held_elements import run_through
 
 _SOME = 1000
 _STEP = 1024

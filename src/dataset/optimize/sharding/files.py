@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dataset.io.files.list_files import ListFiles
-from dataset.ops.tensor_slices import TensorSlices
+from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.optimize.sharding.agreement import Agreement
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.node import Node

@@ -1,17 +1,17 @@
 """Worker processes for parallel operators: functions that hold the GIL run on all cores.
 
-Operators use ``WorkerProcesses`` (pool.py). One *launcher* process per operator imports the required part of the
+Operators use ``WorkerProcesses`` (worker_processes.py). One *launcher* process per operator imports the required part of the
 library, forks the *workers* and reaps them. Every worker has a socket to the user's process.
 
     user's process                                 launcher             worker
-    pool.py          scheduling, deaths, shutdown
+    worker_processes.py          scheduling, deaths, shutdown
     worker_group.py  the processes of one operator
     keeping.py       groups that rest between iterations
     launcher.py      ------- commands -----------> launcher_main.py --- forks --> worker_main.py
     worker.py        ------- tasks, results ------------------------------------> worker_main.py
 
-The sockets transfer: connection.py (values), encoding.py (pickles), segments.py and memory.py (arrays, in reused shared
-memory), channel.py (bytes and descriptors), failures.py (exceptions). bootstrap.py, exit_status.py and forking.py
+The sockets transfer: connection.py (values), encoding.py (pickles), segments.py and shared_memory.py (arrays, in reused shared
+memory), channel.py (bytes and descriptors), sent_exceptions.py (exceptions). bootstrap.py, exit_status.py and forking.py
 handle how processes begin, end, and are forked.
 
 The environment of a worker: modules, arguments, working directory and environment variables are the parent's;
@@ -26,6 +26,6 @@ Nothing in this package depends on a particular operation or element type.
 from dataset.lazy_imports import lazy_imports
 
 with lazy_imports():  # most pipelines have no worker processes
-    from dataset.runtime.processes.pool import WorkerProcesses
+    from dataset.runtime.processes.worker_processes import WorkerProcesses
 
 __all__ = ["WorkerProcesses"]

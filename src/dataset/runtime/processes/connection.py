@@ -14,8 +14,8 @@ import numpy as np
 
 from dataset.runtime.processes.channel import Channel, close_all
 from dataset.runtime.processes.encoding import BESIDE_MIN, Encoded, decode, encode
-from dataset.runtime.processes.memory import Bytes, Mapping, allocate
 from dataset.runtime.processes.segments import Borrower, Lender, Loan, cut
+from dataset.runtime.processes.shared_memory import Bytes, Mapping, allocate
 
 
 class UnsendableError(Exception):

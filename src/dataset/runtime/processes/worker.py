@@ -9,9 +9,9 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes.channel import EndedError, new_pair
 from dataset.runtime.processes.connection import Connection, SharedValue
 from dataset.runtime.processes.exit_status import Ending
-from dataset.runtime.processes.failures import Failure
 from dataset.runtime.processes.launcher import Launcher
-from dataset.runtime.processes.memory import StartedCount, allocate
+from dataset.runtime.processes.sent_exceptions import Failure
+from dataset.runtime.processes.shared_memory import StartedCount, allocate
 
 
 class Worker:

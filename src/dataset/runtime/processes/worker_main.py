@@ -27,8 +27,8 @@ from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.processes.channel import Channel, EndedError
 from dataset.runtime.processes.connection import Connection, UnreadableError, UnsendableError
 from dataset.runtime.processes.encoding import encode
-from dataset.runtime.processes.failures import Failure
-from dataset.runtime.processes.memory import StartedCount
+from dataset.runtime.processes.sent_exceptions import Failure
+from dataset.runtime.processes.shared_memory import StartedCount
 
 
 def main(end: socket.socket, started: StartedCount) -> None:

@@ -25,7 +25,7 @@ from dataset.plan.structure import LEAF, Structure, from_plain, to_plain
 from dataset.plan.values import RaggedTensor, SparseTensor
 from dataset.runtime.chunks.chunk import Chunk, Column, Outcome, object_column
 from dataset.runtime.chunks.padding_slots import AbsentError
-from dataset.runtime.state.elements import Elements, Failure, run_through
+from dataset.runtime.state.held_elements import Elements, Failure, run_through
 
 SpecGetter = Callable[[], Any]
 

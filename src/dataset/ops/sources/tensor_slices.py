@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dataset.ops.row_source import RowSource
+from dataset.ops.sources.row_source import RowSource
 from dataset.plan.lazy import once
 from dataset.plan.spec import component_spec
 from dataset.plan.structure import Structure, structure_of
@@ -19,7 +19,7 @@ from dataset.runtime.chunks.slicing import uncut_rows_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.metrics.dropped import DroppedCount
-from dataset.runtime.state.elements import ElementsOperator
+from dataset.runtime.state.held_elements import ElementsOperator
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
-from dataset.ops.select_positions import SelectPositions
+from dataset.ops.sources.select_positions import SelectPositions
 from dataset.plan.node import Node
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder

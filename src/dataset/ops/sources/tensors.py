@@ -14,7 +14,7 @@ from dataset.runtime.chunks.chunk import Chunk, read_only_component
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.state.elements import ElementsOperator
+from dataset.runtime.state.held_elements import ElementsOperator
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.ops.select_positions import SelectPositions
+from dataset.ops.sources.select_positions import SelectPositions
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec

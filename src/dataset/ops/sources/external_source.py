@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from dataset.ops.generator import Generator
+from dataset.ops.sources.generator import Generator
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 
 

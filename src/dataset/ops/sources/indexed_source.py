@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.ops.range import RangeOperator
-from dataset.ops.row_source import RowsOperator, RowSource
+from dataset.ops.sources.range import RangeOperator
+from dataset.ops.sources.row_source import RowsOperator, RowSource
 from dataset.plan.lazy import once
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
 from dataset.runtime.chunks.chunk import Array, Chunk

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, SpecError, TensorSpec
-from dataset.ops.indexed_source import IndexedSource
+from dataset.ops.sources.indexed_source import IndexedSource
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.pipelines import unoptimized
 
