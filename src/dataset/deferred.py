@@ -1,4 +1,4 @@
-"""Deferred imports: what the methods of ``Dataset`` and the readers call, imported at the first use of each name.
+"""Deferred imports: names used by the methods of ``Dataset`` and the readers, imported at their first use.
 
 Every operator, reader and adapter has a line here. ``import dataset`` loads none of them, and no framework.
 """
@@ -18,8 +18,8 @@ with lazy_imports():
     from dataset.adapters.torch import from_torch as torch_source
     from dataset.adapters.torch.to_torch import torch_dataset
     from dataset.autotune.autotuner import Autotuner
-    from dataset.io.arrow.layout import require_columns, require_fill_null
     from dataset.io.arrow.one_row import RowReader
+    from dataset.io.arrow.requested_columns import require_columns, require_fill_null
     from dataset.io.arrow.source import PandasSlices, PolarsSlices, arrow_columns, arrow_plan
     from dataset.io.arrow.table_rows_source import TableRows
     from dataset.io.csv.batches_source import from_csv_plan

@@ -1,8 +1,8 @@
 """Lazy imports: ``from`` imports of a module that run when one of their names is first used.
 
-``import dataset`` stays quick although it offers many operators, formats and libraries. Users of a name write
-``module.name``, since Python asks a module's ``__getattr__`` (PEP 562) only for attributes. Type checkers and the test
-of the architecture see ordinary imports. PEP 810 brings the same to the language in Python 3.15.
+They keep ``import dataset`` fast despite its many operators, formats and libraries. Names must be used as
+``module.name``, since Python calls a module's ``__getattr__`` (PEP 562) only for attribute access. Type checkers and
+the architecture test see ordinary imports. PEP 810 adds the same feature to Python 3.15.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _installing = threading.RLock()
 
 
 class _Name:
-    """A name that a module does not hold yet."""
+    """Placeholder for a name that is not yet imported."""
 
     def __init__(self, module: str, attribute: str) -> None:
         self.module = module
@@ -29,7 +29,7 @@ class _Name:
 
 
 class _Names:
-    """What an import statement of the block gets in the place of its module."""
+    """Placeholder for a module in an import statement of the block."""
 
     def __init__(self, module: str) -> None:
         self._module = module

@@ -1,6 +1,6 @@
-"""Random pipelines, written once for two libraries, each step beside a model of it in plain Python.
+"""Random pipelines, written once for two libraries, each step with a model of it in plain Python.
 
-``model`` is what a step is, ``kinds`` says what elements are like. ``sources`` begin a pipeline; ``steps`` keep what
-elements are, ``changes`` do not, ``sequences`` look at several elements to make one; ``inner`` holds the steps that
-have pipelines in them. Tests draw pipelines from ``strategies``.
+``model`` defines steps, and ``kinds`` the kinds of elements. ``sources`` start a pipeline. ``steps`` preserve the kind
+of the elements and ``changes`` do not; ``sequences`` combine several elements; ``inner`` has the steps with nested
+pipelines. Tests draw pipelines from ``strategies``.
 """

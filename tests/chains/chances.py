@@ -1,4 +1,4 @@
-"""Steps that draw at random. Their models give as many outcomes, or more, and not the same ones."""
+"""Random steps. Their models return at least as many outcomes, but not the same ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chains.steps import Drawn, checks, take_of
 
 
 def random_map(draw: st.DrawFn, kind: Any) -> Drawn:
-    """Ours alone; with failures."""
+    """Only in this library; with failures."""
     check, model, shown = checks(draw)
     seed = draw(st.integers(0, 3))
 
@@ -25,7 +25,7 @@ def random_map(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def sample_from_datasets(draw: st.DrawFn, kind: Any) -> Drawn:
-    """Of itself and itself shortened."""
+    """Samples from the pipeline and a shortened copy of it."""
     shorten = take_of(draw(st.integers(0, 5)))
     seed, again = draw(st.integers(0, 3)), draw(st.booleans())
     weights = draw(st.sampled_from([None, [0.2, 0.8], [1.0, 0.0]]))

@@ -1,4 +1,4 @@
-"""Steps that change what an element is: maps and batches. Each is a function of ``draw`` and the kind before it."""
+"""Steps that change the kind of the elements: maps and batches. Each is a function of ``draw`` and the input kind."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def map_swapped(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def enumerated(draw: st.DrawFn, kind: Any) -> Drawn:
-    """Failures use up their number."""
+    """A failure uses up its number."""
     start = draw(st.integers(-2, 5))
 
     def run(outcomes: Iterator[Any]) -> Iterator[Any]:
@@ -112,7 +112,7 @@ def padded_batch(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def batches(size: int, drop: bool, stack: Callable[[list[Any]], Any]) -> Callable[[Open], Open]:
-    """An element that fails takes what its batch had so far with it."""
+    """An element that fails drops the elements of its batch so far."""
 
     def run(outcomes: Iterator[Any]) -> Iterator[Any]:
         rows: list[Any] = []

@@ -1,6 +1,6 @@
-"""Pipelines that begin with small files of every format, and steps that write files of their own.
+"""Pipelines that start with small files of every format, and steps that write files.
 
-The files are written once, the folders to write to are new each time a pipeline is made.
+The input files are written once; the output folders are new each time a pipeline is built.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _reader(reader: Reader) -> Drawn:
 
 
 def _interleaved(cycle: int, block: int, seed: int | None) -> Drawn:
-    """Files that are listed, in a random order with a seed. The model gives one order, and so no other's outcomes."""
+    """Listed files, in a seeded random order. The model returns one order."""
 
     def make(lib: Any) -> Any:
         pattern = str(_files().folder / "text-*")
@@ -115,7 +115,7 @@ def cache_in_files(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def snapshot(draw: st.DrawFn, kind: Any) -> Drawn:
-    """A run in which something fails is not kept, and so run again."""
+    """A run with a failure is not kept, so it runs again."""
     n = draw(PASSES)
 
     def model(source: Open) -> Open:

@@ -1,6 +1,6 @@
-"""Steps with pipelines in them: side by side, one after the other, and one for each element.
+"""Steps with inner pipelines: in parallel, one after the other, and one for each element.
 
-``draw_steps`` and ``draw_pipeline`` come from strategies.py, where the tables are.
+``draw_steps`` and ``draw_pipeline`` are passed in by strategies.py, which has the tables.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Steps = tuple[Step, ...]
 
 
 def concatenate_itself(draw: st.DrawFn, kind: Any) -> Drawn:
-    """The second time shortened."""
+    """Followed by a shortened copy of itself."""
     n = draw(st.integers(0, 7))
     shorten = take_of(n)
 
@@ -32,7 +32,7 @@ def concatenate_itself(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def concatenate(kind: Any, other: Pipeline) -> Drawn:
-    """With another pipeline of the same kind."""
+    """Followed by another pipeline of the same kind."""
 
     def model(source: Open) -> Open:
         second = other.open()
@@ -42,7 +42,7 @@ def concatenate(kind: Any, other: Pipeline) -> Drawn:
 
 
 def zipped(draw: st.DrawFn, kind: Any, other: Pipeline) -> Drawn:
-    """Both move on if the first has not ended. A failure comes out even where the second ends beside it."""
+    """Both advance if the first has not ended. A failure is returned even if the second ends at the same position."""
     by_name = draw(st.booleans())
     joined: Callable[[Any, Any], Any] = (lambda a, b: {"x": a, "y": b}) if by_name else (lambda a, b: (a, b))
 
@@ -73,7 +73,7 @@ def zipped(draw: st.DrawFn, kind: Any, other: Pipeline) -> Drawn:
 
 
 def beginnings(draw: st.DrawFn, kind: Any) -> tuple[str, Callable[[Any, Any], Any], Callable[[Any], Open | Failure]]:
-    """A source that depends on an element: how it is shown, made and modelled. Its elements are ints.
+    """Draw a source of ints that depends on an element: its text, the function that makes it, and its model.
 
     The model is a Failure if the dataset cannot be made.
     """
@@ -133,7 +133,7 @@ def flat_map(draw: st.DrawFn, kind: Any, steps: Steps, after: Any) -> Drawn:
 
 
 def interleave(draw: st.DrawFn, kind: Any, steps: Steps, after: Any) -> Drawn:
-    """An ended input leaves its place empty until the next turn; failures, of elements and inputs, pass no turn."""
+    """An ended input leaves its place empty until the next turn; failures of elements or inputs do not end a turn."""
     shown, make, model_of = beginnings(draw, kind)
     cycle, block = draw(st.integers(1, 3)), draw(st.integers(1, 3))
 

@@ -1,6 +1,6 @@
-"""What the elements of a pipeline are like: leaves in tuples and dicts. And what depends on nothing else.
+"""Kinds of elements: leaves in tuples and dicts. And functions that depend on nothing else.
 
-A kind says which steps fit. Elements are those of the model here, where a function does not take a library.
+A kind determines which steps can follow. Functions without a library argument take elements of the model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHAPES_DIFFER = Failure("SpecError")
 
 @dataclass(frozen=True)
 class Leaf:
-    """A component: ``base`` is int, text, sparse, ragged, or rows, which may be dense; ``rank`` counts dimensions."""
+    """A component: ``base`` is int, text, sparse, ragged, or rows, which may be dense; ``rank`` is the rank."""
 
     base: str
     rank: int = 0
@@ -48,7 +48,7 @@ def batched(kind: Any) -> Any:
 
 
 def unbatched(kind: Any) -> Any:
-    """The kind of the rows of a batch."""
+    """Return the kind of the rows of a batch."""
     return map_kind(lambda leaf: Leaf(leaf.base, leaf.rank - 1), kind)
 
 
@@ -71,7 +71,7 @@ def shape(value: Any) -> tuple[int, ...]:
 
 
 def stack(kind: Any, rows: list[Any]) -> Any:
-    """A batch of elements, or the Failure that it is because shapes differ."""
+    """Return a batch of elements, or a Failure if their shapes differ."""
     columns = columns_of(kind, rows)
     if columns is not None:
         parts = {key: stack(part, column) for key, (part, column) in columns.items()}
@@ -83,7 +83,7 @@ def stack(kind: Any, rows: list[Any]) -> Any:
 
 
 def pad(kind: Any, rows: list[Any], length: int = 0) -> Any:
-    """A batch of elements of rank 0 or 1, filled up to the longest, at least to ``length``."""
+    """Return a batch of elements of rank 0 or 1, padded to the longest, and at least to ``length``."""
     columns = columns_of(kind, rows)
     if columns is not None:
         parts = {key: pad(part, column, length) for key, (part, column) in columns.items()}
@@ -96,7 +96,7 @@ def pad(kind: Any, rows: list[Any], length: int = 0) -> Any:
 
 
 def unstack(kind: Any, batch: Any) -> list[Any]:
-    """The rows of a batch; one Failure if its components have different numbers of them."""
+    """Return the rows of a batch, or a Failure if its components have different numbers of rows."""
     if isinstance(kind, Leaf):
         return list(batch)
     keys = list(kind) if isinstance(kind, dict) else range(len(kind))
@@ -109,7 +109,7 @@ def unstack(kind: Any, batch: Any) -> list[Any]:
 
 
 def columns_of(kind: Any, rows: list[Any]) -> dict[Any, tuple[Any, list[Any]]] | None:
-    """By key, the kind and the values of one component; None for a leaf."""
+    """Return the kind and the values of each component by key; the key of a leaf is None."""
     if isinstance(kind, Leaf):
         return None
     keys = list(kind) if isinstance(kind, dict) else range(len(kind))
@@ -117,7 +117,7 @@ def columns_of(kind: Any, rows: list[Any]) -> dict[Any, tuple[Any, list[Any]]] |
 
 
 def number(element: Any) -> int:
-    """A number that depends on all of an element."""
+    """Return a number that depends on all parts of an element."""
     if isinstance(element, dict):
         element = tuple(element.values())
     if isinstance(element, tuple | list):
@@ -126,7 +126,7 @@ def number(element: Any) -> int:
 
 
 def number_in(lib: Any, kind: Any, element: Any) -> Any:
-    """The same of an element of a library."""
+    """Return the same number for an element of a library."""
     if isinstance(kind, dict):
         return sum(number_in(lib, kind[key], element[key]) for key in kind)
     if isinstance(kind, tuple):
@@ -145,11 +145,11 @@ def _text_length(text: Any) -> Any:
 
 
 def taking(kind: Any, function: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A function of an element as map() and filter() call it: the parts of a tuple are arguments."""
+    """Return a function of an element as map() and filter() call it, with the parts of a tuple as arguments."""
     return (lambda *parts: function(parts)) if isinstance(kind, tuple) else function
 
 
 def spec(lib: Any, kind: Any) -> Any:
-    """The spec of dense elements of rank 0 or 1, whose length may vary."""
+    """Return the spec of dense elements of rank 0 or 1 with unknown length."""
     dtypes = {"int": np.int64, "text": bytes}
     return map_kind(lambda leaf: lib.TensorSpec((None,) * leaf.rank, dtypes[leaf.base]), kind)

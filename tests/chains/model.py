@@ -1,7 +1,7 @@
-"""The model: a dataset as a function that opens an iterator over outcomes, going one element at a time.
+"""The model: a dataset is a function that opens an iterator over outcomes, one element at a time.
 
-An outcome is an element as Python values, or a Failure in the place of an element that fails. Nothing here knows of
-chunks, plans, demand or iterators that can be saved.
+An outcome is an element as Python values, or a Failure for an element that failed. The model has no chunks, plans,
+demand or iterator states.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataset import RaggedTensor, SparseTensor
 
 Open: TypeAlias = Callable[[], Iterator[Any]]
 LENGTH_MAX = 1000
-END = object()  # what next() gives behind the last outcome
+END = object()  # the result of next() after the last outcome
 
 
 @dataclass(frozen=True)
@@ -33,18 +33,18 @@ KNOWN_DIFFERENCES: list[str] = []
 
 @contextmanager
 def differences() -> Iterator[list[str]]:
-    """What tf.data does otherwise on purpose of ours, noted by the models that are run in this context."""
+    """Recorder of intended differences from tf.data, filled by the models that run in this context."""
     KNOWN_DIFFERENCES.clear()
     yield KNOWN_DIFFERENCES
 
 
 class EndlessError(Exception):
-    """The model of a pipeline came to no end, which says that the pipeline hangs or nearly so."""
+    """The model of a pipeline did not end, so the pipeline would hang or take very long."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One op: what it is called, how it is applied to a dataset of a library, and what it makes of outcomes."""
+    """One op: its text, the function that applies it to a dataset of a library, and its model."""
 
     name: str
     apply: Callable[[Any, Any], Any]
@@ -53,13 +53,13 @@ class Step:
 
 @dataclass(frozen=True, repr=False)
 class Pipeline:
-    """A source and steps. ``make`` builds it anew each time, ``model`` says what must come out."""
+    """A source and steps. ``make`` builds a new dataset each time; ``model`` returns the expected outcomes."""
 
     steps: tuple[Step, ...]
     kind: Any
 
     def stages(self, lib: Any) -> list[Any]:
-        """The dataset after each step."""
+        """Return the dataset after each step."""
         found: list[Any] = [None]
         for step in self.steps:
             found.append(step.apply(lib, found[-1]))
@@ -72,11 +72,11 @@ class Pipeline:
         return opened(self.steps, list_of([]))
 
     def model(self, limit: int | None = None) -> list[Any]:
-        """What must come out; up to ``limit`` outcomes of it."""
+        """Return the expected outcomes, at most ``limit``."""
         return list(itertools.islice(self.open()(), limit))
 
     def prefixes(self) -> list[Pipeline]:
-        """The pipeline as it was after each step. Their kind is not known."""
+        """Return the pipeline after each step. The kinds of their elements are not known."""
         return [Pipeline(self.steps[:length], None) for length in range(1, len(self.steps) + 1)]
 
     def __repr__(self) -> str:
@@ -84,7 +84,7 @@ class Pipeline:
 
 
 def opened(steps: tuple[Step, ...], source: Open) -> Open:
-    """The model of several steps."""
+    """Return the model of several steps."""
     for step in steps:
         source = _bounded(step.model(source))
     return source
@@ -101,17 +101,17 @@ def _bounded(source: Open) -> Open:
 
 
 def list_of(outcomes: list[Any]) -> Open:
-    """The model of a dataset that holds these."""
+    """Return the model of a dataset of these elements."""
     return lambda: iter(outcomes)
 
 
 def streaming(run: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[[Open], Open]:
-    """The model of an op that goes through its input once."""
+    """Return the model of an op that reads its input once."""
     return lambda source: lambda: run(source())
 
 
 def each(function: Callable[[Any], Any]) -> Callable[[Open], Open]:
-    """The model of an op that turns each element into some outcomes, and passes failures on."""
+    """Return the model of an op that converts each element to any number of outcomes and passes failures on."""
 
     def run(outcomes: Iterator[Any]) -> Iterator[Any]:
         for outcome in outcomes:
@@ -121,7 +121,7 @@ def each(function: Callable[[Any], Any]) -> Callable[[Open], Open]:
 
 
 def plain(element: Any) -> Any:
-    """An element as Python values: numbers, bytes, lists for arrays, tuples, dicts; a Failure for an exception."""
+    """Convert an element to Python values: numbers, bytes, lists for arrays, tuples, dicts; an exception to a Failure."""
     if isinstance(element, Exception):
         return Failure(str(element) if type(element) is ValueError else type(element).__name__)
     if isinstance(element, tuple):

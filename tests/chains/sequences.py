@@ -1,6 +1,6 @@
-"""Steps that look at several elements to make one: with a state, in windows and groups, by choices.
+"""Steps that combine several elements: with state, in windows and groups, and by choices.
 
-Where tf.data's order of things is not obvious, the model says what it does.
+The models document tf.data's order of operations where it is not obvious.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataset import TensorSpec
 
 
 def scan(draw: st.DrawFn, kind: Any) -> Drawn:
-    """A running sum; what fails leaves the state as it was."""
+    """A running sum; a failure does not change the state."""
     check, model, shown = checks(draw)
 
     def apply(lib: Any, dataset: Any) -> Any:
@@ -45,7 +45,7 @@ def scan(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def take_while(draw: st.DrawFn, kind: Any) -> Drawn:
-    """Failures, of elements and of the predicate, come out; what follows is still taken."""
+    """Failures of elements and of the predicate are returned, and the elements after them are still taken."""
     check, model, shown = checks(draw)
     modulus = draw(st.integers(2, 9))
 
@@ -67,7 +67,7 @@ def take_while(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def select(draw: st.DrawFn, kind: Any) -> Drawn:
-    """tf.data has none; there it is a map."""
+    """tf.data does not have this op; a map replaces it there."""
     keys = draw(
         st.lists(st.sampled_from(list(kind) if isinstance(kind, dict) else range(len(kind))), min_size=1, max_size=3)
     )
@@ -103,9 +103,9 @@ def unique(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def window(draw: st.DrawFn, kind: Any) -> Drawn:
-    """Windows of a leaf or a tuple of leaves, each made a batch again.
+    """Windows of a leaf or a tuple of leaves, each converted back to a batch.
 
-    A failure has a place in windows like any element. A window that it is in is a failure; between windows it vanishes.
+    A failure has a position in windows like any element. A window that contains it fails; between windows it is dropped.
     """
     size, shift, stride = draw(st.integers(1, 4)), draw(st.integers(1, 5)), draw(st.integers(1, 3))
     drop = draw(st.booleans())
@@ -140,7 +140,7 @@ def window(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def group_by_window(draw: st.DrawFn, kind: Any) -> Drawn:
-    """Batches of elements whose numbers are alike modulo something; what is left comes out by ascending key."""
+    """Batches of elements whose numbers have the same remainder; incomplete batches are returned by ascending key."""
     modulus, size = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     check, model, shown = checks(draw)
 
@@ -180,7 +180,7 @@ def rebatch(draw: st.DrawFn, kind: Any) -> Drawn:
         for outcome in outcomes:
             more = [outcome] if isinstance(outcome, Failure) else kinds.unstack(kind, outcome)
             if any(isinstance(one, Failure) for one in more):
-                rows = []  # a batch that a failure comes into is lost, and the next begins behind it
+                rows = []  # a failure drops the batch so far, and the next batch starts after it
                 yield from more
                 continue
             rows += more
@@ -202,7 +202,7 @@ def ragged_batch(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def choose_from_datasets(draw: st.DrawFn, kind: Any, choices: Pipeline, other: Pipeline | None) -> Drawn:
-    """Of itself, itself shortened, and another one. A failure, too, uses up the choice that it came for."""
+    """Chooses from itself, a shortened copy and another pipeline. A failure also uses up its choice."""
     shorten = take_of(draw(st.integers(0, 5)))
     stop = draw(st.booleans())
     count = 2 if other is None else 3

@@ -1,4 +1,4 @@
-"""The beginnings of pipelines: a step that ignores what is before it, and the kind of its elements."""
+"""Sources of pipelines: a step that ignores its input, and the kind of its elements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def source(name: str, make: Callable[[Any], Any], outcomes: list[Any]) -> Step:
 
 
 def rows_of(kind: Any, n: int) -> list[Any]:
-    """``n`` elements of a dense kind, as Python values."""
+    """Draw ``n`` elements of a dense kind, as Python values."""
     if isinstance(kind, dict):
         columns = [rows_of(part, n) for part in kind.values()]
         return [dict(zip(kind, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -34,7 +34,7 @@ def rows_of(kind: Any, n: int) -> list[Any]:
 
 
 def arrays_of(lib: Any, kind: Any, n: int) -> Any:
-    """The same stacked, in a library's arrays."""
+    """Return the elements stacked in arrays of a library."""
     if isinstance(kind, dict):
         return {key: arrays_of(lib, part, n) for key, part in kind.items()}
     if isinstance(kind, tuple):
@@ -67,7 +67,7 @@ def _tensors(kind: Any) -> tuple[Step, Any]:
 
 
 def _generator(n: int, broken: bool) -> tuple[Step, Any]:
-    """With numbers; one that raises gives its error, then the end."""
+    """A generator of numbers; if it raises, the outcomes are the error and then the end."""
 
     def generate() -> Iterator[Any]:
         yield from range(n)
@@ -82,7 +82,7 @@ def _generator(n: int, broken: bool) -> tuple[Step, Any]:
 
 
 def _row_generator(n: int) -> tuple[Step, Any]:
-    """With pairs of a text and a row whose length varies."""
+    """A generator of pairs of a text and a row of varying length."""
     kind = (TEXT, Leaf("int", 1))
 
     def generate() -> Iterator[Any]:

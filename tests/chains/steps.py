@@ -1,6 +1,6 @@
-"""Steps that keep whatever an element is. Each is a function of ``draw`` and the kind of the elements before it.
+"""Steps that preserve the kind of the elements. Each is a function of ``draw`` and the kind of the input elements.
 
-Where tf.data's order of things is not obvious, the model says what it does.
+The models document tf.data's order of operations where it is not obvious.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def take_of(n: int) -> Step:
 
 
 def skip(draw: st.DrawFn, kind: Any) -> Drawn:
-    """Failures do not count, and are not left out. In tf.data, one makes the count begin anew."""
+    """Failures do not count and are not skipped. In tf.data, a failure restarts the count."""
     n = draw(st.sampled_from([0, 0, 1, 2, 3, 5, -1]))
 
     def run(outcomes: Iterator[Any]) -> Iterator[Any]:
@@ -54,7 +54,7 @@ def skip(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def shard(draw: st.DrawFn, kind: Any) -> Drawn:
-    """Failures do not count. In tf.data, one makes counting begin anew behind the last element that was given."""
+    """Failures do not count. In tf.data, a failure restarts the count after the last element that was returned."""
     n = draw(st.integers(1, 4))
     index = draw(st.integers(0, n - 1))
 
@@ -86,7 +86,7 @@ def repeat(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def endless(draw: st.DrawFn, kind: Any) -> Drawn:
-    """The end comes with the first pass that gives nothing but failures."""
+    """The first pass that returns only failures is the last one."""
 
     def model(source: Open) -> Open:
         def run() -> Iterator[Any]:
@@ -103,13 +103,13 @@ def endless(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def cache(draw: st.DrawFn, kind: Any) -> Drawn:
-    """Twice in a row, or more; later passes leave out what failed in the first."""
+    """Two or more times in a row; later passes omit the failures of the first."""
     n = draw(PASSES)
     return Step(f"cache() -> repeat({n})", lambda _, d: d.cache().repeat(n), model_of_cache(n)), kind
 
 
 def model_of_cache(n: int) -> Callable[[Open], Open]:
-    """Of ``n`` passes in a row."""
+    """Over ``n`` passes in a row."""
 
     def model(source: Open) -> Open:
         kept: list[Any] = []
@@ -145,7 +145,7 @@ def filter_number(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def filter_that_fails(draw: st.DrawFn, kind: Any) -> Drawn:
-    """With a predicate that is plain Python."""
+    """With a predicate in plain Python."""
     check, model, shown = checks(draw)
 
     def apply(lib: Any, dataset: Any) -> Any:
@@ -160,7 +160,7 @@ def filter_that_fails(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def checks(draw: st.DrawFn) -> tuple[Callable[[Any], Any], Callable[[int], Any], str]:
-    """A function that returns a number but fails for some; a model of it, and how it is shown."""
+    """Draw a function that returns a number but fails for some numbers; return it with its model and its text."""
     modulus = draw(st.integers(2, 9))
     rest = draw(st.integers(0, modulus - 1))
 

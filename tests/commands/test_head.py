@@ -169,12 +169,12 @@ def test_what_is_no_picture(run, pictures, words, message, monkeypatch):
 def test_a_missing_library_is_named(run, pictures, tmp_path, monkeypatch):
     import sys
 
-    from dataset.io.image import extra
+    from dataset.io.image import image_libraries
 
-    extra.library.cache_clear()
+    image_libraries.library.cache_clear()
     monkeypatch.setitem(sys.modules, "cv2", None)
     try:
         message = run.error("head", pictures, "--image", "png", "--output", tmp_path / "a.png")
     finally:
-        extra.library.cache_clear()
+        image_libraries.library.cache_clear()
     assert "dataset-combinators[images]" in message

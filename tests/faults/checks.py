@@ -75,7 +75,7 @@ class Cell:
     _pipelines: dict[bool, Any] = field(default_factory=dict)
 
     def pipeline(self) -> Any:
-        """The row's pipeline: the same each time, for the sake of its processes, unless it holds more than these."""
+        """Return the row's pipeline: the same object each time, to keep its processes, unless it keeps other state."""
         if self.row.keeps_passes or self.row.needs_torch:
             return self._build()
         if self.wide not in self._pipelines:

@@ -108,7 +108,9 @@ def raises(kind: str) -> Program:
             found = cell.outcomes(iter(cell.pipeline()))
             error = _only_error(found)
             is_retried = kind == "SystemExit" and [one for one in found if one != error] == cell.expected
-            if is_retried:  # a request to stop is raised as soon as it is seen, and never after the position of its element
+            if (
+                is_retried
+            ):  # a request to stop is raised as soon as it is seen, and never after the position of its element
                 assert found.index(error) <= cell.row.place_of(value), show(found)
             else:
                 assert_equal(found, _with_error(cell, error, value))
@@ -402,7 +404,9 @@ def terminated(cell: Cell) -> None:
 def exits_by_handler(cell: Cell) -> None:
     """SIGTERM makes the program exit in good order."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    warnings.simplefilter("ignore", ResourceWarning)  # for a file that was just opened when the garbage collector closes it
+    warnings.simplefilter(
+        "ignore", ResourceWarning
+    )  # for a file that was just opened when the garbage collector closes it
     try:
         _run_for_ever(cell, signal.SIGTERM)
     finally:
@@ -423,7 +427,9 @@ def kill_launcher(cell: Cell) -> None:
         found += cell.outcomes(iterator)
         missing_after_errors(cell, found, WorkerDiedError)
         assert len(found) == len(cell.expected), show(found)
-        assert sum(isinstance(outcome, Raised) for outcome in found) <= 4, show(found)  # the elements that were in progress
+        assert sum(isinstance(outcome, Raised) for outcome in found) <= 4, show(
+            found
+        )  # the elements that were in progress
         del iterator
         cell.complete_run()
 

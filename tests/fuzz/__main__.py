@@ -15,13 +15,13 @@ from .worker import input_of, limit_memory, scratch, shown, try_one
 
 
 def say(words: str) -> None:
-    """Write a line at once."""
+    """Write a line and flush it."""
     sys.stdout.write(f"{words}\n")
     sys.stdout.flush()
 
 
 def main() -> int:
-    """Fuzz; the exit status is 1 where something was found."""
+    """Run the fuzzer; return the exit status, which is 1 if there are findings."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Try mutated inputs.")
     parser.add_argument("--seconds", type=float, default=60, help="for all targets together (default: 60)")
     parser.add_argument("--seed", type=int, help="default: a fresh one")

@@ -1,4 +1,4 @@
-"""Runs the workers of the fuzzer, one after the other, and says what they found."""
+"""Driver of the fuzzer: runs the workers one after the other and reports their findings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VARIABLES = {
 
 @dataclass
 class Findings:
-    """What came out for one target."""
+    """The result for one target."""
 
     target: str
     tried: int = 0
@@ -39,7 +39,7 @@ class Findings:
 
 
 def fuzz(target: str, seed: int, seconds: float, faults_max: int = 5) -> Findings:
-    """Try inputs of a target for a while, in worker processes: a new one after each that died."""
+    """Try inputs of a target for some time, in worker processes; a worker that dies is replaced."""
     found = Findings(target)
     with tempfile.TemporaryDirectory() as folder:
         shared = Path(folder, "progress")
@@ -52,7 +52,7 @@ def fuzz(target: str, seed: int, seconds: float, faults_max: int = 5) -> Finding
 
 
 def _run_worker(found: Findings, seed: int, start: int, shared: Path, limits: dict[str, float]) -> int:
-    """Run one worker to its end; the number of the input to go on with."""
+    """Run one worker to its end; return the number of the next input."""
     package = __package__ if __package__.startswith("tests.") else f"tests.{__package__}"
     arguments = {"target": found.target, "seed": seed, "start": start, "progress": shared, **limits}
     options = [part for name, value in arguments.items() for part in (f"--{name}", str(value))]

@@ -39,7 +39,7 @@ class _Images(Target):
 
     @staticmethod
     def picture(channels: int, depth: Any = np.uint8) -> Any:
-        """A small image with some structure, the same each time."""
+        """Return a small image with some structure, the same each time."""
         rng = np.random.default_rng(channels)
         coarse = rng.integers(0, 200, (4, 5, channels))
         fine = rng.integers(0, 50, (16, 20, channels))
@@ -72,7 +72,7 @@ class Jpeg(_Images):
 
 
 class Png(_Images):
-    """PNG with chunks whose checksums are right most of the time."""
+    """PNG, with chunks whose checksums are mostly correct."""
 
     name = "png"
     tokens = (
@@ -114,7 +114,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _with_checksums(data: bytes) -> bytes:
-    """The checksum of every chunk made right."""
+    """Correct the checksum of every chunk."""
     pieces, at = [data[:8]], 8
     while at + 12 <= len(data):
         end = at + 12 + int.from_bytes(data[at : at + 4], "big")
@@ -126,7 +126,7 @@ def _with_checksums(data: bytes) -> bytes:
 
 
 def _with_deflated(rng: random.Random, data: bytes) -> bytes:
-    """Other pixels, or other sizes in the header, in an otherwise sound file."""
+    """Change the pixels, or the sizes in the header, of an otherwise valid file."""
     if rng.random() < 0.5:
         at = 16 + rng.randrange(13)
         piece = packed_integer(rng)[:4]
@@ -160,7 +160,7 @@ class GifAndBmp(_Images):
 
 
 def _gif(frames: int) -> bytes:
-    """Frames of 8 x 8 pixels in four colours, each pixel in a code of its own."""
+    """Encode frames of 8 x 8 pixels in four colours, with one code per pixel."""
     palette = bytes((0, 0, 0, 255, 0, 0, 0, 255, 0, 0, 0, 255))
     parts = [b"GIF89a", struct.pack("<HHBBB", 8, 8, 0x81, 0, 0), palette, b"\x21\xff\x0bNETSCAPE2.0\x03\x01\0\0\0"]
     for frame in range(frames):

@@ -19,7 +19,7 @@ MUTATIONS_MAX = 8
 
 
 def varint(number: int) -> bytes:
-    """A protobuf varint."""
+    """Encode a protobuf varint."""
     groups = bytearray()
     while number > 0x7F:
         groups.append(number & 0x7F | 0x80)
@@ -28,13 +28,13 @@ def varint(number: int) -> bytes:
 
 
 def integer(rng: random.Random) -> int:
-    """An interesting integer of 64 bits, or its neighbour, or its negation."""
+    """Draw an interesting 64-bit integer, or its neighbor, or its negation."""
     number = rng.choice(INTEGERS) + rng.choice((0, 0, 0, -1, 1))
     return (-number if rng.random() < 0.2 else number) & (1 << 64) - 1
 
 
 def packed_integer(rng: random.Random) -> bytes:
-    """An interesting integer in one of the usual forms."""
+    """Draw an interesting integer in one of the usual encodings."""
     number = integer(rng)
     width = rng.choice((1, 2, 4, 8))
     if rng.random() < 0.3:
@@ -44,7 +44,7 @@ def packed_integer(rng: random.Random) -> bytes:
 
 
 def mutated(rng: random.Random, data: bytes, others: Sequence[bytes], tokens: Sequence[bytes] = ()) -> bytes:
-    """``data`` after one to a few mutations; ``others`` are what it is spliced with."""
+    """Apply a few mutations to ``data``; it may be spliced with ``others``."""
     count = min(1 + int(rng.expovariate(0.7)), MUTATIONS_MAX)
     for _ in range(count):
         data = rng.choice(_BYTE_MUTATIONS)(rng, data, others, tokens)
@@ -52,7 +52,7 @@ def mutated(rng: random.Random, data: bytes, others: Sequence[bytes], tokens: Se
 
 
 def _span(rng: random.Random, size: int, most: int = 64) -> tuple[int, int]:
-    """A stretch of up to ``most`` bytes; now and then a longer one."""
+    """Draw a range of up to ``most`` bytes, sometimes a longer one."""
     start = rng.randrange(size + 1)
     length = rng.randrange(size - start + 1) if rng.random() < 0.1 else rng.randrange(most + 1)
     return start, min(start + length, size)
@@ -139,14 +139,14 @@ _LEAVES: tuple[Callable[[random.Random], Any], ...] = (
     lambda rng: rng.choice(INTEGERS) * rng.choice((1, 1, -1)),
     lambda rng: rng.randrange(-3, 40),
     lambda rng: rng.randrange(-3, 40),
-    lambda rng: 1 << rng.choice((10, 100, 1000, 20_000)),  # of the last, Python shows no digits
+    lambda rng: 1 << rng.choice((10, 100, 1000, 20_000)),  # Python refuses to print the digits of the last one
     lambda rng: rng.choice((0.0, -1.5, 1e300, math.nan, math.inf)),
     lambda rng: rng.choice((None, True, False)),
     lambda rng: rng.choice(TEXTS),
     lambda rng: rng.choice(TEXTS).encode(errors="replace"),
     lambda rng: rng.choice(([], {}, [[]], [0], [None], {"": 0}, (), ([0],))),
     lambda rng: [rng.randrange(5)] * rng.choice((2, 3, 100)),
-    lambda rng: _array(rng),  # noqa: PLW0108  # it is defined below
+    lambda rng: _array(rng),  # noqa: PLW0108  # _array is defined below
 )
 
 
@@ -158,7 +158,7 @@ def _array(rng: random.Random) -> Any:
 
 
 def mutated_tree(rng: random.Random, tree: Any, others: Sequence[Any]) -> Any:
-    """``tree`` after one to a few mutations; ``others`` are trees that parts are taken from."""
+    """Apply a few mutations to ``tree``; parts may be taken from the trees ``others``."""
     count = min(1 + int(rng.expovariate(0.9)), MUTATIONS_MAX)
     for _ in range(count):
         tree = _mutate_at(rng, tree, others)
@@ -166,7 +166,7 @@ def mutated_tree(rng: random.Random, tree: Any, others: Sequence[Any]) -> Any:
 
 
 def _mutate_at(rng: random.Random, tree: Any, others: Sequence[Any]) -> Any:
-    """One mutation, somewhere below or here."""
+    """Apply one mutation to the tree or a subtree."""
     if isinstance(tree, dict) and tree and rng.random() < 0.93:
         key = rng.choice(list(tree))
         return {**tree, key: _mutate_at(rng, tree[key], others)}
@@ -207,7 +207,7 @@ def _changed_list(rng: random.Random, tree: Any) -> Any:
 
 
 def _part(rng: random.Random, tree: Any) -> Any:
-    """Some part of a tree."""
+    """Draw a subtree."""
     while isinstance(tree, dict | list | tuple) and tree and rng.random() < 0.8:
         tree = rng.choice(list(tree.values()) if isinstance(tree, dict) else list(tree))
     return tree

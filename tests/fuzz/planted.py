@@ -21,7 +21,7 @@ class _Planted(Target):
             self.fault()
 
     def fault(self) -> None:
-        """What no reader may do."""
+        """Do what a reader must not do."""
         raise NotImplementedError
 
 
@@ -35,7 +35,7 @@ class RaisesAnother(_Planted):
 
 
 class Allocates(_Planted):
-    """Allocates far more than the input has."""
+    """Allocates far more memory than the size of the input."""
 
     name = "allocates"
 
@@ -44,7 +44,7 @@ class Allocates(_Planted):
 
 
 class Hangs(_Planted):
-    """Never comes back."""
+    """Never returns."""
 
     name = "hangs"
 
@@ -54,7 +54,7 @@ class Hangs(_Planted):
 
 
 class Dies(_Planted):
-    """Ends the process, as an exception does that escapes from a C++ library."""
+    """Ends the process, as an uncaught exception of a C++ library does."""
 
     name = "dies"
 

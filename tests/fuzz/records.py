@@ -30,8 +30,8 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 from .mutate import INTEGERS, mutated, packed_integer, varint
 from .target import Target
 
-# What the features of an Example must be: each key with its kind, and how lists of values become the result. Written
-# again here, without the library, from the values that protobuf's own parser gives.
+# A reference implementation of the features of an Example: the kind of each key, and how lists of values are converted.
+# It uses the values of protobuf's own parser, and no code of the library.
 
 EMPTY_ROWS_MAX = 65536
 FEATURES = {
@@ -71,7 +71,7 @@ _SETS = (("i", "f", "s", "v", "b", "q", "g"), ("v", "rs"), ("rl",), ("rt", "i"),
 
 
 class _RefusedError(Exception):
-    """The values do not make the feature."""
+    """The values do not fit the feature."""
 
 
 def _values(message: Any, key: str, kind: str) -> list[Any] | None:
@@ -89,7 +89,7 @@ def _kind(dtype: Any) -> str:
 
 
 def _expected(message: Any, name: str) -> Any:
-    """The value of a feature as nested lists."""
+    """Return the value of a feature as nested lists."""
     feature = FEATURES[name]
     values = _values(message, getattr(feature, "value_key", None) or name, _kind(feature.dtype))
     if isinstance(feature, FixedLenFeature):
@@ -145,7 +145,7 @@ def _rows(kind: str, numbers: list[int], values: list[Any]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What the library gave, as nested lists."""
+    """Return a result of the library as nested lists."""
     if isinstance(value, RaggedTensor):
         return value.to_list()
     if isinstance(value, SparseTensor):
@@ -154,15 +154,15 @@ def _plain(value: Any) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal to the last bit: NaNs equal themselves."""
+    """Return whether values are bitwise equal; NaN equals NaN."""
     return repr(one) == repr(other)
 
 
 class Examples(Target):
-    """Examples are what protobuf's parser says, parsed alone and among others.
+    """Examples have the content that protobuf's parser returns, whether parsed alone or in a batch.
 
-    Where protobuf refuses the message, the library may still take it: like TensorFlow it does not look into features
-    that are not requested, and takes keys that are no UTF-8. Then both ways of the library must agree.
+    The library may accept a message that protobuf rejects: like TensorFlow, it does not parse features that are not
+    requested, and accepts keys that are not UTF-8. In this case, both ways of parsing must agree.
     """
 
     name = "examples"
@@ -174,7 +174,7 @@ class Examples(Target):
 
     def make_samples(self) -> list[bytes]:
         self.parsers = {names: records.ExampleParser({name: FEATURES[name] for name in names}) for names in _SETS}
-        # Through the protobuf classes in order of keys, so that the bytes are the same in every process.
+        # Encoded with the protobuf classes in the order of keys, so that the bytes are the same in every process.
         samples = [self._encoded(_WHOLE)]
         samples += [
             self._encoded({key: _WHOLE[key] for key in keys})
@@ -186,7 +186,7 @@ class Examples(Target):
 
     @staticmethod
     def _taken(parser: Any, samples: list[bytes]) -> list[bytes]:
-        """Nine samples that a parser takes."""
+        """Return nine samples that a parser accepts."""
         taken = []
         for sample in samples:
             with contextlib.suppress(ParseError):
@@ -205,7 +205,7 @@ class Examples(Target):
 
     def make_input(self, rng: random.Random) -> tuple[tuple[str, ...], bytes]:
         names = rng.choice(_SETS)
-        if rng.random() < 0.3:  # a sound message with other values
+        if rng.random() < 0.3:  # a valid message with other values
             values = {key: self._other(rng, items) for key, items in _WHOLE.items() if rng.random() < 0.8}
             data = self._encoded(values)
             return names, data if rng.random() < 0.7 else mutated(rng, data, self.samples, self.tokens)
@@ -231,7 +231,7 @@ class Examples(Target):
         errors: list[ParseError] = []
         alone = self._outcome(parser.parse_one, record, errors)
         again = self._outcome(records.ExampleParser(parser.features), record, errors)
-        batch = [*self.companions[names], record]  # there it is located by the vectorized reader
+        batch = [*self.companions[names], record]  # in a batch, the vectorized reader locates it
         together = self._outcome(lambda _: self._tenth(parser(batch)), record, errors)
         assert _same(alone, again), f"twice: {alone} and {again}"
         assert _same(alone, together), f"alone {alone}, among others {together}"
@@ -264,7 +264,7 @@ class Examples(Target):
 
 
 class SequenceExamples(Target):
-    """What ``dataset head`` shows of a record is what protobuf's parsers say."""
+    """``dataset head`` shows the content that protobuf's parsers return."""
 
     name = "sequences"
     allowed = (ValueError,)
@@ -309,7 +309,7 @@ class TFRecords(Target):
 
     def make_input(self, rng: random.Random) -> bytes:
         data = super().make_input(rng)
-        if rng.random() < 0.4:  # a length with a right checksum, somewhere
+        if rng.random() < 0.4:  # insert a length with a correct checksum somewhere
             length = packed_integer(rng)[:8].ljust(8, b"\0")
             header = length + struct.pack("<I", masked_crc(length))
             at = rng.choice((0, rng.randrange(len(data) + 1)))
@@ -339,7 +339,7 @@ class TFRecords(Target):
 
 
 def _sound_frames(data: bytes, at: int) -> tuple[list[bytes], int]:
-    """The records from ``at`` on, and where the first damage is, or the end."""
+    """Return the records from ``at`` on, and the position of the first damage or the end."""
     found: list[bytes] = []
     while at + 12 <= len(data):
         length = int.from_bytes(data[at : at + 8], "little")
@@ -363,7 +363,7 @@ def _read_all(file: TFRecordFile) -> tuple[list[bytes], DataLossError | None]:
 
 
 class Streams(Target):
-    """Compressed streams inflate to what zlib says, up to the damage that zlib finds, in pieces of bounded size."""
+    """Compressed streams are decompressed as by zlib, up to the damage that zlib finds, in pieces of bounded size."""
 
     name = "gzip"
     allowed = (DamagedStreamError,)
@@ -385,7 +385,7 @@ class Streams(Target):
 
     def make_input(self, rng: random.Random) -> bytes:
         data = super().make_input(rng)
-        if rng.random() < 0.3 and len(data) > 20:  # a checksum that is right, where the deflated data still are
+        if rng.random() < 0.3 and len(data) > 20:  # a correct checksum, if the compressed data is still valid
             with contextlib.suppress(zlib.error):
                 raw = zlib.decompressobj(-15)
                 text = raw.decompress(data[10:], 1 << 21)
@@ -410,14 +410,14 @@ class Streams(Target):
             assert found == expected
         else:
             assert failure is not None
-            # zlib gives less at a time than byte by byte before damage; what was sound is there in any case
+            # Before damage, zlib returns less data for a large input than byte by byte; the valid part is in both.
             assert found.startswith(expected) or expected.startswith(found), (len(found), len(expected))
         if failure is not None:
             raise failure
 
 
 def _inflated(data: bytes, bits: int) -> tuple[bytes, bool]:
-    """What the streams in ``data`` hold by zlib, byte by byte where it finds damage, and whether they are whole."""
+    """Return the content of the streams in ``data`` by zlib, byte by byte near damage, and whether they are complete."""
     pieces: list[bytes] = []
     first = True
     while data or first:
@@ -428,7 +428,7 @@ def _inflated(data: bytes, bits: int) -> tuple[bytes, bool]:
         except zlib.error:
             with contextlib.suppress(zlib.error):
                 for byte in data:
-                    pieces.append(before.decompress(bytes((byte,))))  # noqa: PERF401  # what came before must stay
+                    pieces.append(before.decompress(bytes((byte,))))  # noqa: PERF401  # the pieces before an error must be kept
             return b"".join(pieces), False
         if not inflater.eof:
             return b"".join(pieces), first and not data

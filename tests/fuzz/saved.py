@@ -1,4 +1,4 @@
-"""Targets that read what the library has saved: states, containers, indexes, metadata, records of elements."""
+"""Targets that read files saved by the library: states, containers, indexes, metadata, records of elements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FORBIDDEN |= {"pickle.find_class", "os.remove", "os.rename"}
 
 
 class _Watch:
-    """What the process does that no state may have it do: files it opens elsewhere, programs, connections."""
+    """Recorder of forbidden actions of the process: opened files in other folders, started programs, connections."""
 
     def __init__(self, *folders: Path) -> None:
         self._folders = tuple(map(str, folders))
@@ -68,7 +68,7 @@ class _Watch:
 
 
 def _states_of(dataset: Dataset[Any]) -> list[Any]:
-    """States at several places."""
+    """Return states at several places."""
     found = []
     with iter(dataset) as iterator:
         for wanted in (0, 1, 3, 3, 4):
@@ -84,7 +84,7 @@ def _states_of(dataset: Dataset[Any]) -> list[Any]:
 
 
 class States(Target):
-    """Saved states whose digest is right: loading one may only raise StateError, and opens nothing else."""
+    """Saved states with a correct digest: loading one may raise only StateError, and opens no other files."""
 
     name = "states"
     allowed = (StateError,)
@@ -92,7 +92,7 @@ class States(Target):
     def make_samples(self) -> list[Any]:
         sys.path.insert(0, str(_TESTS))
         warnings.simplefilter("ignore")
-        from support import resume_cases  # it needs the path
+        from support import resume_cases  # after the import path is set
         from support.resume_files import Files, write_files
 
         folder = self.folder / "files"
@@ -132,7 +132,7 @@ class States(Target):
 
     @staticmethod
     def _next(iterator: Any) -> None:
-        """An element may fail by whatever it was saved as, or because it is not what the pipeline takes."""
+        """Read the elements. An element may raise the error that was saved, or not fit the pipeline."""
         try:
             next(iterator, None)
         except AssertionError:
@@ -143,7 +143,7 @@ class States(Target):
 
 
 def _sealed(state: Any) -> Any:
-    """The state with a digest that is right, where it can have one."""
+    """Return the state with a correct digest, if it can have one."""
     if not isinstance(state, dict) or "digest" not in state:
         return state
     try:
@@ -166,7 +166,7 @@ def _plain_states() -> list[Any]:
 
 
 class Containers(Target):
-    """Files of states, mutated anywhere, with lengths and digests that are right now and then."""
+    """Files of states, mutated anywhere, sometimes with correct lengths and digests."""
 
     name = "containers"
     allowed = (StateError,)
@@ -187,7 +187,7 @@ class Containers(Target):
 
     @staticmethod
     def _dated(sample: bytes) -> bytes:
-        """The same in every process: the time is in the header."""
+        """Return samples that are the same in every process, with a fixed time in the header."""
         start = sample.index(b'"saved":') + 8
         end = sample.index(b",", start)
         return _contained(sample[:start] + b"1".ljust(end - start, b"0") + sample[end:])
@@ -203,7 +203,7 @@ class Containers(Target):
 
 
 def _contained(data: bytes, rng: random.Random | None = None) -> bytes:
-    """A container whose length and digest are right, and where ``rng`` says so that of its header."""
+    """Return a container with a correct length and digest and, depending on ``rng``, a correct digest of its header."""
     if len(data) < 64:
         return data
     header = data[24:32]
@@ -215,7 +215,7 @@ def _contained(data: bytes, rng: random.Random | None = None) -> bytes:
 
 
 class JsonStates(Target):
-    """States as JSON, with digests that are right where there can be one."""
+    """States as JSON, with correct digests if possible."""
 
     name = "json_states"
     allowed = (StateError,)
@@ -230,7 +230,7 @@ class JsonStates(Target):
             form = mutated_tree(rng, form, self.samples)
         try:
             return {**form, "digest": digest(from_json(form["state"]))}
-        except Exception:  # there is none
+        except Exception:  # the state cannot have a digest
             return form
 
     def check(self, data: Any) -> None:
@@ -273,7 +273,7 @@ class Indexes(Target):
 
 
 class Metadatas(Target):
-    """metadata.json of saved datasets, snapshots and caches, with digests that are right most of the time."""
+    """metadata.json of saved datasets, snapshots and caches, mostly with correct digests."""
 
     name = "metadata"
     allowed = (DataLossError, SpecError, ValueError, OSError)
@@ -302,7 +302,7 @@ class Metadatas(Target):
             plain = {**plain, "digest": hashlib.blake2b(content, digest_size=16).hexdigest()}
             return name, json.dumps(plain).encode()
         except (TypeError, ValueError):
-            return name, b'{"format": "dataset elements", "version": 1}'  # there is no JSON for it
+            return name, b'{"format": "dataset elements", "version": 1}'  # the value cannot be represented as JSON
 
     def check(self, data: Any) -> None:
         name, content = data
@@ -351,7 +351,7 @@ class Elements(Target):
 
     def make_input(self, rng: random.Random) -> bytes:
         data = super().make_input(rng)
-        if rng.random() < 0.7:  # the length of the description is right
+        if rng.random() < 0.7:  # correct the length of the description
             end = data.rfind(b"]}") + 2
             data = struct.pack("<I", max(0, end - 4)) + data[4:]
         return data

@@ -23,7 +23,7 @@ _INT = re.compile(rb" *[+-]?[0-9]+ *")
 
 
 class Csv(Target):
-    """CSV files: what is read in blocks is what a reader of single characters reads."""
+    """CSV files: the block reader returns the same rows as a reader of single characters."""
 
     name = "csv"
     allowed = (ParseError, DataLossError)
@@ -76,13 +76,13 @@ class Csv(Target):
 
 
 def _slow_rows(data: bytes) -> Any:
-    """Each row as a tuple of its three values, or None where it is wrong."""
+    """Return each row as a tuple of its three values, or None if it is invalid."""
     at = 0
     if data and data[-1:] not in {b"\n", b"\r"}:
         data += b"\n"
     while at < len(data):
         fields, is_wrong, at = _slow_row(data, at)
-        if fields is None:  # a quotation mark is never closed
+        if fields is None:  # a quotation mark is not closed
             yield None
             return
         yield None if is_wrong else _typed(fields)
@@ -131,12 +131,12 @@ def _typed(fields: list[bytes]) -> tuple[Any, ...] | None:
 
 
 class _Table(Target):
-    """Files of tables; what they hold is read to the end."""
+    """Files of tables; they are read to the end."""
 
     allowed = (DataLossError, SpecError, ValueError, OSError, NotImplementedError)
 
     def read(self, dataset: Dataset[Any]) -> None:
-        """Read on behind each error, as ``ignore_errors`` does."""
+        """Continue after each error, as ``ignore_errors`` does."""
         failure = None
         with iter(dataset) as iterator:
             for _ in range(200):
@@ -170,7 +170,7 @@ def _tables() -> list[Any]:
 
 
 class Parquet(_Table):
-    """Parquet files, mutated anywhere and in their footers; such a file must not end the process."""
+    """Parquet files, mutated anywhere or in their footers; such a file must not crash the process."""
 
     name = "parquet"
     tokens = (b"PAR1", b"\x15\x00", b"\x15\x02", b"\x19\x1c", b"\x16\xff\xff\xff\xff\x0f", b"\x00", b"\x2c", b"\x1c")

@@ -1,4 +1,4 @@
-"""What a target of the fuzzer is."""
+"""The base class of the targets of the fuzzer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .mutate import mutated
 
 
 class Target:
-    """One reader of the library, what it is given, and what it may raise.
+    """Fuzz target: a reader of the library, its inputs, and the exceptions that it may raise.
 
     Args:
-        folder: an empty directory of the worker's own.
+        folder: an empty directory for this worker only.
 
     Attributes:
-        name: on the command line.
+        name: the name on the command line.
         allowed: the documented exceptions of the reader.
-        tokens: pieces of bytes that mean something in the format.
+        tokens: byte strings with a meaning in the format.
     """
 
     name: ClassVar[str]
@@ -32,22 +32,22 @@ class Target:
         self.samples: Sequence[bytes] = self.make_samples()
 
     def make_samples(self) -> Sequence[bytes]:
-        """Valid inputs, the same in every process."""
+        """Return valid inputs, the same in every process."""
         raise NotImplementedError
 
     def make_input(self, rng: random.Random) -> Any:
-        """One input: a mutated sample, with its checksums made right now and then."""
+        """Return an input: a mutated sample, sometimes with corrected checksums."""
         return mutated(rng, rng.choice(self.samples), self.samples, self.tokens)
 
     def check(self, data: Any) -> None:
-        """Give an input to the library. Raises one of ``allowed`` where the library does, AssertionError for a fault.
+        """Pass an input to the library. Raises the exceptions in ``allowed``, and AssertionError for a fault.
 
-        AssertionErrors of the library itself are faults, too.
+        AssertionErrors of the library itself are also faults.
         """
         raise NotImplementedError
 
     def warm_up(self) -> None:
-        """Load whatever is loaded once, before memory is limited; at least one sample must be taken."""
+        """Load what is loaded only once, before memory is limited; at least one sample must be accepted."""
         taken = 0
         for sample in self.samples:
             with contextlib.suppress(*self.allowed):

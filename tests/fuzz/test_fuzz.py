@@ -1,4 +1,4 @@
-"""Every target holds for a second with a fresh seed; and what is planted is found. ``make fuzz`` runs for longer."""
+"""Each target runs for a second with a fresh seed without findings; planted faults are found. See ``make fuzz``."""
 
 import secrets
 import subprocess

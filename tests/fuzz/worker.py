@@ -1,7 +1,7 @@
-"""A worker process: tries inputs of one target until the time is over, or it dies of one.
+"""Worker process: tries inputs of one target until the time is over, or an input crashes it.
 
-The parent finds the number of the input that is being tried in a small shared file. An input that takes too long kills
-the process by a signal of a timer, which also works inside of C libraries.
+The parent reads the number of the current input from a small shared file. If an input takes too long, a timer signal
+kills the process, which also works inside C libraries.
 """
 
 from __future__ import annotations
@@ -33,40 +33,40 @@ PROGRESS = struct.Struct("<qqq")  # the number of the input, how many were tried
 
 
 def input_of(target: Target, seed: int, number: int) -> Any:
-    """The input with this number."""
+    """Return the input with this number."""
     return target.make_input(random.Random(f"{seed}/{target.name}/{number}"))
 
 
 def try_one(target: Target, data: Any) -> tuple[bool, str]:
-    """Whether the library takes an input, and what is wrong with how it does, or with how it does not."""
+    """Return whether the library accepts an input, and the finding, if any."""
     try:
         target.check(data)
     except target.allowed:
         return False, ""
-    except Exception:  # AssertionError and MemoryError among them
+    except Exception:  # including AssertionError and MemoryError
         return False, traceback.format_exc()
     return True, ""
 
 
 def limit_memory() -> None:
-    """Leave the process what it has and a few hundred megabytes."""
+    """Limit the process to its current memory and a few hundred megabytes more."""
     try:
         import resource
 
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except (ImportError, OSError):  # a system that does not tell
+    except (ImportError, OSError):  # the system does not report the size
         return
     limit = pages * resource.getpagesize() + MEMORY_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def scratch() -> str | None:
-    """Where files take the least time."""
+    """Return the folder with the fastest files."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
 
 
 def shown(data: Any) -> str:
-    """An input for a report."""
+    """Return an input as text for a report."""
     try:
         return f"{data!r:.2000}"
     except ValueError as error:  # an integer of too many digits
@@ -74,7 +74,7 @@ def shown(data: Any) -> str:
 
 
 def say(**fields: Any) -> None:
-    """Tell the parent."""
+    """Report a finding to the parent."""
     sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
 

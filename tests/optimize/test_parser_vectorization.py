@@ -31,7 +31,7 @@ def closure(features=FEATURES):
     return lambda record: io.parse_single_example(record, features)
 
 
-def supports_gather(record):
+def picks(record):
     example = io.parse_single_example(record, FEATURES)
     return example["image"], example["label"]
 
@@ -65,7 +65,7 @@ FIRES = {
     "one": lambda record: io.parse_single_example(record, FEATURES)["label"],
     "tuple": lambda record: (io.parse_single_example(record, FEATURES)["words"],),
     "closure": closure(),
-    "picks": supports_gather,
+    "picks": picks,
     "nests": nests,
     "stores": stores,
     "catches": catches,
@@ -120,9 +120,9 @@ def marked(record):
     return io.parse_single_example(record, FEATURES)
 
 
-@functools.wraps(supports_gather)
+@functools.wraps(picks)
 def wraps(record):
-    return supports_gather(record)
+    return picks(record)
 
 
 class Holder:
@@ -165,7 +165,7 @@ NEVER = {
     "marked": marked,
     "wraps": wraps,
     "partial of positions": functools.partial(io.parse_single_example, RECORDS[0]),
-    "partial of another": functools.partial(supports_gather),
+    "partial of another": functools.partial(picks),
     "partial of more": functools.partial(io.parse_single_example, features=FEATURES, serialized=RECORDS[0]),
     "ExampleParser": io.ExampleParser(FEATURES),
     "bytes": bytes,
@@ -228,24 +228,24 @@ def test_says_what_is_in_the_way(name):
 
 
 def test_does_not_fire_where_the_function_goes_to_a_process():
-    assert not fires(records().map(supports_gather, executor="process"))
+    assert not fires(records().map(picks, executor="process"))
 
 
 def test_few_records_are_parsed_one_by_one(monkeypatch):
     calls = counted(monkeypatch)
-    assert len(list(records().map(supports_gather).batch(31))) == 3
-    assert len(list(records().map(supports_gather))) == 70
+    assert len(list(records().map(picks).batch(31))) == 3
+    assert len(list(records().map(picks))) == 70
     assert calls == []
 
 
 @pytest.mark.parametrize("calls", [None, 2])
 @pytest.mark.parametrize("bad", [(), (0,), (34, 35), (69,), tuple(range(0, 70, 9))])
 def test_failures_keep_their_places_and_tell_of_the_function(calls, bad):
-    expected = outcomes(iter(records(*bad).map(supports_gather).batch(35).with_options(no_rules())))
+    expected = outcomes(iter(records(*bad).map(picks).batch(35).with_options(no_rules())))
     check_operator(
-        lambda: records(*bad).map(supports_gather, num_parallel_calls=calls).batch(35), expected, positions=3
+        lambda: records(*bad).map(picks, num_parallel_calls=calls).batch(35), expected, positions=3
     )
-    for outcome in outcomes(iter(records(*bad).map(supports_gather, num_parallel_calls=calls).batch(35))):
+    for outcome in outcomes(iter(records(*bad).map(picks, num_parallel_calls=calls).batch(35))):
         if isinstance(outcome, Exception):
             (note,) = outcome.__notes__
             assert note.startswith("in map(picks) from test_parser_vectorization.py:")
@@ -255,7 +255,7 @@ def test_failures_keep_their_places_and_tell_of_the_function(calls, bad):
             while traceback is not None:
                 frames.append(traceback.tb_frame.f_code)
                 traceback = traceback.tb_next
-            assert supports_gather.__code__ in frames  # the user's line is in the traceback
+            assert picks.__code__ in frames  # the user's line is in the traceback
 
 
 @pytest.mark.parametrize(
@@ -330,4 +330,4 @@ def test_instructions_that_are_not_known_prove_nothing(monkeypatch):
         with monkeypatch.context() as without:
             without.delitem(parsing_functions._STEPS, opname)
             if opname in {"LOAD_FAST", "CALL", "RESUME"}:
-                assert parsing_functions.parsing_function(supports_gather) is None
+                assert parsing_functions.parsing_function(picks) is None

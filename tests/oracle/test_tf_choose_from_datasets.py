@@ -36,7 +36,7 @@ CHOICES = {
 }
 
 
-def supports_gather(lib, name):
+def picks(lib, name):
     return lib.Dataset.from_tensor_slices(np.array(CHOICES[name], np.int64))
 
 
@@ -45,7 +45,7 @@ def supports_gather(lib, name):
 @pytest.mark.parametrize("source", SOURCES)
 def test_choices(source, choice, stop):
     def build(lib):
-        return lib.Dataset.choose_from_datasets(SOURCES[source](lib), supports_gather(lib, choice), stop)
+        return lib.Dataset.choose_from_datasets(SOURCES[source](lib), picks(lib, choice), stop)
 
     found = assert_same(build, spec="compatible")
     if choice == "out of range" and source == "equal":
@@ -55,7 +55,7 @@ def test_choices(source, choice, stop):
 @pytest.mark.parametrize("source", ["equal", "short first", "endless", "failing"])
 def test_the_default_is_to_stop(source):
     assert_same(
-        lambda lib: lib.Dataset.choose_from_datasets(SOURCES[source](lib), supports_gather(lib, "runs")),
+        lambda lib: lib.Dataset.choose_from_datasets(SOURCES[source](lib), picks(lib, "runs")),
         spec="compatible",
     )
 
@@ -116,26 +116,26 @@ STRUCTURES = {
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_structures_and_merged_specs(structure):
     def build(lib):
-        return lib.Dataset.choose_from_datasets(STRUCTURES[structure](lib), supports_gather(lib, "turns"))
+        return lib.Dataset.choose_from_datasets(STRUCTURES[structure](lib), picks(lib, "turns"))
 
     assert_same(build)
 
 
 REFUSED = {
-    "no datasets": lambda lib: ([], supports_gather(lib, "turns")),
-    "a dataset": lambda lib: (lib.Dataset.range(3), supports_gather(lib, "turns")),
-    "a number among them": lambda lib: ([lib.Dataset.range(3), 3], supports_gather(lib, "turns")),
+    "no datasets": lambda lib: ([], picks(lib, "turns")),
+    "a dataset": lambda lib: (lib.Dataset.range(3), picks(lib, "turns")),
+    "a number among them": lambda lib: ([lib.Dataset.range(3), 3], picks(lib, "turns")),
     "choices in a list": lambda lib: (SOURCES["equal"](lib), [0, 1]),
     "int32 choices": lambda lib: (SOURCES["equal"](lib), lib.Dataset.range(2, output_type=np.int32)),
     "vectors": lambda lib: (SOURCES["equal"](lib), lib.Dataset.range(2).batch(1)),
     "dtypes": lambda lib: (
         [lib.Dataset.range(2), lib.Dataset.range(2, output_type=np.int32)],
-        supports_gather(lib, "turns"),
+        picks(lib, "turns"),
     ),
-    "structures": lambda lib: ([lib.Dataset.range(2), lib.Dataset.range(2).enumerate()], supports_gather(lib, "turns")),
+    "structures": lambda lib: ([lib.Dataset.range(2), lib.Dataset.range(2).enumerate()], picks(lib, "turns")),
     "keys": lambda lib: (
         [lib.Dataset.from_tensors({"a": 1}), lib.Dataset.from_tensors({"b": 1})],
-        supports_gather(lib, "turns"),
+        picks(lib, "turns"),
     ),
 }
 

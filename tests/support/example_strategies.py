@@ -75,7 +75,9 @@ def features_of(draw, max_size=4):
     if odd == 1:
         return feature(kind, values, unpacked)
     if odd == 2:
-        return feature(kind, values) + draw(features_of())  # two lists: lists of one kind are joined, otherwise the last one counts
+        return feature(kind, values) + draw(
+            features_of()
+        )  # two lists: lists of one kind are joined, otherwise the last one counts
     if odd == 3:
         return draw(st.sampled_from(UNKNOWN)) + feature(kind, values)
     if odd == 4:

@@ -413,6 +413,8 @@ def _states(computing: float, workers: int, awake: float) -> list[tuple[float, f
         computing = min(computing, 1.0)
         return [(1 - computing, 0.0), (computing, 1.0)]
     awake = max(awake, computing / workers)
+    if not awake:
+        return [(1.0, 0.0)]
     each = computing / workers / awake
     deviation = math.sqrt(workers * each * (1 - each)) if each < 1 else 0.0
     deviation = min(deviation, workers * each)

@@ -6,13 +6,13 @@
     checkpoint.restore("train.state", iterator)      # in the next process
     print(checkpoint.describe("train.state"))
 
-States are plain data; nothing in them is ever executed. container.py defines the file format, and words.py describes
+States are plain data; nothing in them is ever executed. container.py defines the file format, and description.py describes
 states in words.
 """
 
-from dataset.checkpoint.files import restore, save
+from dataset.checkpoint.description import describe
 from dataset.checkpoint.json_form import from_json, to_json
 from dataset.checkpoint.keras import keras_callback
-from dataset.checkpoint.words import describe
+from dataset.checkpoint.state_files import restore, save
 
 __all__ = ["describe", "from_json", "keras_callback", "restore", "save", "to_json"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Literal
 
-from dataset.checkpoint.files import load, write
+from dataset.checkpoint.state_files import load, write
 from dataset.io.files.opening import local_folder
 
 __all__ = ["keras_callback"]

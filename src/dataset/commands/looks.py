@@ -9,7 +9,7 @@ import codecs
 import re
 from typing import NamedTuple
 
-from dataset.io.image.headers import bmp_size, gif_size, jpeg_frame, png_size
+from dataset.io.image.image_headers import bmp_size, gif_size, jpeg_frame, png_size
 
 __all__ = ["IMAGES", "RAW", "TEXT", "Look", "look_of", "text_of"]
 

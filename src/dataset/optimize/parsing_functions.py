@@ -114,8 +114,9 @@ class _Variable:
             for attribute in self.attributes:
                 if type(value) is not ModuleType:
                     raise NotProvedError
-                value = vars(value)[attribute]
-        except (KeyError, ValueError):  # the variable is undefined; ValueError: an empty cell
+                is_own = value.__name__.partition(".")[0] == "dataset"  # getattr() may import, but runs no user code
+                value = getattr(value, attribute) if is_own else vars(value)[attribute]
+        except (AttributeError, KeyError, ValueError):  # the variable is undefined; ValueError: an empty cell
             raise NotProvedError from None
         return value
 

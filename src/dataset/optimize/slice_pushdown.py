@@ -7,7 +7,7 @@
     after:   range(4, 10)
 
 Legal for range, from_tensor_slices and list_files: they have random access, no element can fail, and no user code runs.
-Records of a file with an index may fail, but skipped records are not read in any case (see ops/sources/row_source.py). Ops
+Records of a file with an index may fail, but skipped records are not read in any case (ops/sources/row_source.py). Ops
 downstream, such as a shuffle, are then directly above the source. A ``map`` in between prevents the rewrite: its
 function would no longer be called for the elements that are left out, which the user could observe.
 ``shard_by_process`` is not merged, because a saved state may be loaded by a different number of processes.

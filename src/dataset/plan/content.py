@@ -1,8 +1,9 @@
 """Content digests: hashes of values, including their data and the code of functions, for fingerprints.
 
 A function is represented by its bytecode, constants, defaults and captured values, and by the functions of its own
-package that it names, so that an edit in any of them changes the digest. Functions of other packages, and of this
-library, count by name: users do not edit them, and they are large. The digest is the same in every process with the same version of Python.
+package that it names, so that an edit in any of them changes the digest. Functions of other packages and of this
+library count by name: users do not edit them, and they are large. The digest is the same in every process with the same
+version of Python.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def no_leaks() -> Iterator[None]:
 
 
 def _end_resting_processes() -> None:
-    keeping = sys.modules.get("dataset.runtime.processes.keeping")
+    keeping = sys.modules.get("dataset.runtime.processes.resting_groups")
     if keeping is not None:
         keeping.end_resting()
 

@@ -10,7 +10,7 @@ import pytest
 from pyarrow.feather import write_feather
 
 from dataset import DataLossError, Dataset, TensorSpec
-from dataset.io.arrow import extra
+from dataset.io.arrow import pyarrow_library
 from dataset.testing import check_operator
 
 
@@ -145,7 +145,7 @@ def test_without_pyarrow_the_extra_is_named(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(name, name=name)
 
-    extra.library.cache_clear()
+    pyarrow_library.library.cache_clear()
     monkeypatch.setattr(importlib, "import_module", missing)
     try:
         with pytest.raises(ImportError, match=r'needs? pyarrow.*pip install "dataset-combinators\[parquet\]"'):
@@ -154,4 +154,4 @@ def test_without_pyarrow_the_extra_is_named(monkeypatch):
             Dataset.from_parquet(__file__)
     finally:
         monkeypatch.undo()
-        extra.library.cache_clear()
+        pyarrow_library.library.cache_clear()

@@ -14,7 +14,7 @@ from dataset import ClosedError
 from dataset.io.csv import reader
 from dataset.io.csv.cut import PADDING, cut_rows
 from dataset.io.csv.reader import CsvFile
-from dataset.io.csv.scan import scan_row
+from dataset.io.csv.row_parser import scan_row
 from dataset.io.files import stream_file
 from support.csv_files import layout, outcomes, same
 

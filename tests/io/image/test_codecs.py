@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset.io.image import decoders, extra
+from dataset.io.image import decoders
+from dataset.io.image import image_libraries
 from dataset.io.image.codecs import MAX_PIXELS, decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
 from dataset.io.image.resize import resize
 
@@ -498,9 +499,9 @@ def test_the_extra_is_imported_at_the_first_call_only():
 )
 def test_a_missing_extra_is_named(monkeypatch, library, call):
     monkeypatch.setitem(sys.modules, library, None)
-    extra.library.cache_clear()
+    image_libraries.library.cache_clear()
     try:
         with pytest.raises(ImportError, match=rf'{library}, .*pip install "dataset-combinators\[images\]"'):
             call()
     finally:
-        extra.library.cache_clear()
+        image_libraries.library.cache_clear()

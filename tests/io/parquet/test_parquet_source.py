@@ -29,8 +29,9 @@ from dataset import (
     TensorSpec,
     io,
 )
-from dataset.io.arrow.layout import TableColumn
-from dataset.io.parquet import container, footer
+from dataset.io.arrow.requested_columns import TableColumn
+from dataset.io.parquet import footer
+from dataset.io.parquet import parquet_file
 from dataset.testing import check_operator, no_leaks
 
 
@@ -50,13 +51,13 @@ def save(tmp_path):
 def read(monkeypatch):
     """The row groups that are read, as (file, row group), with the columns."""
     found = []
-    original = container.ParquetContainer.read
+    original = parquet_file.ParquetContainer.read
 
     def reading(self, group, names):
         found.append((Path(self.path).name, group, tuple(names)))
         return original(self, group, names)
 
-    monkeypatch.setattr(container.ParquetContainer, "read", reading)
+    monkeypatch.setattr(parquet_file.ParquetContainer, "read", reading)
     return found
 
 
@@ -64,13 +65,13 @@ def read(monkeypatch):
 def opened(monkeypatch):
     """The files that are opened."""
     found = []
-    original = container.open_input
+    original = parquet_file.open_input
 
     def opening(path):
         found.append(Path(path).name)
         return original(path)
 
-    monkeypatch.setattr(container, "open_input", opening)
+    monkeypatch.setattr(parquet_file, "open_input", opening)
     return found
 
 
@@ -392,7 +393,7 @@ def test_going_on_from_a_state_reads_only_what_is_left(save, read):
 
 def test_a_row_group_is_forgotten_before_the_next_is_read(save, monkeypatch):
     tables = []
-    original = container.ParquetContainer.read
+    original = parquet_file.ParquetContainer.read
 
     def reading(self, group, names):
         assert not any(table() is not None for table in tables)
@@ -400,7 +401,7 @@ def test_a_row_group_is_forgotten_before_the_next_is_read(save, monkeypatch):
         tables.append(weakref.ref(table))
         return table
 
-    monkeypatch.setattr(container.ParquetContainer, "read", reading)
+    monkeypatch.setattr(parquet_file.ParquetContainer, "read", reading)
     for batch in Dataset.from_parquet(save("a", range(50))).batch(10):
         del batch
     assert len(tables) == 5
@@ -545,7 +546,7 @@ def test_a_footer_longer_than_what_is_read_at_first_is_read_whole(save, read):
 def test_the_footer_says_what_pyarrow_says(save, options):
     table = pa.table({"x": [1, None] * 20, "text": ["a"] * 40, "list": [[1, 2]] * 40, "s": [{"a": 1.5}] * 40})
     path = save("a", table, **options)
-    metadata, opened = pq.read_metadata(path), container.ParquetContainer(path)
+    metadata, opened = pq.read_metadata(path), parquet_file.ParquetContainer(path)
     for group in range(metadata.num_row_groups):
         for index, chunk in enumerate(opened._footer.chunks(group)):
             column = metadata.row_group(group).column(index)
@@ -711,7 +712,7 @@ def test_the_address_of_a_file_may_have_parameters(monkeypatch):
         asked.append(path)
         raise FileNotFoundError(path)
 
-    monkeypatch.setattr(container, "open_input", opening)
+    monkeypatch.setattr(parquet_file, "open_input", opening)
     with pytest.raises(FileNotFoundError):
         Dataset.from_parquet("https://example.org/a.parquet?version=2")
     assert asked == ["https://example.org/a.parquet?version=2"]
@@ -727,7 +728,7 @@ def test_a_pipe_is_refused():
         os.close(ours)
 
 
-class Failing(container._WholeReads):
+class Failing(parquet_file._WholeReads):
     """A disk that fails once data is asked for."""
 
     broken = False
@@ -740,7 +741,7 @@ class Failing(container._WholeReads):
 
 def test_what_the_system_says_is_what_comes_out_and_the_file_is_given_up(save, monkeypatch):
     paths = [save("a", range(30)), save("b", range(2))]
-    monkeypatch.setattr(container, "_WholeReads", Failing)
+    monkeypatch.setattr(parquet_file, "_WholeReads", Failing)
     iterator = iter(Dataset.from_parquet(paths))
     next(iterator)
     monkeypatch.setattr(Failing, "broken", True)
@@ -768,7 +769,7 @@ class Dribbling:
 
 def test_a_file_may_give_a_few_bytes_at_a_time(save, monkeypatch):
     path = save("a", range(50))
-    monkeypatch.setattr(container, "open_input", Dribbling)
+    monkeypatch.setattr(parquet_file, "open_input", Dribbling)
     assert outcomes(Dataset.from_parquet(path)) == list(range(50))
 
 

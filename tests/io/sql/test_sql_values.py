@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset.io.sql.values import ValueRefusedError, column_of, inferred_dtype, sql_dtype
+from dataset.io.sql.sql_values import ValueRefusedError, column_of, inferred_dtype, sql_dtype
 
 INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
 

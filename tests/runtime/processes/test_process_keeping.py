@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset
-from dataset.runtime.processes import keeping
+from dataset.runtime.processes import resting_groups
 from dataset.testing import no_leaks
 from support.process_helpers import WAIT, exit_code_of, fork, has_ended, members
 
@@ -198,7 +198,7 @@ def test_what_is_printed_goes_where_it_goes_now(family, tmp_path):
 
 
 def test_they_end_when_they_have_rested_for_long(family, monkeypatch):
-    monkeypatch.setattr(keeping, "REST_SECONDS", 0.0)
+    monkeypatch.setattr(resting_groups, "REST_SECONDS", 0.0)
     dataset = pids()
     before = kept_pid(dataset)
     assert has_ended(before)
@@ -206,7 +206,7 @@ def test_they_end_when_they_have_rested_for_long(family, monkeypatch):
 
 
 def test_only_so_many_rest(family, monkeypatch):
-    monkeypatch.setattr(keeping, "CREWS_MAX", 2)
+    monkeypatch.setattr(resting_groups, "CREWS_MAX", 2)
     datasets = [pids() for _ in range(3)]
     before = [kept_pid(dataset) for dataset in datasets]
     assert has_ended(before[0])
@@ -258,7 +258,7 @@ def test_a_forked_child_uses_none_of_the_parents(family):
 
     def in_child():
         other = kept_pid(dataset)
-        keeping.end_resting()
+        resting_groups.end_resting()
         return other != before
 
     assert exit_code_of(fork(in_child)) == 0

@@ -17,7 +17,7 @@ from dataset import WorkerDiedError
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes import WorkerProcesses, bootstrap, encoding
-from dataset.runtime.processes import worker_processes as pool
+from dataset.runtime.processes import worker_processes
 from dataset.testing import no_leaks
 from support.process_helpers import LABEL, elementwise, exit_code_of, fork, in_thread, numbers, one, plain
 
@@ -240,7 +240,7 @@ def test_without_cloudpickle_the_error_says_what_to_install(monkeypatch):
 
 
 def test_other_systems_are_told_to_use_threads(monkeypatch):
-    monkeypatch.setattr(pool, "os", types.SimpleNamespace(name="nt"))
+    monkeypatch.setattr(worker_processes, "os", types.SimpleNamespace(name="nt"))
     with no_leaks(), pytest.raises(NotImplementedError, match='executor="thread"'):
         WorkerProcesses(elementwise(abs), 1, LABEL)
 

@@ -2,10 +2,10 @@
 
 Where to read next:
 
-    extra.py     loading of pyarrow
+    pyarrow_library.py     loading of pyarrow
     types.py     the component for a column of an Arrow type
-    columns.py   conversion of Arrow arrays to NumPy arrays, without a copy where possible
-    layout.py    the requested columns of a table and the structure of an element
+    arrow_values.py   conversion of Arrow arrays to NumPy arrays, without a copy where possible
+    requested_columns.py    the requested columns of a table and the structure of an element
 
 These modules work on tables in memory; only source.py opens files.
 """

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.arrow.columns import Converted, Converter
-from dataset.io.arrow.extra import library
-from dataset.io.arrow.layout import Leaf, storage_of
+from dataset.io.arrow.arrow_values import Converted, Converter
+from dataset.io.arrow.pyarrow_library import library
+from dataset.io.arrow.requested_columns import Leaf, storage_of
 
 __all__ = ["NumberedRows"]
 

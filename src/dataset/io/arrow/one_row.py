@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dataset.io.arrow.layout import ArrowLayout, null_message
 from dataset.io.arrow.numbered_rows import NumberedRows
+from dataset.io.arrow.requested_columns import ArrowLayout, null_message
 
 __all__ = ["RowReader"]
 

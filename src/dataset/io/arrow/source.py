@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dataset.errors import DataLossError
-from dataset.io.arrow.extra import library
-from dataset.io.arrow.layout import ArrowLayout, TableColumn, require_columns, require_fill_null
+from dataset.io.arrow.pyarrow_library import library
+from dataset.io.arrow.requested_columns import ArrowLayout, TableColumn, require_columns, require_fill_null
 from dataset.io.files.opening import InputFile, open_input, path_string
 from dataset.ops.sources.tensor_slices import TensorSlices
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dataset.io.arrow.layout import ArrowLayout, null_message
 from dataset.io.arrow.numbered_rows import NumberedRows
+from dataset.io.arrow.requested_columns import ArrowLayout, null_message
 from dataset.ops.sources.range import RangeOperator
 from dataset.ops.sources.row_source import RowsOperator, RowSource
 from dataset.plan.lazy import lazy_property, once

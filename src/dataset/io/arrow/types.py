@@ -12,7 +12,7 @@
     list, large_list                        an array; a RaggedTensor for lists of lists
     an extension type                       the component of its storage
 
-A struct is not a component: layout.py converts it to a dict. A null becomes NaN in floats and NaT in times. Other
+A struct is not a component: requested_columns.py converts it to a dict. A null becomes NaN in floats and NaT in times. Other
 dtypes cannot represent a null.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from dataset.io.arrow.extra import library
+from dataset.io.arrow.pyarrow_library import library
 from dataset.plan.spec import BYTES, ComponentSpec, RaggedTensorSpec, TensorSpec
 
 __all__ = ["UnsupportedTypeError", "component_of", "holds_null", "is_text", "plain_type", "value_type"]

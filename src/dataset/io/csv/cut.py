@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dataset.io.csv.layout import CsvLayout
 from dataset.io.csv.numbers import PAD
-from dataset.io.csv.scan import ScannedRow, scan_row
+from dataset.io.csv.row_parser import ScannedRow, scan_row
 
 __all__ = ["PADDING", "CsvProblem", "CsvRows", "cut_rows", "joined_rows"]
 

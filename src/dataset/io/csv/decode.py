@@ -12,7 +12,7 @@ from dataset.errors import ParseError
 from dataset.io.csv.convert import FieldError, convert_field, convert_rows
 from dataset.io.csv.cut import PADDING, CsvRows, cut_rows, joined_rows
 from dataset.io.csv.layout import TEXT, CsvLayout, layout_of
-from dataset.io.csv.scan import RowError, scan_record
+from dataset.io.csv.row_parser import RowError, scan_record
 
 __all__ = ["decode_csv"]
 

@@ -1,7 +1,7 @@
 """Sequential reader of one CSV file.
 
 This module owns the open file and the position in it. A row that can't be read raises a ``ParseError`` in its place.
-cut.py and scan.py split rows, convert.py converts fields, and io/files/compression.py decompresses. This module does
+cut.py and row_parser.py split rows, convert.py converts fields, and io/files/compression.py decompresses. This module does
 not depend on datasets.
 
 For speed, the reader reads a block of the file at a time and converts all rows that end in it to columns, which it
@@ -18,7 +18,7 @@ from dataset.errors import DataLossError, ParseError
 from dataset.io.csv.convert import Array, convert_rows
 from dataset.io.csv.cut import PADDING, CsvProblem, CsvRows, cut_rows
 from dataset.io.csv.layout import CsvLayout
-from dataset.io.csv.scan import NEVER_CLOSED, scan_row
+from dataset.io.csv.row_parser import NEVER_CLOSED, scan_row
 from dataset.io.files.compression import DamagedStreamError, InputStream, guess_compression
 from dataset.io.files.stream_file import StreamFile
 from dataset.redaction import redacted

@@ -3,10 +3,10 @@
 The functions work on bytes and arrays; they open no files and start no threads. All of them need the extra ``images``
 (``simplejpeg`` and OpenCV), which is imported at the first call. Decoders release the GIL. Where to read next:
 
-    arguments.py   checks of arguments, with their error messages
-    headers.py     header parsers for untrusted bytes, run before a C library receives them
+    argument_checks.py   checks of arguments, with their error messages
+    image_headers.py     header parsers for untrusted bytes, run before a C library receives them
     decoders.py    one decoder per format
-    extra.py       lazy imports of the extra, and shared helpers around OpenCV
+    image_libraries.py       lazy imports of the extra, and shared helpers around OpenCV
     resize.py      resizing of decoded images
 
 There are two libraries because ``simplejpeg`` decodes JPEG to exactly the pixels of ``tf.io.decode_jpeg``, with all its
@@ -20,9 +20,9 @@ from typing import Final
 
 import numpy as np
 
-from dataset.io.image.arguments import DecodeRequest, check_image, image_bytes
+from dataset.io.image.argument_checks import DecodeRequest, check_image, image_bytes
 from dataset.io.image.decoders import decode
-from dataset.io.image.extra import Pixels, library, recolor
+from dataset.io.image.image_libraries import Pixels, library, recolor
 
 __all__ = ["MAX_PIXELS", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png"]
 

@@ -1,7 +1,7 @@
 """Image decoders, one per format, and their selection by the first bytes.
 
-Every decoder first reads the declared size with headers.py, then checks it with the request, and only then calls a C
-library, which allocates memory for it. The public functions are in codecs.py. arguments.py checks the arguments; only
+Every decoder first reads the declared size with image_headers.py, then checks it with the request, and only then calls a C
+library, which allocates memory for it. The public functions are in codecs.py. argument_checks.py checks the arguments; only
 restrictions of a single format are checked here.
 """
 
@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dataset.io.image.arguments import DecodeRequest
-from dataset.io.image.extra import Pixels, library, opencv_decode, recolor, to_rgb
-from dataset.io.image.headers import (
+from dataset.io.image.argument_checks import DecodeRequest
+from dataset.io.image.image_headers import (
     PNG_GRAY,
     PNG_GRAY_ALPHA,
     PNG_RGB,
@@ -22,6 +21,7 @@ from dataset.io.image.headers import (
     png_color_type,
     png_size,
 )
+from dataset.io.image.image_libraries import Pixels, library, opencv_decode, recolor, to_rgb
 
 __all__ = ["decode"]
 

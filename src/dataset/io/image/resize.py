@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.image.extra import Pixels, library
+from dataset.io.image.image_libraries import Pixels, library
 
 __all__ = ["resize"]
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dataset.errors import DataLossError, SpecError
-from dataset.io.arrow.layout import ArrowLayout
-from dataset.io.parquet.container import ParquetContainer
-from dataset.io.parquet.rows import Column, NullError, RowGroup
+from dataset.io.arrow.requested_columns import ArrowLayout
+from dataset.io.parquet.parquet_file import ParquetContainer
+from dataset.io.parquet.row_group import Column, NullError, RowGroup
 from dataset.redaction import redacted
 
 __all__ = ["ParquetFile", "Request"]

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from dataset.errors import DataLossError, StateError
-from dataset.io.arrow.layout import ArrowLayout, require_columns, require_fill_null
+from dataset.io.arrow.requested_columns import ArrowLayout, require_columns, require_fill_null
 from dataset.io.dataset_files import FilesOperator, FileSource, cycle_length_of, file_names, reader_of_one_file
 from dataset.io.files.list_files import matching_files
 from dataset.io.files.opening import path_string
-from dataset.io.parquet.container import ParquetContainer, row_counts
+from dataset.io.parquet.parquet_file import ParquetContainer, row_counts
 from dataset.io.parquet.reader import ParquetFile, Request
 from dataset.ops.interleave.flat_map import FlatMap
 from dataset.ops.interleave.interleave import Interleave

@@ -1,4 +1,4 @@
-"""SQL reader: query.py opens a database and runs a query, values.py converts rows to columns of declared dtypes.
+"""SQL reader: query.py opens a database and runs a query, sql_values.py converts rows to columns of declared dtypes.
 
 Only source.py depends on datasets.
 """

@@ -12,7 +12,7 @@ from dataset.errors import SpecError, StateError
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.paths import is_remote
 from dataset.io.sql.query import Driver, RunningQuery
-from dataset.io.sql.values import ValueRefusedError, column_of, inferred_dtype, sql_dtype
+from dataset.io.sql.sql_values import ValueRefusedError, column_of, inferred_dtype, sql_dtype
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.spec import TensorSpec, flatten_spec

@@ -72,11 +72,9 @@ def in_order(node: Node) -> Node:
 
 def _watched(node: Node) -> Node:
     """Return the op; if it opens datasets returned by a function, it is set to check them for agreement."""
-    return (
-        dataclasses.replace(node, must_match_across_processes=True)
-        if _has(node, "must_match_across_processes")
-        else node
-    )  # type: ignore[call-arg]
+    if not _has(node, "must_match_across_processes"):
+        return node
+    return dataclasses.replace(node, must_match_across_processes=True)  # type: ignore[call-arg]  # it has the field
 
 
 def _has(node: Node, name: str) -> bool:

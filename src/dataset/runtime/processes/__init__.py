@@ -6,7 +6,7 @@ library, forks the *workers* and reaps them. Every worker has a socket to the us
     user's process                                 launcher             worker
     worker_processes.py          scheduling, deaths, shutdown
     worker_group.py  the processes of one operator
-    keeping.py       groups that rest between iterations
+    resting_groups.py       groups that rest between iterations
     launcher.py      ------- commands -----------> launcher_main.py --- forks --> worker_main.py
     worker.py        ------- tasks, results ------------------------------------> worker_main.py
 

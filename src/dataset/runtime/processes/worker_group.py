@@ -1,4 +1,4 @@
-"""Worker group: a launcher and its workers, used by one operator and kept between iterations (keeping.py)."""
+"""Worker group: a launcher and its workers, used by one operator and kept between iterations (resting_groups.py)."""
 
 from __future__ import annotations
 

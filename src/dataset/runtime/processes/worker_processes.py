@@ -9,7 +9,7 @@ are closed, so the launcher detects the end of the user's process in any case. A
 sockets at once and leaves everything else alone.
 
 If there is an owner, ``stop`` does not affect the launcher and the idle workers. ``close`` ends the other workers and
-keeps the rest (keeping.py) for the next pool of that owner.
+keeps the rest (resting_groups.py) for the next pool of that owner.
 
 **Worker death.** The death of a worker is detected by the end of its socket. The count of elements that it started
 tells which element killed it. That element gets the error; the elements before and after it are processed by other
@@ -37,8 +37,8 @@ from dataset.runtime.processes.channel import EndedError
 from dataset.runtime.processes.connection import SharedValue, UnreadableError, UnsendableError
 from dataset.runtime.processes.encoding import Encoded, encode
 from dataset.runtime.processes.exit_status import Ending, worker_died
-from dataset.runtime.processes.keeping import PATIENCE_SECONDS, keep, kept
 from dataset.runtime.processes.pool_key import PoolKey
+from dataset.runtime.processes.resting_groups import PATIENCE_SECONDS, keep, kept
 from dataset.runtime.processes.worker import Worker
 from dataset.runtime.processes.worker_group import WorkerGroup
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, copy_exception

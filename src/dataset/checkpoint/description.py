@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from dataset.checkpoint import container
-from dataset.checkpoint.files import load
+from dataset.checkpoint.state_files import load
 from dataset.errors import StateError
 from dataset.plan.brief import brief_bytes
 from dataset.plan.likeness import chain, is_outline

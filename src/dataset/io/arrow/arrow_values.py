@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.arrow.extra import library
+from dataset.io.arrow.pyarrow_library import library
 from dataset.io.arrow.types import component_of, is_text, value_type
 from dataset.plan.values import RaggedTensor, splits_of_lengths
 

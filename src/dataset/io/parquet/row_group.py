@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.arrow.layout import TableColumn
+from dataset.io.arrow.requested_columns import TableColumn
 from dataset.plan.values import RaggedTensor, frozen_view
 
 __all__ = ["NullError", "RowGroup"]

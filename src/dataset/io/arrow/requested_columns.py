@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from dataset.errors import SpecError
-from dataset.io.arrow.columns import Converted, Converter
-from dataset.io.arrow.extra import library
+from dataset.io.arrow.arrow_values import Converted, Converter
+from dataset.io.arrow.pyarrow_library import library
 from dataset.io.arrow.types import UnsupportedTypeError, component_of, holds_null, plain_type, value_type
 from dataset.plan.spec import ComponentSpec
 from dataset.plan.structure import Structure, structure_of

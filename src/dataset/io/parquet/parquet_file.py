@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dataset.errors import DataLossError
-from dataset.io.arrow.extra import library
+from dataset.io.arrow.pyarrow_library import library
 from dataset.io.files.opening import InputFile, open_input
 from dataset.io.parquet.footer import Footer
 from dataset.redaction import redacted

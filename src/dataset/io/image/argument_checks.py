@@ -2,7 +2,7 @@
 
 A DecodeRequest is checked when it is created. It is passed along with the bytes, so that every error message names the
 public function that was called. This module does not decode and imports no library of the extra. Headers are parsed in
-headers.py. ``resize`` checks its arguments in resize.py.
+image_headers.py. ``resize`` checks its arguments in resize.py.
 """
 
 from dataclasses import dataclass
