@@ -48,7 +48,7 @@ INSIDE = {
 """The order of the rooms inside a room; the empty string stands for the modules that are in no other."""
 
 ROOM_MAX = 20  # modules
-MANY = {"ops": 25, "optimize": 26, "plan": 25}  # one op, one rule, one idea each; no more should be added to plan
+MANY = {"ops": 25}  # one op each
 
 BENEATH_OPTIONS = {"plan"}  # a plan is what it is, whatever the options say
 FRAMEWORKS = {"torch", "keras", "jax", "tensorflow", "cv2", "simplejpeg", "attr", "attrs", "pyarrow", "fsspec", "isal"}

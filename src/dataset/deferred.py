@@ -37,7 +37,7 @@ with lazy_imports():
     from dataset.io.sql.source import SqlQuery
     from dataset.io.text.fixed_length_records_source import FixedLengthRecord
     from dataset.io.text.lines_source import TextLine
-    from dataset.io.tfrecord.indexed_source import indexed_records
+    from dataset.io.tfrecord.index_source import indexed_records
     from dataset.io.tfrecord.source import TFRecord
     from dataset.io.tfrecord.write_dataset import write_tfrecord
     from dataset.ops.assert_cardinality import AssertCardinality
@@ -88,10 +88,10 @@ with lazy_imports():
     from dataset.optimize.driver import Optimized, optimize
     from dataset.optimize.sharding.plan import shard_plan
     from dataset.plan.drawing.dot import dot
+    from dataset.plan.drawing.explain import explain_text
     from dataset.plan.drawing.page import page
     from dataset.plan.drawing.svg import svg
-    from dataset.plan.explain import explain_text
-    from dataset.plan.fingerprint import content_fingerprint
+    from dataset.plan.fingerprints.fingerprint import content_fingerprint
     from dataset.plan.signature import signature_of
     from dataset.runtime.iteration.chunk_scan import ChunkScan
     from dataset.runtime.iteration.device_prefetch import Convert, DevicePrefetch

@@ -1,4 +1,4 @@
-"""Fixtures of the tests beside real frameworks."""
+"""Fixtures of the tests with real frameworks."""
 
 import threading
 
@@ -9,12 +9,12 @@ from support.libraries import tensorflow
 
 @pytest.fixture(scope="session")
 def tf():
-    """TensorFlow. No test module may hold it: pytest asks what a module holds for attributes, which loads Keras."""
+    """TensorFlow. Test modules must not import it at the top: pytest reads module attributes, which loads Keras."""
     return tensorflow()
 
 
 @pytest.fixture
 def pipeline_threads():
-    """Call it for the library's threads that were started since the test began. Frameworks have some of their own."""
+    """Return a function that returns the library's threads started since the test began, not those of frameworks."""
     before = set(threading.enumerate())
     return lambda: [t for t in threading.enumerate() if t.name.startswith("dataset-") and t not in before]

@@ -1,7 +1,7 @@
-"""A process of test_keras_resume.py: trains on one backend, interrupted and not, and prints what came of it as JSON.
+"""A process of test_keras_resume.py: trains on one backend, with and without interruptions, and prints JSON results.
 
-All in one process, because importing Keras takes longest; each training has a model, a dataset and a callback of its
-own, as a process that is started anew has.
+All trainings run in one process, because importing Keras takes most of the time. Each training has its own model,
+dataset and callback, as in a new process.
 """
 
 import json
@@ -21,11 +21,11 @@ EPOCHS = 3
 
 
 class InterruptedTrainingError(Exception):
-    """Stands for the end of the process."""
+    """Simulates the end of the process."""
 
 
 class Watch(keras.callbacks.Callback):
-    """Notes the weights behind each step, which tell on which batches the model was trained; may interrupt."""
+    """Records the weights after each step, which depend on the batches the model was trained on; may interrupt."""
 
     def __init__(self, last):
         super().__init__()
@@ -45,7 +45,7 @@ class Watch(keras.callbacks.Callback):
 def model_of(steps_per_execution):
     keras.utils.set_random_seed(1)
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
-    # Not Adam: on TensorFlow it counts the step that finds no batch, behind an epoch of unknown length, too.
+    # Not Adam: on TensorFlow, it also counts the step without a batch after an epoch of unknown length.
     model.compile(
         keras.optimizers.SGD(0.05, momentum=0.9), "mse", jit_compile=False, steps_per_execution=steps_per_execution
     )
@@ -80,8 +80,8 @@ def train(dataset, shape, folder=None, save_freq="epoch", last=None, validate=Fa
 
 
 def case(shape, save_freq, lasts, validate=False):
-    """A training without an interruption, and one with several, each at so many steps of its own."""
-    start = iter(data_of(shape)).state_dict()  # with the seed that was drawn
+    """Run a training without interruptions, and one that is interrupted after each of these numbers of steps."""
+    start = iter(data_of(shape)).state_dict()  # contains the random seed
 
     def again():
         dataset = data_of(shape)
@@ -94,7 +94,7 @@ def case(shape, save_freq, lasts, validate=False):
         backup = Path(folder) / "backup"
         parts = []
         for number, last in enumerate([*lasts, None]):
-            # Only the first knows the seed. The others find it in the backup.
+            # Only the first training is given the seed. The others find it in the backup.
             fresh = again() if number == 0 else data_of(shape)
             parts.append(train(fresh, shape, backup, save_freq, last, validate))
             if last is not None:
@@ -123,7 +123,7 @@ CASES = {
 
 
 def refusals():
-    """The messages of what is refused."""
+    """Return the error messages of invalid backups and arguments."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         train(data_of("known"), "known", folder, 4, 9)

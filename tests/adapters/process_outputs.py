@@ -1,10 +1,10 @@
-"""What processes that a test has started print."""
+"""Outputs of processes that a test has started."""
 
-PATIENCE_SECONDS = 100  # for what must come; nothing waits that long
+PATIENCE_SECONDS = 100  # time limit; the processes normally take much less
 
 
 def outputs(processes):
-    """The text of each, all of which must end well. None of them is left, whatever happens."""
+    """Return the output of each process; all must exit with status 0. Kill the remaining ones in any case."""
     try:
         found = [process.communicate(timeout=PATIENCE_SECONDS) for process in processes]
     finally:

@@ -1,4 +1,4 @@
-"""private: what is handed over as it is, what is copied, and that copies are aligned."""
+"""Tests of ``private``: what is handed over without a copy, what is copied, and that copies are aligned."""
 
 import sys
 

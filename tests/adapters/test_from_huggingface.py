@@ -1,4 +1,4 @@
-"""from_huggingface: features, order, formats, images, transforms and streams against Hugging Face's own values."""
+"""Tests of from_huggingface: features, order, formats, images, transforms and streams against Hugging Face's values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def elements(hf, **options):
 
 
 def plain(component):
-    """A component as Hugging Face's Python format has it, where it has numbers, text, lists and dicts of those."""
+    """Return a component in Hugging Face's Python format: numbers, text, and lists and dicts of those."""
     if isinstance(component, dict):
         return {key: plain(item) for key, item in component.items()}
     if isinstance(component, bytes):
@@ -47,7 +47,7 @@ def plain(component):
 
 
 def on_disk(hf, folder, rows_per_chunk=1000):
-    """The same dataset, mapped into memory from a file of several chunks."""
+    """Return the same dataset, memory-mapped from a file of several chunks."""
     path, table = str(folder / "hf.arrow"), hf.data.table.combine_chunks()
     with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
         writer.write_table(table, max_chunksize=rows_per_chunk)
@@ -58,7 +58,7 @@ def on_disk(hf, folder, rows_per_chunk=1000):
 
 @pytest.fixture
 def numbered():
-    """30 rows of which each tells its number."""
+    """Return 30 rows that contain their number."""
     columns = {"i": range(30), "s": [f"row {i}" for i in range(30)], "l": [[i] * (i % 3) for i in range(30)]}
     return datasets.Dataset.from_dict({name: list(values) for name, values in columns.items()})
 
@@ -67,7 +67,7 @@ def numbered():
 
 SCALARS = {
     "int8": st.integers(-100, 100),
-    "uint64": st.integers(0, 2**63 - 1),  # what is larger, Hugging Face itself does not make Arrow arrays of
+    "uint64": st.integers(0, 2**63 - 1),  # Hugging Face itself cannot convert larger numbers to Arrow
     "float32": st.integers(-8, 8).map(lambda x: x / 4),
     "float64": st.floats(allow_nan=False),
     "bool": st.booleans(),
@@ -286,7 +286,7 @@ def test_a_feature_without_a_component_is_refused_at_the_call(feature, words):
     assert elements(hf, columns=["good"]) == [{"good": 1}]
 
 
-# What it is to the rest of the library.
+# Integration with the rest of the library.
 
 
 @pytest.mark.parametrize("chunk", [None, 4])
@@ -410,7 +410,7 @@ def jpeg(size):
 
 @pytest.fixture
 def images(tmp_path):
-    """Images as arrays, of several sizes, with a label beside."""
+    """Return images of several sizes as arrays, with labels."""
     arrays = [np.full((4, 5 + i % 2, 3), i, np.uint8) for i in range(6)]
     kinds = Features({"label": Value("int8"), "image": datasets.Image()})
     return datasets.Dataset.from_dict({"label": list(range(6)), "image": arrays}, features=kinds)
@@ -423,7 +423,7 @@ def test_an_image_is_decoded_into_an_array(images):
     check_operator(lambda: Dataset.from_huggingface(images), expected, positions=6)
     check_operator(lambda: Dataset.from_huggingface(images.to_iterable_dataset()), expected, positions=6)
     element = Dataset.from_huggingface(images)[3]
-    element["image"][:] = 0  # it is the user's own
+    element["image"][:] = 0  # the element belongs to the user
 
 
 @pytest.mark.parametrize("mode", ["L", "RGBA", "I;16", "1"])
@@ -484,7 +484,7 @@ def test_images_that_are_left_as_they_are_give_bytes(images):
 
 
 def test_a_sound_is_its_samples_and_their_rate(monkeypatch):
-    """What stands here for torchcodec's decoder, which need not be installed, is called as Hugging Face's is."""
+    """The decoder of torchcodec, which need not be installed, is replaced by an object with the same interface."""
 
     class Decoder:
         def get_all_samples(self):
@@ -606,7 +606,7 @@ def test_a_stream_goes_on_from_a_saved_state(numbered):
 
 
 def test_passes_over_one_stream_do_not_disturb_each_other(numbered):
-    """Hugging Face's own do, where a stream is several of them: where a pass stands is kept in what they share."""
+    """Passes over a Hugging Face stream of several streams do: they share the position."""
     halves = [numbered.select(range(12)), numbered.select(range(12, 30))]
     stream = datasets.concatenate_datasets([half.to_iterable_dataset(num_shards=3) for half in halves])
     dataset = Dataset.from_huggingface(stream, columns=["i"])
@@ -620,7 +620,7 @@ def test_passes_over_one_stream_do_not_disturb_each_other(numbered):
 
 
 def test_a_stream_is_given_whole_in_a_worker_of_torch(numbered, monkeypatch):
-    """Hugging Face would leave out other workers' rows; but sharing out is what stands above this source for."""
+    """Hugging Face would skip the rows of other workers, but ops downstream of this source divide the rows."""
     worker = pytest.importorskip("torch.utils.data._utils.worker")
     stream = numbered.to_iterable_dataset(num_shards=2)
     monkeypatch.setattr(worker, "_worker_info", worker.WorkerInfo(id=1, num_workers=2, seed=0, dataset=None))

@@ -1,4 +1,4 @@
-"""from_pandas: every dtype against the frame's own values, nulls, what is shared, and what is refused."""
+"""Tests of from_pandas: every dtype against the frame's values, nulls, shared memory, and what is rejected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def elements(frame, **options):
 
 
 def as_element(value):
-    """What a cell of a frame is as a component, told from the Python value alone."""
+    """Return the component for a cell of a frame, from its Python value alone."""
     if isinstance(value, str):
         return value.encode()
     if value is pd.NaT:
@@ -240,7 +240,10 @@ def test_objects_of_several_kinds_are_refused_with_column_and_row(values, words)
         (pd.Series([None, None]), r"column 'x': it contains only nulls, so the type of its values is unknown"),
         (pd.Series(pd.period_range("2020", periods=2)), r"no dtype for period\[D\]; series.dt.to_timestamp\(\)"),
         (pd.Series(pd.interval_range(0, 2)), r"no dtype for interval\[int64, right\]; convert it to two"),
-        (pd.Series([[("a", 1)]], dtype=pd.ArrowDtype(pa.map_(pa.string(), pa.int8()))), "column 'x' .* has the type map<"),
+        (
+            pd.Series([[("a", 1)]], dtype=pd.ArrowDtype(pa.map_(pa.string(), pa.int8()))),
+            "column 'x' .* has the type map<",
+        ),
     ],
 )
 def test_what_has_no_component_is_refused(series, words):
@@ -380,7 +383,7 @@ def test_a_gathered_batch_is_the_users_own():
     assert frame["x"].tolist() == list(range(10))
 
 
-# What it is to the rest of the library.
+# Integration with the rest of the library.
 
 
 @pytest.fixture

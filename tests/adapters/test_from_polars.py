@@ -1,4 +1,4 @@
-"""from_polars: every dtype against the frame's own values, nulls, several chunks, and what is refused."""
+"""Tests of from_polars: every dtype against the frame's values, nulls, several chunks, and what is rejected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def elements(frame, **options):
 
 
 def as_element(value):
-    """What polars gives for a cell, as a component."""
+    """Return the component for a cell, from polars' value."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, dict):
@@ -154,9 +154,7 @@ def test_columns_are_taken_in_the_order_that_is_asked_for():
     frame = pl.DataFrame({"a": [1], "o": pl.Series([object()], dtype=pl.Object), "s": [{"x": 2, "y": 3}], "b.c": [4]})
     assert list(elements(frame, columns=["s", "a"])[0]) == ["s", "a"]
     assert elements(frame, columns=["s.y", "b.c"]) == [{"s": {"y": 3}, "b.c": 4}]
-    with pytest.raises(
-        ValueError, match=r"from_polars\(\): the table has no column 'z'; the columns are \['a', 'b'\]"
-    ):
+    with pytest.raises(ValueError, match=r"from_polars\(\): the table has no column 'z'; the columns are \['a', 'b'\]"):
         Dataset.from_polars(pl.DataFrame({"a": [1], "b": [1]}), columns=["a", "z"])
 
 

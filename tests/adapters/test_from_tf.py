@@ -1,4 +1,4 @@
-"""from_tf: elements, specs and cardinalities of tf.data as ours, passes, failures, states, and what ends when."""
+"""Tests of from_tf: elements, specs, cardinalities, passes, failures, states, and when resources are released."""
 
 import collections
 import gc
@@ -23,7 +23,7 @@ from dataset import (
 )
 from dataset.testing import assert_elements_equal, check_operator
 
-Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # the plain kind
+Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # a plain namedtuple
 
 
 @attrs.define
@@ -174,7 +174,7 @@ def test_nothing_runs_before_an_element_is_asked_for(tf):
 
 
 class Endless:
-    """An iterator for tf.data that says when it is dropped."""
+    """Iterator for tf.data that records when it is dropped."""
 
     dropped = threading.Event()
 

@@ -1,4 +1,4 @@
-"""from_torch(): datasets of torch as sources."""
+"""Tests of from_torch(): torch datasets as sources."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Stream(IterableDataset):
         self.begun += 1
         buffer = torch.zeros(2)
         for number in range(self.count):
-            buffer.fill_(number)  # the same again, as torch's users may do
+            buffer.fill_(number)  # reuse the same tensor, as users of torch may do
             yield {"x": buffer, "n": number}
 
 

@@ -1,4 +1,4 @@
-"""checkpoint.keras_callback: a training that is interrupted and goes on is the one that was not, batch by batch."""
+"""Tests of checkpoint.keras_callback: an interrupted and resumed training has the same batches as one that was not."""
 
 import importlib.util
 import json
@@ -32,7 +32,7 @@ CASES = [
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def trained(request):
-    """What the trainings of one backend came to."""
+    """The results of the trainings of one backend."""
     for name in ("keras", request.param):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
@@ -48,7 +48,7 @@ def trained(request):
 def test_a_training_that_goes_on_is_the_one_that_was_not_interrupted(trained, name):
     whole, parts = trained[name]["whole"], trained[name]["parts"]
     expected = whole["seen"]
-    end = 0  # how far the part before came
+    end = 0  # the end of the previous part
     for part in parts:
         seen = part["seen"]
         starts = [start for start in range(end + 1) if expected[start : start + len(seen)] == pytest.approx(seen)]

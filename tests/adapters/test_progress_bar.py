@@ -1,4 +1,4 @@
-"""progress() with the real tqdm, which writes to a StringIO."""
+"""Tests of progress() with the real tqdm, which writes to a StringIO."""
 
 import io
 import subprocess
@@ -18,7 +18,7 @@ def terminal():
 
 
 def last_line(terminal):
-    """What the bar shows in the end."""
+    """Return the final text of the bar."""
     return terminal.getvalue().rstrip("\n").split("\r")[-1]
 
 
@@ -66,7 +66,7 @@ def test_there_is_no_total_where_there_is_no_known_end(terminal, make):
     assert last_line(terminal).startswith(("6element", "7element"))
     with pytest.raises(TypeError, match="length"):
         len(progress)
-    assert progress  # without asking for its length
+    assert progress  # without computing its length
 
 
 def test_the_length_is_that_of_the_dataset():

@@ -1,4 +1,4 @@
-"""Who tells which process this is; and two real processes that train together."""
+"""Tests of the sources of the rank, and of two real processes that train together."""
 
 import socket
 import subprocess
@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch):
-    """Nobody says anything."""
+    """No source has a rank."""
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     for module in ("torch.distributed", "jax", "jax._src.distributed"):
@@ -98,7 +98,7 @@ def test_jax_is_asked_for_what_it_keeps_and_not_for_its_backends(alone):
 
 
 def together(script, *arguments):
-    """What two processes print, each of which runs a script with its rank and these arguments."""
+    """Run a script in two processes with their ranks and these arguments; return their outputs."""
     running = [
         subprocess.Popen(
             [sys.executable, HERE / script, str(rank), *map(str, arguments)],
@@ -117,7 +117,7 @@ def test_two_processes_of_torch_take_equally_many_steps_and_share_the_elements(t
     for index, size in enumerate([3, 4, 1]):
         (tmp_path / f"{index}.txt").write_text("".join(f"{10 * index + line}\n" for line in range(size)))
         files.append(str(tmp_path / f"{index}.txt"))
-    found = [eval(output) for output in together("two_torch_processes.py", tmp_path / "store", *files)]  # noqa: S307  # its own
+    found = [eval(output) for output in together("two_torch_processes.py", tmp_path / "store", *files)]  # noqa: S307  # trusted
     one, two = found
     assert [one["rank"], two["rank"]] == [(0, 2), (1, 2)]
     for case in one["steps"]:

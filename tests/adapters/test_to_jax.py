@@ -1,4 +1,4 @@
-"""to_jax: values, structures, dtypes, what is refused, how far it reads ahead, and that memory is never shared."""
+"""Tests of to_jax: values, structures, dtypes, what is rejected, prefetching, and that memory is never shared."""
 
 import collections
 import dataclasses
@@ -30,11 +30,11 @@ PREFETCH = [0, 1, 2, 5]
 
 
 class BadNumberError(Exception):
-    """What the tests raise."""
+    """The error that the tests raise."""
 
 
 def declared(spec, *values):
-    """A dataset of these elements, of which the spec is known without running anything."""
+    """Return a dataset of these elements whose spec is known without running user code."""
     return Dataset.from_generator(lambda: iter(values), output_signature=spec)
 
 
@@ -67,7 +67,7 @@ def test_it_has_the_length_of_the_dataset():
             len(converted)
 
 
-Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # the plain kind
+Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # a plain namedtuple
 
 
 @dataclasses.dataclass
@@ -226,7 +226,7 @@ def test_an_exception_takes_the_place_of_its_element(prefetch):
         next(iterator)
 
 
-# Memory. JAX takes aligned memory of NumPy as it is, so every source here is aligned.
+# Memory. JAX shares aligned memory of NumPy, so every source here is aligned.
 
 
 def aligned(shape, dtype=np.float32, fill=1):
@@ -239,14 +239,14 @@ def aligned(shape, dtype=np.float32, fill=1):
 
 
 def test_jax_does_share_memory_where_it_can():
-    """Else the tests below would prove nothing."""
+    """Otherwise the tests below would prove nothing."""
     array = aligned((16, 16))
     converted = jax.device_put(array, may_alias=False).block_until_ready()
     array[:] = 2
     assert converted[0, 0] == 2
 
 
-BIG = (64, 1024, 64)  # so large that a copy made behind the call would be late
+BIG = (64, 1024, 64)  # large enough that a copy made after the call would be late
 
 SOURCES = {
     "from_tensors": Dataset.from_tensors,

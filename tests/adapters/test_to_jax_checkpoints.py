@@ -1,4 +1,4 @@
-"""to_jax and Orbax: its iterators are saved beside the weights, by Grain's handler."""
+"""Tests of to_jax with Orbax: its iterators are saved beside the weights, by Grain's handler."""
 
 import json
 import pathlib
@@ -56,7 +56,7 @@ def by_orbax(directory, iterator):
     return restore
 
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of what Grain and Orbax import
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of modules that Grain and Orbax import
 WAYS = [pytest.param(by_grains_handler, id="the handler"), pytest.param(by_orbax, id="orbax")]
 
 
@@ -65,7 +65,7 @@ WAYS = [pytest.param(by_grains_handler, id="the handler"), pytest.param(by_orbax
 def test_an_iterator_goes_on_where_the_checkpoint_was_saved_twice_over(tmp_path, save, steps):
     first = iter(pipeline())
     for _ in range(steps):
-        next(first, None)  # the 14th batch is the last; behind it there is a state, too
+        next(first, None)  # the 14th batch is the last one; there is also a state after it
     (tmp_path / "one").mkdir()
     restore = save(tmp_path / "one", first)
     expected = batches(first)

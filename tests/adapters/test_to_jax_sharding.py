@@ -1,4 +1,4 @@
-"""to_jax over several devices, and over the devices of several processes. JAX counts both once, so all is run apart."""
+"""Tests of to_jax with several devices and processes. JAX detects both once, so the tests run in separate processes."""
 
 import os
 import socket
@@ -28,7 +28,7 @@ def start(code, *arguments, devices=1):
 
 
 def lines_of(processes):
-    """What each process printed, without what the library for collective operations says."""
+    """Return the output of each process, without messages of the library for collective operations."""
     return [[line for line in text.splitlines() if not line.startswith("[Gloo]")] for text in outputs(processes)]
 
 
@@ -123,7 +123,7 @@ mine = jax.process_index()
 
 
 def on_two_processes(code, devices=2):
-    """What both print. JAX takes a port number, so one is looked for; should it be gone by then, another is."""
+    """Return both outputs. JAX needs a port number, so a free one is chosen; if it is taken by then, another one is."""
     for attempt in range(3):
         with socket.socket() as free:
             free.bind(("localhost", 0))

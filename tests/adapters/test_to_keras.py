@@ -1,6 +1,6 @@
-"""to_keras() with the real Keras, on the backend that KERAS_BACKEND names: what it trains on, and what it is told.
+"""Tests of to_keras() with the real Keras, on the backend that KERAS_BACKEND names.
 
-The same tests hold for what Keras 3.7 and later take, and for what older ones get instead.
+The same tests run with the adapter for Keras 3.7 and later, and with the one for older versions.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ def keras():
 
 @pytest.fixture(params=["adapter", "py_dataset"])
 def way(request, monkeypatch):
-    """Both ways into Keras; the second is taken where the inner parts of Keras are not as expected."""
+    """Both adapters; the second one is used if Keras' internals are not as expected."""
     pytest.importorskip("keras")
     if request.param == "py_dataset":
         monkeypatch.setitem(sys.modules, "keras.src.trainers.data_adapters.data_adapter", None)
@@ -47,12 +47,12 @@ def backend(keras):
 
 
 def jit(keras):
-    """Not where it takes seconds for each model."""
+    """Whether to compile models, which takes seconds per model on some backends."""
     return False if keras.backend.backend() == "tensorflow" else "auto"
 
 
 def linear(keras, outputs=1, loss="mse", **compiled):
-    """A model with the same weights each time."""
+    """Return a model with the same weights each time."""
     model = keras.Sequential(
         [keras.Input((3,)), keras.layers.Dense(outputs, kernel_initializer=keras.initializers.Constant(0.1))]
     )
@@ -78,7 +78,7 @@ def in_memory(model, *data, **arguments):
 
 
 class Seen:
-    """The rows that the pipeline made, in the order in which it did."""
+    """Recorder of the rows that the pipeline computed, in order."""
 
     def __init__(self):
         self.rows = []
@@ -89,7 +89,7 @@ class Seen:
 
 
 def trained(keras, way):
-    """A model that Keras needs to look at no batch for."""
+    """Return a model that Keras can build without a batch."""
     model = linear(keras)
     model.fit(batches(X, Y).to_keras(), verbose=0)
     return model
@@ -136,7 +136,7 @@ def test_none_in_the_place_of_weights_or_targets_is_as_if_it_were_not_there(kera
 
 
 def two_by_two(keras, names):
-    """A model of two inputs and two outputs."""
+    """Return a model with two inputs and two outputs."""
     inputs = [keras.Input((3,), name="left"), keras.Input((3,), name="right")]
     constant = keras.initializers.Constant(0.1)
     outputs = [
@@ -218,7 +218,9 @@ def test_a_py_dataset_also_takes_the_class_weights_of_fit(keras, way):
     weights = {0: 5.0, 2: 0.1}
     data = batches(X, CLASSES).to_keras()
     if way == "adapter":
-        with pytest.raises(ValueError, match=r"would ignore class_weight because the input is a dataset: call to_keras"):
+        with pytest.raises(
+            ValueError, match=r"would ignore class_weight because the input is a dataset: call to_keras"
+        ):
             classifier(keras).fit(data, class_weight=weights, verbose=0)
     else:
         expected = in_memory(classifier(keras), X, CLASSES, class_weight=weights)
@@ -243,7 +245,7 @@ def test_a_share_of_a_dataset_cannot_be_split_off_for_validation(keras):
 
 
 def step_counter(keras, stop_after=None):
-    """A callback that notes for each epoch how many steps were ``told`` and ``taken``, and may stop in the middle."""
+    """Callback that records how many steps each epoch was ``told`` to have and has ``taken``, and may stop early."""
 
     class StepCounter(keras.callbacks.Callback):
         def __init__(self):
@@ -271,7 +273,7 @@ def test_the_number_of_steps_is_known_from_the_first_epoch(keras, way, capsys):
     assert f"1/{STEPS}" in first_bar.replace("\x1b[1m", "").replace("\x1b[0m", "")
 
 
-@pytest.mark.filterwarnings("ignore:Your input ran out of data")  # which Keras says of all data of unknown length
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")  # Keras warns for all data of unknown length
 def test_a_number_of_steps_that_is_unknown_shows_at_the_end(keras):
     steps = step_counter(keras)
     data = Dataset.from_tensor_slices((X, Y)).filter(lambda x, y: True).batch(BATCH)
@@ -292,7 +294,7 @@ def test_each_epoch_is_a_pass_of_its_own_in_a_new_order(keras, way):
     assert len({tuple(epoch) for epoch in epochs}) == 3
 
 
-@pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")  # what Keras says of all infinite PyDatasets
+@pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")  # Keras warns for all infinite PyDatasets
 def test_an_infinite_dataset_goes_on_from_epoch_to_epoch(keras, way):
     model, seen = trained(keras, way), Seen()
     steps = step_counter(keras)
@@ -304,7 +306,7 @@ def test_an_infinite_dataset_goes_on_from_epoch_to_epoch(keras, way):
 
 
 def assert_trained_on(rows, expected, keras):
-    """TensorFlow was also shown an element or two batches for its spec, and may have been a batch ahead."""
+    """TensorFlow also reads an element or two batches for its spec, and may have prefetched a batch."""
     if keras.backend.backend() == "tensorflow":
         assert str(expected)[1:-1] in str(rows)
     else:
@@ -327,7 +329,7 @@ def test_validation_takes_the_steps_and_the_epochs_that_it_is_told_to(keras, way
     ).history
     assert len(history["val_loss"]) == 2
     if keras.backend.backend() == "tensorflow":
-        assert seen.rows.count(2 * BATCH - 1) >= 2  # it may have been a batch ahead
+        assert seen.rows.count(2 * BATCH - 1) >= 2  # it may have prefetched a batch
     else:
         assert seen.rows == 2 * list(range(2 * BATCH))  # each validation is a new pass
 
@@ -353,7 +355,7 @@ def test_nothing_runs_before_keras_asks(keras, way):
 def test_no_batch_is_made_ahead_but_one_for_tensorflow(keras, backend):
     model, seen = trained(keras, "adapter"), Seen()
     data = Dataset.range(ROWS).map(seen).batch(BATCH)
-    assert data.element_spec is not None  # TensorFlow asks for it
+    assert data.element_spec is not None  # TensorFlow needs it
     seen.rows.clear()
     made = []
     after_each = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: made.append(len(seen.rows)))
@@ -365,7 +367,7 @@ def test_no_batch_is_made_ahead_but_one_for_tensorflow(keras, backend):
 
 @contextmanager
 def no_threads_left():
-    """Wait for the library's threads to end, or fail. TensorFlow's own stay, as ever."""
+    """Wait for the library's threads to end, or fail. TensorFlow's threads stay."""
     before = set(threading.enumerate())
     yield
     gc.collect()
@@ -408,7 +410,7 @@ def test_an_error_comes_out_of_fit_with_its_traceback_and_note(keras, backend, w
     with no_threads_left():
         with pytest.raises(Exception, match="no such row") as caught:
             model.fit(data, verbose=0)
-        assert backend == "tensorflow" or caught.type is LookupError  # there it is an error of its own, with the text
+        assert backend == "tensorflow" or caught.type is LookupError  # TensorFlow raises its own error with the text
         text = "".join(traceback.format_exception(caught.value))
         assert all(
             part in text for part in ("LookupError", "in broken", "in map(broken) from test_to_keras.py", "element 6")
@@ -416,7 +418,7 @@ def test_an_error_comes_out_of_fit_with_its_traceback_and_note(keras, backend, w
         del caught
 
 
-# What it does not take
+# What it rejects
 
 
 class Opaque:
@@ -424,7 +426,7 @@ class Opaque:
 
 
 def of_spec(make):
-    """A dataset whose elements only running it can tell."""
+    """Return a dataset whose spec is known only at run time."""
     return Dataset.range(1).map(make)
 
 
@@ -442,7 +444,7 @@ BAD = {
 
 
 def trouble(keras, data):
-    """What is said of it, at once or by predict()."""
+    """Return the error message, raised at construction or by predict()."""
     with pytest.raises(Exception, match="to_keras") as caught:
         linear(keras).predict(data.to_keras(), verbose=0)
     return str(caught.value)
@@ -557,7 +559,7 @@ def test_arrays_that_run_backwards_become_tensors(torch):
     np.testing.assert_array_equal(tensor.numpy(), X[::-1])
 
 
-# Processes of their own
+# Separate processes
 
 
 def run(code, **environment):

@@ -1,4 +1,4 @@
-"""to_tf: elements, specs and cardinalities as tf.data has them, passes, failures, memory, and what ends when."""
+"""Tests of to_tf: elements, specs, cardinalities, passes, failures, memory, and when resources are released."""
 
 import collections
 import dataclasses
@@ -22,7 +22,7 @@ from dataset import (
 
 
 class BadNumberError(Exception):
-    """What the tests raise."""
+    """The error that the tests raise."""
 
 
 def fail_at(*bad):
@@ -34,7 +34,7 @@ def fail_at(*bad):
     return check
 
 
-Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # the plain kind
+Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  # a plain namedtuple
 
 
 @attrs.define
@@ -79,7 +79,7 @@ STRUCTURES = {
 
 
 def assert_same(tf, one, other):
-    """Two elements of TensorFlow's are equal, and nested in the same classes."""
+    """Check that two TensorFlow elements are equal and nested in the same classes."""
     tf.nest.assert_same_structure(one, other, check_types=True)
     for a, b in zip(tf.nest.flatten(one), tf.nest.flatten(other), strict=True):
         assert a.dtype == b.dtype
@@ -214,7 +214,9 @@ def test_a_spec_that_only_the_first_element_tells_can_be_given(tf):
 
 def test_an_element_of_another_structure_is_an_error_in_its_place(tf):
     dataset = Dataset.range(2).map(lambda x: {"x": x})
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"expected elements of structure \(\*, \*\), got \{'x': \*\}"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"expected elements of structure \(\*, \*\), got \{'x': \*\}"
+    ):
         next(iter(dataset.to_tf((TensorSpec((), np.int64),) * 2)))
 
 
@@ -315,7 +317,7 @@ def aligned(shape, fill=1):
 
 
 def test_tensorflow_does_share_memory_where_it_can(tf):
-    """Else the tests below would prove nothing."""
+    """Otherwise the tests below would prove nothing."""
     array = aligned((16, 16))
     signature = (tf.TensorSpec((16, 16), tf.float32),)
     ((tensor,),) = tf.data.Dataset.from_generator(lambda: iter([(array,)]), output_signature=signature)

@@ -1,4 +1,4 @@
-"""to_torch(): what becomes of each kind of value, and of elements made of them."""
+"""Tests of to_torch(): the conversion of each kind of value, and of elements of these values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pointer(array):
 
 
 def only(value):
-    """The tensor that a value becomes, which a function has just made."""
+    """Return the tensor for a value that a function has just computed."""
     return next(iter(Dataset.range(1).map(lambda _: value() if callable(value) else value).to_torch()))
 
 
@@ -159,7 +159,7 @@ def test_a_bfloat16_tensor_shares_memory_too():
 def test_arrays_of_any_layout_and_byte_order_come_through(array):
     tensor = only(array)
     assert tensor.tolist() == array.tolist()
-    tensor.fill_(0)  # must not be the memory of several values
+    tensor.fill_(0)  # the memory must not be shared by several values
 
 
 @pytest.mark.parametrize("dtype", ["datetime64[s]", "timedelta64[ms]", np.longdouble])
@@ -167,7 +167,7 @@ def test_what_torch_has_no_dtype_for_is_refused_at_the_call(dtype):
     dataset = Dataset.from_tensor_slices({"time": np.zeros(3, dtype), "x": np.zeros(3)})
     with pytest.raises(TypeError, match=r"to_torch\(\): component 'time': torch has no tensors of dtype .*map\(\)"):
         dataset.to_torch()
-    unknown = dataset.map(lambda e: e)  # only running it tells
+    unknown = dataset.map(lambda e: e)  # its spec is known only at run time
     with pytest.raises(TypeError, match="torch has no tensors of dtype"):
         next(iter(unknown.to_torch()))
     assert next(iter(dataset.select("x").to_torch())) == 0

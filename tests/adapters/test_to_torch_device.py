@@ -1,6 +1,6 @@
-"""to_torch(device=...): where the tensors end up, and what holds on the way to CUDA.
+"""Tests of to_torch(device=...): the devices of the tensors, and the safety of copies to CUDA.
 
-The way to CUDA is also run without one, on a card that copies as late as it may: what is not safe then shows.
+The copies are also tested without CUDA, with a simulated card that copies as late as allowed to expose unsafe code.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def test_workers_are_told_that_devices_are_not_for_them():
 
 
 class LateCard(Card):
-    """Copies what is in page-locked memory not before somebody waits for it."""
+    """Simulated card that copies page-locked memory only when an event is waited for."""
 
     def __init__(self, device):
         self.device = device
@@ -86,7 +86,7 @@ class LateCard(Card):
         self.buffers = []
         self.inside = False
         self.handed_over = []
-        self.waits = True  # whether the stream that computes waits at once, or is itself behind
+        self.waits = True  # whether the computing stream waits immediately, or lags
 
     def buffer(self, nbytes):
         self.buffers.append(nbytes)
@@ -100,7 +100,7 @@ class LateCard(Card):
 
     def copy(self, host):
         assert self.inside
-        copied = torch.ones_like(host)  # not what it is going to be
+        copied = torch.ones_like(host)  # different from the final content
         self.copies.append((copied, host))
         return copied
 
@@ -230,7 +230,9 @@ def test_a_state_is_behind_what_was_handed_out_and_not_what_is_on_its_way(card, 
         return on_card(Dataset.range(300).shuffle(50, seed=1))
 
     iterator = iter(make())
-    iterator._elements._root._context.input_is_replayable = not by_value  # as where the order is left to chance
+    iterator._elements._root._context.input_is_replayable = (
+        not by_value
+    )  # as in pipelines without a deterministic order
     for _ in range(stop):
         next(iterator)
     state = iterator.state_dict()
@@ -291,7 +293,7 @@ class TestOnCuda:
         dataset = Dataset.range(200).map(lambda x: np.full(1 << 20, x, np.float32))
         sums = []
         for batch in dataset.to_torch(device="cuda"):
-            torch.cuda._sleep(2_000_000)  # the device is behind, so that copies would overwrite what it has not read
+            torch.cuda._sleep(2_000_000)  # the device lags, so that copies would overwrite what it has not read
             sums.append(batch.sum())
             del batch
         assert [float(total) for total in sums] == [number * float(1 << 20) for number in range(200)]

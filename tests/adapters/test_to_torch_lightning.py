@@ -1,4 +1,4 @@
-"""to_torch() as the data of a Lightning Trainer, by itself and in a DataLoader."""
+"""Tests of to_torch() as the data of a Lightning Trainer, directly and in a DataLoader."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch.utils.data import DataLoader
 from dataset import Dataset
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # what it imports has deprecations of its own
+    warnings.simplefilter("ignore")  # modules that it imports use deprecated code
     import lightning
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:`isinstance:FutureWarning:lightning"),  # what torch has deprecated
-    # It says so of all such datasets that have a length; that of ours is right with workers, too.
+    pytest.mark.filterwarnings("ignore:`isinstance:FutureWarning:lightning"),  # deprecated by torch
+    # Lightning warns for all iterable datasets with a length; here the length is also correct with workers.
     pytest.mark.filterwarnings("ignore:Your `IterableDataset` has `__len__` defined"),
-    pytest.mark.filterwarnings("ignore:.*does not have many workers"),  # it advises as many as there are cores
+    pytest.mark.filterwarnings("ignore:.*does not have many workers"),  # it recommends one worker per core
     pytest.mark.filterwarnings("ignore:You defined a `validation_step` but have no `val_dataloader`"),
 ]
 QUIET = {
@@ -33,7 +33,7 @@ QUIET = {
 
 
 class Line(lightning.LightningModule):
-    """Fits a line, and remembers what it was given."""
+    """Model that fits a line and records its inputs."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""to_torch(map_style=True): elements by number, for torch's samplers."""
+"""Tests of to_torch(map_style=True): elements by number, for torch's samplers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going on in the middle of an epoch: iterators over tensors, and torchdata's StatefulDataLoader."""
+"""Tests of resuming in the middle of an epoch: iterators over tensors, and torchdata's StatefulDataLoader."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from adapters.torch_pipelines import FROZEN, IN_ORDER, SHUFFLED, numbers
 from dataset import Dataset, StateError
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # torchdata uses what torch has deprecated
+    warnings.simplefilter("ignore")  # torchdata uses deprecated parts of torch
     from torchdata.stateful_dataloader import StatefulDataLoader
 
 pytestmark = [
-    # What torchdata calls, torch has deprecated.
+    # torchdata calls deprecated functions of torch.
     pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning"),  # of a process with threads
+    pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning"),  # for a process with threads
 ]
 
 PIPELINES = {**IN_ORDER, **SHUFFLED, **FROZEN}
@@ -68,7 +68,7 @@ def saved_and_loaded(state):
     file = io.BytesIO()
     torch.save(state, file)
     file.seek(0)
-    return torch.load(file)  # nothing in it is anything but plain data
+    return torch.load(file)  # it contains only plain data
 
 
 @pytest.mark.parametrize("persistent", [False, True])
@@ -79,7 +79,7 @@ def saved_and_loaded(state):
 def test_a_loader_goes_on_exactly_in_the_middle_of_an_epoch_twice_over(make, workers, persistent):
     keywords = {"persistent_workers": True} if persistent and workers else {}
     loader = stateful(make().to_torch(), workers, **keywords)
-    list(loader)  # an epoch before
+    list(loader)  # an earlier epoch
     iterator = iter(loader)
     for _ in range(2):
         next(iterator)
@@ -96,7 +96,7 @@ def test_a_loader_goes_on_exactly_in_the_middle_of_an_epoch_twice_over(make, wor
     third = stateful(make().to_torch(), workers, **keywords)
     third.load_state_dict(state)
     assert plain(third) == rest[1:]
-    assert sorted(numbers(third)) == sorted(numbers(make()))  # the epoch after
+    assert sorted(numbers(third)) == sorted(numbers(make()))  # the next epoch
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -119,7 +119,7 @@ def test_the_epoch_after_a_resumed_one_is_that_of_a_run_without_a_break(workers)
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_each_of_several_epochs_goes_on_after_each_of_several_stops(workers):
-    """Stopped after 2 batches, at the end of an epoch and in the next one; nobody says which epoch it is."""
+    """Stopped after 2 batches, at the end of an epoch and in the next one, without set_epoch()."""
 
     def make():
         return Dataset.range(24).shuffle(24, seed=1).map(lambda x: x + 0).batch(3).prefetch(2).to_torch()
@@ -177,13 +177,13 @@ def test_torch_loads_a_state_without_being_told_to_trust_it(make):
 
 
 def test_the_epochs_of_a_loop_go_on_in_another_process_as_they_would_have():
-    """As if: other objects, whose passes are counted from 0."""
+    """Simulates a new process: new objects, whose passes are counted from 0."""
 
     def make():
         return Dataset.range(20).shuffle(20, seed=1).batch(4).to_torch()
 
     def train(tensors, epochs, state=None):
-        """The batches by epoch, and the state after the second batch of the last one."""
+        """Return the batches by epoch, and the state after the second batch of the last epoch."""
         found = []
         for _ in range(epochs):
             iterator = iter(tensors)
@@ -202,7 +202,7 @@ def test_the_epochs_of_a_loop_go_on_in_another_process_as_they_would_have():
     iterator.load_state_dict(state)
     assert plain(iterator) == expected[1][2:]
     assert [plain(again) for _ in range(3)] == expected[2:]
-    iterator = iter(again)  # and a second time
+    iterator = iter(again)  # resume a second time
     next(iterator)
     state = iterator.state_dict()
     third = make()

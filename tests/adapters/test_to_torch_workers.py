@@ -1,4 +1,4 @@
-"""to_torch() in the workers of a DataLoader: together they give each element once, in each epoch in another order."""
+"""Tests of to_torch() in DataLoader workers: together they return each element once, in a new order in each epoch."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from dataset.testing import no_leaks
 def _warnings_are_errors():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # torch says so where there are more workers than cores, which is no business of these tests.
+        # torch warns if there are more workers than cores, which is irrelevant for these tests.
         warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
-        # Python 3.12 warns of forking beside threads, which is what a DataLoader does.
+        # Python 3.12 warns about forking a process with threads, as a DataLoader does.
         warnings.filterwarnings("ignore", ".*use of fork.*", DeprecationWarning)
-        # JAX does so, too, once other tests of the same process have used it.
+        # JAX also warns if other tests of the same process have used it.
         warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-        # torch's own way of sending sparse tensors between processes does not say whether to check them.
+        # torch sends sparse tensors between processes without specifying whether to check them.
         warnings.filterwarnings("ignore", "Sparse invariant checks", UserWarning)
         yield
 
@@ -139,7 +139,7 @@ def test_elements_can_be_batched_by_the_loader():
 @pytest.mark.parametrize("kind", ["by name", "lambdas"])
 def test_workers_that_are_not_forked_are_sent_the_pipeline(method, kind):
     dataset = Dataset.range(31).map(double if kind == "by name" else lambda x: 2 * x).shuffle(9).batch(4)
-    batches = loader(dataset.to_torch(), method=method, persistent_workers=True)  # each takes seconds to start
+    batches = loader(dataset.to_torch(), method=method, persistent_workers=True)  # a worker takes seconds to start
     epochs = [numbers(batches) for _ in range(2)]
     assert [sorted(epoch) for epoch in epochs] == [list(range(0, 62, 2))] * 2
     assert epochs[0] != epochs[1]
@@ -205,7 +205,7 @@ def test_iterators_and_threads_of_the_parent_do_not_disturb_forked_workers():
 
 def test_nothing_is_left_behind():
     tensors = Dataset.range(50).shuffle(10).batch(5).to_torch()
-    list(loader(tensors))  # torch and Python start helpers of their own the first time
+    list(loader(tensors))  # torch and Python start helper processes the first time
     with no_leaks():
         list(loader(tensors))
         iterator = iter(loader(tensors))
@@ -287,7 +287,7 @@ def test_workers_of_a_pass_find_its_number_in_any_order():
     passes = Passes()
     assert [passes.begin(worker(index, 100))[0] for index in (1, 0)] == [0, 0]
     other = Passes.__new__(Passes)
-    other.__setstate__(passes.__getstate__())  # as in another process, which has begun nothing
+    other.__setstate__(passes.__getstate__())  # as in another process without earlier passes
     assert [other.begin(worker(index, 200))[0] for index in (0, 1)] == [1, 1]
     assert passes.begin(worker(0, 100))[0] == 2  # persistent: the same seed again
     assert passes.begin(worker(1, 100))[0] == 2
@@ -299,7 +299,7 @@ def test_workers_that_begin_at_once_come_to_the_same_number():
     passes.begin(worker(0, 1)), passes.begin(worker(1, 1))
     before = passes._table.copy()
     first = passes.begin(worker(0, 2))[0]
-    passes._table[:] = before  # the other has looked before that
+    passes._table[:] = before  # as if the other worker had read the table before that
     assert passes.begin(worker(1, 2))[0] == first == 1
 
 
@@ -324,7 +324,7 @@ def test_processes_of_a_training_that_share_the_table_count_alike():
 
 
 def run_rank(passes, queue):
-    """A process that starts two workers, one for each of its own."""
+    """A process that starts two workers for each of its datasets."""
     context = multiprocessing.get_context("fork")
     for number in range(2):
         child = context.Process(target=begin_in_worker, args=(passes, queue, number))
@@ -353,7 +353,7 @@ def test_files_are_read_once(tmp_path, files):
 def test_ranks_with_workers_share_out_each_element_once(make):
     expected = sorted(numbers(make()))
     found = [[], []]
-    for rank in range(2):  # each builds the pipeline for itself, as processes do
+    for rank in range(2):  # each builds its own pipeline, as processes do
         dataset = make().shard_by_process(rank=rank, world_size=2, remainder="keep")
         torch.manual_seed(rank)
         batches = loader(dataset.to_torch())

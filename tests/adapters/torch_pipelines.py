@@ -1,4 +1,4 @@
-"""What the tests of DataLoader workers send to them: functions that are found by name, and pipelines made of them."""
+"""Functions and pipelines that tests send to DataLoader workers; the workers import the functions by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def double(x):
 
 
 def numbers(batches):
-    """All that came out, as ints, in order."""
+    """Return all elements as ints, in order."""
     return [int(x) for batch in batches for x in np.atleast_1d(batch)]
 
 
@@ -47,7 +47,7 @@ SHUFFLED = {
     "of files, say": lambda: Dataset.range(7).shuffle(7).interleave(four_from, 3).shuffle(6, seed=1).batch(3),
     "repeated": lambda: Dataset.range(13).shuffle(13).repeat(3).batch(5),
 }
-"""Of which two passes are very unlikely to be alike."""
+"""So many elements that two passes are very unlikely to have the same order."""
 
 FROZEN = {
     "not reshuffled": lambda: Dataset.range(50).shuffle(20, reshuffle_each_iteration=False).batch(4),

@@ -1,4 +1,4 @@
-"""One of two processes of jax.distributed, run by test_ranks.py; the first listens on a port that it is given."""
+"""One of two processes of jax.distributed, run by test_ranks.py; the first one listens on a given port."""
 
 import sys
 

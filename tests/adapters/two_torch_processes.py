@@ -10,7 +10,7 @@ from dataset.adapters.ranks import process_rank
 
 
 def summed(dataset):
-    """The elements of this process; each step adds up those of all."""
+    """Return the elements of this process; each step sums those of all processes."""
     steps = []
     for element in dataset:
         total = torch.tensor(int(element))
@@ -20,7 +20,7 @@ def summed(dataset):
 
 
 def trained():
-    """The weights of a model before and after an epoch of DistributedDataParallel over uneven data."""
+    """Return the weights of a model before and after an epoch of DistributedDataParallel over uneven data."""
     torch.manual_seed(0)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
     before = [round(float(part.detach().sum()), 6) for part in model.parameters()]

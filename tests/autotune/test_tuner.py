@@ -374,7 +374,7 @@ def test_what_is_on_trial_when_a_stage_becomes_inline_is_taken_back():
     _, name, action, before, after, reason = driven.log[1]
     assert (name, action, after) == ("map", "take back", 2)
     assert before == driven.log[0][4]
-    assert "meanwhile" in reason
+    assert "in the meantime" in reason
     assert len(driven.log) == 2
 
 

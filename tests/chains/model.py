@@ -121,7 +121,7 @@ def each(function: Callable[[Any], Any]) -> Callable[[Open], Open]:
 
 
 def plain(element: Any) -> Any:
-    """Convert an element to Python values: numbers, bytes, lists for arrays, tuples, dicts; an exception to a Failure."""
+    """Convert an element to Python values: numbers, bytes, lists for arrays, tuples, dicts; exceptions to Failures."""
     if isinstance(element, Exception):
         return Failure(str(element) if type(element) is ValueError else type(element).__name__)
     if isinstance(element, tuple):

@@ -105,7 +105,7 @@ def unique(draw: st.DrawFn, kind: Any) -> Drawn:
 def window(draw: st.DrawFn, kind: Any) -> Drawn:
     """Windows of a leaf or a tuple of leaves, each converted back to a batch.
 
-    A failure has a position in windows like any element. A window that contains it fails; between windows it is dropped.
+    A failure has a position in windows like any element. A window that contains it fails; between windows it vanishes.
     """
     size, shift, stride = draw(st.integers(1, 4)), draw(st.integers(1, 5)), draw(st.integers(1, 3))
     drop = draw(st.booleans())

@@ -80,7 +80,9 @@ def test_the_compression_is_that_of_the_files_unless_it_is_said(run, write, out)
     packed, plain = write([b"a"], compression="GZIP"), write([b"b"])
     run("merge", packed, "--output", out / "a")
     assert read(out / "a", "GZIP") == [b"a"]
-    assert "select the compression of the new files with --compression" in run.error("merge", packed, plain, "--output", out / "b")
+    assert "select the compression of the new files with --compression" in run.error(
+        "merge", packed, plain, "--output", out / "b"
+    )
     assert run("merge", packed, plain, "--compression", "ZLIB", "--output", out / "b")[0] == 0
     assert read(out / "b", "ZLIB") == [b"a", b"b"]
 
@@ -198,7 +200,9 @@ def test_a_directory_without_permission(run, write, out):
 
 
 def test_too_many_shards_are_refused_before_any_is_made(run, write, out):
-    assert "the maximum is 100,000" in run.error("split", write([b"a"]), "--num-shards", 10**9, "--output", out / "{shard}")
+    assert "the maximum is 100,000" in run.error(
+        "split", write([b"a"]), "--num-shards", 10**9, "--output", out / "{shard}"
+    )
 
 
 def test_a_file_that_grows_between_the_passes_is_no_traceback(run, write, out, monkeypatch):

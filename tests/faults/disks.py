@@ -1,4 +1,4 @@
-"""In-memory disks that only the process that mounts them and its children see. They need root or a user namespace."""
+"""In-memory disks that only the process that mounts them and its children see. They require root, real or emulated."""
 
 from __future__ import annotations
 

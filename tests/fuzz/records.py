@@ -417,7 +417,7 @@ class Streams(Target):
 
 
 def _inflated(data: bytes, bits: int) -> tuple[bytes, bool]:
-    """Return the content of the streams in ``data`` by zlib, byte by byte near damage, and whether they are complete."""
+    """Return the content of the streams in ``data`` by zlib, bytewise near damage, and whether they are complete."""
     pieces: list[bytes] = []
     first = True
     while data or first:

@@ -25,11 +25,11 @@ from .planted import PLANTED
 from .target import Target
 from .targets import TARGETS
 
-CPU_SECONDS = 5.0  # for one input
-WALL_SECONDS = 60  # for one input that waits; the machine may be busy
-MEMORY_BYTES = 400 << 20  # beyond what the process has when it begins
+CPU_SECONDS = 5.0  # per input
+WALL_SECONDS = 60  # per input; the machine may be busy
+MEMORY_BYTES = 400 << 20  # in addition to the memory that the process has at the start
 
-PROGRESS = struct.Struct("<qqq")  # the number of the input, how many were tried, how many of them were taken
+PROGRESS = struct.Struct("<qqq")  # the number of the input, how many were tried, and how many were accepted
 
 
 def input_of(target: Target, seed: int, number: int) -> Any:

@@ -98,9 +98,7 @@ def test_the_function_is_called_once_per_pass():
     assert 1 <= len(calls) < 10
 
 
-@pytest.mark.parametrize(
-    ("target", "initial"), diagonals(2, [[0.2, 0.8], [0.0, 1.0], [0.5, 0.5]], [None, [0.5, 0.5]])
-)
+@pytest.mark.parametrize(("target", "initial"), diagonals(2, [[0.2, 0.8], [0.0, 1.0], [0.5, 0.5]], [None, [0.5, 0.5]]))
 def test_an_element_whose_class_fails_raises_in_each_pass_and_the_rest_goes_on(target, initial):
     def make():
         check = fail_at(2, 41)

@@ -1,4 +1,4 @@
-"""Sources, elements and dtypes that many methods are tried on, written once for both libraries."""
+"""Sources, elements and dtypes for tests of many methods, written once for both libraries."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from support.libraries import fail_at
 
 INT64 = TensorSpec((), np.int64)
 
-Point = namedtuple("Point", "y x")  # noqa: PYI024  # the older form, which users have, too
+Point = namedtuple("Point", "y x")  # noqa: PYI024  # the older form, which users also have
 
 
 def failing(lib: Any, *bad: int, size: int = 7) -> Any:
-    """The numbers below ``size``, but an exception in the place of these."""
+    """Return a dataset of the numbers below ``size`` that fails at these numbers."""
     return lib.Dataset.range(size).map(lib.call(fail_at(*bad), INT64))
 
 
@@ -39,7 +39,7 @@ NUMBERS += ["float16", "float32", "float64", "complex64", "complex128"]
 
 
 def int64(value: Any) -> Any:
-    """A NumPy value that means the same in both libraries."""
+    """Return a NumPy value that has the same meaning in both libraries."""
     return np.asarray(value, np.int64)[()]
 
 
@@ -81,4 +81,4 @@ ELEMENTS: dict[str, Callable[[Any], Any]] = {
     "sparse and empty": lambda lib: lib.sparse([], int64([]), [3, 2]),
     "sparse in a dict": lambda lib: {"s": lib.sparse([[1]], int64([5]), [3]), "a": int64(1)},
 }
-"""Values for from_tensors. Of Python's numbers, and of lists of numbers, only bools have one dtype in both."""
+"""Values for from_tensors. Python numbers other than bools have different dtypes in the two libraries."""

@@ -1,4 +1,4 @@
-"""Running one pipeline in both libraries, and comparing everything that a user can see."""
+"""Comparison of a pipeline in both libraries: everything that a user can observe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENDS_LATER = "and so on"
 
 @cache
 def oracle() -> TensorFlow:
-    """The real thing, imported once in a process."""
+    """Return tf.data, imported once per process."""
     return TensorFlow()
 
 
@@ -33,14 +33,14 @@ def assert_same(
     structure, dtypes, shapes and values, each failure at its place, and the end.
 
     Args:
-        build: given one of the classes of libraries.py, returns a dataset of that library.
-        limit: how many elements, for datasets that do not end.
-        spec: "equal", but for sizes behind a function, which tf.data finds by tracing it, and which ours does not
-            claim; "compatible"; "any".
-        cardinality: whether to compare it.
+        build: returns a dataset of a library, given one of the classes of libraries.py.
+        limit: the maximum number of elements, for infinite datasets.
+        spec: "equal", except for sizes downstream of a function, which tf.data finds by tracing and this library does
+            not claim to know; "compatible"; "any".
+        cardinality: whether to compare the cardinalities.
 
     Returns:
-        Our elements, FAILED in the place of a failure.
+        The elements of this library, FAILED for each failure.
     """
     lib = oracle()
     theirs, ours = attempt(build, lib), attempt(build, Ours())
@@ -60,7 +60,7 @@ def assert_same(
 
 
 def attempt(build: Callable[[Any], Any], lib: Any) -> Any:
-    """What ``build`` returns or raises."""
+    """Return what ``build`` returns or raises."""
     try:
         return build(lib)
     except Exception as error:
@@ -68,7 +68,7 @@ def attempt(build: Callable[[Any], Any], lib: Any) -> Any:
 
 
 def outcomes(elements: Iterator[Any], convert: Callable[[Any], Any], limit: int) -> list[Any]:
-    """Up to ``limit`` elements, FAILED in the place of those that raise; ENDS_LATER behind them if there are more."""
+    """Return up to ``limit`` elements, FAILED for those that raise, and ENDS_LATER at the end if there are more."""
     found: list[Any] = []
     while len(found) < limit:
         try:
@@ -83,12 +83,12 @@ def outcomes(elements: Iterator[Any], convert: Callable[[Any], Any], limit: int)
 
 
 def has_failed(found: list[Any]) -> bool:
-    """Whether a failure is among the outcomes that ``assert_same`` returned."""
+    """Return whether the outcomes that ``assert_same`` returned contain a failure."""
     return any(outcome is FAILED for outcome in found)
 
 
 def assert_outcomes_equal(found: list[Any], expected: list[Any]) -> None:
-    """Raise AssertionError, with both lists, where they differ."""
+    """Raise AssertionError with both lists if they differ."""
     try:
         assert_elements_equal(found, expected)
     except AssertionError as error:
@@ -96,7 +96,7 @@ def assert_outcomes_equal(found: list[Any], expected: list[Any]) -> None:
 
 
 def plain(element: Any) -> Any:
-    """An element of ours, with the elements of the datasets in it by value."""
+    """Return an element of this library, with nested datasets replaced by their elements."""
     return map_plain(
         lambda part: inner_outcomes(iter(part), plain) if isinstance(part, dataset.Dataset) else part, element
     )
@@ -107,7 +107,7 @@ def inner_outcomes(elements: Iterator[Any], convert: Callable[[Any], Any]) -> An
 
 
 def to_numpy(tf: Any, element: Any) -> Any:
-    """An element of tf.data's with this library's classes for components."""
+    """Return an element of tf.data with this library's classes for components."""
 
     def component(value: Any) -> Any:
         if value is None:
@@ -127,7 +127,7 @@ def to_numpy(tf: Any, element: Any) -> Any:
 
 
 def as_known(ours: Any, how: str) -> str:
-    """How to compare the spec of a dataset of ours: behind a function, it need only allow what tf.data has found."""
+    """Return how to compare the spec of a dataset: downstream of a function, it need only be compatible."""
     return "allows" if how == "equal" and not spec_is_static(ours.plan) else how
 
 
@@ -140,7 +140,7 @@ def compare_specs(ours: Any, theirs: Any, how: str) -> None:
 
 
 def assert_both_refuse(build: Callable[[Any], Any], error: type[Exception] | tuple[type[Exception], ...]) -> None:
-    """Check that building, or else the first iteration, fails in both, and in ours at construction with ``error``."""
+    """Check that building or the first iteration fails in both libraries; in this one, building raises ``error``."""
     theirs = attempt(lambda lib: list(build(lib).take(5)), oracle())
     assert isinstance(theirs, Exception), f"tf.data accepts it: {theirs!r}"
     ours = attempt(build, Ours())

@@ -1,4 +1,4 @@
-"""apply, beside tf.data's."""
+"""Tests of apply against tf.data's."""
 
 import pytest
 from cases import SOURCES

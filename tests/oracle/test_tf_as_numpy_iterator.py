@@ -1,4 +1,4 @@
-"""as_numpy_iterator, beside tf.data's: its values are compared as they come, not converted."""
+"""Tests of as_numpy_iterator against tf.data's: values are compared without conversion."""
 
 import collections.abc
 

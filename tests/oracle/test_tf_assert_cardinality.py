@@ -1,4 +1,4 @@
-"""assert_cardinality, beside tf.data.experimental.assert_cardinality."""
+"""Tests of assert_cardinality against tf.data.experimental.assert_cardinality."""
 
 import pytest
 import tensorflow as tf

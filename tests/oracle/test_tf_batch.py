@@ -1,4 +1,4 @@
-"""batch, beside tf.data's."""
+"""Tests of batch against tf.data's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""bucket_by_sequence_length, beside tf.data's."""
+"""Tests of bucket_by_sequence_length against tf.data's."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ LENGTHS = [1, 2, 3, 4, 5, 0, 7, 2, 3, 2]
 
 
 def rows(lib, lengths=LENGTHS, dtype=np.int64):
-    """A dataset of vectors of the given lengths; the spec says that they differ."""
+    """Return a dataset of vectors of the given lengths; the length is unknown in the spec."""
     arrays = [np.full(length, length).astype(dtype) for length in lengths]
     return lib.Dataset.from_generator(lambda: iter(arrays), output_signature=lib.TensorSpec((None,), dtype))
 

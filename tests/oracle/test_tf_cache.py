@@ -1,4 +1,4 @@
-"""cache() in memory, beside tf.data's."""
+"""Tests of cache() in memory against tf.data's."""
 
 import pytest
 from cases import ELEMENTS, SOURCES, failing
@@ -29,7 +29,7 @@ def test_behind_and_before_other_transformations():
 
 
 def numbered(lib, passes):
-    """A dataset that gives the number of the pass over it, three times."""
+    """Return a dataset that returns the number of the pass over it, three times."""
 
     def count():
         passes.append(len(passes))
@@ -41,11 +41,11 @@ def numbered(lib, passes):
 
 @pytest.mark.parametrize("stops", [(3,), (4,), (1, 4), (2, 3, 4), (0, 4), (4, 1, 4)], ids=str)
 def test_only_a_full_pass_fills_it(stops):
-    """Several iterators, one after the other, of each of which the first elements are taken; 4 is past the end."""
+    """Take the first elements of several iterators, one after the other; 4 is past the end."""
 
     def build(lib):
         dataset = numbered(lib, []).cache()
-        if lib.name == "tf.data":  # else it reads ahead
+        if lib.name == "tf.data":  # disable its prefetching
             options = lib.Options()
             options.experimental_optimization.inject_prefetch = False
             dataset = dataset.with_options(options)

@@ -1,4 +1,4 @@
-"""cardinality and element_spec, beside tf.data's, of chains of two transformations, without running them."""
+"""Tests of cardinality and element_spec against tf.data's, for chains of two ops that are not run."""
 
 import pytest
 from cases import SOURCES
@@ -62,9 +62,9 @@ FUNCTIONS = {
 def test_behind_functions(source, function):
     for first, transformation in TRANSFORMATIONS.items():
         if first in {"take(0)", "skip(100)", "skip(-1)", "repeat(0)", "skip(2)", "shard(3, 1)", "batch(3, True)"}:
-            continue  # what may be empty has no spec behind a function
+            continue  # a dataset that may be empty has no spec downstream of a function
         if source == "endless" and first == "shuffle(-2)":
-            continue  # which has no first element
+            continue  # it has no first element
 
         def build(lib, transformation=transformation):
             return FUNCTIONS[function](lib, transformation(lib, SOURCES[source](lib)))

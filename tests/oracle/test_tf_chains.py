@@ -1,6 +1,7 @@
-"""Random pipelines three ways: in this library, in tf.data, and in a model in plain Python.
+"""Tests of random pipelines in this library, in tf.data, and in a model in plain Python.
 
-The same pipelines each time, so that a run tells of the change and not of luck. To look for new ones, say how many:
+The pipelines are the same in each run, so that a failure is caused by a change and not by chance. To try new ones, set
+their number:
 
     CHAINS=3000 python -m pytest tests/oracle/test_tf_chains.py
 """
@@ -33,7 +34,7 @@ THOROUGH = settings(
 
 
 def outcomes_in_tf(dataset: Any) -> list[Any]:
-    """The outcomes of a tf.data.Dataset run as it was written: some of tf.data's rewritings move failures."""
+    """Return the outcomes of a tf.data.Dataset without its optimizations, because some of them move failures."""
     lib = oracle()
     options = lib.Options()
     options.experimental_optimization.apply_default_optimizations = False
@@ -51,7 +52,7 @@ def assert_modelled(modelled: list[Any], found: list[Any]) -> None:
     assert found == modelled, f"not as modelled\nfound:    {found!r}\nmodelled: {modelled!r}"
 
 
-@pytest.mark.timeout(1800)  # if it fails, examples are made smaller for up to five minutes
+@pytest.mark.timeout(1800)  # after a failure, Hypothesis shrinks examples for up to five minutes
 @THOROUGH
 @given(pipelines())
 def test_a_chain_is_the_same_in_all_three(pipeline: Pipeline):
@@ -69,10 +70,12 @@ def test_a_chain_is_the_same_in_all_three(pipeline: Pipeline):
     for step, mine, other in zip(pipeline.steps, ours, theirs, strict=True):
         size, expected_size = mine.cardinality(), int(other.cardinality())
         if expected_size == lib.UNKNOWN and "sparse" in repr(pipeline):
-            continue  # tf.data does not know how many rows unbatch() finds in batches of sparse tensors
+            continue  # tf.data does not know the number of rows for unbatch() of sparse batches
         assert size == expected_size, f"cardinality {size} behind {step.name}, in tf.data {expected_size}"
     spec = attempt(lambda dataset: dataset.element_spec, ours[-1])
-    if isinstance(spec, Exception):  # some part that only running tells is empty, or all of it fails
+    if isinstance(
+        spec, Exception
+    ):  # a part with a spec that is known only at run time is empty, or all its elements fail
         assert isinstance(spec, ValueError)
     else:
         compare_specs(spec, lib.spec(theirs[-1].element_spec), "compatible")

@@ -1,4 +1,4 @@
-"""choose_from_datasets, beside tf.data's."""
+"""Tests of choose_from_datasets against tf.data's."""
 
 import numpy as np
 import pytest

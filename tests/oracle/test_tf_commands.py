@@ -1,4 +1,4 @@
-"""The command line on files that TensorFlow wrote, and TensorFlow on files that the command line wrote."""
+"""Tests of the command line with files written by TensorFlow, and of TensorFlow with files of the command line."""
 
 import json
 
@@ -18,7 +18,7 @@ def compression(request):
 
 @pytest.fixture
 def written(tmp_path, compression):
-    """A file of Examples that tf.io.TFRecordWriter wrote, and its records."""
+    """Return a file of Examples that tf.io.TFRecordWriter wrote, and its records."""
     tf = oracle().tf
     path = str(tmp_path / "written")
     records = []

@@ -1,4 +1,4 @@
-"""concatenate, beside tf.data's."""
+"""Tests of concatenate against tf.data's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""counter, beside tf.data's."""
+"""Tests of counter against tf.data's."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ NUMBERS = [(0, 1), (5, 2), (5, -2), (0, 0), (-3, 3), (100, 100), (254, 1), (126,
 
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint32, np.uint64]
-# A negative number for uint64 brings tf.data down.
+# A negative number for uint64 crashes tf.data.
 CASES = [(*pair, dtype) for pair in NUMBERS for dtype in INTEGERS if min(pair) >= 0 or dtype is not np.uint64]
 
 

@@ -1,4 +1,4 @@
-"""CsvDataset, decode_csv and from_csv beside tf.data's.
+"""Tests of CsvDataset, decode_csv and from_csv against tf.data's.
 
 These are tf.data.experimental.CsvDataset, tf.io.decode_csv and tf.data.experimental.make_csv_dataset.
 """
@@ -22,7 +22,7 @@ NUMBERS = [I32, I64, F32, F64]
 
 @pytest.fixture
 def save(tmp_path):
-    """A function that writes bytes to a new file and returns its path."""
+    """Return a function that writes bytes to a new file and returns its path."""
     paths = []
 
     def write(content):
@@ -245,7 +245,7 @@ RECORDS = [
 
 
 def decoded(lib, records, defaults, **keywords):
-    """The columns, or FAILED."""
+    """Return the columns, or FAILED."""
     columns = attempt(lambda lib: lib.decode_csv(records, defaults, **keywords), lib)
     if isinstance(columns, Exception):
         return FAILED
@@ -280,7 +280,7 @@ def test_numbers_in_records(text, dtype):
     for records in (f"{text},a", [f"{text},a", "1,b"] * 30):
         found = decoded(Ours, records, [dtype(5), bytes])
         expected = decoded(oracle(), records, [dtype(5), bytes])
-        assert repr(found) == repr(expected)  # not-a-number included
+        assert repr(found) == repr(expected)  # including NaN
 
 
 def test_what_decode_csv_refuses():
@@ -290,13 +290,13 @@ def test_what_decode_csv_refuses():
                 lib.decode_csv("a,b", ["x", "y"], **keywords)
 
 
-# from_csv, beside make_csv_dataset
+# from_csv against make_csv_dataset
 
 PEOPLE = b'name,age,height,city\nann,31,1.65,"Bonn, old"\nbob,,1.8,\neve,27,,Rome\n'
 
 
 def batches(build, limit=20):
-    """Both libraries' batches as plain data, ours checked to be of 64 bits where types were inferred."""
+    """Return both libraries' batches as plain data; check that inferred types of this library have 64 bits."""
 
     def plain(batch):
         if isinstance(batch, tuple):
@@ -341,7 +341,7 @@ def test_from_csv(save, keywords):
 
 
 def rounded(theirs, ours):
-    """tf.data's values with our floats where these are the same as float32."""
+    """Return tf.data's values with floats replaced by those of this library if they are equal as float32."""
     if isinstance(theirs, dict):
         return {key: rounded(value, ours[key]) for key, value in theirs.items()}
     if isinstance(theirs, list | tuple):
@@ -361,7 +361,7 @@ def test_inferred_types(save, kind, text):
     for rows in ([text], ["1", text], ["1.5", text], [text, "2"], [text, "z"]):
         path = save(b"a,b\n" + b"".join(f"{row},q\n".encode() for row in rows))
         keywords = {"num_epochs": 1, "shuffle": False, "na_value": "NA"}
-        with warnings.catch_warnings():  # it converts 1e39 to float32, and NumPy says so
+        with warnings.catch_warnings():  # NumPy warns about converting 1e39 to float32
             warnings.simplefilter("ignore")
             theirs = attempt(
                 lambda lib: lib.from_csv(path, 2, **keywords).element_spec["a"].dtype.as_numpy_dtype, oracle()

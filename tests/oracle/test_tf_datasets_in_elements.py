@@ -1,4 +1,4 @@
-"""Datasets as components, through every method that may meet them, beside tf.data's."""
+"""Tests of datasets as components, with every method that supports them, against tf.data's."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ MADE_BY_MAP = {
 
 @pytest.mark.parametrize("case", MADE_BY_MAP)
 def test_made_by_map(case):
-    # A spec that is found by running one element knows the shape of that one only.
+    # A spec that is inferred from one element has the shape of that element.
     assert_same(MADE_BY_MAP[case], spec="compatible")
 
 

@@ -1,4 +1,4 @@
-"""len(), bool() and iter() of a dataset, beside tf.data's."""
+"""Tests of len(), bool() and iter() of a dataset against tf.data's."""
 
 import pytest
 from cases import SOURCES, failing
@@ -67,7 +67,7 @@ def test_a_loop_ends_at_a_failure_and_another_goes_on_behind_it():
         for _ in range(4):
             try:
                 for element in iterator:
-                    found.append(int(element))  # noqa: PERF401  # what came before a failure is kept
+                    found.append(int(element))  # noqa: PERF401  # the elements before a failure are kept
             except Exception:
                 found.append("failed")
         return found

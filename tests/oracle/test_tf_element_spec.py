@@ -1,4 +1,4 @@
-"""element_spec, beside tf.data's, of every kind of element and what becomes of it."""
+"""Tests of element_spec against tf.data's, for every kind of element and op."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""enumerate, beside tf.data's."""
+"""Tests of enumerate against tf.data's."""
 
 import numpy as np
 import pytest

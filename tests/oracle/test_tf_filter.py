@@ -1,4 +1,4 @@
-"""filter, beside tf.data's."""
+"""Tests of filter against tf.data's."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_failures_below_and_inside():
     "result", [lambda x: x, lambda x: 1, lambda x: "yes", lambda x: np.array([True]), lambda x: (True,), lambda x: None]
 )
 def test_a_predicate_that_gives_no_bool(result):
-    """tf.data asks the predicate at once; here it is first called when an element is wanted."""
+    """tf.data traces the predicate at construction; here it is first called when an element is requested."""
     assert isinstance(attempt(lambda lib: lib.Dataset.range(3).filter(result), oracle()), Exception)
     with pytest.raises(SpecError, match="must return a bool"):
         next(iter(Dataset.range(3).filter(result)))

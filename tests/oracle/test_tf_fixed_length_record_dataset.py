@@ -1,4 +1,4 @@
-"""FixedLengthRecordDataset, beside tf.data's."""
+"""Tests of FixedLengthRecordDataset against tf.data's."""
 
 import gzip
 import random
@@ -51,9 +51,9 @@ def test_files_of_whole_records(tmp_path, sizes, compression):
     ids=repr,
 )
 def test_files_that_hold_no_whole_number_of_records(tmp_path, content, sizes, compression):
-    """One whose size is known gives an error only, a compressed one its whole records before it."""
+    """A file of known size returns only an error; a compressed file returns its complete records before the error."""
     bad, good = write(tmp_path / "bad", COMPRESS[compression](content)), write(tmp_path / "good", b"xxyy")
-    # tf.data raises for a file of known size ever after; here that is said once, and the next file is read.
+    # For a file of known size, tf.data raises forever; here the error is raised once, and the next file is read.
     limit = 9 if compression else 1
     found = assert_same(
         lambda lib: lib.FixedLengthRecordDataset(bad, *sizes, compression_type=compression), limit=limit

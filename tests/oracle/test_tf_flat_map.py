@@ -1,4 +1,4 @@
-"""flat_map, beside tf.data's."""
+"""Tests of flat_map against tf.data's."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_failures_of_the_function(bad):
 
 @pytest.mark.parametrize("result", [lambda x: x, lambda x: None, lambda x: (x,), lambda x: [1]])
 def test_what_is_no_dataset(result):
-    """tf.data asks the function at once; here it is first called when an element is wanted."""
+    """tf.data traces the function at construction; here it is first called when an element is requested."""
     assert isinstance(attempt(lambda lib: lib.Dataset.range(3).flat_map(result), oracle()), Exception)
     with pytest.raises(TypeError, match="must return a Dataset"):
         next(iter(Dataset.range(3).flat_map(result)))

@@ -1,4 +1,4 @@
-"""from_generator, beside tf.data's. Casts are stricter here where tf.data would change a value without a word."""
+"""Tests of from_generator against tf.data's. Casts are stricter here where tf.data would silently change a value."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""from_tensor_slices, beside tf.data's."""
+"""Tests of from_tensor_slices against tf.data's."""
 
 from collections import OrderedDict
 
@@ -49,7 +49,7 @@ def test_rows(rows):
     ("rows", "dtype"), [([[1, 2], [], [3]], np.int64), ([["a"], ["b", "c"]], object), ([[]], np.float32)]
 )
 def test_rows_of_a_ragged_matrix(rows, dtype):
-    """They are dense in both; their spec is a matter of batching, which makes them ragged again."""
+    """They are dense in both libraries; the spec matters only for batching, which makes them ragged again."""
     assert_same(lambda lib: lib.Dataset.from_tensor_slices(lib.ragged(rows, dtype)), spec="any")
     beside = lambda lib: lib.Dataset.from_tensor_slices((lib.ragged(rows, dtype), np.zeros(len(rows))))
     assert_same(beside, spec="any")

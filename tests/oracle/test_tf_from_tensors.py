@@ -1,4 +1,4 @@
-"""from_tensors, beside tf.data's."""
+"""Tests of from_tensors against tf.data's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""get_single_element and fingerprint, beside tf.data's."""
+"""Tests of get_single_element and fingerprint against tf.data's."""
 
 import numpy as np
 import pytest

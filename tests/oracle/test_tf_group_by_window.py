@@ -1,4 +1,4 @@
-"""group_by_window, beside tf.data's."""
+"""Tests of group_by_window against tf.data's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""ignore_errors, beside tf.data's."""
+"""Tests of ignore_errors against tf.data's."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ PIPELINES = {
 
 
 def spec_of(pipeline):
-    """How to compare specs: where every call of a function fails, ours is not known."""
+    """Return how to compare specs: if every call of a function fails, this library does not know the spec."""
     return "any" if pipeline == "all" else "equal"
 
 

@@ -1,4 +1,4 @@
-"""from_image_folder beside keras.utils.image_dataset_from_directory: files, order, labels, pixels."""
+"""Tests of from_image_folder against keras.utils.image_dataset_from_directory: files, order, labels, pixels."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_images_and_labels_are_those_of_keras(folder, color_mode, channels, clas
     ours = Dataset.from_image_folder(folder, class_names=class_names, channels=channels, image_size=(5, 6))
     if class_names is None:
         assert theirs.class_names == io.image_folder_classes(folder)
-    # Keras lists hidden files, too.
+    # Keras also lists hidden files.
     pairs = [
         (image, label)
         for (image, label), path in zip(theirs.as_numpy_iterator(), theirs.file_paths, strict=True)

@@ -1,4 +1,4 @@
-"""interleave, beside tf.data's."""
+"""Tests of interleave against tf.data's."""
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def test_parallel_calls(cycle, calls):
 
 
 def test_a_cycle_that_is_left_to_the_library():
-    """tf.data takes the number of cores; with as many equal elements nobody sees it."""
+    """tf.data uses the number of cores; with equal elements, the difference cannot be observed."""
     for cycle in (None, -1):
         assert_same(lambda lib, cycle=cycle: lib.Dataset.range(1).interleave(lambda x: lib.Dataset.range(4), cycle))
     assert_same(lambda lib: lib.Dataset.range(1).interleave(lambda x: lib.Dataset.range(4), block_length=None))
@@ -147,7 +147,7 @@ def test_too_few_parallel_calls(calls):
 
 @pytest.mark.parametrize("result", [lambda x: x, lambda x: None, lambda x: (x,)])
 def test_what_is_no_dataset(result):
-    """tf.data asks the function at once; here it is first called when an element is wanted."""
+    """tf.data traces the function at construction; here it is first called when an element is requested."""
     assert isinstance(attempt(lambda lib: lib.Dataset.range(3).interleave(result), oracle()), Exception)
     with pytest.raises(TypeError, match="must return a Dataset"):
         next(iter(Dataset.range(3).interleave(result)))

@@ -1,4 +1,4 @@
-"""list_files, beside tf.data's."""
+"""Tests of list_files against tf.data's."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_patterns(folder, pattern):
 
 
 def test_relative_patterns():
-    """Where the first name has a wildcard, tf.data puts "./" before what it finds; ours are as they were given."""
+    """If the first path component has a wildcard, tf.data prefixes results with "./"; this library does not."""
     for pattern in ("sub/*", "sub/?.txt", "a.txt", "./*", "../*/*.txt"):
         assert_same(lambda lib, pattern=pattern: lib.Dataset.list_files(pattern, shuffle=False))
     assert b"a.txt" in set(Ours.Dataset.list_files("*.txt"))

@@ -1,4 +1,4 @@
-"""map, beside tf.data's."""
+"""Tests of map against tf.data's."""
 
 from collections import OrderedDict
 from functools import partial
@@ -22,7 +22,7 @@ def test_sources(source):
 
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_arguments(element):
-    """What a function is given: the items of a tuple, or the element."""
+    """Return the arguments of a function: the items of a tuple, or the element."""
     assert_same(lambda lib: lib.Dataset.from_tensors(ELEMENTS[element](lib)).repeat(2).map(lambda *args: args))
 
 
@@ -161,7 +161,7 @@ def test_what_is_no_function(function):
 
 @pytest.mark.parametrize("result", [None, (), {}, (None, None), []], ids=repr)
 def test_a_result_without_components(result):
-    """tf.data asks the function at once; here it is first called when an element is wanted."""
+    """tf.data traces the function at construction; here it is first called when an element is requested."""
     assert isinstance(attempt(lambda lib: lib.Dataset.range(3).map(lambda x: result), oracle()), Exception)
     with pytest.raises(SpecError, match="must return an element"):
         list(Dataset.range(3).map(lambda x: result))

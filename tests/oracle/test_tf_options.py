@@ -1,4 +1,4 @@
-"""with_options and options, beside tf.data's: what is accepted, and how settings merge."""
+"""Tests of with_options and options against tf.data's: what is accepted, and how settings merge."""
 
 import pytest
 from compare import attempt, oracle
@@ -31,7 +31,7 @@ JOINED = {
 
 
 def shown(options):
-    """What is set, in plain values; the two libraries give unset fields other defaults."""
+    """Return the fields that are set, as plain values; unset fields have different defaults in the two libraries."""
     return {
         "deterministic": options.deterministic,
         "dataset_name": options.dataset_name or None,

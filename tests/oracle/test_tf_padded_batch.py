@@ -1,4 +1,4 @@
-"""padded_batch, beside tf.data's."""
+"""Tests of padded_batch against tf.data's."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
-"""Parallel map, interleave and batch, beside tf.data's: orders, failures, options, arguments.
+"""Tests of parallel map, interleave and batch against tf.data's: orders, failures, options, arguments.
 
-The functions take their time, another for each element, so that calls end in another order than they begin.
+The functions have a different delay for each element, so that calls do not end in the order in which they start.
 """
 
 import collections
@@ -21,13 +21,13 @@ from support.libraries import Ours, arrays, fail_at
 CALLS = [1, 2, 4, -1]
 ORDERED = [{}, {"deterministic": True}]
 SLOW = (0.004, 0.0, 0.001)
-WAIT = 10  # for what must come
+WAIT = 10  # seconds to wait for an event that must happen
 
 calls_and_order = [{"num_parallel_calls": calls, **order} for calls in CALLS for order in ORDERED]
 
 
 def slowly(lib, *bad):
-    """A function of numbers that takes its time and fails for some."""
+    """Return a function of numbers that has delays and fails for some numbers."""
     check = fail_at(*bad)
 
     def work(x):
@@ -100,7 +100,7 @@ PARALLEL_CYCLES = [(cycle, calls) for cycle in CYCLES for calls in cycle_and_cal
 
 
 def interleaved(lib, sizes, cycle, reading=(), **arguments):
-    """Datasets of these sizes; the numbers of each begin at ten times its own."""
+    """Return datasets of these sizes; the numbers of each start at ten times its index."""
     table = lib.const(np.array([*sizes, 0], np.int64))
     numbers = lib.Dataset.range(len(sizes))
     read = slowly(lib, *reading)
@@ -136,10 +136,10 @@ def opened_by(lib, opening, cycle, **arguments):
     ("what", "bad", "cycle"), diagonals(5, FAILING, [(0,), (1,), (2, 3), (4,), (1, 2, 3, 4)], PARALLEL_CYCLES), ids=str
 )
 def test_interleave_where_something_fails(what, bad, cycle):
-    """A failure counts for nothing in the block that it stands in, as in tf.data's interleave without parallel calls.
+    """A failure does not count as an element of its block, as in tf.data's interleave without parallel calls.
 
-    tf.data's parallel interleave ends the block with it, so that a failure changes the order of all that follows: its
-    elements and failures are the same as a set.
+    In tf.data's parallel interleave, a failure ends the block and so changes the order of all later elements. Only the
+    sets of elements and failures are equal.
     """
     in_turn = outcomes_of(oracle(), FAILING[what](oracle(), bad, cycle[0]))
     parallel = outcomes_of(oracle(), FAILING[what](oracle(), bad, cycle[0], num_parallel_calls=cycle[1]))
@@ -220,7 +220,7 @@ def test_without_order_the_same_elements_and_failures_come_out(op, bad):
 
 
 def keeps_order(lib, op, arguments, option, seconds):
-    """Whether 0 comes out first although it is held back until something has come out, or for ``seconds``."""
+    """Return whether 0 is returned first, although it is delayed until another element is returned or ``seconds``."""
     gate = threading.Event()
 
     def hold(x):
@@ -252,7 +252,7 @@ def keeps_order(lib, op, arguments, option, seconds):
 def test_who_says_whether_order_is_kept(op, calls, order, option):
     arguments = {"num_parallel_calls": calls, "deterministic": order}
     kept = calls is None or order is True or (order is None and option is not False)
-    seconds = 0.2 if kept else WAIT  # where order is kept, nothing comes before the time is up
+    seconds = 0.2 if kept else WAIT  # if the order is kept, no element is returned before that time
     assert keeps_order(oracle(), op, arguments, option, seconds) == kept
     assert keeps_order(Ours(), op, arguments, option, seconds) == kept
 
@@ -275,7 +275,7 @@ def test_counts_that_are_too_small(method, calls):
 
 @pytest.mark.parametrize("calls", [0, -2, -100])
 def test_a_count_that_is_too_small_for_batch(calls):
-    """tf.data takes it, and then waits for ever for the first batch."""
+    """tf.data accepts it and then waits forever for the first batch."""
     assert not isinstance(attempt(lambda lib: METHODS["batch"](lib, num_parallel_calls=calls), oracle()), Exception)
     with pytest.raises(ValueError, match="num_parallel_calls"):
         METHODS["batch"](Ours(), num_parallel_calls=calls)
@@ -295,7 +295,7 @@ def test_counts_of_other_classes(method, calls):
 
 @pytest.mark.parametrize("calls", [3, 100])
 def test_more_calls_than_the_cycle_is_long(calls):
-    """tf.data refuses them; here no more datasets are read at once than are open."""
+    """tf.data rejects them; here, at most as many datasets are read in parallel as are open."""
 
     def build(lib, **arguments):
         return lib.Dataset.range(1, 4).interleave(lambda x: lib.Dataset.from_tensors(x).repeat(x), 2, **arguments)
@@ -306,7 +306,7 @@ def test_more_calls_than_the_cycle_is_long(calls):
 
 
 def test_an_executor_is_this_librarys_own():
-    """tf.data knows none; here it is a thread where nothing is said, and what is no executor is refused at once."""
+    """tf.data does not have executors; here the default is threads, and other values are rejected at construction."""
     theirs = attempt(
         lambda lib: lib.Dataset.range(3).map(lambda x: x, num_parallel_calls=2, executor="thread"), oracle()
     )

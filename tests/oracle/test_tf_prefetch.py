@@ -1,4 +1,4 @@
-"""prefetch, beside tf.data's."""
+"""Tests of prefetch against tf.data's."""
 
 import numpy as np
 import pytest

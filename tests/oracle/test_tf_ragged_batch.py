@@ -1,4 +1,4 @@
-"""ragged_batch, beside tf.data's."""
+"""Tests of ragged_batch against tf.data's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Ragged partitions of Examples, beside tf.io's, empty rows and absurd row numbers among them."""
+"""Tests of ragged partitions of Examples against tf.io's, including empty rows and absurd row numbers."""
 
 import numpy as np
 import pytest

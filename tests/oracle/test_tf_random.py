@@ -1,4 +1,4 @@
-"""random, beside tf.data's: all but the numbers themselves."""
+"""Tests of random against tf.data's: everything except the random numbers."""
 
 import pytest
 from compare import assert_both_refuse, oracle

@@ -1,4 +1,4 @@
-"""dataset[i], beside tf.data.experimental.at."""
+"""Tests of dataset[i] against tf.data.experimental.at."""
 
 import pytest
 from compare import oracle, to_numpy
@@ -30,7 +30,7 @@ def test_every_element(plan):
     theirs, ours = PLANS[plan](oracle()), PLANS[plan](Ours())
     tf = oracle().tf
     options = tf.data.Options()
-    options.experimental_optimization.apply_default_optimizations = False  # or it makes ops without random access
+    options.experimental_optimization.apply_default_optimizations = False  # they create ops without random access
     theirs = theirs.with_options(options)
     count = int(theirs.cardinality())
     expected = [to_numpy(tf, tf.data.experimental.at(theirs, index)) for index in range(count)]

@@ -1,4 +1,4 @@
-"""range, beside tf.data's."""
+"""Tests of range against tf.data's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""rebatch, beside tf.data's."""
+"""Tests of rebatch against tf.data's."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_sizes(source, size, drop):
 
 @pytest.mark.parametrize("size", [1, 2, 4, 20], ids=repr)
 def test_ragged_tensors_with_inner_dimensions(size):
-    # Of empty batches of these, tf.data makes errors.
+    # tf.data raises errors for empty batches of these.
     splits, values = [[0, 2, 3, 3], [0, 1, 3, 3]], np.arange(6.0).reshape(3, 2)
     assert_same(lambda lib: lib.Dataset.from_tensors(lib.from_splits(splits, values)).repeat(2).rebatch(size))
 
@@ -69,7 +69,7 @@ def test_ragged_tensors_with_inner_dimensions(size):
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 20, [2, 1], [3, 3]], ids=repr)
 @pytest.mark.parametrize("indices", [[[0, 0], [1, 1]], [[2, 1]], [[0, 0], [0, 1], [2, 0]], []], ids=repr)
 def test_sparse(size, indices):
-    # Of empty sparse batches tf.data makes errors.
+    # tf.data raises errors for empty sparse batches.
     values = np.arange(len(indices)) + 1.5
     assert_same(lambda lib: lib.Dataset.from_tensors(lib.sparse(indices, values, [3, 2])).repeat(3).rebatch(size))
 

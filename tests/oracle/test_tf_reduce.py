@@ -1,4 +1,4 @@
-"""reduce, beside tf.data's. Its result is compared as the one element of a dataset."""
+"""Tests of reduce against tf.data's. The result is compared as the only element of a dataset."""
 
 import numpy as np
 import pytest

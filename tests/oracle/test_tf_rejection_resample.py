@@ -1,4 +1,4 @@
-"""rejection_resample, beside tf.data's: specs, cardinalities, shares, and the cases without chance."""
+"""Tests of rejection_resample against tf.data's: specs, cardinalities, proportions, and the deterministic cases."""
 
 import numpy as np
 import pytest

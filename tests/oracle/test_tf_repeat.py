@@ -1,4 +1,4 @@
-"""repeat, beside tf.data's."""
+"""Tests of repeat against tf.data's."""
 
 import numpy as np
 import pytest

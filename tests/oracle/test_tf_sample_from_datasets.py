@@ -1,4 +1,4 @@
-"""sample_from_datasets, beside tf.data's: all that does not hang on the random numbers."""
+"""Tests of sample_from_datasets against tf.data's: everything that does not depend on the random numbers."""
 
 import numpy as np
 import pytest

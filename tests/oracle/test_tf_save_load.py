@@ -1,4 +1,4 @@
-"""save and load, beside tf.data's."""
+"""Tests of save and load against tf.data's."""
 
 import multiprocessing
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from support.libraries import Ours, fail_at
 
 @pytest.fixture(autouse=True)
 def _same_cycle(monkeypatch):
-    """tf.data reads as many shards at a time as there are cores."""
+    """tf.data reads as many shards in parallel as there are cores."""
     monkeypatch.setattr(multiprocessing, "cpu_count", lambda: DEFAULT_CYCLE_LENGTH)
 
 
@@ -48,7 +48,7 @@ DATASETS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:Encoding a StructuredValue")  # tf.data's, of None
+@pytest.mark.filterwarnings("ignore:Encoding a StructuredValue")  # tf.data warns about None
 @pytest.mark.parametrize("compression", [None, "GZIP"])
 @pytest.mark.parametrize("source", DATASETS)
 def test_round_trips(source, compression, place):
@@ -56,7 +56,7 @@ def test_round_trips(source, compression, place):
         DATASETS[source](lib).save(place(lib), compression=compression)
         return lib.Dataset.load(place(lib), compression=compression)
 
-    # Which sizes vary, one library knows from its graphs, the other from the elements.
+    # One library derives varying sizes from its graphs, the other one from the elements.
     assert_same(build, spec="compatible" if source == "vectors" else "equal")
 
 
@@ -179,8 +179,8 @@ def test_caches(source, place):
         return make(lib).cache(place(lib) + "-cache")
 
     prepare(place)
-    assert_same(build, spec="compatible")  # which makes it
-    assert_same(lambda lib: build(lib).repeat(2), spec="compatible")  # which reads it
+    assert_same(build, spec="compatible")  # creates the cache
+    assert_same(lambda lib: build(lib).repeat(2), spec="compatible")  # reads the cache
 
 
 def prepare(place):

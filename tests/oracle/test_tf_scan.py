@@ -1,4 +1,4 @@
-"""scan, beside tf.data's."""
+"""Tests of scan against tf.data's."""
 
 import numpy as np
 import pytest

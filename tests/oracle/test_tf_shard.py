@@ -1,4 +1,4 @@
-"""shard, beside tf.data's."""
+"""Tests of shard against tf.data's."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def test_shards(source, shard):
     assert_same(lambda lib: SOURCES[source](lib).shard(*shard), limit=12)
 
 
-# Where an exception comes in the middle of a stretch that it skips, tf.data forgets how much of it was skipped.
+# If an exception is raised in the middle of a range that it skips, tf.data restarts the count of skipped elements.
 @pytest.mark.parametrize("bad", [(0,), (1,), (2,), (6,), (1, 2), (0, 1, 2, 3, 5, 6)])
 @pytest.mark.parametrize("shard", [(1, 0), (2, 0), (2, 1)], ids=str)
 def test_failures(shard, bad):

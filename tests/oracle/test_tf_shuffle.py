@@ -1,6 +1,6 @@
-"""shuffle, beside tf.data's.
+"""Tests of shuffle against tf.data's.
 
-The random numbers of the two differ, so what is compared is which passes have equal orders: [a b], [a a], [a b a b].
+The random numbers of the libraries differ, so the tests compare which passes have equal orders: [a b], [a a] and so on.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from compare import FAILED, assert_both_refuse, assert_same, oracle, outcomes
 from support.combinations import diagonals
 from support.libraries import Ours
 
-SIZE = 30  # so many elements never come in one order twice by chance
+SIZE = 30  # this many elements do not have the same order twice by chance
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def _without_a_global_seed():
 
 
 def order(elements, count=SIZE):
-    """The next ``count`` elements, as a tuple of ints or of tuples of ints."""
+    """Return the next ``count`` elements, as a tuple of ints or of tuples of ints."""
     found = []
     for _, element in zip(range(count), elements, strict=False):
         found.append(tuple(map(int, element)) if isinstance(element, tuple) else int(element))
@@ -32,7 +32,7 @@ def order(elements, count=SIZE):
 
 
 def pattern(passes):
-    """Each pass by the number of the first that is equal to it."""
+    """Return for each pass the number of the first pass with the same order."""
     return [passes.index(one) for one in passes]
 
 
@@ -189,14 +189,14 @@ def test_repeat_before(size):
 
 @pytest.mark.parametrize("size", [1, 2, 5, SIZE - 1, SIZE, 100])
 def test_no_element_comes_earlier_than_the_buffer_allows(size):
-    """The k-th that comes out was drawn when ``size + k`` had been read."""
+    """The k-th element was drawn when ``size + k`` elements had been read."""
     places = {}
     for lib in (Ours(), oracle()):
         dataset = lib.Dataset.range(SIZE).shuffle(size, seed=7)
         orders = [order(dataset) for _ in range(200)]
         assert all(number < place + size for one in orders for place, number in enumerate(one))
         places[lib.name] = {(place, number) for one in orders for place, number in enumerate(one)}
-    # What is possible does happen, with this seed: any element of a full buffer is the first.
+    # With this seed, every element of a full buffer is the first one in some pass.
     for found in places.values():
         assert {number for place, number in found if place == 0} == set(range(min(size, SIZE)))
 
@@ -221,7 +221,7 @@ def test_a_buffer_of_one_changes_nothing():
 @pytest.mark.parametrize("bad", [(0,), (3,), (6,), (0, 1), (5, 6), (0, 1, 2, 4, 5, 6)], ids=str)
 @pytest.mark.parametrize("size", [2, 3, 7, 20])
 def test_places_of_failures(size, bad):
-    """A failure comes out when it is met: while the buffer is filled or filled again."""
+    """A failure is returned when it occurs: while the buffer is filled or refilled."""
 
     def places(lib):
         found = outcomes(iter(failing(lib, *bad).shuffle(size, seed=1)), int, 100)

@@ -1,4 +1,4 @@
-"""The public methods of tf.data.Dataset: ours has each, with the same arguments in the same order and defaults."""
+"""Tests that Dataset has all public methods of tf.data.Dataset, with the same arguments, order and defaults."""
 
 import inspect
 import re
@@ -32,7 +32,7 @@ def parameters(function):
 
 
 def plain(default):
-    """A default value; dtypes as NumPy's."""
+    """Return a default value; dtypes become NumPy dtypes."""
     if default is inspect.Parameter.empty:
         return "required"
     if isinstance(default, oracle().tf.DType):
@@ -75,7 +75,7 @@ def test_datasets_of_files(name):
 
 
 def test_sql_dataset():
-    """Only output_types may be left out here."""
+    """Only output_types may be missing here."""
     mine, expected = parameters(dataset.SqlDataset), parameters(oracle().tf.data.experimental.SqlDataset)
     assert [name for name, _, _ in mine] == [name for name, _, _ in expected]
     assert mine[:-1] == expected[:-1]

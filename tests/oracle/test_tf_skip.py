@@ -1,4 +1,4 @@
-"""skip, beside tf.data's."""
+"""Tests of skip against tf.data's."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_a_negative_count_means_everything(source, count):
 @pytest.mark.parametrize("bad", [(0,), (3,), (6,), (0, 6), (4, 5), (2, 3)])
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_failures(count, bad):
-    # Where an exception comes while tf.data skips, it starts counting again behind it; see tests/ops/test_skip.py.
+    # If an exception is raised while tf.data skips, it restarts the count after it; see tests/ops/test_skip.py.
     if bad[0] >= count or count <= 1:
         assert_same(lambda lib: failing(lib, *bad).skip(count))
 

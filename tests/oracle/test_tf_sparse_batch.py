@@ -1,4 +1,4 @@
-"""sparse_batch, beside tf.data's."""
+"""Tests of sparse_batch against tf.data's."""
 
 import numpy as np
 import pytest

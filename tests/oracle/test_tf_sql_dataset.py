@@ -1,4 +1,4 @@
-"""SqlDataset, beside tf.data.experimental.SqlDataset."""
+"""Tests of SqlDataset against tf.data.experimental.SqlDataset."""
 
 import sqlite3
 
@@ -109,7 +109,7 @@ def test_sources(path, source):
     ],
 )
 def test_queries_that_fail(path, query, types):
-    """tf.data raises for them ever after; here that is said once, and is the end."""
+    """tf.data raises for them forever; here the error is raised once and ends the iteration."""
     found = assert_same(lambda lib: lib.SqlDataset("sqlite", path, query, types), limit=1)
     assert found[0] == FAILED
     assert outcomes(iter(Ours.SqlDataset("sqlite", path, query, types)), tuple, 9) == [FAILED]
@@ -117,7 +117,7 @@ def test_queries_that_fail(path, query, types):
 
 
 def test_a_query_that_fails_half_way(path):
-    """Python's driver drops the row before the failure: it has taken a step beyond each row that it gives."""
+    """Python's driver drops the row before the failure, because it is one step ahead of the row that it returns."""
     query = (
         "SELECT abs(x) FROM (SELECT 1 x UNION ALL SELECT 2 UNION ALL SELECT -9223372036854775808 UNION ALL SELECT 3)"
     )
@@ -138,7 +138,7 @@ def test_what_is_no_database(tmp_path):
     [("i", np.int8, 44), ("f", np.int64, -2), ("s", np.int64, 0), ("s", np.bool_, False), ("s", np.float64, 0.0)],
 )
 def test_where_tf_data_makes_another_value_of_it_the_row_fails(path, column, dtype, theirs):
-    """Of 300, -2.25 and 'zwölf' it makes 44, -2 and 0 without a word."""
+    """tf.data silently converts 300, -2.25 and 'zwölf' to 44, -2 and 0."""
     query = f"SELECT {column} FROM rows WHERE i = 300"  # noqa: S608  # the words are those above
     assert [row[0].numpy() for row in oracle().SqlDataset("sqlite", path, query, (dtype,))] == [theirs]
     with pytest.raises(dataset.SpecError, match=f"row 0, column '{column}'.*CAST"):

@@ -1,4 +1,4 @@
-"""take, beside tf.data's."""
+"""Tests of take against tf.data's."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def test_counts(source, count):
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_any_negative_count_means_everything(source):
-    # tf.data gives the count itself as cardinality, -5, which is none; ours is that of take(-1).
+    # tf.data returns the count -5 as the cardinality, which is invalid; here it is that of take(-1).
     assert_same(lambda lib: SOURCES[source](lib).take(-5), limit=12, cardinality=False)
 
 

@@ -1,4 +1,4 @@
-"""take_while, beside tf.data's."""
+"""Tests of take_while against tf.data's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""TextLineDataset, beside tf.data's."""
+"""Tests of TextLineDataset against tf.data's."""
 
 import gzip
 import zlib
@@ -49,7 +49,7 @@ def write(path, content):
 def test_texts(tmp_path, text, compression):
     path = write(tmp_path / "a", COMPRESS[compression](text))
     for size in (None, 0, 1, 3, 1000):
-        if size is None or size * 1000 > len(text):  # a byte at a time takes long
+        if size is None or size * 1000 > len(text):  # reading single bytes is slow
             assert_same(lambda lib, size=size: lib.TextLineDataset(path, compression, size), limit=1000)
 
 
@@ -88,7 +88,7 @@ def test_in_a_pipeline(paths):
 
 @pytest.mark.parametrize("name", ["missing", "."])
 def test_a_file_that_cannot_be_read(tmp_path, paths, name):
-    # tf.data raises for it ever after; here the next file is read.
+    # tf.data raises for it forever; here the next file is read.
     files = [paths[0], str(tmp_path / name), paths[2]]
     found = assert_same(lambda lib: lib.TextLineDataset(files), limit=4)
     assert found[3] == FAILED
@@ -102,7 +102,7 @@ def test_what_is_no_gzip(tmp_path):
 
 
 def test_a_stream_that_is_cut_short(tmp_path):
-    """tf.data takes what is there for the whole file, and the piece of a line for a line; here it is data loss."""
+    """tf.data treats the truncated file as complete and a partial line as a line; here it is data loss."""
     text = b"".join(b"%d\n" % number for number in range(20_000))
     path = write(tmp_path / "a", gzip.compress(text)[:-20_000])
     found = outcomes(iter(Ours.TextLineDataset(path, "GZIP")), lambda value: value, 30_000)

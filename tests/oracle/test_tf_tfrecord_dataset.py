@@ -1,4 +1,4 @@
-"""TFRecordDataset, beside tf.data's, over files that either library wrote, whole ones and damaged ones."""
+"""Tests of TFRecordDataset against tf.data's, with complete and damaged files written by either library."""
 
 import itertools
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_names(paths):
 
 @pytest.mark.parametrize("reads", [1, 2, 3, 4, -1])
 def test_parallel_reads(paths, reads):
-    # With AUTOTUNE tf.data reads as many files as there are cores in turn; one file is read alike by all.
+    # With AUTOTUNE, tf.data interleaves as many files as there are cores; with one file there is no difference.
     files = paths if reads > 0 else paths[:1]
     assert_same(lambda lib: lib.TFRecordDataset(files, num_parallel_reads=reads))
 
@@ -79,7 +79,7 @@ def test_in_a_pipeline(paths):
 def test_a_missing_file(tmp_path, paths, place):
     files = [paths[0], paths[3]]
     files.insert(place, str(tmp_path / "missing"))
-    # tf.data raises for it ever after; here the next file is read.
+    # tf.data raises for it forever; here the next file is read.
     before = (0, 3, 7)[place]
     found = assert_same(lambda lib: lib.TFRecordDataset(files), limit=before + 1)
     assert found[before] == FAILED
@@ -191,7 +191,7 @@ def test_what_is_no_number(paths, arguments):
 @pytest.mark.parametrize("reshuffle", [True, False])
 @pytest.mark.parametrize("size", [7, 30, 100])
 def test_epochs_of_a_shuffle_do_not_mix(tmp_path, size, reshuffle):
-    """Both libraries fill the buffer for the next epoch before this one is over."""
+    """Both libraries fill the buffer for the next epoch before the current one ends."""
     path = write(tmp_path / "a", [b"%d" % i for i in range(30)])
 
     for lib in (Ours(), oracle()):

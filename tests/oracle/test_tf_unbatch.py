@@ -1,4 +1,4 @@
-"""unbatch, beside tf.data's, which rows of no size crash."""
+"""Tests of unbatch against tf.data's, which crashes for rows of size 0."""
 
 import numpy as np
 import pytest

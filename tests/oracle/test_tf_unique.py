@@ -1,4 +1,4 @@
-"""unique, beside tf.data's, for what that supports: one component of int32, int64 or string."""
+"""Tests of unique against tf.data's, for the elements that it supports: one component of int32, int64 or string."""
 
 import numpy as np
 import pytest

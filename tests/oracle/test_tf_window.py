@@ -1,4 +1,4 @@
-"""window, beside tf.data's."""
+"""Tests of window against tf.data's."""
 
 import itertools
 

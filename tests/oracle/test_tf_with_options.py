@@ -1,4 +1,4 @@
-"""with_options and options, beside tf.data's: what is set where, which setting wins, what is refused."""
+"""Tests of with_options and options against tf.data's: scope, precedence, and what is rejected."""
 
 import pytest
 from compare import assert_same, attempt, oracle
@@ -8,13 +8,13 @@ from support.libraries import Ours
 
 def setting(lib, deterministic):
     options = lib.Options()
-    if deterministic is not None:  # which is what it is where nobody set it
+    if deterministic is not None:  # the value if it is not set
         options.deterministic = deterministic
     return options
 
 
 def pipelines(flags):
-    """Datasets on which ``flags`` were set one after the other, and that went through something in between."""
+    """Return datasets on which ``flags`` were set one after the other, with other ops in between."""
     first, second = flags
 
     def one(lib, flag):

@@ -1,6 +1,6 @@
-"""write_tfrecord: what tf.data.experimental.TFRecordWriter writes, and what TensorFlow reads.
+"""Tests of write_tfrecord against tf.data.experimental.TFRecordWriter and TensorFlow's reader.
 
-That writer is deprecated, writes one file, and takes scalar strings only; there is nothing else in tf.data to compare.
+That writer is deprecated, writes one file and accepts only scalar strings; tf.data has no other one to compare with.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""zip, beside tf.data's."""
+"""Tests of zip against tf.data's."""
 
 from collections import OrderedDict
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dataset import Dataset, Options, RaggedTensorSpec, TensorSpec, TFRecordDataset, io, vectorized
-from dataset.plan.fingerprint import fingerprint
+from dataset.plan.fingerprints.fingerprint import fingerprint
 from dataset.plan.node import Node, holds_user_code, inputs_first, spec_is_static, walk
 from dataset.plan.origin import function_name
 
@@ -332,7 +332,7 @@ def test_the_numbers_in_an_array_do_not_count():
 
 def test_the_fingerprint_is_the_same_in_another_process():
     code = (
-        "from dataset import Dataset; from dataset.plan.fingerprint import fingerprint\n"
+        "from dataset import Dataset; from dataset.plan.fingerprints.fingerprint import fingerprint\n"
         "def f(x): return x\n"
         "plan = Dataset.from_tensor_slices({'a': [1, 2], 'b': [b'x', b'y']}).map(f).padded_batch(2).plan\n"
         "print(fingerprint(plan))"

@@ -1,4 +1,4 @@
-"""Interrupts of a running pipeline by SIGINT: at a given bytecode of the main thread, or from a thread at a random time.
+"""SIGINT for a running pipeline: at a given bytecode of the main thread, or from another thread at a random time.
 
 CPython handles a signal when a function starts, after a call, and at the end of a loop's body. A trace function is
 called at each of these moments, and calls the handler at the given one. So an interrupt can be reproduced.
@@ -147,7 +147,9 @@ class RefusedError(Exception):
 
 
 def interrupt(build: Callable[[], Dataset[Any]], how: Any, ending: str) -> tuple[bool, list[Any]]:
-    """Run a pipeline, interrupt it, and end as ``ending`` says; return whether the interrupt was raised, and all outcomes.
+    """Run a pipeline, interrupt it, and end as ``ending`` says.
+
+    Return whether the interrupt was raised, and all outcomes.
 
     Raises:
         RefusedError: if the library raises StateError.

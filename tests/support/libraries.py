@@ -123,7 +123,7 @@ class Ours:
 
     @staticmethod
     def call(function: Callable[..., Any], returns: Any) -> Callable[..., Any]:
-        """Return a function of NumPy values as a function for map; ``returns`` is its spec, in this library's classes."""
+        """Convert a function of NumPy values for map; ``returns`` is its spec, in this library's classes."""
         del returns
         return function
 

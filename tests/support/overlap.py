@@ -1,6 +1,6 @@
 """Helpers for tests of parallel ops: functions with delays, and functions that count how many of their calls overlap.
 
-Functions for worker processes are also here, so that a worker imports them without the tests. A sleep in such a function
+Functions for worker processes are also here, so that a worker imports them without the tests. A sleep in a function
 represents its work; it is never used to wait for another thread or process.
 """
 

@@ -67,7 +67,7 @@ ops/take_while.py: ops/test_take_while.py
     take_while reads early: 1 if self._one_by_one else n => n
 ops/unique.py: ops/test_unique.py
     unique state: "seen": seen => "seen": {}
-ops/filter.py: ops/test_filter.py optimize/test_filter_fusions.py
+ops/filter.py: ops/test_filter.py optimize/fusion/test_filter_fusions.py
     filter error position: self.position += 1 => self.position += 0
 ops/ignore_errors.py: ops/test_ignore_errors.py
     ignore_errors position: self.dropped += 1 => self.dropped += 0
@@ -77,7 +77,7 @@ ops/scan.py: ops/test_scan.py
 ops/sources/generator.py: ops/sources/test_generator.py
     generator's arrays are shared: own(take()) => take()
     generator state: "held": self._ready.save() => "held": []
-ops/map.py: optimize/test_map_fusion.py
+ops/map.py: optimize/fusion/test_map_fusion.py
     map shares its arguments: own(self.function(*given), given) => self.function(*given)
 
 ops/batch/batch.py: ops/batch/test_batch.py
@@ -174,19 +174,19 @@ runtime/random/permutation.py: runtime/random/test_permutation.py
 optimize/noop_elimination.py: optimize/test_noop_elimination.py
     rule joins takes: min(inner, outer) => max(inner, outer)
     rule joins shards: node.index * inner => node.index * node.num_shards
-optimize/slice_pushdown.py: optimize/test_slice_pushdown.py
+optimize/pushdown/slice_pushdown.py: optimize/pushdown/test_slice_pushdown.py
     rule slices: slice(node.index, None, node.num_shards) => slice(node.index, None)
-optimize/skip_by_seeking.py: optimize/test_skip_by_seeking.py
+optimize/pushdown/skip_by_seeking.py: optimize/pushdown/test_skip_by_seeking.py
     rule seeks past errors: and not node.by_seeking and node.source.is_exact => and not node.by_seeking
-optimize/joining.py: optimize/test_map_fusion.py
+optimize/fusion/fuse.py: optimize/fusion/test_map_fusion.py
     rule joins other settings: node.parallel_settings() != below.parallel_settings() => False
-optimize/map_parallelization.py: optimize/test_map_parallelization.py
+optimize/parallelism/map_parallelization.py: optimize/parallelism/test_map_parallelization.py
     rule and synchronous maps: node.synchronous => False
-optimize/parallel_batch.py: optimize/test_parallel_batch.py
+optimize/parallelism/parallel_batch.py: optimize/parallelism/test_parallel_batch.py
     rule loses the order: deterministic=True => deterministic=False
-optimize/shuffle_before_gather.py: optimize/test_shuffle_before_gather.py io/test_shuffle_references.py
+optimize/pushdown/shuffle_before_gather.py: optimize/pushdown/test_shuffle_before_gather.py io/test_shuffle_references.py
     rule shuffles failing rows: isinstance(node, Take) and not => False and not
-optimize/map_vectorization.py: optimize/test_map_vectorization.py
+optimize/vectorization/map_vectorization.py: optimize/vectorization/test_map_vectorization.py
     rule vectorizes large arrays: > ELEMENT_BYTES_MAX => > 100 * ELEMENT_BYTES_MAX
 
 io/csv/cut.py: io/csv/test_csv_reader.py
@@ -205,7 +205,7 @@ io/example/varints.py: io/example/test_varints.py
     example int64: ninth & (tenth << 7 | 0x7F) => ninth & 0x7F
 io/example/assemble.py: io/example/test_parse.py
     example default: result[~present] = self.default => result[~present] = self.default[0]
-io/example/columns.py: io/example/test_parse.py
+io/example/feature_columns.py: io/example/test_parse.py
     example kinds: wrong = present & (lists.kind != wanted) => wrong = present & False
 io/parquet/reader.py: io/parquet/test_parquet_source.py
     parquet nulls: self._advance(1, group.count) => self._advance(2, group.count)

@@ -161,7 +161,7 @@ class WebServer(ThreadingHTTPServer):
 
 
 class FolderServer(WebServer):
-    """Server of a folder; the query configures it: ``ranges=no``, ``length=no``, ``etag=no``, ``faults``, ``stalls``."""
+    """Server of a folder; queries configure it: ``ranges=no``, ``length=no``, ``etag=no``, ``faults``, ``stalls``."""
 
     def __init__(self, folder):
         self.folder = Path(folder)

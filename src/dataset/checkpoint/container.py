@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from dataset.errors import StateError
 from dataset.io.files.opening import InputFile, open_input
-from dataset.plan.brief import brief_bytes
+from dataset.plan.drawing.brief import brief_bytes
 from dataset.plan.plain import from_json, to_json
 from dataset.version import __version__
 

@@ -17,10 +17,10 @@ import numpy as np
 from dataset.checkpoint import container
 from dataset.checkpoint.state_files import load
 from dataset.errors import StateError
-from dataset.plan.brief import brief_bytes
-from dataset.plan.likeness import chain, is_outline
+from dataset.plan.drawing.brief import brief_bytes
+from dataset.plan.drawing.summary import in_columns, printable, shortened
+from dataset.plan.fingerprints.plan_diff import chain, is_outline
 from dataset.plan.plain import digest, unwrapped
-from dataset.plan.summary import in_columns, printable, shortened
 from dataset.runtime.state.envelope import STATE_VERSION
 
 __all__ = ["describe"]

@@ -24,11 +24,11 @@ from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError, guess_compression, open_stream
 from dataset.io.files.list_files import matching_files
 from dataset.io.files.opening import open_input, path_string
+from dataset.io.tfrecord.frame_scan import scan_lengths
 from dataset.io.tfrecord.frames import HEADER_BYTES, length_damage, read_exactly
 from dataset.io.tfrecord.index import SUFFIX
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.io.tfrecord.salvage import Salvage
-from dataset.io.tfrecord.scan import scan_lengths
 
 __all__ = ["COMPRESSION_WORDS", "RECORDS_AT_ONCE", "Input", "damage_json", "file_names", "look_at", "open_inputs"]
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dataset.ops.with_options import options_of
-from dataset.optimize.filter_fusion import fuse_filters
-from dataset.optimize.filter_parallelization import parallelize_filter
-from dataset.optimize.inject_prefetch import inject_prefetch
-from dataset.optimize.map_and_batch_fusion import fuse_map_and_batch
-from dataset.optimize.map_and_filter_fusion import fuse_map_and_filter
-from dataset.optimize.map_fusion import fuse_maps
-from dataset.optimize.map_parallelization import parallelize_map
-from dataset.optimize.map_vectorization import vectorize_map
+from dataset.optimize.fusion.filter_fusion import fuse_filters
+from dataset.optimize.fusion.map_and_batch_fusion import fuse_map_and_batch
+from dataset.optimize.fusion.map_and_filter_fusion import fuse_map_and_filter
+from dataset.optimize.fusion.map_fusion import fuse_maps
+from dataset.optimize.fusion.parser_and_batch_fusion import fuse_parser_and_batch
 from dataset.optimize.noop_elimination import eliminate_noop
-from dataset.optimize.parallel_batch import parallelize_batch
-from dataset.optimize.parser_and_batch_fusion import fuse_parser_and_batch
-from dataset.optimize.parser_projection import project_parser
-from dataset.optimize.parser_vectorization import vectorize_parser
-from dataset.optimize.repeat_pushdown import push_down_repeat
+from dataset.optimize.parallelism.filter_parallelization import parallelize_filter
+from dataset.optimize.parallelism.inject_prefetch import inject_prefetch
+from dataset.optimize.parallelism.map_parallelization import parallelize_map
+from dataset.optimize.parallelism.parallel_batch import parallelize_batch
+from dataset.optimize.parallelism.seq_interleave_prefetch import prefetch_interleaved
+from dataset.optimize.pushdown.repeat_pushdown import push_down_repeat
+from dataset.optimize.pushdown.shuffle_before_gather import shuffle_before_gather
+from dataset.optimize.pushdown.skip_by_seeking import skip_by_seeking
+from dataset.optimize.pushdown.slice_pushdown import push_down_slice
 from dataset.optimize.rule import Miss, Rule, WholePlanRule
-from dataset.optimize.seq_interleave_prefetch import prefetch_interleaved
-from dataset.optimize.shuffle_before_gather import shuffle_before_gather
-from dataset.optimize.skip_by_seeking import skip_by_seeking
-from dataset.optimize.slice_pushdown import push_down_slice
+from dataset.optimize.vectorization.map_vectorization import vectorize_map
+from dataset.optimize.vectorization.parser_projection import project_parser
+from dataset.optimize.vectorization.parser_vectorization import vectorize_parser
 from dataset.options import OptimizationOptions, Options
 from dataset.plan.node import Node, inputs_first
 from dataset.plan.rewriting import Fired, Missed, Rewritten

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import Dataset, Options, io
-from dataset.optimize import parsing_functions
+from dataset.optimize.vectorization import parsing_functions
 from dataset.testing import assert_elements_equal, outcomes
 from support.example_strategies import alike, damaged, feature_specs, odd_examples
 from support.pipelines import no_rules

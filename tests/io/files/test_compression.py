@@ -337,7 +337,9 @@ def test_one_element_out_of_all_proportion_to_the_file_is_refused(tmp_path, monk
         (tmp_path / "records").write_bytes(COMPRESS[kind](b"".join(framed(content * count))))
         for read, name in ((TextLineDataset, "lines"), (TFRecordDataset, "records")):
             if content is zeros or (count > 1 and name == "records"):
-                with pytest.raises(DataLossError, match=r"100 times the size of the compressed file.*decompress the file first"):
+                with pytest.raises(
+                    DataLossError, match=r"100 times the size of the compressed file.*decompress the file first"
+                ):
                     list(read(str(tmp_path / name), kind))
             else:
                 found = list(read(str(tmp_path / name), kind))

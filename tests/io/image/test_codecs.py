@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset.io.image import decoders
-from dataset.io.image import image_libraries
+from dataset.io.image import decoders, image_libraries
 from dataset.io.image.codecs import MAX_PIXELS, decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
 from dataset.io.image.resize import resize
 

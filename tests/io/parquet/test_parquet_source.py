@@ -30,8 +30,7 @@ from dataset import (
     io,
 )
 from dataset.io.arrow.requested_columns import TableColumn
-from dataset.io.parquet import footer
-from dataset.io.parquet import parquet_file
+from dataset.io.parquet import footer, parquet_file
 from dataset.testing import check_operator, no_leaks
 
 

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from dataset import io
 from dataset.errors import ClosedError, DataLossError
 from dataset.io.files.opening import FileStamp
+from dataset.io.tfrecord.frame_scan import scan_lengths
 from dataset.io.tfrecord.index_file import NotAnIndexError, pack_index, unpack_index
 from dataset.io.tfrecord.reader import TFRecordFile
-from dataset.io.tfrecord.scan import scan_lengths
 from dataset.testing import no_leaks
 from support.tfrecord_files import GOLDEN, GOLDEN_RECORDS, assorted, frame, frames, header, masked, read
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dataset.io.tfrecord.indexed_source as module
+import dataset.io.tfrecord.index_source as module
 from dataset import DataLossError, Dataset, TFRecordDataset, io
 from dataset.io.tfrecord.records_at import RecordsAt
 from dataset.runtime.metrics.dropped import DroppedCount

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from dataset.io.tfrecord import progress
-from dataset.io.tfrecord.progress import ProgressLine
+from dataset.io.tfrecord import progress_line
+from dataset.io.tfrecord.progress_line import ProgressLine
 
 
 class Terminal(io.StringIO):
@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress_line.time, "monotonic", lambda: now[0])
     return now
 
 

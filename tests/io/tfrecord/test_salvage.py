@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dataset.io.files.compression import open_stream
 from dataset.io.tfrecord import salvage
-from dataset.io.tfrecord.headers import find_headers
+from dataset.io.tfrecord.header_search import find_headers
 from dataset.io.tfrecord.salvage import Gap, Salvage, Sound
 from support.tfrecord_files import COMPRESS, KINDS, assorted, frame, frames, header, masked
 

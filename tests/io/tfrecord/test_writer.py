@@ -127,7 +127,12 @@ def test_a_dropped_writer_that_cannot_write_any_more_says_so_and_leaves_nothing(
         ("", 0, [b"one", b"two"], "opened at writing.py:3, was never closed; its records were written"),
         ("sys.exit(1)", 1, [b"one", b"two"], "opened at writing.py:3, was never closed; its records were written"),
         ("raise ValueError('bad')", 1, None, "the program ended with ValueError, so its records were discarded"),
-        ("raise KeyboardInterrupt", -2, None, "the program ended with KeyboardInterrupt, so its records were discarded"),
+        (
+            "raise KeyboardInterrupt",
+            -2,
+            None,
+            "the program ended with KeyboardInterrupt, so its records were discarded",
+        ),
         ("os._exit(1)", 1, None, None),
         ("os.kill(os.getpid(), 9)", -9, None, None),
         ("writer.close()", 0, [b"one", b"two"], None),

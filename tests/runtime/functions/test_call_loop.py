@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dataset import Dataset, RaggedTensor, SparseTensor, SpecError, vectorized
-from dataset.optimize.elementwise import prove_elementwise
+from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
 from dataset.runtime.functions.columnwise import ElementwiseProof
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.columns_at_once import columns_at_once

@@ -16,8 +16,7 @@ import pytest
 from dataset import WorkerDiedError
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.processes import WorkerProcesses, bootstrap, encoding
-from dataset.runtime.processes import worker_processes
+from dataset.runtime.processes import WorkerProcesses, bootstrap, encoding, worker_processes
 from dataset.testing import no_leaks
 from support.process_helpers import LABEL, elementwise, exit_code_of, fork, in_thread, numbers, one, plain
 

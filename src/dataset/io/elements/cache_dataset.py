@@ -16,10 +16,10 @@ from dataset.io.elements.save_dataset import static_spec
 from dataset.io.elements.shard_dataset import SavedElements, SavedShardOperator
 from dataset.io.elements.write_session import RunWriter, remove_leftovers
 from dataset.ops.cache.caching import CacheEntry, lower_keeping
-from dataset.plan.fingerprint import fingerprint
+from dataset.plan.fingerprints.fingerprint import fingerprint
+from dataset.plan.fingerprints.step_digests import PYTHON, Digests, difference, stable_digests, step_digests
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, spec_is_static
-from dataset.plan.step_digests import PYTHON, Digests, difference, stable_digests, step_digests
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext

@@ -16,7 +16,7 @@ from dataset.io.files.opening import local_folder
 from dataset.ops.cache.caching import RefusedElementError
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.checks import require_callable
-from dataset.plan.fingerprint import fingerprint
+from dataset.plan.fingerprints.fingerprint import fingerprint
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.origin import Origin, caller, function_name
 from dataset.plan.skeleton import spec_to_plain

@@ -20,8 +20,8 @@ from dataset.io.files.opening import local_folder
 from dataset.ops.cache.caching import CacheEntry, lower_keeping
 from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH
 from dataset.plan.checks import require_callable
-from dataset.plan.content import Content
-from dataset.plan.fingerprint import content_fingerprint
+from dataset.plan.fingerprints.content import Content
+from dataset.plan.fingerprints.fingerprint import content_fingerprint
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.structure import LEAF

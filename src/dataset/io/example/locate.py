@@ -1,12 +1,12 @@
 """Locator: finds the lists of a few keys in a batch of records with one of four methods.
 
     template.py    all records have the same length and differ only in values     a few comparisons of the whole batch
-    layout.py      the same keys in the same order, lengths of the same widths    compares with an earlier record
+    record_layout.py      the same keys in the same order, lengths of the same widths    compares with an earlier record
     wire.py        any order of keys                                              walks all records in lockstep
     reference.py   anything that protobuf accepts                                 record by record
 
 Each method handles the records that it supports and leaves the others to the next one; the results are the same. This
-module knows positions but no values, which columns.py decodes.
+module knows positions but no values, which feature_columns.py decodes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.example.layout import ExampleLayout, entries_of, length_field
+from dataset.io.example.record_layout import ExampleLayout, entries_of, length_field
 from dataset.io.example.reference import regular_lists
 from dataset.io.example.template import Templates
 from dataset.io.example.wire import WALKERS_MIN, KeyTable, Matches, WireBuffer, scan

@@ -1,7 +1,7 @@
 """Parser of tf.train.Example records to NumPy values: parse_example, parse_single_example, ExampleParser.
 
 This is the public interface: features.py describes the requested features, locate.py finds them in the bytes,
-columns.py decodes them, and assemble.py shapes the values. This module checks arguments and creates the error messages
+feature_columns.py decodes them, and assemble.py shapes the values. This module checks arguments and creates the error messages
 about records. It does not access files.
 """
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dataset.errors import ParseError
 from dataset.io.example.assemble import Assembler, Fixed, assembler_for
-from dataset.io.example.columns import (
+from dataset.io.example.feature_columns import (
     COUNTED_KINDS,
     Column,
     column,

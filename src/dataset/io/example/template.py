@@ -4,7 +4,7 @@ Many datasets have records of few different lengths, such as fixed-size images w
 same tags, keys and lengths at the same positions. A Template stores these bytes of one record, the gaps between its
 values. Another record of the same length with the same bytes in the gaps has its values at the same positions. So a few
 comparisons of slices replace all parsing. This is the fastest method, and the most restricted one: for other records,
-see layout.py, then wire.py. This module knows bytes and positions.
+see record_layout.py, then wire.py. This module knows bytes and positions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.example.layout import Entry, entries_of
+from dataset.io.example.record_layout import Entry, entries_of
 
 __all__ = ["Template", "Templates"]
 

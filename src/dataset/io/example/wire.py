@@ -1,7 +1,7 @@
 """Wire format decoder for many Examples at once: finds each key's list of values in the bytes.
 
 This module knows bytes, positions and keys. It is the general method, for keys in any order; locate.py tries faster
-methods first. columns.py decodes the values. The protobuf encoding is described at
+methods first. feature_columns.py decodes the values. The protobuf encoding is described at
 protobuf.dev/programming-guides/encoding.
 
 Method: all records are joined into one buffer, and one cursor per record walks over it, all in lockstep. Each step
@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dataset.io.example.layout import length_field
+from dataset.io.example.record_layout import length_field
 
 __all__ = ["WALKERS_MIN", "KeyTable", "Matches", "WireBuffer", "scan"]
 

@@ -1,6 +1,6 @@
 """TFRecordIndex: the position of each record of a TFRecord file, for random access.
 
-This module finds, builds and saves indexes. index_file.py has the file format, scan.py finds the frames in one pass
+This module finds, builds and saves indexes. index_file.py has the file format, frame_scan.py finds the frames in one pass
 over a file, and records_at.py reads records by number.
 """
 
@@ -21,10 +21,10 @@ from dataset.io.files.atomic import AtomicFile
 from dataset.io.files.opening import FileStamp, file_stamp, path_string, read_file
 from dataset.io.files.remote.paths import is_remote
 from dataset.io.tfrecord.damage_log import DamageLog
+from dataset.io.tfrecord.frame_scan import scan_lengths
 from dataset.io.tfrecord.frames import FRAME_BYTES
 from dataset.io.tfrecord.index_file import MAGIC, NotAnIndexError, pack_index, unpack_index
 from dataset.io.tfrecord.records_at import RecordsAt
-from dataset.io.tfrecord.scan import scan_lengths
 from dataset.redaction import redacted, redacted_text
 
 __all__ = ["SUFFIX", "TFRecordIndex"]

@@ -6,7 +6,7 @@ checksum of the data after it are both correct, the position is the start of a r
 
 Continuing after a bad frame: if its length is correct, and at its end there is another correct length or the end of the
 stream, then only its data is damaged, and the whole frame is skipped. Otherwise there are missing or extra bytes, and
-every following position is tried. The headers of all positions are tested at once (headers.py).
+every following position is tried. The headers of all positions are tested at once (header_search.py).
 
 Cost: every byte is searched once for headers, which is linear in the file size. But each header that looks correct is
 followed by data whose checksum has to be computed. A malicious file could contain such a header every twelve bytes,
@@ -32,7 +32,7 @@ from dataset.io.tfrecord.frames import (
     frame_starts,
     length_damage,
 )
-from dataset.io.tfrecord.headers import find_headers
+from dataset.io.tfrecord.header_search import find_headers
 
 __all__ = ["Gap", "Salvage", "Sound"]
 

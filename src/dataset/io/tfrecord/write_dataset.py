@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dataset.io.example.encode import encode_example
-from dataset.io.tfrecord.progress import ProgressLine
+from dataset.io.tfrecord.progress_line import ProgressLine
 from dataset.io.tfrecord.sharded_writer import ShardedTFRecordWriter
 from dataset.io.tfrecord.writer import TFRecordOptions
 from dataset.ops.map import Map

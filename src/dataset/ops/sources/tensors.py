@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dataset.plan.fingerprint import fingerprint
+from dataset.plan.fingerprints.fingerprint import fingerprint
 from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import component_spec, spec_of

@@ -15,7 +15,7 @@ from dataset.io.dataset_files import FileSource, known_names
 from dataset.io.files.opening import FileStamp, file_stamp
 from dataset.ops.interleave.flat_map import FlatMap
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, total
-from dataset.plan.fingerprint import content_fingerprint
+from dataset.plan.fingerprints.fingerprint import content_fingerprint
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.context import open_plan
 from dataset.runtime.state.held_elements import run_through

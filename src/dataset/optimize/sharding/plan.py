@@ -6,9 +6,9 @@ from typing import Any
 
 from dataset.ops.shard.equalize_shards import EqualizeShards
 from dataset.optimize.sharding.agreement import Agreement
+from dataset.optimize.sharding.by_elements import deal_elements
+from dataset.optimize.sharding.by_files import FileList, file_list
 from dataset.optimize.sharding.counting import CannotCountError, Counts, require_countable
-from dataset.optimize.sharding.elements import deal_elements
-from dataset.optimize.sharding.files import FileList, file_list
 from dataset.plan.block_cyclic_shard import REMAINDERS, BlockCyclicShard
 from dataset.plan.checks import require_int
 from dataset.plan.node import Node

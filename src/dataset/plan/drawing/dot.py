@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dataset.plan.drawing.summary import summaries
 from dataset.plan.node import Node
-from dataset.plan.summary import summaries
 
 
 def dot(plan: Node, rules_of: Mapping[Node, tuple[str, ...]] | None = None) -> str:

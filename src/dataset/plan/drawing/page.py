@@ -8,11 +8,11 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
+from dataset.plan.drawing.explain import tree_lines
+from dataset.plan.drawing.summary import rule_lines
 from dataset.plan.drawing.svg import svg
-from dataset.plan.explain import tree_lines
 from dataset.plan.node import Node
 from dataset.plan.rewriting import Rewritten
-from dataset.plan.summary import rule_lines
 
 _TEXT = "overflow-x:auto;margin:2px 0 8px 16px;line-height:1.35;font-size:12px;background:none"
 

@@ -12,9 +12,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dataset.plan.drawing.layout import Box, DiagramLayout, DiagramLine, lay_out
+from dataset.plan.drawing.graph_layout import Box, DiagramLayout, DiagramLine, lay_out
+from dataset.plan.drawing.summary import Summary, summaries
 from dataset.plan.node import Node
-from dataset.plan.summary import Summary, summaries
 
 _FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace"
 _EM = 0.62  # width of a character relative to the font size; the widest of these fonts take 0.602

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dataset.plan.brief import brief_bytes
+from dataset.plan.drawing.brief import brief_bytes
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import numpy as np
 
 from dataset.errors import StateError
 from dataset.plan.epochs import drawing_nodes
-from dataset.plan.fingerprint import fingerprint
+from dataset.plan.fingerprints.fingerprint import fingerprint
+from dataset.plan.fingerprints.plan_diff import difference, is_outline, outline
 from dataset.plan.lazy import lazy_property
-from dataset.plan.likeness import difference, is_outline, outline
 from dataset.plan.node import Node
 from dataset.plan.plain import digest, unwrapped
 from dataset.runtime.contract import State

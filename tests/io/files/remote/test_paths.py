@@ -118,9 +118,7 @@ def test_directories_with_a_scheme_are_refused_at_the_call(path, tmp_path, monke
         "save ": lambda: dataset.save("saved", checkpoint_args=checkpoint_args),
     }
     for name, call in calls.items():
-        words = (
-            rf"{name.strip()}\(\): the path must be a local directory, without a scheme, got '.*saved'; use a local"
-        )
+        words = rf"{name.strip()}\(\): the path must be a local directory, without a scheme, got '.*saved'; use a local"
         with pytest.raises(ValueError, match=words):
             call()
     with pytest.raises(ValueError, match="must be a local directory"):

@@ -9,7 +9,7 @@ Legal if neither is parallel: the index of an element in the second filter, whic
 from __future__ import annotations
 
 from dataset.ops.filter import Filter
-from dataset.optimize.joining import fuse, takes_columns
+from dataset.optimize.fusion.fuse import fuse, takes_columns
 from dataset.optimize.rule import Miss
 from dataset.plan.node import Node
 

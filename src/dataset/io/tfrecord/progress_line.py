@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Self
 
-from dataset.plan.brief import brief_bytes
+from dataset.plan.drawing.brief import brief_bytes
 
 __all__ = ["ProgressLine"]
 

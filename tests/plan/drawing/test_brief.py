@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dataset import DatasetSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
-from dataset.plan.brief import brief_spec
+from dataset.plan.drawing.brief import brief_spec
 from support.pipelines import Pair, Record
 
 INT = TensorSpec((), np.int64)

@@ -11,9 +11,9 @@ An operation is printed above its inputs. Inputs are drawn as branches only if t
 
 from __future__ import annotations
 
+from dataset.plan.drawing.summary import Summary, in_columns, rule_lines, shortened, summaries
 from dataset.plan.node import Node
 from dataset.plan.rewriting import Rewritten
-from dataset.plan.summary import Summary, in_columns, rule_lines, shortened, summaries
 
 _LINE_MAX = 120
 _SPEC_MIN = 24  # characters, however long the rest of the line is

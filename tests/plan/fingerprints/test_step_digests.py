@@ -7,7 +7,7 @@ import pytest
 from test_content import ALIKE, DIFFERENT
 
 from dataset import Dataset
-from dataset.plan.step_digests import difference, stable_digests, step_digests
+from dataset.plan.fingerprints.step_digests import difference, stable_digests, step_digests
 
 ENDLESS = {"unseeded shuffle"}
 

@@ -17,7 +17,7 @@ from dataset.ops.batch.padded_batch import PaddedBatch
 from dataset.ops.batch.ragged_batch import RaggedBatch
 from dataset.ops.map import Map
 from dataset.ops.select import Select
-from dataset.optimize.column_parser import column_parser_of
+from dataset.optimize.vectorization.column_parser import column_parser_of
 from dataset.plan.node import Node
 
 

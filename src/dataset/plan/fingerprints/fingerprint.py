@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dataset.plan.content import Content
+from dataset.plan.fingerprints.content import Content
 from dataset.plan.node import Node, walk
 from dataset.plan.origin import function_name
 from dataset.plan.spec import ComponentSpec, component_spec

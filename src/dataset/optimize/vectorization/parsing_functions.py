@@ -21,7 +21,7 @@ from typing import Any
 
 from dataset.io.example.features import FeatureSpec
 from dataset.io.example.parse import ExampleParser, parse_single_example
-from dataset.optimize.column_parser import ColumnParser, Result
+from dataset.optimize.vectorization.column_parser import ColumnParser, Result
 from dataset.runtime.functions.vectorized import is_vectorized
 
 _RECORDS_MIN = 32

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dataset.plan.brief import brief_spec
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from dataset.plan.drawing.brief import brief_spec
 from dataset.plan.node import Node, inputs_first, spec_is_static
 from dataset.plan.origin import defined_at, function_name
 from dataset.plan.rewriting import Fired, Missed

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from dataset import Dataset, vectorized
 from dataset.optimize.driver import optimize
-from dataset.optimize.elementwise import prove_elementwise
+from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
 from dataset.plan.structure import structure_of
-from dataset.runtime.functions import elementwise
+from dataset.runtime.functions import columnwise
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 from support.columns_at_once import columns_at_once
 from support.pipelines import unoptimized
@@ -41,7 +41,7 @@ def _at_once():
 def columns_recorded():
     """The lengths of the chunks that went through a function as columns."""
     lengths = []
-    call = elementwise.Columns.call
+    call = columnwise.Columns.call
 
     def recording(self, function, inputs):
         result = call(self, function, inputs)
@@ -49,7 +49,7 @@ def columns_recorded():
         return result
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elementwise.Columns, "call", recording)
+        patch.setattr(columnwise.Columns, "call", recording)
         yield lengths
 
 
@@ -271,7 +271,7 @@ def test_fires_for_named_functions_and_several_arguments_and_filters():
 def test_does_not_fire(function):
     for dataset in (Dataset.range(9).map(function), Dataset.range(9).filter(function)):
         assert not fires(dataset)
-    assert not isinstance(prove_elementwise(function), elementwise.ElementwiseProof) or function.__dict__
+    assert not isinstance(prove_elementwise(function), columnwise.ElementwiseProof) or function.__dict__
 
 
 @pytest.mark.parametrize(("function", "reason"), MISSED)
@@ -572,7 +572,7 @@ def test_numpy_warns_as_often_and_in_the_same_words(function):
 
 def test_filters_in_front_of_an_error_filter_count():
     def raises():
-        return elementwise._warning_raises()
+        return columnwise._warning_raises()
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -591,9 +591,9 @@ def test_chunks_that_fail_as_columns_are_tried_ever_more_seldom():
     dataset = Dataset.range(4000).map(int).map(lambda x: 1 // (x % 2)).batch(4)  # nothing is made ahead of int
     with columns_recorded() as lengths:
         tries = []
-        fit = elementwise.Columns.fit
+        fit = columnwise.Columns.fit
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(elementwise.Columns, "fit", lambda *given: tries.append(fit(*given)) or tries[-1])
+            patch.setattr(columnwise.Columns, "fit", lambda *given: tries.append(fit(*given)) or tries[-1])
             list(dataset)
     assert lengths == []
     assert len(tries) >= 1000
@@ -601,7 +601,7 @@ def test_chunks_that_fail_as_columns_are_tried_ever_more_seldom():
 
 
 def test_an_interruption_loses_nothing():
-    call = elementwise.Columns.call
+    call = columnwise.Columns.call
     left = [1, 2, 3]
 
     def interrupted(self, function, inputs):
@@ -611,7 +611,7 @@ def test_an_interruption_loses_nothing():
         return call(self, function, inputs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elementwise.Columns, "call", interrupted)
+        patch.setattr(columnwise.Columns, "call", interrupted)
         iterator = iter(Dataset.range(12).map(lambda x: x + 1).batch(6))
         got = []
         while len(got) < 2:
@@ -623,13 +623,13 @@ def test_an_interruption_loses_nothing():
 
 def test_results_that_differ_in_the_trial_end_it():
     """Nothing that is proved differs; should it nevertheless, single elements are right."""
-    call = elementwise.Columns.call
+    call = columnwise.Columns.call
 
     def wrong(self, function, inputs):
         return call(self, function, inputs) + 1
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elementwise.Columns, "call", wrong)
+        patch.setattr(columnwise.Columns, "call", wrong)
         assert [batch.tolist() for batch in Dataset.range(6).map(lambda x: x * 2).batch(3)] == [[0, 2, 4], [6, 8, 10]]
 
 

@@ -24,7 +24,7 @@ from dataset.ops.shard.shard import Shard
 from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.ops.skip import Skip
 from dataset.ops.take import Take
-from dataset.optimize.column_parser import ColumnParser, column_parser_of
+from dataset.optimize.vectorization.column_parser import ColumnParser, column_parser_of
 from dataset.plan.node import Node
 from dataset.plan.structure import structure_of
 

@@ -12,8 +12,8 @@ is called for each record, so that errors name the right record and source line.
 from __future__ import annotations
 
 from dataset.ops.map import Map
-from dataset.optimize.parsing_functions import calls_parser, parsing_function
 from dataset.optimize.rule import Miss
+from dataset.optimize.vectorization.parsing_functions import calls_parser, parsing_function
 from dataset.plan.node import Node
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.io import example, libraries
-from dataset.io.example.layout import length_field
 from dataset.io.example.locate import Lists
 from dataset.io.example.problem import Problem
+from dataset.io.example.record_layout import length_field
 from dataset.io.example.varints import unpack_varints
 from dataset.io.example.wire import WALKERS_MIN
 from dataset.plan.spec import BYTES

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dataset.plan.content import Content, Parts, full_name
+from dataset.plan.fingerprints.content import Content, Parts, full_name
 from dataset.plan.node import Node, walk
 
 __all__ = ["PYTHON", "difference", "stable_digests", "step_digests"]

@@ -14,7 +14,7 @@ take whole columns.
 from __future__ import annotations
 
 from dataset.ops.map import Map
-from dataset.optimize.joining import fuse, takes_columns
+from dataset.optimize.fusion.fuse import fuse, takes_columns
 from dataset.optimize.rule import Miss
 from dataset.plan.node import Node
 

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset.plan.drawing.layout import lay_out
+from dataset.plan.drawing.graph_layout import lay_out
 
 
 @st.composite

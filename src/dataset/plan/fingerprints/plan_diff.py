@@ -9,9 +9,9 @@ import hashlib
 from itertools import zip_longest
 from typing import Any
 
-from dataset.plan.fingerprint import own_text
+from dataset.plan.drawing.summary import printable, shortened
+from dataset.plan.fingerprints.fingerprint import own_text
 from dataset.plan.node import Node, walk
-from dataset.plan.summary import printable, shortened
 
 _TEXT_MAX = 60  # characters per op
 _ALL_MAX = 700  # characters in total, so that the state of a long pipeline stays small

@@ -9,8 +9,8 @@ import pytest
 import dataset
 from dataset import Dataset, io, vectorized
 from dataset.io import parse_single_example
-from dataset.optimize import parsing_functions
 from dataset.optimize.driver import optimize
+from dataset.optimize.vectorization import parsing_functions
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 from support.pipelines import no_rules
 
@@ -242,9 +242,7 @@ def test_few_records_are_parsed_one_by_one(monkeypatch):
 @pytest.mark.parametrize("bad", [(), (0,), (34, 35), (69,), tuple(range(0, 70, 9))])
 def test_failures_keep_their_places_and_tell_of_the_function(calls, bad):
     expected = outcomes(iter(records(*bad).map(picks).batch(35).with_options(no_rules())))
-    check_operator(
-        lambda: records(*bad).map(picks, num_parallel_calls=calls).batch(35), expected, positions=3
-    )
+    check_operator(lambda: records(*bad).map(picks, num_parallel_calls=calls).batch(35), expected, positions=3)
     for outcome in outcomes(iter(records(*bad).map(picks, num_parallel_calls=calls).batch(35))):
         if isinstance(outcome, Exception):
             (note,) = outcome.__notes__

@@ -17,8 +17,8 @@ import math
 
 from dataset.ops.filter import Filter
 from dataset.ops.map import Map
-from dataset.optimize.elementwise import prove_elementwise
 from dataset.optimize.rule import Miss
+from dataset.optimize.vectorization.elementwise_proof import prove_elementwise
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import structure_of

@@ -1,0 +1,1 @@
+"""Rules that run several operations as one."""

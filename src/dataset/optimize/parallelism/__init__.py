@@ -1,0 +1,1 @@
+"""Rules that add threads and read-ahead."""
