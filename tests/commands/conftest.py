@@ -1,4 +1,4 @@
-"""A command line for tests, and files for it."""
+"""Fixtures for tests of the command line: a runner, and input files."""
 
 import itertools
 import json
@@ -17,19 +17,19 @@ class CommandLine:
         self.capsys = capsys
 
     def __call__(self, *words):
-        """Exit status, standard output and standard error."""
+        """Run a command; return its exit status, standard output and standard error."""
         self.capsys.readouterr()
         status = main(["tfrecord", *map(str, words)])
         return (status, *self.capsys.readouterr())
 
     def json(self, *words, status=0):
-        """The document that --json gives."""
+        """Return the document that --json prints."""
         found, out, _ = self(*words, "--json")
         assert found == status
         return json.loads(out)
 
     def error(self, *words, status=2):
-        """The one line on standard error of a command that can't do what it was asked, and says nothing else."""
+        """Return the line on standard error of a command that fails; it must not print anything else."""
         found, out, err = self(*words)
         assert (found, out) == (status, "")
         assert err.startswith("error: ")
@@ -60,7 +60,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def digits(write):
-    """A file of 20 Examples: 4 pixels and a label, and a note in every second."""
+    """Return a file of 20 Examples with 4 pixels and a label, and a note in every second one."""
     return write(
         {
             "pixels": bytes(range(i, i + 4)),
@@ -74,7 +74,7 @@ def digits(write):
 
 @pytest.fixture
 def sequences(write):
-    """A file of 4 SequenceExamples."""
+    """Return a file of 4 SequenceExamples."""
 
     def message(i):
         found = io.SequenceExample()

@@ -1,4 +1,4 @@
-"""``head``: records as lines of JSON, and pictures."""
+"""Tests of ``head``: records as lines of JSON, and images."""
 
 import json
 

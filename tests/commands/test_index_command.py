@@ -1,4 +1,4 @@
-"""``index``: an index beside each file."""
+"""Tests of ``index``: an index next to each file."""
 
 from dataset import TFRecordDataset, io
 

@@ -1,4 +1,4 @@
-"""``info``: counts, sizes and features."""
+"""Tests of ``info``: counts, sizes and features."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""How commands end: statuses, one line for what is wrong, and quiet where nobody listens."""
+"""Tests of how commands end: exit statuses, one-line error messages, and closed pipes."""
 
 import io
 import os
@@ -25,7 +25,7 @@ COMMANDS = {
 
 @pytest.fixture(params=COMMANDS)
 def command(request, tmp_path, monkeypatch):
-    """Words of a command line; what a command writes goes to a place of its own."""
+    """Return the arguments of a command; each command writes to a separate folder."""
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -34,7 +34,7 @@ def command(request, tmp_path, monkeypatch):
 
 
 def mistake(run, command, *words):
-    """What a command says on standard error; all of them but verify say nothing else."""
+    """Return the standard error of a command; all commands except verify print nothing else."""
     status, out, err = run(*command, *words)
     assert status == 2
     assert out == "" or command[0] == "verify"
@@ -78,7 +78,7 @@ def test_a_file_without_permission(run, command, write):
 def test_what_is_no_tfrecord_file(run, command, tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"\x1b[31m some text that is long enough")
-    if command[0] == "verify":  # which can't know whether it was one
+    if command[0] == "verify":  # it cannot know whether the file was a TFRecord file
         assert run(*command, path)[0] == 1
     else:
         message = mistake(run, command, path)
@@ -104,7 +104,7 @@ def test_patterns_that_the_shell_left(run, write, tmp_path):
     for name in ("b", "a", "[x]"):
         write([b"1"], name)
     assert [file["path"] for file in run.json("info", tmp_path / "[ab]")["files"]] == [f"{tmp_path}/a", f"{tmp_path}/b"]
-    assert run.json("info", tmp_path / "[x]")["total"]["records"] == 1  # a file of that very name
+    assert run.json("info", tmp_path / "[x]")["total"]["records"] == 1  # a file with exactly this name
 
 
 @pytest.mark.parametrize("words", [[], ["tfrecord"], ["tfrecord", "dance"], ["tfrecord", "info"]], ids=str)
@@ -234,7 +234,7 @@ def test_no_bar_is_drawn_elsewhere(run, digits):
     assert run("verify", digits)[2] == ""
 
 
-# The page about them.
+# The documentation.
 
 
 def page():

@@ -1,4 +1,4 @@
-"""What is in a record, and what bytes look like: whatever the bytes."""
+"""Tests of record parsing and content type detection, with arbitrary bytes."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def sequence_bytes():
 
 
 def everything(record):
-    """All that commands do with a record."""
+    """Do everything that commands do with a record."""
     message = read_message(record)
     summary = RecordsSummary()
     summary.add(record)

@@ -1,4 +1,4 @@
-"""``split`` and ``merge``: every record once, in its order, in whole files or none."""
+"""Tests of ``split`` and ``merge``: each record once, in order, and either all files or none."""
 
 import os
 

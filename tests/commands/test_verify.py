@@ -1,4 +1,4 @@
-"""``verify``: good files, bad files, and numbers that are right."""
+"""Tests of ``verify``: good files, damaged files, and correct counts."""
 
 import random
 import struct
@@ -10,7 +10,7 @@ from support.tfrecord_files import masked
 
 
 def sound(content, at):
-    """Where the sound frame at ``at`` ends; 0 if there is none."""
+    """Return the end of the valid frame at ``at``; 0 if there is none."""
     if len(content) - at < 16 or masked(content[at : at + 8]) != content[at + 8 : at + 12]:
         return 0
     end = at + 16 + struct.unpack_from("<Q", content, at)[0]
@@ -19,7 +19,7 @@ def sound(content, at):
 
 
 def model(content):
-    """(good records before the first bad one, where that is, records behind it, places, bytes lost)."""
+    """Return the good records before the first bad one, its position, the records after it, places, and lost bytes."""
     before = at = 0
     while end := sound(content, at):
         before, at = before + 1, end

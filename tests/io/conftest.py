@@ -1,4 +1,4 @@
-"""Fixtures that several files of this folder and those below use. That it is here puts block_files.py on the path."""
+"""Fixtures that several files of this folder and its subfolders use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def save(tmp_path):
-    """A function that writes bytes to a new file and returns its path."""
+    """Return a function that writes bytes to a new file and returns its path."""
     names = itertools.count()
 
     def write(content, suffix=".tfrecord"):

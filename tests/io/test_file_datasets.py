@@ -1,4 +1,4 @@
-"""TextLineDataset and FixedLengthRecordDataset: the contract of ops, over several files, damaged ones among them."""
+"""Tests of TextLineDataset and FixedLengthRecordDataset: the contract of ops, several files, and damaged files."""
 
 import gzip
 

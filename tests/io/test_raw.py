@@ -1,4 +1,4 @@
-"""decode_raw against what tf.io.decode_raw of TensorFlow 2.21 gives, written out as literals."""
+"""Tests of decode_raw against results of tf.io.decode_raw of TensorFlow 2.21, given as literals."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A shuffle over files saves where its elements stand instead of them."""
+"""Tests that a shuffle over files saves the positions of its elements instead of the elements."""
 
 import copy
 import gzip
@@ -40,7 +40,7 @@ def write_lines(folder, count, name="a.txt", end=b"\n"):
 
 
 def states_in(state, key="elements"):
-    """The parts of a state that a shuffle saved its elements in."""
+    """Return the parts of a state in which a shuffle saved its elements."""
     if isinstance(state, dict):
         if key in state and isinstance(state[key], dict) and "files" in state[key]:
             yield state[key]
@@ -62,12 +62,12 @@ def parts_of(state):
 
 
 def by_value(state):
-    """Whether any element is in the state itself."""
+    """Return whether the state contains any element by value."""
     return any(part is not None and ("columns" in part or part.get("others")) for part in parts_of(state))
 
 
 def resumed_everywhere(make, every=1):
-    """Stop at each position, resume twice in a row, and compare; gives the states."""
+    """Stop at each position, resume twice in a row, and compare; return the states."""
     expected = list(make())
     states = []
     iterator = iter(make())
@@ -88,7 +88,7 @@ def resumed_everywhere(make, every=1):
     return states
 
 
-SMALL = 128  # bytes of a block: a few records
+SMALL = 128  # the size of a block in bytes: a few records
 
 
 @pytest.mark.parametrize("compression_type", ["", "GZIP", "ZLIB"])
@@ -273,7 +273,7 @@ def test_epochs(tmp_path):
     parallel=st.booleans(),
 )
 def test_any_files(tmp_path_factory, counts, size, block, steps, compression, cycle, parallel):
-    """From state to state, each in a new iterator, all comes out that would have come out at once."""
+    """Resuming from state to state, each in a new iterator, returns the same elements as one iteration."""
     paths = write_records(tmp_path_factory.mktemp("records"), counts, compression)
 
     def make():
@@ -344,11 +344,11 @@ def test_no_file_and_no_thread_is_left(tmp_path):
             iter(make()).load_state_dict(state)
 
 
-# What an op above is told
+# What downstream ops are told
 
 
 class Above:
-    """Opens a plan, and remembers whether its last op says that it repeats."""
+    """Open a plan, and record whether its last op is replayable."""
 
     def __init__(self, dataset):
         from dataset.plan.node import UnaryNode
@@ -376,11 +376,11 @@ def test_who_reads_a_shuffle_is_told_whether_its_state_is_small(tmp_path):
     assert Above(read.filter(lambda record: len(record) > 3).shuffle(100)).pulled()
     assert not Above(read.map(len).shuffle(100)).pulled()
     made = Above(Dataset.from_generator(lambda: iter(range(3)), output_types=np.int64).shuffle(100))
-    assert not made.build.input_is_replayable  # without waiting for elements
+    assert not made.build.input_is_replayable  # known without waiting for elements
     made.pulled()
 
 
-# Files that are not as they were
+# Changed files
 
 
 def held_by(path, make):
@@ -450,12 +450,12 @@ def test_the_iterator_that_could_not_go_there_goes_on_as_before(tmp_path):
     assert outcomes(iterator) == outcomes(other)
 
 
-# States that somebody else has made
+# States of another pipeline
 
 
 @pytest.fixture
 def saved(tmp_path):
-    """What a shuffle over two files saves, and who loads it."""
+    """Return the state of a shuffle over two files, and a pipeline that loads it."""
     paths = write_records(tmp_path, [40, 40])
 
     def make():

@@ -1,4 +1,4 @@
-"""A saved state does not choose what is opened: names in it are compared with those of the pipeline's own input."""
+"""Tests that names in a saved state are compared with those of the pipeline's input, and are never opened directly."""
 
 import builtins
 import copy
@@ -22,7 +22,7 @@ def generated(names):
 
 
 def in_any_order(names):
-    """Names in an order that no state can repeat: those that were read ahead are saved by value."""
+    """Names in an order that is not replayable: prefetched names are saved by value."""
     return slices(names).map(lambda name: name, num_parallel_calls=2, deterministic=False)
 
 
@@ -78,7 +78,7 @@ def rest(dataset, state, **options):
 
 
 def replaced(value, old, new):
-    """A part of a state in which every name has another beginning."""
+    """Return a part of a state in which every name has another prefix."""
     if isinstance(value, dict):
         return {key: replaced(item, old, new) for key, item in value.items()}
     if isinstance(value, list):
@@ -89,7 +89,7 @@ def replaced(value, old, new):
 
 
 def forged(state, old, new):
-    """The state with other names in it and the digest that is right for it."""
+    """Return the state with other names and a correct digest."""
     found = resealed({**copy.deepcopy(state), "operator": replaced(state["operator"], old, new)})
     assert found["operator"] != state["operator"]
     return found
@@ -121,7 +121,7 @@ def test_other_files_are_refused_and_moved_ones_taken(name, tmp_path):
     for count in (1, 3, 6, 9):
         state = state_behind(make(names), count)
         if name == "prefetched" and f"{tmp_path}/a/".encode() not in b"".join(texts(state["operator"])):
-            continue  # its place is before the first file, of which the input does not tell the name at once
+            continue  # its position is before the first file, whose name is not known yet
         with pytest.raises(StateError) as found, iter(make(others)) as iterator:
             iterator.load_state_dict(state)
             list(iterator)
@@ -173,7 +173,7 @@ class Counting(http.server.BaseHTTPRequestHandler):
         self.do_GET()
 
     def log_message(self, *_):
-        """Nothing."""
+        """Do nothing."""
 
 
 @pytest.fixture
@@ -205,10 +205,10 @@ def test_a_forged_url_is_not_asked(name, chain, tmp_path, server, monkeypatch):
 
 
 def test_a_file_that_failed_or_ended_is_compared_too(tmp_path):
-    """The place between two files is behind the first of them, whose name the state has."""
+    """The position between two files is after the first one, whose name is in the state."""
     names, others = write(tmp_path / "a"), write(tmp_path / "b")
     state = state_behind(TextLineDataset(names), 5)
-    with pytest.raises(StateError, match="while reading .*, but the input has"):
+    with pytest.raises(StateError, match=r"while reading .*, but the input has"):
         rest(TextLineDataset(others), state)
     with pytest.raises(StateError, match="has no such file at this position now"):
         rest(TextLineDataset(generated([])), state_behind(TextLineDataset(generated(names)), 1))
@@ -250,7 +250,7 @@ def test_a_place_that_no_argument_has(tmp_path):
 
 
 def test_names_by_value_are_looked_up(tmp_path):
-    """Where a state may hold an argument by value, functions of the library are not given it unseen."""
+    """If a state may hold an argument by value, it is checked before it is passed to functions of the library."""
     names, (secret,) = write(tmp_path / "a"), write(tmp_path / "b", ["x"])
     dataset = slices(names).interleave(TextLineDataset, cycle_length=2)
     state = state_behind(dataset, 3)
@@ -263,7 +263,7 @@ def test_names_by_value_are_looked_up(tmp_path):
 
 
 def test_an_indexed_file_is_not_opened_for_a_name_in_a_state(tmp_path):
-    """Its index is read, or written, when the function is called."""
+    """The index is read or written when the function is called."""
     for folder in ("a", "secret"):
         (tmp_path / folder).mkdir()
         with TFRecordWriter(tmp_path / folder / "x") as writer:
@@ -278,7 +278,7 @@ def test_an_indexed_file_is_not_opened_for_a_name_in_a_state(tmp_path):
 
 @pytest.mark.parametrize("make", [TextLineDataset, lambda names: names.interleave(TextLineDataset, cycle_length=2)])
 def test_names_that_are_read_from_a_forged_place_are_looked_up(tmp_path, make):
-    """From the middle of a line on, a list of names has another name."""
+    """A list of names has another name in the middle of a line."""
     names, (secret,) = write(tmp_path / "a"), write(tmp_path / "b", ["z"])
     (tmp_path / "list").write_text("\n".join([*names, f"{tmp_path}/no/{secret}", ""]))
     dataset = make(TextLineDataset(tmp_path / "list"))

@@ -109,6 +109,14 @@ def test_it_never_holds_more_than_its_size(size):
         assert source.taken == 59 + size
 
 
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_it_never_holds_more_than_its_size_of_elements_that_come_many_at_a_time(size):
+    with iter(Dataset.range(10_000).prefetch(size)) as iterator:
+        for _ in range(300):
+            next(iterator)
+            assert iterator._root.buffered()[0] <= size
+
+
 def test_it_never_holds_more_than_its_size_when_asked_for_many():
     source = Source()
     with iter(source.dataset().prefetch(3).batch(10)) as iterator:

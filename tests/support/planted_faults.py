@@ -88,7 +88,7 @@ ops/batch/batch.py: ops/batch/test_batch.py
     batch cardinality: -(-n // size) => n // size
 ops/batch/padded_batch.py: ops/batch/test_padded_batch.py
     padded_batch default: np.zeros((), dtype) => np.ones((), dtype)
-    padded_batch spec: return (None,) * len(spec.shape) => return spec.shape
+    padded_batch shape: pad_column(column, shape, => pad_column(column, (None,) * np.ndim(first),
 ops/batch/ragged_batch.py: ops/batch/test_ragged_batch.py
     ragged_batch rank: last + 1, self => last, self
 ops/batch/window.py: ops/batch/test_window.py
@@ -130,7 +130,7 @@ ops/interleave/parallel_interleave.py: ops/interleave test_parallel_endings.py
     parallel interleave leaks files: stack.callback(reader.inner.close) => pass
 ops/group/group_by_window.py: ops/group
     group order at the end: min(self.groups, default=None) => next(iter(self.groups), None)
-    group state: "ended": self.ended => "ended": False
+    group state: if key in groups else part => if False else part
     group window error: self.source.position - 1) => self.source.position)
 ops/group/bucket_by_sequence_length.py: ops/group
     bucket boundary: searchsorted(lengths, side="right") => searchsorted(lengths)
@@ -184,7 +184,8 @@ optimize/parallelism/map_parallelization.py: optimize/parallelism/test_map_paral
     rule and synchronous maps: node.synchronous => False
 optimize/parallelism/parallel_batch.py: optimize/parallelism/test_parallel_batch.py
     rule loses the order: deterministic=True => deterministic=False
-optimize/pushdown/shuffle_before_gather.py: optimize/pushdown/test_shuffle_before_gather.py io/test_shuffle_references.py
+optimize/pushdown/shuffle_before_gather.py: optimize/pushdown/test_shuffle_before_gather.py
+io/test_shuffle_references.py
     rule shuffles failing rows: isinstance(node, Take) and not => False and not
 optimize/vectorization/map_vectorization.py: optimize/vectorization/test_map_vectorization.py
     rule vectorizes large arrays: > ELEMENT_BYTES_MAX => > 100 * ELEMENT_BYTES_MAX

@@ -6,8 +6,8 @@
     checkpoint.restore("train.state", iterator)      # in the next process
     print(checkpoint.describe("train.state"))
 
-States are plain data; nothing in them is ever executed. container.py defines the file format, and description.py describes
-states in words.
+States are plain data; nothing in them is ever executed. container.py defines the file format, and description.py
+describes states in words.
 """
 
 from dataset.checkpoint.description import describe

@@ -123,7 +123,7 @@ class FilesOperator(UnaryOperator):
     Upstream of a streaming shuffle, elements carry references to their positions in the files.
 
     Args:
-        build: builds the input, which produces the file names.
+        context: builds the input, which produces the file names.
         node: the node.
         open_file: opens one file.
     """

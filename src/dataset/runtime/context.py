@@ -336,7 +336,7 @@ class Call:
     """One call of a function that returns a dataset.
 
     Args:
-        build: opens the op that has the function.
+        context: opens the op that has the function.
         node: the op.
         order: the index of the call among all calls of the op, counted from 0.
     """

@@ -1,4 +1,4 @@
-"""from_arrow: every form of Arrow data, which columns of it, and what it is to the rest of the library."""
+"""Tests of from_arrow: all forms of Arrow data, selected columns, and integration with the rest of the library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dataset.testing import check_operator
 
 
 class Stream:
-    """What polars, pandas and DuckDB are to Arrow."""
+    """An object with the Arrow interface of polars, pandas and DuckDB."""
 
     def __init__(self, table):
         self.table = table

@@ -1,4 +1,4 @@
-"""Which component each Arrow type becomes, with and without nulls, in tables and in Parquet files alike."""
+"""Tests of the component for each Arrow type, with and without nulls, in tables and in Parquet files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCES = ["from_arrow", "from_parquet"]
 
 
 def rows_of(source, column, folder, **options):
-    """The values of a column that went through a table or a file, and the dataset."""
+    """Return the values of a column read from a table or a file, and the dataset."""
     table = pa.table({"x": column})
     if source == "from_arrow":
         dataset = Dataset.from_arrow(table, **options)
@@ -128,7 +128,7 @@ def test_a_dictionary_is_its_values(source, tmp_path):
 
 
 def test_equal_texts_of_a_dictionary_are_one_object():
-    """That is what makes columns of few different texts cheap."""
+    """This makes columns with few distinct texts cheap."""
     column = pa.array(["one", "two"] * 10).dictionary_encode()
     (batch,) = Dataset.from_arrow(pa.table({"x": column})).batch(20)
     assert len({id(text) for text in batch["x"]}) == 2
@@ -287,7 +287,7 @@ VALUES = {
 
 
 def plain(value):
-    """A component as Arrow gives it back, but for text."""
+    """Convert a component to the value that Arrow returns, except for text."""
     if isinstance(value, RaggedTensor):
         return value.to_list()
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
@@ -302,7 +302,7 @@ def encoded(value):
 @settings(deadline=None, max_examples=150)
 @given(data=st.data(), name=st.sampled_from(sorted(VALUES)), start=st.integers(0, 3), cuts=st.integers(1, 4))
 def test_any_part_of_any_column_comes_out_as_it_is(data, name, start, cuts):
-    """Slices have offsets, and several chunks: both are where conversions go wrong."""
+    """Slices have offsets and several chunks, which are common sources of conversion errors."""
     strategy, kind = VALUES[name]
     values = data.draw(st.lists(strategy, min_size=start + 1, max_size=12))
     pieces = [values[i::cuts] for i in range(cuts)]

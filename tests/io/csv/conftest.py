@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture
 def save(save):
-    """The same for CSV files, whose paths are plain strings."""
+    """Return the same function for CSV files, with paths as strings."""
     return lambda content: str(save(content, ".csv"))

@@ -1,4 +1,4 @@
-"""CsvDataset and from_csv as pipelines: the contract of operators, states, errors, leaks."""
+"""Tests of CsvDataset and from_csv as pipelines: the contract of operators, states, errors, leaks."""
 
 import gzip
 
@@ -99,7 +99,7 @@ def test_a_cut_file_costs_what_is_behind_the_cut_only(save):
     found = []
     with pytest.raises(DataLossError, match=r"is truncated"):
         for row in rows:
-            found.append(int(row[0]))  # noqa: PERF401  # what came before the error counts
+            found.append(int(row[0]))  # noqa: PERF401  # the elements before the error count
     assert found == list(range(len(found)))
     assert len(found) > 500
     assert [int(row[0]) for row in rows] == [7]

@@ -1,4 +1,4 @@
-"""One file: rows in their order, errors in their places, from any place on, however it is read."""
+"""Tests of the reader of one CSV file: rows in order, errors in place, from any position, with all parsers."""
 
 import contextlib
 import csv
@@ -82,7 +82,7 @@ def test_going_back(save):
     assert same(outcomes(file), whole)
 
 
-# All ways of taking rows apart give the same: blocks at once, row by row, and the standard library.
+# All ways of parsing return the same rows: whole blocks, row by row, and the standard library.
 
 cells = st.text('ab1., "\n\r|', max_size=6)
 rows = st.lists(st.lists(cells, min_size=3, max_size=3), max_size=8)
@@ -102,7 +102,7 @@ def written(rows, quoting, end):
     size=st.integers(1, 60),
 )
 def test_what_the_standard_library_writes_comes_back(save, rows, quoting, end, size):
-    if quoting == csv.QUOTE_MINIMAL:  # with which it quotes no line end but its own
+    if quoting == csv.QUOTE_MINIMAL:  # in this mode it quotes only its own line end
         rows = [[cell.replace("\r", "").replace("\n", "") for cell in row] for row in rows]
     path = save(written(rows, quoting, end))
     found = outcomes(CsvFile(path, layout("", "", ""), None, size))

@@ -1,4 +1,4 @@
-"""Records into columns: one or many, alike."""
+"""Tests of decoding records into columns, one at a time and many at once."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""The fast way of reading numbers says what the slow one does, bit for bit, or leaves the number to it."""
+"""Tests that the fast number parser returns the same bits as the slow one, or leaves the number to it."""
 
 from decimal import Decimal
 
@@ -31,7 +31,7 @@ columns = st.lists(texts.filter(bool).map(str.encode), min_size=1, max_size=20)
 
 
 def placed(fields):
-    """The fields in a buffer, with their starts and ends."""
+    """Return the fields in a buffer, with their starts and ends."""
     buffer = b"-" * PAD + b",".join(fields) + b","
     lengths = np.array(list(map(len, fields)))
     ends = PAD - 1 + np.cumsum(lengths + 1)
@@ -74,7 +74,7 @@ def fits(numbers):
 def test_usual_floats_are_not_left_to_the_slow_way(numbers):
     fields = [repr(number).encode() for number in numbers]
     odd = check(fields, F64, read_floats, parse_float)
-    # Longer than 19 digits, with zeros behind the point, they may be.
+    # They may have more than 19 digits, with zeros after the decimal point.
     assert not any(o for o, field in zip(odd, fields, strict=True) if len(field) <= 20)
 
 

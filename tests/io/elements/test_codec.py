@@ -1,4 +1,4 @@
-"""The codec: columns into records and back, and records that are not whole."""
+"""Tests of the codec: columns to records and back, and truncated records."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Files of elements and real processes: killed writers, readers beside each other. Nothing waits by the clock."""
+"""Tests of element files with real processes: killed writers and concurrent readers. They do not depend on timing."""
 
 import signal
 import subprocess
@@ -76,7 +76,7 @@ def test_what_a_killed_writer_left_is_not_read_and_is_removed(tmp_path, kind):
     if kind == "save":
         assert [int(x[0]) for x in Dataset.load(path)] == list(range(40))
     calls = start(PROGRAM + f"print(sum(1 for _ in dataset.{kind}(path)))" if kind != "save" else "print(40)", path, 0)
-    assert finish(calls) == "40\n"  # it would have stopped at element 0 if it had been made anew
+    assert finish(calls) == "40\n"  # it would have stopped at element 0 if it had been recomputed
 
 
 def test_a_cache_that_another_process_fills_cannot_be_filled_here(tmp_path):
@@ -86,7 +86,7 @@ def test_a_cache_that_another_process_fills_cannot_be_filled_here(tmp_path):
     make = lambda: Dataset.range(40).map(lambda x: np.full(1 << 16, x)).cache(path)
     with pytest.raises(FileExistsError, match=rf"process {writer.pid} is filling the cache"):
         next(iter(make()))
-    finish(writer)  # lets it go on
+    finish(writer)  # let it continue
     reader = start(PROGRAM + "print([int(x[0]) for x in dataset.cache(path)])", path, 0)
     assert finish(reader) == f"{list(range(40))}\n"
 

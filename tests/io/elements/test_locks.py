@@ -1,4 +1,4 @@
-"""Lock files: what else may be in their place is neither followed nor changed."""
+"""Tests of lock files: other files at their path are neither followed nor changed."""
 
 import os
 import stat

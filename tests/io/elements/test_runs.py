@@ -1,4 +1,4 @@
-"""What writers of elements remove: what they listed themselves, and nothing else."""
+"""Tests of what element writers remove: only files that they have listed themselves."""
 
 import os
 import random
@@ -22,7 +22,7 @@ WRITERS = {
 
 
 def tree(path):
-    """All that is there: the content of files, the targets of links, None for folders."""
+    """Return everything in a folder: the content of files, the targets of links, None for folders."""
     found = {}
     for one in Path(path).rglob("*"):
         name = str(one.relative_to(path))
@@ -100,7 +100,7 @@ def test_what_no_writer_listed_is_not_removed(mine, kind, tmp_path):
 @pytest.mark.parametrize("kind", WRITERS)
 def test_what_a_dead_writer_listed_is_removed(kind, tmp_path):
     fill(tmp_path / HEX, "00000000.tfrecord", "00000001.tfrecord", "123456789.tfrecord")
-    for run in (HEX, HEX[::-1]):  # the second writer died before it made its folder
+    for run in (HEX, HEX[::-1]):  # the second writer died before it created its folder
         (tmp_path / f"{run}.lock").write_text("process 1\n")
     (tmp_path / f"{HEX[1:]}0.lock").touch()  # the third, before it wrote its number
     WRITERS[kind](tmp_path)
@@ -109,7 +109,7 @@ def test_what_a_dead_writer_listed_is_removed(kind, tmp_path):
 
 
 def test_the_run_that_the_metadata_names_is_not_removed_though_it_is_listed(tmp_path):
-    """As it is where a writer was killed in front of the rename that replaces it."""
+    """The state after a writer was killed before the rename that replaces the file."""
     Dataset.range(5).save(tmp_path)
     run = Metadata.read(tmp_path).run
     (tmp_path / f"{run}.lock").write_text("process 1\n")
@@ -226,7 +226,7 @@ def test_a_record_that_is_missing_or_there_twice_is_noticed(tmp_path):
 
 @pytest.fixture
 def _older(monkeypatch):
-    """Records as older versions wrote them: they do not say where they belong."""
+    """Return records of an older format, which do not contain their position."""
     from dataset.io.elements.write_session import RunWriter
 
     monkeypatch.setattr(RunWriter, "next_record", lambda self, number: None)

@@ -1,4 +1,4 @@
-"""The descriptions of features: what they accept, and what they say to the rest."""
+"""Tests of the feature descriptions: what they accept, and the messages for what they reject."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""The messages, and encode_example."""
+"""Tests of the protobuf messages and encode_example."""
 
 import pickle
 import subprocess
@@ -35,7 +35,7 @@ TF_SEQUENCE = (
 
 
 def listed(record):
-    """An encoded Example as a dict of lists."""
+    """Return an encoded Example as a dict of lists."""
     result = {}
     for name, feature in Example.FromString(record).features.feature.items():
         kind = feature.WhichOneof("kind")
@@ -154,7 +154,7 @@ def test_what_was_encoded_is_what_protobuf_writes(features):
         getattr(message.features.feature[name], kind).value.extend(values)
     encoded = encode_example(features)
     assert Example.FromString(encoded) == message
-    assert len(encoded) == message.ByteSize()  # nothing but the order of keys, which protobuf leaves open, may differ
+    assert len(encoded) == message.ByteSize()  # only the order of keys, which protobuf does not define, may differ
 
 
 def test_the_order_of_the_dict_does_not_matter():

@@ -1,4 +1,4 @@
-"""Parsing Examples: TensorFlow's results, and every fast way against protobuf."""
+"""Tests of parsing Examples: TensorFlow's results, and every fast path against protobuf."""
 
 import pickle
 import threading
@@ -34,7 +34,7 @@ I64 = np.int64
 
 
 def same(a, b):
-    """Equality of values, types and dtypes, with NaN equal to itself."""
+    """Check equality of values, types and dtypes, with NaN equal to itself."""
     if isinstance(a, SparseTensor | RaggedTensor):
         parts = ("indices", "values", "dense_shape") if isinstance(a, SparseTensor) else ("values", "row_splits")
         return type(a) is type(b) and all(same(getattr(a, part), getattr(b, part)) for part in parts)
@@ -47,7 +47,7 @@ def same(a, b):
 
 
 def reference(record, specs):
-    """What parse_single_example means, said with protobuf and a few lines; raises ParseError where it does."""
+    """Reference implementation of parse_single_example with protobuf; raises ParseError in the same cases."""
     result = {}
     for (name, spec), message in zip(specs.items(), read_features(record, list(specs)), strict=True):
         kind, values = list_in(message)
@@ -76,7 +76,7 @@ def reference(record, specs):
 
 
 def stacked(elements, specs):
-    """What parse_example makes of the elements that parse_single_example gives."""
+    """Return the result of parse_example for the results of parse_single_example."""
     result = {}
     for name, spec in specs.items():
         column = [element[name] for element in elements]
@@ -105,7 +105,7 @@ def stacked(elements, specs):
 
 
 def outcome(function, *args):
-    """What a call gives; None where it raises ParseError."""
+    """Return the result of a call; None if it raises ParseError."""
     try:
         return function(*args)
     except ParseError:
@@ -113,7 +113,7 @@ def outcome(function, *args):
 
 
 def check(parser, records):
-    """Every way to call the parser agrees with the reference, as does what it raises."""
+    """Check that every way to call the parser returns or raises the same as the reference."""
     specs = parser.features
     elements = [outcome(reference, record, specs) for record in records]
     for record, expected in zip(records, elements, strict=True):
@@ -146,7 +146,7 @@ def writers_and_specs(draw):
 
 
 def one_of_these(records):
-    """One of the records. By number, because hypothesis warns of the text of a strategy that holds so many bytes."""
+    """Draw a record by number, because Hypothesis warns about strategies with a very long repr."""
     return st.integers(0, len(records) - 1).map(lambda number: records[number])
 
 
@@ -155,7 +155,7 @@ def one_of_these(records):
 def test_records_alike_give_what_protobuf_gives_however_much_was_learned(given_records, data):
     records, specs = given_records
     parser = ExampleParser(specs)
-    for _ in range(3):  # the second time layouts and templates are known
+    for _ in range(3):  # the second time, layouts and templates are known
         check(parser, records)
     others = data.draw(st.lists(st.one_of(damaged(one_of_these(records)), odd_examples()), max_size=3))
     for other in others:
@@ -191,8 +191,8 @@ def test_what_protobuf_parses_is_what_its_map_of_features_says(record, specs):
         assert found is None or found == message.features.feature[key]
 
 
-# What TensorFlow 2.21 gives for odd bytes: (features, values of a VarLenFeature "a", or None for an error). Left out is
-# where TensorFlow contradicts protobuf: it ignores a last entry of "a" that has no list, and the second of two lists.
+# Results of TensorFlow 2.21 for unusual bytes: (features, values of a VarLenFeature "a", or None for an error). Left out:
+# TensorFlow contradicts protobuf by ignoring a last entry of "a" without a list, and the second of two lists.
 ONE, TWO = feature("int64", [1]), feature("int64", [2])
 TENSORFLOW = [
     (example(entry("a", ONE), entry("a", TWO)), [2]),
@@ -432,7 +432,7 @@ def test_entries_may_come_in_any_order():
     entries = [entry(f"key{i}", feature("int64", [i, 1000 * i])) for i in range(6)]
     records = [example(*[entries[i] for i in rng.permutation(6)]) for _ in range(60)]
     parser = ExampleParser({f"key{i}": FixedLenFeature((2,), I64) for i in range(6)})
-    for _ in range(12):  # until it gives up looking for layouts
+    for _ in range(12):  # until it stops looking for layouts
         check(parser, records)
 
 
@@ -541,7 +541,7 @@ def test_a_parser_that_stands_behind_batch_says_where_it_belongs_and_what_works_
 
 @pytest.mark.parametrize("last", [0x80, 0x85, 0xFF])
 def test_a_number_that_is_cut_off_is_found_in_a_record_of_a_known_form(last):
-    """The same length and the same keys as records before: such records are read by template."""
+    """Records with the same length and keys as earlier ones, which are read with a template."""
     parser = ExampleParser({"x": FixedLenFeature((), I64)})
     record = encode_example({"x": 5})
     assert [parser(record)["x"] for _ in range(4)] == [5] * 4

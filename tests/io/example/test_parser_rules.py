@@ -1,4 +1,4 @@
-"""The rules about parsing change nothing: whatever the records, the features and what comes behind the map."""
+"""Tests that the rules about parsing do not change results, for all records, features and ops after the map."""
 
 import contextlib
 import functools
@@ -43,7 +43,7 @@ BEHIND = {
 
 
 def parsers(features):
-    """The ways to parse that the rules know, each with the arguments of map."""
+    """Return the ways to parse that the rules match, each with the arguments of map."""
     return {
         "ExampleParser": (io.ExampleParser(features), {}),
         "parallel ExampleParser": (io.ExampleParser(features), {"num_parallel_calls": 2}),
@@ -60,14 +60,14 @@ def only(rules):
 
 
 def told(outcome):
-    """All that an exception says, and where; other outcomes as they are."""
+    """Return the full text and location of an exception; other outcomes unchanged."""
     if not isinstance(outcome, Exception):
         return outcome
     return type(outcome), str(outcome), getattr(outcome, "__notes__", [])
 
 
 def assert_same(dataset, rules):
-    """The same elements and failures with the rules as with none."""
+    """Check that elements and failures are the same with and without the rules."""
     got, expected = (outcomes(iter(dataset.with_options(options))) for options in (only(rules), no_rules()))
     assert_elements_equal(got, expected)
     for mine, theirs in zip(got, expected, strict=True):
@@ -77,7 +77,7 @@ def assert_same(dataset, rules):
 
 @st.composite
 def cases(draw):
-    """Records, a few of them bad now and then, and features, some of which fit."""
+    """Draw records, sometimes with a few bad ones, and features, some of them suitable."""
     if draw(st.booleans()):
         records, kinds = draw(alike(min_size=9))
         features = draw(feature_specs(kinds))
@@ -102,7 +102,7 @@ def test_the_rules_change_no_outcome(how, behind, case, rules):
         parsed = Dataset.from_tensor_slices(np.array(records, object)).map(function, **arguments)
         try:
             dataset = BEHIND[behind](parsed, names)
-        except (TypeError, ValueError):  # this op takes no such elements, whatever the rules
+        except (TypeError, ValueError):  # the op does not support such elements, with or without the rules
             return
         assert_same(dataset, rules)
 
@@ -185,7 +185,7 @@ AHEAD = {
 @pytest.mark.parametrize("ahead", AHEAD.values(), ids=AHEAD)
 @pytest.mark.parametrize("bad", [(), (0,), (7, 8), (19, 39)])
 def test_that_a_parser_is_no_user_code_changes_no_outcome(ahead, bad):
-    """It may be called ahead, as no function of a user may."""
+    """It may be called speculatively, unlike a user function."""
     records = [b"bad" if i in bad else io.encode_example({"label": i}) for i in range(40)]
     parser = io.ExampleParser({"label": io.FixedLenFeature((), np.int64)})
     source = Dataset.from_tensor_slices(np.array(records, object))

@@ -1,4 +1,4 @@
-"""Unpacking of packed varints, against protobuf: every length, overlong ones, blocks, and what is damaged."""
+"""Tests of unpacking packed varints against protobuf: all lengths, overlong encodings, blocks, and damaged data."""
 
 import itertools
 import tracemalloc
@@ -17,12 +17,12 @@ TORN, TOO_LONG = "is damaged: its last int64 is truncated", "is damaged: an int6
 
 
 def protobuf(piece):
-    """What protobuf reads from packed varints."""
+    """Return the values that protobuf reads from packed varints."""
     return list(messages.Int64List.FromString(field(1, piece)).value)
 
 
 def check(pieces):
-    """Counts and values are protobuf's; they are int64, writable, and no part of the pieces."""
+    """Check counts and values against protobuf; values are int64, writable, and do not share memory with the input."""
     expected = [protobuf(piece) for piece in pieces]
     counts, values = unpack_varints(pieces)
     assert counts.tolist() == list(map(len, expected))
@@ -34,7 +34,7 @@ def check(pieces):
 
 @st.composite
 def lists(draw):
-    """Varints of up to ``longest`` bytes, the last of which may be empty groups."""
+    """Draw varints of up to ``longest`` bytes; the last bytes may be empty groups."""
     longest = draw(st.integers(1, 10))
     number = st.integers(0, (1 << 7 * longest) - 1).map(lambda number: number % (1 << 64))
     value = st.builds(varint, st.one_of(st.integers(0, 127), number), st.integers(1, longest))
@@ -132,4 +132,4 @@ def test_memory_is_in_proportion_to_the_bytes(octets):
     finally:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert peak < 30_000_000  # of a byte each: 8 where it ends, 8 the value
+    assert peak < 30_000_000  # per byte: 8 for the position of its end, 8 for the value

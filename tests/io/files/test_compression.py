@@ -1,4 +1,4 @@
-"""Compressed streams, read in any helpings: the same bytes, in bounded memory, with damage found and nothing lost."""
+"""Tests of compressed streams read in any sizes: the same bytes, bounded memory, and no data lost before damage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stream_of(content, kind):
 
 
 def drain(stream, size=1000):
-    """All bytes, and the error that ended them or None."""
+    """Return all bytes, and the error that ended them or None."""
     pieces = []
     try:
         while piece := stream.read(size):
@@ -84,7 +84,7 @@ def test_a_second_stream_that_is_cut_is_found_out():
 
 
 def test_everything_before_the_damage_comes_out():
-    """Whole stored blocks before a block of an impossible type, all within one call of zlib."""
+    """Complete stored blocks before a block of an invalid type, all within one call of zlib."""
     data = random.Random(1).randbytes(50_000)
     compressor = zlib.compressobj(0)
     content = compressor.compress(data) + compressor.flush(zlib.Z_FULL_FLUSH) + b"\xff" * 10
@@ -193,11 +193,11 @@ def test_first_bytes_tell_the_compression():
     assert [guess_compression(head) for head in (b"", b"\x1f", b"x", b"text", bytes(9))] == [""] * 5
 
 
-# With isal, or what is as little help as isal can be, in the place of zlib
+# With isal, or with a library that behaves like isal in the worst case, instead of zlib
 
 
 class Strict:
-    """A quick library that gives up at the first sight of damage, without a word, and can't copy its state."""
+    """A fast library that stops silently at damage and cannot copy its state."""
 
     error = ArithmeticError
 
@@ -218,7 +218,7 @@ class Strict:
 
 
 class Lazy(Strict):
-    """One that never gives anything."""
+    """A decompressor that never returns data."""
 
     class decompressobj:  # noqa: N801
         eof, unconsumed_tail = False, b""
@@ -328,7 +328,7 @@ def test_headers_that_isal_does_not_look_at_are_left_to_zlib(quick):
 
 @pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
 def test_one_element_out_of_all_proportion_to_the_file_is_refused(tmp_path, monkeypatch, kind):
-    """Eight megabytes of zeros from eight kilobytes; the bounds are lower here than in use."""
+    """Eight megabytes of zeros from eight kilobytes; the test uses lower bounds than the library's."""
     for module in (compression, lines):
         monkeypatch.setattr(module, "LARGE_BYTES", 1 << 20)
     zeros, mixed = bytes(1 << 23), random.Random(1).randbytes(1 << 14).hex().encode() * 64

@@ -1,4 +1,4 @@
-"""Local files: paths in every form, and files that are there whole or not at all."""
+"""Tests of local files: all types of paths, and atomic writes."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_a_device_is_not_replaced():
 
 @pytest.fixture
 def unprivileged():
-    """The rights of an ordinary user: permission bits do not bind root, whom many test machines run as."""
+    """Run with the rights of an ordinary user: permission bits do not restrict root, which many test machines use."""
     if os.geteuid() != 0:
         yield
         return
@@ -211,11 +211,11 @@ def unprivileged():
 
 
 def test_a_directory_without_write_permission_is_named_with_the_way_out(unprivileged):
-    """Made here, since pytest's own folders are closed to other users altogether."""
+    """Create a folder here, because pytest's folders are not accessible to other users."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a")
         with AtomicFile(path):
-            pass  # so the user may write here
+            pass  # otherwise the user may write here
         path.parent.chmod(0o500)
         try:
             with pytest.raises(PermissionError) as caught:
@@ -242,7 +242,7 @@ def mode_of(path):
 
 @pytest.fixture
 def umask():
-    """An ordinary one, whatever the machine's is."""
+    """Set an ordinary umask."""
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -255,7 +255,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(mode, umask, tmp_path):
     with AtomicFile(tmp_path / "a") as target:
         target.file.write(b"new")
         (temporary,) = (path for path in tmp_path.iterdir() if path.name != "a")
-        assert mode_of(temporary) & ~mode & 0o077 == 0  # what others may not read they never may
+        assert mode_of(temporary) & ~mode & 0o077 == 0  # others may never read a file that they may not read in the end
     assert mode_of(tmp_path / "a") == mode
     assert (tmp_path / "a").read_bytes() == b"new"
 
@@ -366,13 +366,13 @@ def test_files_that_belong_together_are_all_new_or_all_old_or_without_the_first(
         raise OSError(errno.EIO, "the disk is gone")
 
     setattr(files[failing]._target, step, fail)
-    if step == "withdraw" and failing:  # only the first is taken away
+    if step == "withdraw" and failing:  # only the first one is removed
         commit_together(files)
         assert contents(tmp_path) == dict.fromkeys("abc", b"new")
         return
     with pytest.raises(OSError, match="the disk is gone") as caught:
         commit_together(files)
-    if step == "publish" and failing != 1:  # it is not the first that gets its name
+    if step == "publish" and failing != 1:  # it is not the first one that is renamed
         assert "a" not in contents(tmp_path)
         assert f"{tmp_path / 'a'} is missing" in caught.value.__notes__[0]
     else:

@@ -1,4 +1,4 @@
-"""A full disk: what was there stays whole, nothing is left beside it, and the error says what happened."""
+"""Tests of a full disk: existing files stay intact, no other files remain, and the error describes the problem."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ SIZE = 1 << 16
 
 
 class Holder:
-    """An iterator whose state is large."""
+    """Return an iterator with a large state."""
 
     def __init__(self, value):
         self.value = value
@@ -66,7 +66,7 @@ def tree(folder):
 
 @pytest.fixture
 def full():
-    """No file may grow beyond so many bytes: a write that begins before is cut short, the next one fails."""
+    """Limit the size of files: a write that crosses the limit is truncated, and the next one fails."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -95,7 +95,7 @@ def test_the_limit_of_a_file_leaves_what_was_there(kind, size, full, tmp_path):
 @pytest.mark.parametrize("step", ["open", "fsync", "replace", "mkdir"])
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_disk_that_is_full_at_any_step_leaves_what_was_there(kind, step, tmp_path, monkeypatch):
-    """Each call of the step fails once, one after the other, until none of them is left."""
+    """Let each call of the step fail once, one after the other."""
     write = WRITERS[kind]
     write(tmp_path, 1)
     real = getattr(os, step)
@@ -130,12 +130,12 @@ def error_of(write, *arguments):
 
 
 def is_read(arguments):
-    """Opened to be read, or to be locked, which takes no space."""
+    """Return whether the file is opened to be read or locked, which needs no space."""
     return len(arguments) > 1 and type(arguments[1]) is int and not arguments[1] & os.O_WRONLY
 
 
 def is_incomplete(kind, step, error, after):
-    """The one thing that cannot be undone: of several files some have their new names, and the first is missing."""
+    """The only failure that cannot be undone: some of several files are renamed, and the first one is missing."""
     return (
         kind == "write_tfrecord"
         and step == "replace"
@@ -162,7 +162,7 @@ def small_disk(tmp_path):
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", folder],  # noqa: S607  # wherever it is
+        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", folder],  # noqa: S607  # found through PATH
         check=False,
         capture_output=True,
     ).returncode

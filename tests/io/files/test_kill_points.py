@@ -1,4 +1,4 @@
-"""kill -9 at each step of a writer: what is there before or after stays whole, and the next run cleans up."""
+"""Tests of kill -9 at each step of a writer: old or new files stay intact, and the next run cleans up."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from support.kill_points import KINDS
 PROGRAM = Path(__file__).parents[2] / "support" / "kill_points.py"
 
 
-@pytest.mark.timeout(600)  # a process for each step
+@pytest.mark.timeout(600)  # one process per step
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_writer_that_is_killed_at_any_step_leaves_all_whole_and_the_next_one_cleans_up(kind, tmp_path):
     command = [sys.executable, PROGRAM, kind, tmp_path]

@@ -1,4 +1,4 @@
-"""list_files: the names of the files that match."""
+"""Tests of list_files: the names of the matching files."""
 
 from pathlib import Path
 

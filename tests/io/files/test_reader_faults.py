@@ -1,4 +1,4 @@
-"""One allocation that fails while a reader is inside a file is raised once; the next read gives what comes then."""
+"""Tests that a failed allocation within a file is raised once, and that the next read continues after it."""
 
 import sys
 

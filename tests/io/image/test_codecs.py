@@ -1,4 +1,4 @@
-"""Image codecs against what TensorFlow 2.21 gives for the same bytes, written out as literals."""
+"""Tests of the image codecs against results of TensorFlow 2.21 for the same bytes, given as literals."""
 
 import base64
 import struct
@@ -76,7 +76,7 @@ def make_png(width, height, depth, color_type, rows, extra=b""):
 
 
 def make_bmp(rows_bgr, height):
-    """Four pixels of 24 bits in two rows of two, each row filled up to 8 bytes."""
+    """Four 24-bit pixels in two rows of two, each row padded to 8 bytes."""
     pixels = b"".join(bytes(row) + b"\0\0" for row in rows_bgr)
     info = struct.pack("<IiiHHIIiiII", 40, 2, height, 1, 24, 0, len(pixels), 0, 0, 0, 0)
     return b"BM" + struct.pack("<IHHI", 54 + len(pixels), 0, 0, 54) + info + pixels
@@ -154,7 +154,7 @@ def test_a_truncated_jpeg_can_be_recovered():
     recovered = decode_jpeg(cut, try_recover_truncated=True)
     np.testing.assert_array_equal(recovered[:40], decode_jpeg(whole)[:40])
     assert recovered.shape == noise.shape
-    assert (recovered[-1] == recovered[-1, -1]).all()  # nothing is known of the last row
+    assert (recovered[-1] == recovered[-1, -1]).all()  # the last row is missing
 
 
 @pytest.mark.parametrize("options", [{}, {"progressive": True}, {"optimize_size": True}])
@@ -330,7 +330,7 @@ SAMPLES = {
 
 
 def image_or_none(content, **options):
-    """Decode; on failure insist on the library's own words."""
+    """Decode; if it fails, check that the message is one of the library."""
     try:
         return decode_image(content, **options)
     except ValueError as error:
@@ -353,7 +353,7 @@ def test_a_file_that_lacks_its_end_is_an_error(kind):
         decode_image(SAMPLES[kind][:-9])
 
 
-@settings(deadline=None)  # the first example pays for the import of the extra
+@settings(deadline=None)  # the first example imports the extra, which takes long
 @given(st.sampled_from(list(SAMPLES.values())), st.data())
 def test_flipped_bytes_are_an_error_or_an_image(content, data):
     damaged = bytearray(content)
@@ -367,7 +367,7 @@ def test_flipped_bytes_are_an_error_or_an_image(content, data):
         assert image[..., 0].size <= 2**16
 
 
-@settings(deadline=None)  # the first example pays for the import of the extra
+@settings(deadline=None)  # the first example imports the extra, which takes long
 @given(st.sampled_from([b"", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"BM"]), st.binary(max_size=64))
 def test_noise_is_an_error_or_an_image(magic, noise):
     image = image_or_none(magic + noise, max_pixels=2**16)
@@ -466,7 +466,7 @@ def test_bad_arguments_say_what_would_be_right(call, message):
         call()
 
 
-# The library around it ------------------------------------------------------------------------------------------------
+# Integration ----------------------------------------------------------------------------------------------------------
 
 
 def test_threads_decode_and_resize_what_one_thread_does():

@@ -1,4 +1,4 @@
-"""from_image_folder: which files are found, which labels they get, and what becomes of files that are no images."""
+"""Tests of from_image_folder: which files are found, their labels, and the treatment of files that are not images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataset.testing import check_operator, no_leaks
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two classes: two images of a cat, three of a dog, one of these in a folder inside."""
+    """Two classes: two images of cats and three of dogs, one of them in a subfolder."""
     for name, gray in (
         ("cat/b.png", 11),
         ("cat/a.PNG", 10),
@@ -214,7 +214,7 @@ def test_a_folder_on_another_machine_is_refused():
 
 
 def test_a_forged_state_names_no_file_of_another_folder(tmp_path):
-    """Names may be held by value by what reads ahead."""
+    """Prefetching operators may hold names by value."""
     for folder in ("images", "images-secret"):
         (tmp_path / folder).mkdir()
         for name in "abcd":

@@ -1,4 +1,4 @@
-"""Resize against what TensorFlow 2.21 gives for the same pixels, written out as literals."""
+"""Tests of resize against results of TensorFlow 2.21 for the same pixels, given as literals."""
 
 import numpy as np
 import pytest
@@ -35,13 +35,13 @@ def test_resized_values_are_those_of_tensorflow(method, antialias):
     result = resize(SMALL, (2, 4), method, antialias)
     assert result.shape == (2, 4, 1)
     assert result.dtype == (np.uint8 if method == "nearest" else np.float32)
-    # Without antialias TensorFlow takes its cubic from a table of 1024 steps.
+    # Without antialias, TensorFlow computes the cubic kernel from a table of 1024 steps.
     tolerance = 0.02 if (method, antialias) == ("bicubic", False) else 1e-3
     np.testing.assert_allclose(result[..., 0], RESIZED[method, antialias], rtol=0, atol=tolerance)
 
 
 def reference_bilinear(image, height, width):
-    """Interpolate pixel by pixel, as one would on paper."""
+    """Interpolate pixel by pixel with the definition."""
     old_height, old_width, channels = image.shape
     result = np.empty((height, width, channels))
     for row in range(height):
@@ -59,7 +59,7 @@ def reference_bilinear(image, height, width):
 sides = st.integers(1, 12)
 
 
-@settings(deadline=None)  # the first example pays for the import of the extra
+@settings(deadline=None)  # the first example imports the extra, which takes long
 @given(sides, sides, st.sampled_from([1, 2, 3, 4, 7, 130]), sides, sides, st.integers(0, 99))
 def test_bilinear_is_the_textbook_formula(old_height, old_width, channels, height, width, seed):
     image = np.random.default_rng(seed).integers(0, 256, (old_height, old_width, channels)).astype(np.float64)
@@ -68,7 +68,7 @@ def test_bilinear_is_the_textbook_formula(old_height, old_width, channels, heigh
         np.testing.assert_allclose(resize(image.astype(dtype), (height, width)), expected, rtol=0, atol=1e-3)
 
 
-@settings(deadline=None)  # the first example pays for the import of the extra
+@settings(deadline=None)  # the first example imports the extra, which takes long
 @given(sides, sides, sides, sides, st.sampled_from(list(RESIZED)))
 def test_a_batch_is_the_stack_of_its_images(old_height, old_width, height, width, case):
     images = np.random.default_rng(0).integers(0, 256, (3, old_height, old_width, 2), np.uint8)
@@ -78,7 +78,7 @@ def test_a_batch_is_the_stack_of_its_images(old_height, old_width, height, width
         np.testing.assert_array_equal(result, resize(image, (height, width), *case))
 
 
-@settings(deadline=None)  # the first example pays for the import of the extra
+@settings(deadline=None)  # the first example imports the extra, which takes long
 @given(sides, sides, sides, sides, st.sampled_from(list(RESIZED)))
 def test_a_flat_image_stays_flat(old_height, old_width, height, width, case):
     image = np.full((old_height, old_width, 1), 77, np.uint8)

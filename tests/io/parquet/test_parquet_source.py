@@ -1,4 +1,4 @@
-"""from_parquet: which rows come out of which files, what is read for them, and what becomes of what is wrong."""
+"""Tests of from_parquet: rows and files, what is read for them, and errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def save(tmp_path):
 
 @pytest.fixture
 def read(monkeypatch):
-    """The row groups that are read, as (file, row group), with the columns."""
+    """Record the row groups that are read, as (file, row group), with the columns."""
     found = []
     original = parquet_file.ParquetContainer.read
 
@@ -62,7 +62,7 @@ def read(monkeypatch):
 
 @pytest.fixture
 def opened(monkeypatch):
-    """The files that are opened."""
+    """Record the files that are opened."""
     found = []
     original = parquet_file.open_input
 
@@ -79,7 +79,7 @@ def groups(read):
 
 
 def outcomes(dataset):
-    """Values of x, and the exceptions in the places of others."""
+    """Return the values of x, and the exceptions of failed rows."""
     found = []
     iterator = iter(dataset)
     while True:
@@ -91,7 +91,7 @@ def outcomes(dataset):
             found.append(error)
 
 
-# What comes out.
+# Elements.
 
 
 def test_rows_come_in_order_from_file_after_file(save):
@@ -173,7 +173,7 @@ def test_shuffled_files_have_a_length_and_another_order_in_each_epoch(save, tmp_
 
 
 def test_names_that_only_running_tells_are_taken_one_by_one(save):
-    """The spec takes one of them, once; then no file is opened before it is needed."""
+    """The spec opens one file, once; otherwise files are opened only when they are needed."""
     taken = []
 
     def names():
@@ -258,7 +258,7 @@ def test_any_rows_in_any_row_groups_come_out_as_they_are(files, group, batch, sk
         assert [int(dataset[i]["n"]) for i in range(len(everything))] == [row["n"] for row in everything]
 
 
-# What is read for it.
+# Reads.
 
 
 def test_no_row_group_is_read_before_it_is_needed(save, read):
@@ -275,7 +275,7 @@ def test_no_row_group_is_read_before_it_is_needed(save, read):
 def test_a_file_is_not_opened_before_it_is_needed(save, opened):
     paths = [save("a", range(10)), save("b", range(5))]
     dataset = Dataset.from_parquet(paths).take(10)
-    assert opened == ["a"]  # for the columns
+    assert opened == ["a"]  # to find the columns
     assert [int(row["x"]) for row in dataset] == list(range(10))
     assert opened == ["a", "a"]
     with no_leaks():
@@ -352,7 +352,7 @@ def test_skip_reads_none_of_the_row_groups_that_it_passes(save, read, opened):
 
 
 def test_skip_counts_rows_as_it_would_if_it_read_them(save, read):
-    """A failing row is no element to skip, so row groups with nulls are read."""
+    """A failing row is not an element that can be skipped, so row groups with nulls are read."""
     rows = [None if i in {3, 17} else i for i in range(40)]
     path = save("a", pa.array(rows))
     make = lambda: Dataset.from_parquet(path).skip(30)
@@ -387,7 +387,7 @@ def test_going_on_from_a_state_reads_only_what_is_left(save, read):
         iterator.load_state_dict(state)
         assert next(iterator)["x"].tolist() == list(range(144, 160))
     assert groups(read) == [("b", 4), ("b", 5)]
-    assert len(repr(state["operator"])) < 600  # a row group and a row, not what is in them
+    assert len(repr(state["operator"])) < 600  # the numbers of a row group and a row, not their content
 
 
 def test_a_row_group_is_forgotten_before_the_next_is_read(save, monkeypatch):
@@ -407,10 +407,10 @@ def test_a_row_group_is_forgotten_before_the_next_is_read(save, monkeypatch):
 
 
 def test_text_of_a_row_group_is_not_made_at_once(save):
-    """Of text that is large, only a block of rows becomes objects."""
+    """For large text, only one block of rows is converted to objects."""
     path = save("a", pa.table({"s": [os.urandom(50_000) for _ in range(200)]}), 200)
     iterator = iter(Dataset.from_parquet(path))
-    tracemalloc.start()  # it sees what Python holds, not what Arrow does
+    tracemalloc.start()  # it measures Python's memory, not Arrow's
     next(iterator)
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
@@ -433,7 +433,7 @@ def test_no_threads_and_no_files_are_left(save):
             list(Dataset.from_parquet([path] * 3, **options))
 
 
-# What is wrong.
+# Errors.
 
 
 def damage(path, at, length=40):
@@ -507,7 +507,7 @@ else:
 
 
 def test_statistics_that_pyarrow_aborts_on_do_not_end_the_process(save, tmp_path):
-    """A histogram of one number too few: RowGroupMetaData.column() throws through C++ there."""
+    """A histogram with a missing number: RowGroupMetaData.column() throws a C++ exception for it."""
     path = save("a", pa.table({"x": list(range(20)), "text": ["a", "b"] * 10}), use_dictionary=True)
     content = (tmp_path / "a").read_bytes()
     size = int.from_bytes(content[-8:-4], "little")
@@ -675,7 +675,7 @@ def test_a_state_of_a_file_that_was_changed_is_refused(save):
 
 
 def test_a_state_of_other_files_is_refused_by_a_shard(save):
-    """The numbers of row groups mean nothing there."""
+    """The numbers of row groups are invalid."""
     with iter(Dataset.from_parquet(save("a", range(50)), shard=(2, 0))) as iterator:
         next(iterator)
         state = iterator.state_dict()
@@ -687,7 +687,7 @@ def test_a_state_of_other_files_is_refused_by_a_shard(save):
 
 
 def test_values_that_cannot_be_made_cost_their_row_group(save, monkeypatch):
-    """Arrow has checked what it gives; if it has not, no row fails for ever."""
+    """Arrow validates its data; even if it does not, no row fails forever."""
     path = save("a", range(30))
     original = TableColumn.rows
 
@@ -728,7 +728,7 @@ def test_a_pipe_is_refused():
 
 
 class Failing(parquet_file._WholeReads):
-    """A disk that fails once data is asked for."""
+    """A disk that fails when data is requested."""
 
     broken = False
 
@@ -754,7 +754,7 @@ def test_what_the_system_says_is_what_comes_out_and_the_file_is_given_up(save, m
 
 
 class Dribbling:
-    """A remote file that gives fewer bytes than were asked for, as it may."""
+    """A remote file that returns fewer bytes than requested, which is allowed."""
 
     def __init__(self, path):
         self.file = Path(path).open("rb", buffering=0)  # noqa: SIM115  # closed by its owner

@@ -1,4 +1,4 @@
-"""SqlDataset: rows come out once and in order, no file is changed or made, every connection is closed."""
+"""Tests of SqlDataset: rows once and in order, no changed or new files, and closed connections."""
 
 import contextlib
 import gc
@@ -37,14 +37,14 @@ ROWS = [(np.int64(number), b"name %d" % number) for number in range(30)]
 
 @contextlib.contextmanager
 def no_leaks_without_collecting():
-    """As no_leaks, for files, with what the reference counts free at once."""
+    """Check as no_leaks does, for files, without garbage collection."""
     files = set(DESCRIPTORS.iterdir())
     yield
     assert set(DESCRIPTORS.iterdir()) <= files
 
 
 class Driver:
-    """Opens connections as a user's function would, and remembers what became of them."""
+    """Function that opens connections, as a user function, and records what is done with them."""
 
     def __init__(self, path):
         self.path = path
@@ -75,7 +75,7 @@ class Connection:
 
 
 class Cursor:
-    """No more than PEP 249 asks for: it can't be iterated over."""
+    """A cursor with only the methods that PEP 249 requires: it is not iterable."""
 
     def __init__(self, driver, real):
         self.driver, self.real = driver, real
@@ -317,7 +317,7 @@ def test_an_interrupt_loses_no_row(path):
     resumed = iter(rows)
     resumed.load_state_dict(state)
     armed.append(KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):  # while rows are passed over
+    with pytest.raises(KeyboardInterrupt):  # while rows are skipped
         next(resumed)
     assert next(resumed) == ROWS[5]
     armed.append(KeyboardInterrupt())

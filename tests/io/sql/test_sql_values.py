@@ -1,4 +1,4 @@
-"""What SQL values become: what is declared, unless something would be lost by it."""
+"""Tests of the conversion of SQL values to the declared types, and of errors if it would lose information."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""Records of one length: every whole one comes out, a header and a footer never do, and wrong sizes are said."""
+"""Tests of fixed-length records: all complete records, no header or footer, and errors for wrong sizes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_any_file_gives_whole_records_or_says_what_is_wrong(place, content, size
     body = len(content) - header - footer
     whole = records_of(content, size, header, footer) if body >= 0 else []
     assert (error is None) == (body >= 0 and body % size == 0)
-    # Of a file whose size is known nothing comes before the error; of another, what is whole.
+    # A file of known size returns nothing before the error; other files return their complete records.
     assert found == (whole if error is None or kind else [])
     if error is not None:
         assert error.record == len(found)
@@ -134,7 +134,7 @@ def test_a_file_that_grows_is_read_to_its_end(save):
     assert file.columns(9) == [[b"aa"]]
     with path.open("ab") as more:
         more.write(b"cF")
-    assert read(file) == ([b"bb", b"Fc"], None)  # what is last is the footer
+    assert read(file) == ([b"bb", b"Fc"], None)  # the last bytes are the footer
 
 
 def test_a_file_that_shrinks_is_short_or_damaged(save):

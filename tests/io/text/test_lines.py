@@ -1,4 +1,4 @@
-"""Text files: every line comes out as it is, every place can be gone back to, and what was taken is given back."""
+"""Tests of text files: all lines unchanged, resuming from every position, and release of resources."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXTS = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"\x00", b"\x0b",
 
 
 def lines_of(text):
-    """The rule, byte by byte."""
+    """Reference implementation, byte by byte."""
     lines, line = [], b""
     for byte in text:
         if byte == ord("\n"):
@@ -35,7 +35,7 @@ def lines_of(text):
 
 
 def starts_of(text):
-    """Where the lines begin, and where the last of them ends."""
+    """Return the starts of the lines, and the end of the last one."""
     ends = [place + 1 for place, byte in enumerate(text) if byte == ord("\n")]
     count = len(lines_of(text))
     return [0, *ends][:count] + ([len(text)] if count > len(ends) else [ends[-1]] if ends else [0])
@@ -63,7 +63,7 @@ def opened(monkeypatch):
     return counter
 
 
-# What comes out.
+# Elements.
 
 
 @settings(deadline=None, max_examples=150)
@@ -106,7 +106,7 @@ def test_a_place_is_told_right_after_any_helping(save):
 
 
 def test_a_line_of_many_blocks_takes_no_more_than_a_few_times_its_size(save):
-    """It is put together once; growing it block by block would copy 3 GiB."""
+    """The line is joined once; growing it block by block would copy 3 GiB."""
     line = random.Random(1).randbytes(1 << 23).replace(b"\n", b"x").replace(b"\r", b"x")
     path = save(line + b"\nend")
     file = TextLineFile(path, None, 1 << 13)
@@ -120,7 +120,7 @@ def test_a_line_of_many_blocks_takes_no_more_than_a_few_times_its_size(save):
 
 
 def test_a_long_line_is_put_together_once(save, monkeypatch):
-    """However many blocks it takes, no block is looked at a second time."""
+    """No block is scanned twice, however many blocks the line has."""
     file = TextLineFile(save(b"x" * 5000 + b"\n"), None, 10)
     cuts = []
     monkeypatch.setattr(file, "_cut", lambda *arguments: cuts.append(1) or TextLineFile._cut(file, *arguments))
@@ -168,7 +168,7 @@ def test_a_gzip_stream_that_is_cut_gives_all_whole_lines_and_says_where(save, cu
 def test_a_corrupt_stream_gives_all_whole_lines_before_it(save):
     text = b"".join(b"%d\n" % number for number in range(100_000))
     content = bytearray(gzip.compress(text))
-    content[-3] ^= 1  # in the length, which is checked at the very end
+    content[-3] ^= 1  # in the length, which is checked last
     found, error = read(TextLineFile(save(bytes(content)), "GZIP"))
     assert found == lines_of(text)
     assert "corrupt" in str(error)
@@ -248,7 +248,7 @@ def test_a_read_that_fails_is_tried_again_at_its_place(save, opened, kind, failu
     assert found + rest == lines
 
 
-# What is given back.
+# Resources.
 
 
 def test_files_are_closed_at_the_end_on_damage_on_close_and_when_abandoned(save, opened):

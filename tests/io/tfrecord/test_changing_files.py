@@ -1,4 +1,4 @@
-"""Local files that grow, are cut, or vanish while they are read."""
+"""Tests of local files that grow, are truncated or are deleted while they are read."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_a_record_that_is_being_added_is_data_loss_behind_all_others(save):
         more.write(frame(b"more")[:-3])
     with pytest.raises(DataLossError, match="a record is truncated"):
         for record in iterator:
-            found.append(record)  # noqa: PERF402  # what came before the error stays
+            found.append(record)  # noqa: PERF402  # the elements before the error are kept
     assert found == RECORDS
 
 
 @pytest.mark.parametrize("left", [0, 36, 360, 361])
 def test_a_file_that_is_cut_behind_the_reader_is_data_loss(left, save):
-    """Also where a record happens to end there: what was to come is lost."""
+    """Also if a record ends exactly there: the following records are lost."""
     path = save(frames(RECORDS))
     iterator = iter(TFRecordDataset([str(path), str(save(frames([b"next"])))], buffer_size=100))
     found = [next(iterator) for _ in range(20)]
@@ -46,7 +46,7 @@ def test_a_file_that_is_cut_behind_the_reader_is_data_loss(left, save):
         file.truncate(left)
     with pytest.raises(DataLossError, match="truncated") as caught:
         for record in iterator:
-            found.append(record)  # noqa: PERF402  # what came before the error stays
+            found.append(record)  # noqa: PERF402  # the elements before the error are kept
     assert caught.value.record == len(found)
     assert found == RECORDS[: len(found)]
     assert list(iterator) == [b"next"]

@@ -1,4 +1,4 @@
-"""The check of a whole block: it agrees with looking at each frame."""
+"""Tests that the check of a whole block agrees with checking each frame."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.tfrecord_files import assorted, frame, frames
 
 
 def test_the_register_is_reset_by_every_right_checksum():
-    """What the check of a whole block rests on."""
+    """The property that the check of a whole block relies on."""
     assert crc32c(struct.pack("<I", REGISTER_RESET)) == 0
     for data in assorted(50):
         assert crc32c(data + struct.pack("<I", crc32c(data) ^ REGISTER_RESET) + b"more") == crc32c(b"more")

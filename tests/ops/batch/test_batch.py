@@ -188,11 +188,12 @@ def test_element_numbers_in_errors_count_what_failed_before():
     assert "element 5" in str(errors[0])
 
 
-def test_an_interrupt_loses_no_element():
+@pytest.mark.parametrize("at", [3, 5])
+def test_an_interrupt_loses_no_element(at):
     armed = [True]
 
     def interrupt(x):
-        if x == 3 and armed:
+        if x == at and armed:
             armed.clear()
             raise KeyboardInterrupt
         return x

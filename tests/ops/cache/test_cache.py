@@ -79,6 +79,15 @@ def test_keeps_one_random_order():
     check_operator(lambda: Dataset.range(6).cache().shuffle(6, seed=1).repeat(3))
 
 
+def test_of_two_first_passes_at_a_time_the_one_that_ends_first_is_kept():
+    dataset = Dataset.range(30).shuffle(30).cache()
+    slow, quick = iter(dataset), iter(dataset)
+    begun = next(slow)
+    kept = list(quick)
+    assert [begun, *slow] != kept
+    assert list(dataset) == kept
+
+
 def test_of_nothing_is_found_empty_once():
     calls = []
 

@@ -12,8 +12,8 @@
     list, large_list                        an array; a RaggedTensor for lists of lists
     an extension type                       the component of its storage
 
-A struct is not a component: requested_columns.py converts it to a dict. A null becomes NaN in floats and NaT in times. Other
-dtypes cannot represent a null.
+A struct is not a component: requested_columns.py converts it to a dict. A null becomes NaN in floats and NaT in times.
+Other dtypes cannot represent a null.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sequential reader of one CSV file.
 
 This module owns the open file and the position in it. A row that can't be read raises a ``ParseError`` in its place.
-cut.py and row_parser.py split rows, convert.py converts fields, and io/files/compression.py decompresses. This module does
-not depend on datasets.
+cut.py and row_parser.py split rows, convert.py converts fields, and io/files/compression.py decompresses. This module
+does not depend on datasets.
 
 For speed, the reader reads a block of the file at a time and converts all rows that end in it to columns, which it
 returns as slices. The rest of the block, an incomplete row, is prepended to the next block.

@@ -1,8 +1,8 @@
 """Parser of tf.train.Example records to NumPy values: parse_example, parse_single_example, ExampleParser.
 
 This is the public interface: features.py describes the requested features, locate.py finds them in the bytes,
-feature_columns.py decodes them, and assemble.py shapes the values. This module checks arguments and creates the error messages
-about records. It does not access files.
+feature_columns.py decodes them, and assemble.py shapes the values. This module checks arguments and creates the error
+messages about records. It does not access files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Image decoders, one per format, and their selection by the first bytes.
 
-Every decoder first reads the declared size with image_headers.py, then checks it with the request, and only then calls a C
-library, which allocates memory for it. The public functions are in codecs.py. argument_checks.py checks the arguments; only
-restrictions of a single format are checked here.
+Every decoder first reads the declared size with image_headers.py, then checks it with the request, and only then calls
+a C library, which allocates memory for it. The public functions are in codecs.py. argument_checks.py checks the
+arguments; only restrictions of a single format are checked here.
 """
 
 from typing import Any

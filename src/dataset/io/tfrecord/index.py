@@ -1,7 +1,7 @@
 """TFRecordIndex: the position of each record of a TFRecord file, for random access.
 
-This module finds, builds and saves indexes. index_file.py has the file format, frame_scan.py finds the frames in one pass
-over a file, and records_at.py reads records by number.
+This module finds, builds and saves indexes. index_file.py has the file format, frame_scan.py finds the frames in one
+pass over a file, and records_at.py reads records by number.
 """
 
 from __future__ import annotations

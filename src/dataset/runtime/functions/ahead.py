@@ -33,7 +33,7 @@ class AheadOperator(UnaryOperator):
 
     Args:
         source: the input.
-        build: knows whether the state of the input is cheap enough to be taken for each chunk.
+        context: knows whether the state of the input is cheap enough to be taken for each chunk.
     """
 
     source: ElementwiseOperator

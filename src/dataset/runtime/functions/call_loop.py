@@ -77,7 +77,7 @@ class CallLoop(Divisible):
 
     @abstractmethod
     def finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
-        """Return the output for these inputs, or None for no output. If it raises, each element is finished separately."""
+        """Return the output for these inputs, or None. If it raises, each element is finished separately."""
 
     @abstractmethod
     def finish_columns(self, inputs: Chunk, result: Any) -> Chunk | None:
@@ -283,7 +283,7 @@ class CallLoop(Divisible):
         return zip(*self.arguments(inputs), strict=True)
 
     def pass_on(self, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Call the function for one element; return the output as arguments for the next function, or None for no output.
+        """Call the function for one element; return the output as arguments for the next function, or None.
 
         Raises whatever the function raises, and SpecError for an unusable result. The position does not change then.
         """
@@ -295,7 +295,7 @@ class CallLoop(Divisible):
         return bool(self._todo)
 
     def merge_context(self, context: Any, position: int) -> Exception | None:  # noqa: ARG002  # used by subclasses
-        """Merge the context that a worker returned with a task; return an exception if the two contradict each other."""
+        """Merge the context that a worker returned with a task; return an exception if they contradict."""
         return None
 
     def state_dict(self) -> State:

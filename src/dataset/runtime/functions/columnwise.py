@@ -1,8 +1,8 @@
 """Elementwise functions: proved to process each element independently, and when they may run on columns.
 
-optimize/vectorization/elementwise_proof.py derives the proof from a function's bytecode, before anything runs. The checks here, done for
-each chunk, cover what it cannot know: the structure of the elements, the dtypes and ranks of the columns, and whether
-the globals that the function reads are still of the same kind. None of this calls user code.
+optimize/vectorization/elementwise_proof.py derives the proof from a function's bytecode, before anything runs. The
+checks here, done for each chunk, cover what it cannot know: the structure of the elements, the dtypes and ranks of the
+columns, and whether the globals that the function reads are still of the same kind. None of this calls user code.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class ElementwiseOperator(ReplaySkip):
         copied = copy.copy(self)
         copied.source = PushedInput()
         copied.write_into_batch = False  # the parallel operator writes into batches
-        copied._remote = copied.process_owner = None
+        copied._remote = copied.process_owner = None  # noqa: SLF001  # its own class
         return copied
 
     def task_context(self) -> Any:

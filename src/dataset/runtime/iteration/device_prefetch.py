@@ -158,7 +158,7 @@ class _Feed(Iterator[Any]):
 
     Args:
         source: the input.
-        build: knows whether the replay log is usable; None if it never is.
+        context: knows whether the replay log is usable; None if it never is.
     """
 
     def __init__(self, source: Operator, context: ExecutionContext | None) -> None:

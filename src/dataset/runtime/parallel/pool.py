@@ -76,7 +76,7 @@ class ParallelOperator(Operator, BackgroundOperator):
 
     Args:
         inner: the operator that defines the tasks. One thread at a time reads its input.
-        build: creates the workers.
+        context: creates the workers.
         calls: the maximum number of concurrent tasks.
         task_sizer: determines the task size, and whether the consumer's thread does the work itself.
         ordered: whether elements come out in the order of the input.

@@ -1,18 +1,18 @@
 """Worker processes for parallel operators: functions that hold the GIL run on all cores.
 
-Operators use ``WorkerProcesses`` (worker_processes.py). One *launcher* process per operator imports the required part of the
-library, forks the *workers* and reaps them. Every worker has a socket to the user's process.
+Operators use ``WorkerProcesses`` (worker_processes.py). One *launcher* process per operator imports the required part
+of the library, forks the *workers* and reaps them. Every worker has a socket to the user's process.
 
-    user's process                                 launcher             worker
-    worker_processes.py          scheduling, deaths, shutdown
-    worker_group.py  the processes of one operator
-    resting_groups.py       groups that rest between iterations
-    launcher.py      ------- commands -----------> launcher_main.py --- forks --> worker_main.py
-    worker.py        ------- tasks, results ------------------------------------> worker_main.py
+    user's process                                    launcher             worker
+    worker_processes.py scheduling, deaths, shutdown
+    worker_group.py     the processes of one operator
+    resting_groups.py   groups that rest between iterations
+    launcher.py         ------- commands -----------> launcher_main.py --- forks --> worker_main.py
+    worker.py           ------- tasks, results ------------------------------------> worker_main.py
 
-The sockets transfer: connection.py (values), encoding.py (pickles), segments.py and shared_memory.py (arrays, in reused shared
-memory), channel.py (bytes and descriptors), sent_exceptions.py (exceptions). bootstrap.py, exit_status.py and forking.py
-handle how processes begin, end, and are forked.
+The sockets transfer: connection.py (values), encoding.py (pickles), segments.py and shared_memory.py (arrays, in reused
+shared memory), channel.py (bytes and descriptors), sent_exceptions.py (exceptions). bootstrap.py, exit_status.py and
+forking.py handle how processes begin, end, and are forked.
 
 The environment of a worker: modules, arguments, working directory and environment variables are the parent's;
 ``__main__`` is not run again. OMP_NUM_THREADS is 1 unless the user has set it. NumPy's and Python's global random

@@ -84,7 +84,7 @@ class OwnElements:
     """The elements of an input by key.
 
     Args:
-        build: the context of the operator that reads from the input.
+        context: the context of the operator that reads from the input.
         plan: the input.
         key: returns the key of an element, given as a chunk of one; None for elements that are never looked up.
     """

@@ -1,4 +1,4 @@
-"""Servers, and a clock that does not wait."""
+"""Fixtures: servers, and a clock that does not wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.web_server import WebFolder, WebServer
 
 @pytest.fixture(autouse=True)
 def waits(monkeypatch):
-    """The seconds that were to be waited between tries; nobody waits for them."""
+    """Return the list of delays between retries; they are recorded instead of waited for."""
     found = []
 
     def wait(self, seconds):
@@ -35,7 +35,7 @@ def _allowed(monkeypatch):
 
 @pytest.fixture
 def web():
-    """A web server. fsspec's thread is started before, so that who counts what is left does not find its files."""
+    """A web server. fsspec's thread is started first, so that leak checks do not count its files."""
     fsspec.asyn.get_loop()
     server = WebServer()
     yield server
@@ -53,7 +53,7 @@ def web_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def _sessions():
-    """Sessions of fsspec are closed while the warnings of one that was forgotten would still fail a test."""
+    """Close the sessions of fsspec while a warning about an unclosed session still fails a test."""
     yield
     for library, name in (("fsspec.implementations.http", "HTTPFileSystem"), ("s3fs", "S3FileSystem")):
         if library in sys.modules:
@@ -63,7 +63,7 @@ def _sessions():
 
 @pytest.fixture
 def memory():
-    """The file system in memory, empty before and after."""
+    """The in-memory file system, empty before and after the test."""
     MemoryFileSystem.store.clear()
     MemoryFileSystem.pseudo_dirs[:] = [""]
     yield fsspec.filesystem("memory")
@@ -80,14 +80,14 @@ def s3_server():
     server.start()
     host, port = server.get_host_and_port()
     gc.collect()
-    gc.freeze()  # a hundred thousand objects that stay; see tests/conftest.py
+    gc.freeze()  # exclude a hundred thousand permanent objects; see tests/conftest.py
     yield f"http://{host}:{port}"
     server.stop()
 
 
 @pytest.fixture
 def s3(s3_server, monkeypatch):
-    """s3fs, which every s3:// path leads to, over an empty bucket."""
+    """s3fs, which reads all s3:// paths, with an empty bucket."""
     settings = {
         "key": "key",
         "secret": "secret",

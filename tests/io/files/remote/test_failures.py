@@ -1,4 +1,4 @@
-"""Servers that fail: what is tried again, what is not, and that no byte is lost, repeated or of another version."""
+"""Tests with failing servers: which requests are retried, and that no byte is lost, repeated or of another version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = [None, "GZIP"]
 
 @pytest.fixture(autouse=True)
 def small_ranges(monkeypatch):
-    """So that small files take several requests."""
+    """Reduce the block size, so that small files take several requests."""
     monkeypatch.setattr(reading, "AHEAD_BYTES_MIN", 500)
     monkeypatch.setattr(reading, "AHEAD_BYTES_MAX", 2000)
     monkeypatch.setattr(retrying, "PROGRESS_BYTES", 100)
@@ -50,14 +50,14 @@ def written(tmp_path):
 FAULTS = [500, 502, 503, 504, 429, 408, "hang up", ("cut", 0), ("cut", 1), ("cut", 499)]
 
 
-# What may pass.
+# Transient failures.
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.parametrize("ranges", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_failure_that_passes_is_not_seen(web, fault, ranges, kind, written, waits):
-    for before in range(3):  # in the first request, the second and the third
+    for before in range(3):  # fail the first, the second and the third request
         faults = [*[None] * before, fault, fault]
         path = web.put("a", written(kind=kind), ranges=ranges, faults=faults)
         assert list(TFRecordDataset(path, kind)) == RECORDS
@@ -66,7 +66,7 @@ def test_a_failure_that_passes_is_not_seen(web, fault, ranges, kind, written, wa
 
 @pytest.mark.parametrize("query", ["faults", "faults&ranges=no"])
 def test_failures_change_nothing_whatever_is_interrupted_and_resumed(web_folder, query, written):
-    """Every third request fails, one way or another, for as long as it takes."""
+    """Every third request fails in one way or another until the file is read."""
     path = web_folder.put("a", written(), query)
     check_operator(lambda: TFRecordDataset(path), RECORDS, positions=3)
     check_operator(lambda: TFRecordDataset([path] * 3, num_parallel_reads=2), positions=1)
@@ -89,7 +89,7 @@ def test_a_server_that_always_hangs_up_is_read_as_long_as_something_comes(web, w
 
 @pytest.mark.parametrize("fault", [500, "hang up", ("cut", 20)], ids=str)
 def test_after_enough_tries_in_vain_the_error_names_path_number_and_cause(web, fault, written, waits):
-    path = web.put("a", written(), faults=[fault] * 10)  # aiohttp itself asks again where a server hangs up
+    path = web.put("a", written(), faults=[fault] * 10)  # aiohttp itself retries if a server closes the connection
     with pytest.raises(BrokenConnectionError) as caught:
         open_input(path)
     assert str(caught.value).startswith(f"{path}: gave up after 5 tries in a row; the last error was ")
@@ -108,7 +108,7 @@ def test_waits_grow_no_longer_than_their_bound(web, written, waits, monkeypatch)
     with pytest.raises(BrokenConnectionError, match="gave up after 20 tries"):
         open_input(path)
     assert max(waits) <= retrying.LAST_WAIT_SECONDS
-    assert len(set(waits)) == 19  # no two readers come back in step
+    assert len(set(waits)) == 19  # no two readers retry at the same time
 
 
 def test_a_server_that_is_not_there_is_tried_as_well(waits):
@@ -152,7 +152,7 @@ def test_a_server_that_stalls_for_ever_is_given_up(web, written, monkeypatch):
         open_input(web.put("a", written(), faults=["stall"] * 5))
 
 
-# What won't pass.
+# Permanent failures.
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_bad_certificate_is_not_tried_again(tmp_path, waits):
 
 
 def self_signed(folder):
-    """A certificate that nobody trusts, with its key."""
+    """Return an untrusted certificate with its key."""
     import datetime as dt
 
     x509 = pytest.importorskip("cryptography.x509")
@@ -237,7 +237,7 @@ class StatusError(Exception):
 
 
 class EndpointConnectionError(Exception):
-    """What it is derived from tells."""
+    """The decision depends on the base class of the error."""
 
 
 HTTPClientError = type("HTTPClientError", (Exception,), {})
@@ -288,7 +288,7 @@ def test_errors_of_any_library_become_those_of_files():
 
 
 def changed(web, name, **about):
-    """Replace a file by another version, keeping what is not said."""
+    """Replace a file by another version, keeping the attributes that are not given."""
     file = web.files[f"/{name}"]
     for key, value in about.items():
         setattr(file, key, value)
@@ -312,7 +312,7 @@ def test_a_file_that_was_replaced_is_data_loss(web, change, written):
     changed(web, "a", **change)
     with pytest.raises(DataLossError, match="changed while it was read") as caught:
         for record in iterator:
-            found.append(record)  # noqa: PERF402  # what came before the error stays
+            found.append(record)  # noqa: PERF402  # the elements before the error are kept
     assert caught.value.path == path
     assert caught.value.record == len(found)
     assert found == RECORDS[: len(found)]
@@ -372,7 +372,7 @@ def test_a_file_that_grows_is_another_version(web, written):
             file.read()
 
 
-# Closing while somebody waits.
+# Closing while another thread waits.
 
 
 def refused(iterator):
@@ -467,7 +467,7 @@ def test_what_was_interrupted_before_it_began_does_not_begin(web, written):
 
 
 def test_errors_of_the_library_that_wait_in_a_state_come_back(web, written):
-    """The error is read ahead of its turn, saved with the state, and raised where it was to be."""
+    """The error is prefetched, saved with the state, and raised at its position."""
     bad = web.put("bad", b"", faults=[500] * 100)
     dataset = Dataset.from_tensor_slices([bad]).interleave(TFRecordDataset, num_parallel_calls=1).prefetch(2)
     with iter(dataset) as iterator:

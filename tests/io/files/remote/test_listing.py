@@ -1,4 +1,4 @@
-"""list_files with patterns that have a scheme."""
+"""Tests of list_files with patterns that have a scheme."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which paths go through fsspec, and what is said where they cannot."""
+"""Tests of which paths are opened with fsspec, and of the error messages if this is not possible."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_local_work_imports_neither_fsspec_nor_asyncio(tmp_path):
     assert found.stdout.strip() == "[]"
 
 
-# Directories of saved elements are local.
+# Directories of saved elements must be local.
 
 
 @pytest.mark.parametrize("path", ["s3://bucket/saved", "memory://saved", "file:///tmp/saved", b"gs://bucket/saved"])

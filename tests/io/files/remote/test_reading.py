@@ -1,4 +1,4 @@
-"""Reading remote files: the same bytes as local ones, with few requests and bounded memory."""
+"""Tests of reading remote files: the same bytes as from local ones, with few requests and bounded memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECORDS = [b"%d" % i * (i % 7) for i in range(7)]
 
 
 def written(tmp_path, records, kind=None):
-    """The bytes of a file of these records."""
+    """Return the bytes of a file of these records."""
     path = tmp_path / "local"
     with io.TFRecordWriter(path, kind) as writer:
         for record in records:
@@ -31,7 +31,7 @@ def written(tmp_path, records, kind=None):
 
 @pytest.fixture
 def put(request, web_folder, memory):
-    """A function that keeps bytes under a name in some storage, and returns the path."""
+    """Return a function that stores bytes under a name in a storage and returns the path."""
 
     def in_memory(name, content):
         memory.pipe_file(f"/{name}", content)
@@ -197,7 +197,7 @@ def test_after_a_jump_little_more_than_asked_for_is_fetched(web):
         file.seek(1 << 20)
         assert len(file.read(1 << 20)) == 1 << 20
         assert web.ranges() == [(1 << 20, 2 << 20)]
-        file.seek((1 << 20) + 10)  # still there
+        file.seek((1 << 20) + 10)  # still in the buffer
         file.read(10)
         assert web.ranges() == []
 
@@ -237,7 +237,7 @@ def test_memory_stays_around_one_range(web, ranges):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 4 * AHEAD_BYTES_MAX  # the server, in this process, cuts out what it sends, too
+    assert peak < 4 * AHEAD_BYTES_MAX  # the server in this process also copies the ranges that it sends
 
 
 def test_a_file_that_is_compressed_on_its_way_is_asked_for_as_it_is(web, tmp_path):

@@ -1,4 +1,4 @@
-"""Passwords, tokens and signatures in URLs appear in no error, plan, log, state or file."""
+"""Tests that passwords, tokens and signatures in URLs do not appear in errors, plans, logs, states or files."""
 
 import base64
 import http.server
@@ -43,7 +43,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_):
-        """Nothing."""
+        """Do nothing."""
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def assert_shows_none(text):
 
 
 def everything_of(error):
-    """What a traceback and a debugger show of an exception, and of all that it came from."""
+    """Return what a traceback and a debugger show of an exception and its causes."""
     found = "".join(traceback.format_exception(error))
     waiting, seen = [error], set()
     while waiting:

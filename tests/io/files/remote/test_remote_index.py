@@ -1,4 +1,4 @@
-"""TFRecord files with an index, in a remote storage."""
+"""Tests of TFRecord files with an index in remote storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S3, on a server of moto's: listing, reading, writing, and what is left of an upload that is given up."""
+"""Tests of S3 with a moto server: listing, reading, writing, and cleanup after aborted uploads."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_an_empty_object_and_a_missing_one(s3):
 
 @pytest.mark.parametrize("kind", [S3Object, objects.AsyncObject], ids=["as S3", "as any cloud"])
 def test_an_object_that_was_replaced_is_data_loss(s3, kind, small_ranges, monkeypatch):
-    """Where the file system does not say of which version a range is, only after a failure."""
+    """If the file system does not report the version of a range, the version is checked only after a failure."""
     monkeypatch.setattr(reading, "S3Object", kind)
     iterator = iter(TFRecordDataset(write("s3://bucket/a"), buffer_size=100))
     next(iterator)
@@ -114,7 +114,7 @@ def test_any_cloud_is_read_by_what_all_of_fsspec_can(s3, small_ranges, monkeypat
     monkeypatch.setattr(reading, "S3Object", objects.AsyncObject)
     assert list(TFRecordDataset(write("s3://bucket/a"))) == RECORDS
     write("s3://bucket/a", RECORDS[:3])
-    assert list(TFRecordDataset("s3://bucket/a")) == RECORDS[:3]  # what was listed is not believed
+    assert list(TFRecordDataset("s3://bucket/a")) == RECORDS[:3]  # the listing may be outdated and is not trusted
     write("s3://bucket/a", [])
     assert list(TFRecordDataset("s3://bucket/a")) == []
     with pytest.raises(FileNotFoundError):

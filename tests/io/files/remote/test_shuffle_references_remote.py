@@ -1,4 +1,4 @@
-"""A shuffle over remote files saves where its elements stand, like one over local files."""
+"""Tests that a shuffle over remote files saves the positions of its elements, as for local files."""
 
 import itertools
 import pickle

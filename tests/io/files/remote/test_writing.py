@@ -1,4 +1,4 @@
-"""Remote files that are there whole or not at all, where the file system has no uploads that can be completed."""
+"""Tests of atomic writes of remote files, on file systems without multi-part uploads."""
 
 from __future__ import annotations
 
