@@ -1,6 +1,6 @@
-"""All tests. That this file is here puts the folder on the import path: libraries, strategies and chains are in it.
+"""Configuration of all tests. Because of this file, pytest puts the folder on the import path.
 
-``SWITCH_INTERVAL=1e-6 pytest ...`` runs them with threads that switch a thousand times as often as usual.
+``SWITCH_INTERVAL=1e-6 pytest ...`` runs the tests with thread switches a thousand times as often as by default.
 """
 
 import contextlib
@@ -12,17 +12,17 @@ import zlib
 import pytest
 from hypothesis import settings
 
-settings.register_profile("dataset", deadline=None)  # no test says anything about how long an example takes
+settings.register_profile("dataset", deadline=None)  # the tests do not limit the duration of examples
 settings.load_profile("dataset")
 
-os.environ.setdefault("KERAS_BACKEND", "torch")  # read when Keras is imported; other backends take other processes
+os.environ.setdefault("KERAS_BACKEND", "torch")  # read when Keras is imported; other backends need other processes
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when datasets is imported; no test reaches the network
 
 with contextlib.suppress(ImportError):
-    import triton  # noqa: F401  # LLVM is in it and in TensorFlow, which imports Keras, which imports torch, which
-    # imports it: where it comes second, the process aborts.
+    import triton  # noqa: F401  # Triton and TensorFlow both contain LLVM. TensorFlow imports Keras, which imports torch,
+    # which imports Triton: if Triton is imported after TensorFlow, the process aborts.
 
-from dataset import set_random_seed  # noqa: E402  # behind what has to be set before anything is imported
+from dataset import set_random_seed  # noqa: E402  # after the settings that must precede all imports
 
 if "SWITCH_INTERVAL" in os.environ:
     sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))
@@ -30,7 +30,7 @@ if "SWITCH_INTERVAL" in os.environ:
 
 @pytest.fixture(autouse=True, scope="module")
 def _cheap_garbage_collection():
-    """Keep what is loaded by now out of collections: check_operator makes thousands, which would walk all of it."""
+    """Exclude loaded objects from garbage collection: check_operator runs thousands of collections."""
     gc.collect()
     gc.freeze()
     yield
@@ -45,7 +45,7 @@ def _no_seed_is_left_behind():
 
 @pytest.fixture
 def switch_interval(request):
-    """Run half of the tests that use it with threads that switch as often as possible; the name of a test decides."""
+    """Run half of the tests that use it with thread switches as often as possible, selected by the test's name."""
     before = sys.getswitchinterval()
     if zlib.crc32(request.node.nodeid.encode()) % 2:
         sys.setswitchinterval(1e-6)

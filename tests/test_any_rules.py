@@ -1,6 +1,6 @@
-"""Random pipelines under any rules of the optimizer: nothing but the cost changes. New rules are tried by themselves.
+"""Tests of random pipelines with any rules of the optimizer: only the cost changes. New rules are always included.
 
-Rules that are off unless a user asks for them are tried, too, so what those may do is bounded here as well.
+Rules that are disabled by default are also tested, so their effects are also bounded here.
 """
 
 import dataclasses
@@ -43,18 +43,18 @@ SOME_RULES = st.one_of(NAMES.map(RULES.difference), NAMES).map(only)
 
 
 def works_in_background(node: Node) -> bool:
-    """Whether the node does work that nobody has asked for yet, so that calls are made early, and in any order."""
+    """Return whether the node prefetches, so that calls are made early and in any order."""
     return node.op == "prefetch" or getattr(node, "num_parallel_calls", None) is not None
 
 
 Calls = dict[int, list[Any]]
-"""What each function of a plan was called with, by its number."""
+"""The arguments of the calls of each function of a plan, by its number."""
 
 
 def watched(dataset: Dataset[Any], where: int) -> tuple[Dataset[Any], Calls]:
-    """The same without prefetches, and the calls of its functions, of those that have their bit in ``where``.
+    """Return the pipeline without prefetches, and the calls of those functions with their bit set in ``where``.
 
-    The others stay as they are, since a rule may look into a function.
+    The other functions are unchanged, because a rule may inspect a function.
     """
     calls: Calls = defaultdict(list)
     rewritten: dict[Node, Node] = {}
@@ -69,7 +69,7 @@ def watched(dataset: Dataset[Any], where: int) -> tuple[Dataset[Any], Calls]:
 
 
 def _watching(node: Node, calls: list[Any]) -> dict[str, Callable[..., Any]]:
-    """The fields of a node that are functions, each with one that notes down its calls, too."""
+    """Return the fields of a node that are functions, each wrapped by one that records its calls."""
     functions = {f.name: getattr(node, f.name) for f in dataclasses.fields(node) if f.repr}
     watch = _watching_iterations if node.op == "from_generator" else _watching_calls
     return {name: watch(value, calls) for name, value in functions.items() if value in node.functions}
@@ -95,7 +95,7 @@ def _watching_iterations(function: Callable[..., Any], calls: list[Any]) -> Call
 
 
 def take(dataset: Dataset[Any], count: int) -> bool:
-    """Go through the first outcomes, one by one. Returns whether all of them are elements."""
+    """Read the first outcomes one by one; return whether all of them are elements."""
     all_sound = True
     with iter(dataset) as iterator:
         for _ in range(count):
@@ -103,7 +103,7 @@ def take(dataset: Dataset[Any], count: int) -> bool:
                 next(iterator)
             except StopIteration:
                 break
-            except Exception:  # an outcome, too
+            except Exception:  # also an outcome
                 all_sound = False
     return all_sound
 
@@ -113,10 +113,10 @@ def notes(found: list[Any]) -> list[list[str] | None]:
 
 
 def spec_of(plan: Node) -> str:
-    """The spec, or why there is none."""
+    """Return the spec, or the reason why there is none."""
     try:
         return repr(plan.element_spec)
-    except Exception as error:  # of the first element, which is run to find it
+    except Exception as error:  # the first element, which is computed to find the spec, may fail
         return f"{type(error).__name__}: {error}"
 
 
@@ -152,7 +152,7 @@ def test_each_function_has_been_called_for_the_same_after_so_many_elements(pipel
     all_sound = take(unoptimized(untouched), count)
     take(dataset.with_options(options), count)
     if any(map(works_in_background, walk(optimize(dataset.plan, options.optimization).plan))):
-        # A failure may be found before all is asked for that comes in one piece where nothing is in the background.
+        # Without background work, a failure may be found before all elements of a chunk are requested.
         for number, wanted in expected.items() if all_sound else ():
             assert Counter(map(repr, wanted)) <= Counter(map(repr, calls[number]))
     else:

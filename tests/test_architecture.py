@@ -1,4 +1,4 @@
-"""Imports run one way. docs: the rooms of src/dataset, in order, each knowing only those before it."""
+"""Tests of the architecture: the packages of src/dataset are ordered, and each imports only earlier ones."""
 
 import ast
 from pathlib import Path
@@ -26,7 +26,7 @@ ARROW = [
     "autotune",
 ]
 ARROW += ["deferred", "dataset", "readers", "adapters", "checkpoint", "commands", "__main__", "testing"]
-"""Each may import itself and what stands before it. options holds values only, so any op may read it."""
+"""Each package may import itself and earlier ones. ``options`` contains only values, so any op may read it."""
 
 INSIDE = {
     "runtime": [
@@ -45,18 +45,18 @@ INSIDE = {
     "ops": ["sources", "", "shuffle", "interleave", "mix", "batch", "group", "cache", "shard", "rejection_resample"],
     "io": ["files", "", "text", "example", "tfrecord", "csv", "arrow", "parquet", "sql", "image", "elements"],
 }
-"""The order of the rooms inside a room; the empty string stands for the modules that are in no other."""
+"""The order of the sub-packages of a package; the empty string means its own modules."""
 
 ROOM_MAX = 20  # modules
 MANY = {"ops": 25}  # one op each
 
-BENEATH_OPTIONS = {"plan"}  # a plan is what it is, whatever the options say
+BENEATH_OPTIONS = {"plan"}  # a plan does not depend on the options
 FRAMEWORKS = {"torch", "keras", "jax", "tensorflow", "cv2", "simplejpeg", "attr", "attrs", "pyarrow", "fsspec", "isal"}
 FRAMEWORKS |= {"cloudpickle", "datasets", "pandas", "polars", "tqdm", "torchdata", "lightning"}
 
 
 def room_of(module):
-    """The room of ``dataset.plan.node`` is plan; the front door's is the empty string."""
+    """Return the package of a module: ``plan`` for ``dataset.plan.node``; the empty string for ``dataset`` itself."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else ""
 
@@ -67,7 +67,7 @@ def module_of(path):
 
 
 def imports(path):
-    """(line, module) of every import, those inside functions and under TYPE_CHECKING included."""
+    """Yield (line, module) for every import, including those in functions and under TYPE_CHECKING."""
     found = []
 
     class Visitor(ast.NodeVisitor):
@@ -93,8 +93,8 @@ def is_module(name):
 
 
 def crosses_a_bridge(path, line, module):
-    """Whether it is the deferred import of a framework's adapter, or its type: the one import against the arrow."""
-    is_indented = path.read_text().splitlines()[line - 1].startswith("    ")  # deferred, or for the type checker
+    """Return whether this is the deferred import of an adapter or its type: the only import of a later package."""
+    is_indented = path.read_text().splitlines()[line - 1].startswith("    ")  # deferred, or only for the type checker
     return path.name in {"dataset.py", "deferred.py"} and room_of(module) == "adapters" and is_indented
 
 
@@ -111,7 +111,7 @@ def test_every_file_is_in_a_room_of_the_arrow():
 def test_imports_follow_the_arrow(path):
     mine = room_of(module_of(path))
     if not mine:
-        return  # the front door re-exports
+        return  # the top-level package re-exports names
     wrong = []
     for line, module in imports(path):
         if module.split(".")[0] != "dataset":
@@ -126,7 +126,7 @@ def test_imports_follow_the_arrow(path):
 
 
 def inner_room_of(module):
-    """The room inside a room: chunks for ``dataset.runtime.chunks.chunk``, the empty string for ``dataset.ops.map``."""
+    """Return the sub-package: ``chunks`` for ``dataset.runtime.chunks.chunk``, an empty text for ``dataset.ops.map``."""
     room, name, *rest = [*module.split(".")[1:], ""]
     return name if rest and (name in INSIDE[room] or any(rest)) else ""
 
@@ -137,7 +137,7 @@ def test_imports_inside_a_room_follow_its_order(path):
     room = room_of(mine)
     order = INSIDE[room]
     if path.name == "__init__.py":
-        return  # it re-exports
+        return  # it re-exports names
     wrong = [
         f"line {line}: {module}"
         for line, module in imports(path)
@@ -165,7 +165,7 @@ def test_adapters_know_datasets_and_plans_and_not_what_runs_them(path):
 
 
 def defines_a_source(path):
-    """Whether a file of io/ joins codecs to the plan: it defines nodes, or makes them."""
+    """Return whether a file of io/ connects codecs to the plan: it defines or creates nodes."""
     return any(module.startswith("dataset.ops") or module == "dataset.plan.node" for _, module in imports(path))
 
 
@@ -174,7 +174,7 @@ SOURCES = {"list_files.py"}
 
 
 def is_source(path):
-    """Whether the name of a file says that codecs and operators meet in it."""
+    """Return whether a file connects codecs and operators, according to its name."""
     return "dataset" in path.stem or "source" in path.stem
 
 

@@ -1,4 +1,4 @@
-"""AUTOTUNE as its user sees it: the same elements whatever is tuned, a log, and values that go on in the next epoch."""
+"""Tests of AUTOTUNE from the user's view: the same elements, the log, and values that are kept for the next epoch."""
 
 import copy
 import itertools
@@ -17,7 +17,7 @@ from dataset.autotune.tuner import Tuner
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.resources.cores import usable_cores
 
-SEVERAL = 8  # calls at once, or elements in a buffer, that tests set knobs to
+SEVERAL = 8  # the value that tests set knobs to: parallel calls, or elements in a buffer
 
 
 def plus(x):
@@ -36,7 +36,7 @@ def tuned(dataset, **values):
 
 
 def knobs(iterator):
-    """By the name of the op."""
+    """Return the values by the name of the op."""
     return {record.name: record.knob for record, _ in iterator._profile.top.walk() if record.knob is not None}
 
 
@@ -45,7 +45,7 @@ def values(iterator):
 
 
 def everywhere(size=500):
-    """AUTOTUNE in all places."""
+    """Return a pipeline with AUTOTUNE everywhere."""
     return (
         Dataset.range(size)
         .map(plus, num_parallel_calls=AUTOTUNE, name="map")
@@ -59,12 +59,12 @@ def listed(dataset):
     return [element.tolist() for element in dataset]
 
 
-# A tuner that is known
+# A scripted tuner
 
 
 @pytest.fixture
 def script(monkeypatch):
-    """Has the tuner do what the test says, each time that the pipeline is looked at: ``script.append(function)``."""
+    """Replace the tuner by functions that the test appends, one per observation: ``script.append(function)``."""
     todo = []
 
     def look(self, now, tops):
@@ -155,7 +155,7 @@ def takes_a_while(x):
 
 
 def test_what_was_only_being_tried_is_not_handed_on(script):
-    """Else short epochs would hand on larger and larger values that nobody has seen to help."""
+    """Otherwise short epochs would pass on increasing values whose benefit was never measured."""
     dataset = Dataset.range(500).map(plus).prefetch(AUTOTUNE, name="prefetch")
     script += [setting("prefetch", 4, "try"), setting("prefetch", 4), setting("prefetch", 100, "try")]
     list(dataset)
@@ -168,7 +168,7 @@ def test_what_was_only_being_tried_is_not_handed_on(script):
 def test_work_that_turned_out_to_be_quicker_inline_begins_so():
     dataset = Dataset.range(60).map(takes_a_while, num_parallel_calls=2)
     first = iter(dataset)
-    first._root.warm_start((10.0, 2))  # seconds that the workers would have taken for an element
+    first._root.warm_start((10.0, 2))  # the seconds that the workers would have needed per element
     assert [int(x) for x in first] == list(range(60))
     assert first._root.learned == (10.0, 2)
     first.close()
@@ -187,7 +187,7 @@ def test_operators_that_are_opened_later_begin_with_the_last_values_too(script):
     second = iter(dataset)
     for _ in range(3):
         next(second)
-    second._observer.look(time.perf_counter())  # as whoever comes by next does
+    second._observer.look(time.perf_counter())  # as the next thread does
     assert values(second) == {"later": 6}
     second.close()
 
@@ -202,7 +202,7 @@ def test_operators_that_are_opened_anew_keep_their_values():
     iterator.close()
 
 
-# What is not touched
+# Unchanged settings
 
 
 def test_without_autotune_nothing_is_decided():
@@ -296,11 +296,11 @@ def test_a_child_iterates_over_a_dataset_that_is_being_tuned_in_the_parent():
         assert [first, *listed(iterator)] == expected
 
 
-# The elements are the same
+# The same elements
 
 
 def parts(calls, size):
-    """Steps of a pipeline of numbers, with numbers that are given, or left to the library."""
+    """Return steps of a pipeline of numbers, with given parameters or with AUTOTUNE."""
     return {
         "map": lambda numbers: numbers.map(plus, num_parallel_calls=calls),
         "two maps": lambda numbers: numbers.map(plus, num_parallel_calls=calls).map(
@@ -343,12 +343,12 @@ def test_tuning_changes_neither_elements_nor_order(names):
     expected = [int(x) for x in build(names, None, 0)]
     dataset = build(names, AUTOTUNE, AUTOTUNE)
     assert [int(x) for x in dataset] == expected
-    assert [int(x) for x in dataset] == expected  # with what was tuned
+    assert [int(x) for x in dataset] == expected  # with the tuned values
     assert [int(x) for x in tuned(dataset, enabled=False)] == expected
 
 
 def turning(iterator, seed):
-    """The elements, with all knobs turned at random between them."""
+    """Return the elements while all knobs are changed at random."""
     chance = random.Random(seed)
     for element in iterator:
         yield int(element)
@@ -363,12 +363,12 @@ def test_knobs_that_are_turned_at_random_change_neither_elements_nor_order(names
     expected = [int(x) for x in build(names, None, 0)]
     with iter(tuned(build(names, AUTOTUNE, AUTOTUNE), enabled=False)) as iterator:
         assert list(turning(iterator, seed)) == expected
-    with iter(build(names, AUTOTUNE, AUTOTUNE)) as iterator:  # and somebody else turns them, too
+    with iter(build(names, AUTOTUNE, AUTOTUNE)) as iterator:  # the tuner also changes them
         assert list(turning(iterator, seed)) == expected
 
 
 def yielding(x):
-    """Lets other threads run, so that the order in which calls end is any."""
+    """Let other threads run, so that calls end in any order."""
     if x % 3 == 0:
         time.sleep(0)
     return x + 1

@@ -1,4 +1,4 @@
-"""The harness of benchmarks/: its arithmetic, and what it does with runners that are wrong, hang or leave processes."""
+"""Tests of the harness of benchmarks/: its arithmetic, and runners that are wrong, hang or leak processes."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def numpy(folder):
 
 @WORKLOAD.runner("dataset")
 def dataset(folder):
-    """Leaves a process behind that has a session of its own, and whose parent has ended."""
+    """Leaves a process with its own session whose parent has ended."""
     code = "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)"
     subprocess.run([sys.executable, "-c", code], check=True)
     return batches(folder)
@@ -143,7 +143,7 @@ def test_measures_what_is_right_and_says_what_is_wrong(run, tmp_path):
 
 
 def test_kills_what_hangs_and_all_below_it(run, tmp_path):
-    """The pids are written down by the processes themselves, which are in sessions of their own."""
+    """The processes write their own pids; each has a separate session."""
     source = f"""
         import os, subprocess, time
         from pathlib import Path
@@ -273,12 +273,12 @@ def test_cpu_time_counts_processes_that_end_on_the_way():
     between = tree.Look({me: usage(5.5), waited_for: usage(2.5, parent=10), unnoticed: usage(1.7, parent=10)}, 1.0)
     after = tree.Look({me: usage(6.0), waited_for: usage(3.0, parent=10), unnoticed: usage(2.0, parent=10)}, 2.0)
     assert tree.cpu_s([before, between, after]) == pytest.approx(1.0 + 1.0 + 1.0)
-    # One has ended and been waited for, which adds all of its life to its parent's; of the other there is only a look.
+    # One has ended and was waited for, so its time is added to its parent's; the other one was only sampled.
     ended = tree.Look({me: usage(6.0, ended=2.9), unnoticed: usage(2.0, parent=10)}, 2.0)
     assert tree.cpu_s([before, between, ended]) == pytest.approx(1.0 + 0.9 + 1.0)
     forgotten = tree.Look({me: usage(6.0), waited_for: usage(3.0, parent=10)}, 2.0)
     assert tree.cpu_s([before, between, forgotten]) == pytest.approx(1.0 + 1.0 + 0.7)
-    # A daemon, whose parent is not there, and one that began and ended without being seen.
+    # A daemon without a parent, and a process that started and ended between samples.
     daemon = tree.Look({me: usage(5.5, ended=0.4), (13, 0.0): usage(0.3, parent=99)}, 1.0)
     assert tree.cpu_s([tree.Look({me: usage(5.0)}, 0.0), daemon, tree.Look({me: usage(6.0, ended=0.4)}, 2.0)]) == (
         pytest.approx(1.0 + 0.4 + 0.3)
@@ -383,7 +383,7 @@ def test_pages_are_filled_between_their_comments_only():
 
 @pytest.fixture
 def measured(tmp_path):
-    """A folder with results of all three kinds."""
+    """Return a folder with results of all three kinds."""
     folder = tmp_path / "measured"
     folder.mkdir()
     line = {"name": "width: zip -> batch", "points": [{"size": 1, "failed": "took longer"}, scaled(10, 2.0)]}

@@ -1,4 +1,4 @@
-"""The operators' benchmarks cover every operator, and each runs what it says that it measures."""
+"""Tests that the operators' benchmarks cover every operator, and that each runs the operator that it measures."""
 
 import importlib.util
 import inspect
@@ -19,7 +19,7 @@ LEFT_OUT = {"from_tf"}  # importing TensorFlow takes longer than all others toge
 def module(name):
     spec = importlib.util.spec_from_file_location(f"micro_{name}", MICRO / f"{name}.py")
     loaded = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = loaded  # where dataclasses look for it
+    sys.modules[spec.name] = loaded  # dataclasses look it up there
     spec.loader.exec_module(loaded)
     return loaded
 
@@ -28,7 +28,7 @@ operators = module("operators")
 
 
 def all_operators():
-    """Public methods of Dataset that say that they return a dataset, and the classes that read files."""
+    """Return the public methods of Dataset that return a dataset, and the classes that read files."""
     for name, value in vars(Dataset).items():
         function = value.__func__ if isinstance(value, staticmethod) else value
         if (
@@ -90,7 +90,7 @@ def test_a_benchmark_runs_its_operator(entry, folder, monkeypatch):
 
 
 def owner_of(name):
-    """Whose attribute is called when the operator is made: a class's constructor, or a method of Dataset."""
+    """Return the object whose attribute creates the operator: a class with its constructor, or Dataset."""
     if name in dataset.__all__:
         return getattr(dataset, name), "__init__"
     return (Dataset, name) if hasattr(Dataset, name) else None

@@ -1,4 +1,4 @@
-"""check_operator and check_laziness: what an operator does wrong is found, and where."""
+"""Tests of check_operator and check_laziness: they find and locate faults of operators."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""The Dataset itself: what it tells of itself, how it is iterated over, apply."""
+"""Tests of the Dataset class: its properties, iteration, and apply."""
 
 import copy
 import gc

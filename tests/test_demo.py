@@ -1,4 +1,4 @@
-"""The demo on real data: the script as a user runs it, and its functions one by one."""
+"""Tests of the demo on real data: the script as run by a user, and its functions."""
 
 import importlib.util
 import io as text_io
@@ -14,7 +14,7 @@ import pytest
 from dataset import TFRecordDataset, io
 
 SCRIPT = Path(__file__).parents[1] / "notebooks" / "digits" / "train.py"
-EPOCHS = 6  # enough for an accuracy above the script's bound, with room to spare
+EPOCHS = 6  # enough for an accuracy well above the script's bound
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +203,7 @@ def test_a_step_leaves_the_batch_as_it_was_and_learns_from_it(demo):
     assert model.weights.dtype == model.bias.dtype == np.float32
 
 
-# What one watches.
+# Plots.
 
 
 class Terminal(text_io.StringIO):

@@ -1,4 +1,4 @@
-"""The docs keep their word: their blocks run, and print what they show; links and tables name what is there."""
+"""Tests of the docs: code blocks run and print the output shown; links and tables name existing things."""
 
 import importlib.util
 import re
@@ -13,7 +13,7 @@ from support.pages import blocks_of, with_outputs
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "notebooks")  # those are run as notebooks
+PAGES = sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "notebooks")  # these are tested as notebooks
 RUNNABLE = [page for page in PAGES if any(with_outputs(page.read_text(encoding="utf-8")))]
 TEXT = (DOCS / "tf_data.md").read_text(encoding="utf-8")
 OPTIONAL = {"datasets", "jax", "keras", "lightning", "pandas", "polars", "tensorflow", "torch", "torchdata", "tqdm"}
@@ -46,7 +46,7 @@ def test_every_block_that_looks_like_python_is_one_that_is_run(page):
     assert {block.language for block in blocks_of(text)} <= {"python", "text", "sh"}
     assert text.count("```") == 2 * len(blocks_of(text))
     outputs = [output for _, output in with_outputs(text) if output]
-    assert len(outputs) == text.count("```text"), "an output stands right behind its block"
+    assert len(outputs) == text.count("```text"), "an output must directly follow its block"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The API reference shows every public name once, and the site is built without a warning."""
+"""Tests that the API reference shows every public name once, and that the site is built without warnings."""
 
 import importlib.util
 import inspect
@@ -53,7 +53,7 @@ def test_what_the_reference_lists_beside_it_is_there():
 
 
 def callables():
-    """What has arguments that users give, by name: methods of Dataset, functions, classes."""
+    """Return public callables with arguments, by name: methods of Dataset, functions, classes."""
     made_by_the_library = {"Dataset", "DatasetIterator"}
     for path in EVERYTHING:
         owner, _, name = path.rpartition(".")
@@ -85,7 +85,7 @@ def site(tmp_path_factory):
 
 
 class Page(HTMLParser):
-    """What a page of HTML names and loads."""
+    """Parser for the names that an HTML page defines and the files that it loads."""
 
     def __init__(self, path):
         super().__init__()

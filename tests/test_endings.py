@@ -1,4 +1,4 @@
-"""Every way of ending leaves no thread and no descriptor; what parallel ops add to it: test_parallel_endings.py."""
+"""Tests that every way of ending leaves no thread or descriptor; for parallel ops see test_parallel_endings.py."""
 
 import contextlib
 import gc
@@ -15,8 +15,8 @@ from dataset import ClosedError, Dataset, TFRecordDataset, io
 from dataset.testing import no_leaks, outcomes
 from support.overlap import Work, nothing_left
 
-WAIT = 60  # for what must come; nothing waits that long
-ENDING = 5  # for threads that have been told to end
+WAIT = 60  # seconds to wait for an event; tests normally wait much less
+ENDING = 5  # seconds for threads that were told to end
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
@@ -30,7 +30,7 @@ def files(tmp_path):
 
 
 def numbers():
-    """Numbers without end."""
+    """Yield numbers forever."""
     number = 0
     while True:
         yield number
@@ -160,7 +160,7 @@ def test_an_exception_in_the_consumer(make, files, error):
 
 @pytest.fixture
 def no_collector():
-    """The garbage collector is off: what goes, goes by its last reference."""
+    """The garbage collector is disabled: objects are freed only when their last reference is dropped."""
     gc.collect()
     gc.disable()
     yield
@@ -229,7 +229,7 @@ def test_dropping_it_after_an_exception_came_out_without_the_garbage_collector(m
     for _ in range(6):
         try:
             next(iterator, None)
-        except Exception:  # what is left behind is the point
+        except Exception:  # the test checks what remains
             failed += 1
     assert failed
     gone = weakref.ref(iterator)
@@ -279,9 +279,9 @@ def test_dropping_it_while_the_thread_is_inside_the_users_code():
     iterator = iter(Dataset.from_generator(generate).prefetch(1))
     next(iterator)
     assert inside.wait(WAIT)
-    del iterator  # comes back at once, though the generator does not
+    del iterator  # returns immediately, although the generator does not
     gate.set()
-    assert closed.wait(WAIT)  # the thread that ended last closed it
+    assert closed.wait(WAIT)  # closed by the thread that ended last
     assert ended(set(threading.enumerate()) - before)
 
 
@@ -387,7 +387,7 @@ def test_loading_a_state_leaves_nothing_of_what_was_before(make, files):
 
 
 def run(code, timeout=30):
-    """Run ``code`` in an interpreter of its own; a hang is a failure."""
+    """Run ``code`` in a separate interpreter; a hang is a failure."""
     command = [sys.executable, "-W", "error", "-X", "faulthandler", "-c", textwrap.dedent(code)]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)

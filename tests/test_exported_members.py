@@ -1,4 +1,4 @@
-"""What is public is what __all__ lists, it is documented, and importing it costs nothing."""
+"""Tests that exactly the names in __all__ are public, that they are documented, and that importing them is cheap."""
 
 import ast
 import importlib
@@ -44,7 +44,7 @@ def test_every_public_name_has_a_docstring(door, name):
 
 
 def documented_constants():
-    """Names that are assigned at the top of a module with a string below them."""
+    """Return the names assigned at the top level of a module with a string below them."""
     found = set()
     for path in Path(dataset.__file__).parent.rglob("*.py"):
         body = ast.parse(path.read_text()).body
@@ -154,7 +154,7 @@ EXCEPTIONS = [
 @pytest.mark.parametrize("error", EXCEPTIONS, ids=lambda error: type(error).__name__)
 def test_the_librarys_exceptions_share_a_base_and_can_be_sent_to_another_process(error):
     assert isinstance(error, dataset.DatasetError)
-    copy = pickle.loads(pickle.dumps(error))  # our own bytes
+    copy = pickle.loads(pickle.dumps(error))  # trusted bytes
     assert type(copy) is type(error)
     assert str(copy) == str(error)
     assert vars(copy) == vars(error)

@@ -1,4 +1,4 @@
-"""The how-to on training in several processes keeps its word: its examples run, in order."""
+"""Tests that the examples of the how-to on training in several processes run, in order."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Ctrl-C at any moment: it comes out once, and the pipeline continues, resumes and closes as if it had not come.
+"""Tests of Ctrl-C at any moment: it is raised once, and the pipeline continues, resumes and closes as without it.
 
-``INTERRUPTS=500 pytest tests/test_interrupts.py`` interrupts each pipeline 500 times. The output of a test that fails
-names the seed; ``INTERRUPTS_SEED`` sets it.
+``INTERRUPTS=500 pytest tests/test_interrupts.py`` interrupts each pipeline 500 times. The output of a failing test
+contains the seed; ``INTERRUPTS_SEED`` sets it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SECONDS_MAX = 60.0
 
 TRIED = [name for name, case in CASES.items() if case.repeatable or not case.in_order]
 CANNOT_BE_SAVED = {"window: itself"}
-"""Elements that are datasets: a state that is taken while one is handed out says so."""
+"""Elements that are datasets: taking a state while one is being returned raises an error."""
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +47,9 @@ def new_files(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _handler_is_given_back():
-    print(f"{INTERRUPTS_SEED=}")  # noqa: T201  # shown for a test that fails
-    gc.collect()  # iterators that other tests have left
-    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the program was started with
+    print(f"{INTERRUPTS_SEED=}")  # noqa: T201  # shown for a failing test
+    gc.collect()  # iterators left over from other tests
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # restored later
     others = set(interrupts.Finalizer.alive)
     yield
     if not others:
@@ -72,13 +72,13 @@ def test_loses_nothing(name, new_files):
         how = AtRandom(1.2 * seconds, chance) if number % 4 == 3 else AtMoment(chance.choice(chance.choice(moments)))
         check(build, how, ENDINGS[(number + INTERRUPTS_SEED) % len(ENDINGS)], expected, CASES[name].in_order, name)
     left = [thread for thread in threading.enumerate() if thread not in before and thread.name.startswith("dataset-")]
-    for thread in left:  # of iterators that were only dropped
+    for thread in left:  # threads of iterators that were only dropped
         thread.join(SECONDS_MAX)
     assert not any(thread.is_alive() for thread in left)
 
 
 def moments_of(build: Callable[[], Dataset[Any]]) -> list[list[int]]:
-    """All moments of a run, and those where the handler runs at once."""
+    """Return all moments of a run, and those at which the handler runs immediately."""
     counted, found, made = AtMoment(), list[Any](), build()
     with counted:
         iterator = iter(made)
@@ -120,7 +120,7 @@ def test_worker_processes_lose_nothing(name, ending, new_files):
 
 
 def test_every_moment_of_a_parallel_map():
-    """With threads that start and stop all the time."""
+    """A pipeline whose threads start and stop continuously."""
 
     def build() -> Dataset[Any]:
         return Dataset.range(3).filter(lambda x: x >= 0).map(lambda x: x + 1, num_parallel_calls=2).prefetch(1)
@@ -133,7 +133,7 @@ def test_every_moment_of_a_parallel_map():
 
 
 class Gate:
-    """A function that waits until it may go on; it says when it is called."""
+    """Function that signals when it is called and waits until it is released."""
 
     def __init__(self) -> None:
         self.called, self.open = threading.Event(), threading.Event()
@@ -152,9 +152,9 @@ def gate() -> Iterator[Gate]:
 
 
 def interrupt_once(called: threading.Event) -> threading.Thread:
-    """Send SIGINT to this thread once ``called`` is set, and it sleeps for more than the interpreter's lock.
+    """Send SIGINT to this thread when ``called`` is set and the thread sleeps, other than for the interpreter's lock.
 
-    CPython does not see a signal that comes just before the system call that sleeps, until that is over.
+    CPython handles a signal that arrives just before a sleeping system call only after that call.
     """
     main = threading.get_ident()
     stat = Path(f"/proc/self/task/{threading.get_native_id()}/stat")
@@ -271,7 +271,7 @@ def test_a_handler_that_a_program_installs_later_stays():
 
 
 def test_an_iterator_that_was_interrupted_in_the_middle_says_so():
-    """By an exception that no handler of ours has seen."""
+    """Interrupted by an exception that no handler of the library has seen."""
     iterator = iter(Dataset.range(50).map(lambda x: x).shuffle(5, seed=1).prefetch(2))
     state = iterator.state_dict()
 
@@ -342,7 +342,7 @@ def test_a_thread_that_cannot_start(error, after, monkeypatch):
                     found = []
                 try:
                     found += iterator
-                except ClosedError as closed:  # after a fault it may refuse to continue, but must say so
+                except ClosedError as closed:  # after a fault it may refuse to continue, but must raise an error
                     assert "MemoryError" in str(closed)  # noqa: PT017
                 else:
                     assert sorted(map(int, found)) == list(range(20))
@@ -384,7 +384,7 @@ def test_a_signal_while_an_iterator_is_dropped_is_not_lost():
 
 
 def test_condition_that_is_interrupted_passes_on_that_it_was_told(monkeypatch):
-    """Or another thread would wait for ever."""
+    """Otherwise another thread would wait forever."""
     condition = interrupts.Condition(threading.RLock())
 
     def told_and_interrupted(waiter: Any, timeout: float) -> bool:
@@ -408,13 +408,13 @@ def test_condition_that_is_interrupted_passes_on_that_it_was_told(monkeypatch):
     first = threading.Thread(target=wait_and_fail)
     first.start()
     first_waits.wait(SECONDS_MAX)
-    with condition:  # it waits by now, having released the lock
+    with condition:  # it waits now and has released the lock
         monkeypatch.undo()
     second = threading.Thread(target=wait)
     second.start()
     while True:
         with condition:
-            if len(condition._waiters) == 2:  # nothing else tells that both wait
+            if len(condition._waiters) == 2:  # there is no other way to detect that both wait
                 condition.notify()
                 break
     first.join(SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, are stored without outputs, and are what the pages in docs/notebooks show."""
+"""Tests of the notebooks: they run, are stored without outputs, and match the pages in docs/notebooks."""
 
 import faulthandler
 import os
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import matplotlib.font_manager  # noqa: F401  # its first import on a machine warns, once, while it looks for fonts
+import matplotlib.font_manager  # noqa: F401  # its first import on a machine warns once while it searches for fonts
 import nbformat
 import pytest
 
@@ -25,7 +25,7 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path
 
 
 def files():
-    """The files of the notebooks' folder, and when they were changed."""
+    """Return the files of the notebooks' folder with their modification times."""
     return {
         path: path.stat().st_mtime_ns
         for path in FOLDER.rglob("*")
@@ -45,7 +45,7 @@ def write_notebook(path, *sources):
 
 @pytest.fixture
 def patience():
-    """A notebook may take longer than the time after which pytest shows all stacks; cells have a limit of their own."""
+    """A notebook may exceed the time after which pytest prints all stacks; cells have their own time limit."""
     faulthandler.cancel_dump_traceback_later()
 
 
@@ -146,7 +146,7 @@ def test_the_pages_are_small():
     assert sum(path.stat().st_size for path in PAGES.rglob("*") if path.is_file()) < PAGES_BYTES_MAX
 
 
-# What runs and renders them.
+# Execution and rendering.
 
 
 def test_a_cell_that_fails_is_told_with_its_name_source_and_traceback(tmp_path):

@@ -1,4 +1,4 @@
-"""Options: tf.data's fields, checked when they are set."""
+"""Tests of the options: tf.data's fields, validated when they are set."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Every way of ending parallel ops leaves no thread, process, descriptor or shared memory, wherever it is blocked."""
+"""Tests that every way of ending parallel ops leaves no thread, process, descriptor or shared memory."""
 
 import contextlib
 import gc
@@ -39,7 +39,7 @@ def test_a_cycle_with_the_iterator_in_it_is_collected():
 
 
 def test_closing_an_iterator_that_a_function_of_its_own_refers_to_lets_go_of_everything():
-    """Threads that run refer to their functions, and so to this iterator: dropping it is not enough."""
+    """Running threads refer to their functions, and so to this iterator: dropping it is not enough."""
 
     def use():
         holder = []
@@ -117,7 +117,7 @@ def test_dropping_it_after_an_exception_came_out_without_the_garbage_collector(m
             next(iterator)
         except StopIteration:
             break
-        except Exception:  # what is left behind is the point
+        except Exception:  # the test checks what remains
             failed = True
     assert failed
     gone = weakref.ref(iterator)
@@ -175,7 +175,7 @@ def test_where_the_system_gives_no_more_threads_it_works_with_those_there_are_or
         try:
             found = list(iterator)
         except RuntimeError as error:
-            assert "thread" in str(error)  # noqa: PT017  # either is right
+            assert "thread" in str(error)  # noqa: PT017  # both are correct
         else:
             assert np.concatenate(found).tolist() == list(range(30))
 
@@ -184,7 +184,7 @@ def test_where_the_system_gives_no_more_threads_it_works_with_those_there_are_or
 
 
 class Gate:
-    """Holds back the calls for all numbers but 0."""
+    """Function whose calls wait for all numbers except 0."""
 
     def __init__(self):
         self.entered = threading.Event()
@@ -236,7 +236,7 @@ def in_a_thread(function):
 
 
 def stop_waiting(iterator, stopped):
-    """Ask for elements until told that there are none."""
+    """Request elements until the end."""
     try:
         for _ in iterator:
             pass
@@ -325,7 +325,7 @@ every_process = pytest.mark.parametrize("make", list(PROCESSES.values()), ids=li
 
 @pytest.fixture
 def warm():
-    """What the first use of processes starts for good, such as a fork server, is not counted."""
+    """Start permanent helper processes, such as a fork server, so that they are not counted."""
     list(Dataset.range(2).map(double, num_parallel_calls=2, executor="process"))
 
 
@@ -492,11 +492,11 @@ OPS = {
     ),
 }
 THREE, TWO = {"num_parallel_calls": 3}, {"num_parallel_calls": 2}
-PARALLEL_MAPS = [(THREE, {}), ({}, THREE), (THREE, TWO)]  # below the op and above it
+PARALLEL_MAPS = [(THREE, {}), ({}, THREE), (THREE, TWO)]  # upstream and downstream of the op
 
 
 def between_maps(op, delays, below, above):
-    """An op that fails at one element, between two maps."""
+    """Return an op that fails at one element, between two maps."""
     source = Dataset.range(18).map(Work(delays), **below)
     dataset = numbers_of(OPS[op](source, Work(bad=frozenset({5}))))
     return dataset.map(lambda x: Work(delays)(x) + 1, **above)
@@ -529,7 +529,7 @@ def test_every_op_that_takes_a_function_is_among_them():
         if not name.startswith("_"):
             arguments = inspect.signature(method).parameters
             taking |= {name for argument in arguments if argument.endswith(("_func", "predicate", "generator"))}
-    elsewhere = {"reduce", "save", "load", "snapshot"}  # reduce ends a pipeline; files are below
+    elsewhere = {"reduce", "save", "load", "snapshot"}  # reduce ends a pipeline; file ops are tested below
     assert taking - elsewhere <= {op.partition(",")[0] for op in OPS}
 
 
@@ -588,11 +588,11 @@ def test_a_fault_in_reduce_over_a_parallel_map():
         Dataset.range(50).map(add, num_parallel_calls=3).reduce(np.int64(0), fail)
 
 
-# Programs of their own
+# Separate programs
 
 
 def run(code):
-    """Run a program in a session of its own; it must end, and leave no process and no shared memory."""
+    """Run a program in a separate session; it must end, and leave no process and no shared memory."""
     mark = str(uuid.uuid4())
     before = overlap.shared_memory()
     path = os.pathsep.join([str(Path(overlap.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -622,7 +622,7 @@ def _left(mark, before):
     while left := overlap.processes_of(mark) | (overlap.shared_memory() - before):
         if time.monotonic() > deadline:
             break
-        time.sleep(0.01)  # nobody tells when an orphan is gone
+        time.sleep(0.01)  # there is no notification when an orphan ends
     return left
 
 
@@ -717,7 +717,7 @@ INTERRUPTED = {
 @pytest.mark.parametrize("reaction", ["raise", "close", "go"])
 @pytest.mark.parametrize("pipeline", list(INTERRUPTED))
 def test_ctrl_c_while_the_consumer_waits_for_an_element(pipeline, reaction):
-    """All processes of the program get the signal, as from a terminal; the consumer waits for what never comes."""
+    """All processes of the program get the signal, as from a terminal, while the consumer waits for an element."""
     reactions = {"raise": "raise SystemExit(130) from None", "close": "closing.start()", "go": "del it"}
     program = f"""
         import os, threading
@@ -819,7 +819,7 @@ def test_many_forks_while_workers_are_busy_never_leave_a_lock_taken_in_the_child
     assert (code, output) == (0, "0\n" * 30), errors
 
 
-# In haste
+# Quick endings
 
 HASTY = "shared_by_threads or never_wait or slow_element or comes_out_at_its_place or dropping_the_last or exhausting"
 

@@ -1,4 +1,4 @@
-"""Parallel ops give what the same ops give one at a time: in order, or as a set, and never more at once than told."""
+"""Tests that parallel ops return the same as sequential ops, in order or as a set, and respect the parallelism."""
 
 import collections
 import contextlib
@@ -32,12 +32,12 @@ def numbers(elements):
 
 
 def as_set(found):
-    """Outcomes without their order, exceptions by type and text."""
+    """Return the outcomes without their order, exceptions by type and text."""
     return collections.Counter(map(repr, found))
 
 
 def compare(make, work, parallel):
-    """Check a pipeline against itself with neither parallel calls nor delays. ``make`` takes both."""
+    """Compare a pipeline with itself without parallel calls and delays; ``make`` takes both as arguments."""
     expected = outcomes(iter(make(work.at_once(), {})))
     found = outcomes(iter(make(work, parallel)))
     if parallel["deterministic"]:
@@ -46,7 +46,7 @@ def compare(make, work, parallel):
         assert as_set(found) == as_set(expected)
 
 
-# The same elements, whatever the delays
+# The same elements with any delays
 
 delays = st.lists(st.sampled_from([0.0, 0.0, 0.0002, 0.001, 0.004]), min_size=1, max_size=7).map(tuple)
 works = st.builds(Work, delays, st.frozensets(st.integers(0, 25), max_size=4))
@@ -142,7 +142,7 @@ INNER = {
 
 
 def interleaved(sizes, opening, reading, inner, cycle, parallel):
-    """Each number's dataset is opened by ``opening`` and read by ``reading``."""
+    """Interleave datasets of numbers: ``opening`` is called when one is opened, and ``reading`` for its elements."""
     return Dataset.range(len(sizes)).interleave(
         lambda x: INNER[inner](reading, int(opening(x)), sizes[int(x)]), *cycle, **parallel
     )
@@ -204,7 +204,7 @@ def test_parallel_reads_of_files_keep_the_order_of_reading_in_turn(tmp_path, rea
 
 
 def first_blocked(later):
-    """A function that returns for 0 only once ``later`` calls for other numbers have returned."""
+    """Function whose call for 0 returns only when ``later`` calls for other numbers have returned."""
     done = Counter(later)
 
     def function(x):
@@ -218,7 +218,7 @@ def first_blocked(later):
 
 
 def unblocked_by_the_consumer(make):
-    """The first element that comes out while 0 is held back, and the set of all."""
+    """Return the first element while the call for 0 is delayed, and the set of all elements."""
     gate = threading.Event()
 
     def hold(x):
@@ -292,7 +292,7 @@ def test_an_ordered_interleave_waits_for_the_dataset_whose_turn_it_is(order):
     assert numbers(dataset) == list(range(6))
 
 
-# Calls at once
+# Concurrent calls
 
 
 @pytest.mark.parametrize("calls", [2, 4, 16])
@@ -420,7 +420,7 @@ def everything_parallel(work):
 
 @pytest.mark.parametrize("pool", [1, 2, None])
 def test_parallel_ops_within_parallel_ops_never_wait_for_each_others_threads(pool):
-    """One thread for all of them is enough, because none keeps a thread while it waits for another."""
+    """One thread is enough for all of them, because none holds a thread while it waits for another."""
     work = Work((0.0, 0.002, 0.0))
     expected = list(
         Dataset.range(8).interleave(lambda x: Dataset.range(x * 6, x * 6 + 6), cycle_length=4, block_length=2).batch(3)
@@ -595,7 +595,7 @@ def test_the_first_batch_comes_out_while_the_elements_of_later_ones_are_held_bac
     gate = threading.Event()
 
     def hold(x):
-        time.sleep(0.005)  # elements that are made more quickly come out in runs
+        time.sleep(0.005)  # faster elements are returned in runs
         if x > 3 and not gate.wait(WAIT):
             raise TimeoutError("the first batch has not come out")
         return x
@@ -664,7 +664,7 @@ def test_failures_are_left_out_by_ignore_errors_wherever_they_were_made():
     assert numbers(dataset) == [x for x in range(20) if x not in {0, 7, 19}]
 
 
-# What a function may do with its arrays
+# Ownership of arrays
 
 
 def test_a_function_that_uses_one_array_for_each_thread_gives_elements_of_their_own():
@@ -739,7 +739,7 @@ def test_a_resumed_iterator_without_order_gives_what_is_left_once(taken):
 
 
 def test_the_state_of_a_pipeline_goes_to_one_of_another_parallelism_only_if_it_says_so():
-    """Either the plans have one fingerprint and the place means the same in both, or the state is refused."""
+    """Either the plans have the same fingerprint, and the position has the same meaning, or the state is rejected."""
 
     def make(calls):
         return Dataset.range(30).map(Work(), num_parallel_calls=calls).batch(4)
@@ -850,7 +850,7 @@ def test_datasets_that_functions_make_have_the_seed_of_the_thread_that_iterates(
 
 @pytest.mark.parametrize("count", [1, 5])
 def test_a_take_that_is_left_out_is_so_whether_batches_are_made_in_parallel_or_not(count):
-    """Else a state of the one would not fit the other."""
+    """Otherwise a state of one would not fit the other."""
     one, two = (Dataset.range(5).batch(1, num_parallel_calls=calls).take(count) for calls in (None, 2))
     iterator, other = iter(one), iter(two)
     other.load_state_dict(iterator.state_dict())

@@ -1,4 +1,4 @@
-"""States of parallel ops: taken without waiting, of numbers instead of elements, and each element once behind them."""
+"""Tests of states of parallel ops: saving does not wait, states hold positions, each element is returned once."""
 
 import collections
 import dataclasses
@@ -26,7 +26,7 @@ in_both_orders = pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 
 
 class Gate:
-    """A function whose calls for numbers from ``first`` on wait; it knows for which numbers it was called."""
+    """Function whose calls for numbers from ``first`` on wait; it records the numbers of its calls."""
 
     def __init__(self, first, workers):
         self.first = first
@@ -43,13 +43,13 @@ class Gate:
         return x * 2
 
     def wait(self):
-        """Until every worker waits inside the function."""
+        """Wait until every worker waits inside the function."""
         for _ in range(self.workers):
             assert self.all_wait.acquire(timeout=WAIT)
 
 
 def promptly(function):
-    """What the function returns, if it does without anybody opening a gate."""
+    """Return the result of the function; fail if it needs a gate to be opened."""
     found = []
     thread = threading.Thread(target=lambda: found.append(function()))
     thread.start()
@@ -65,7 +65,7 @@ def resumed(dataset, state):
 
 
 def taken(iterator, count):
-    """The next outcomes, a failure by its text."""
+    """Return the next outcomes, failures as text."""
     found = []
     while len(found) < count:
         try:
@@ -91,7 +91,7 @@ def parallel(calls=4, *, order=True):
     return {"num_parallel_calls": calls, "deterministic": order}
 
 
-# Nothing is waited for
+# Saving does not wait
 
 
 @in_both_orders
@@ -100,7 +100,7 @@ def test_a_state_is_taken_at_once_while_all_workers_are_inside_the_function(orde
     dataset = Dataset.range(SIZE).map(function, **parallel(order=order))
     with no_leaks():
         iterator = iter(dataset)
-        iterator._root._alone = False  # else one worker is enough until the consumer waits
+        iterator._root._alone = False  # otherwise one worker is enough until the consumer waits
         assert next(iterator) == 0
         function.wait()
         state = promptly(iterator.state_dict)
@@ -109,7 +109,7 @@ def test_a_state_is_taken_at_once_while_all_workers_are_inside_the_function(orde
         assert sorted(map(int, iterator)) == list(range(2, 2 * SIZE, 2))
         function.called.clear()
         assert sorted(map(int, resumed(dataset, state))) == list(range(2, 2 * SIZE, 2))
-        assert sorted(function.called) == list(range(1, SIZE))  # and for nothing that had been given
+        assert sorted(function.called) == list(range(1, SIZE))  # and for no element that was returned
 
 
 def test_in_any_order_what_came_before_an_element_that_takes_long_is_not_made_again():
@@ -123,7 +123,7 @@ def test_in_any_order_what_came_before_an_element_that_takes_long_is_not_made_ag
 
     dataset = Dataset.range(SIZE).map(slow_at_first, **parallel(order=False))
     iterator = iter(dataset)
-    found = [int(next(iterator)) for _ in range(3)]  # whichever they are
+    found = [int(next(iterator)) for _ in range(3)]  # in any order
     function.wait()
     state = promptly(iterator.state_dict)
     function.opened.set()
@@ -173,7 +173,7 @@ def test_batches_in_the_making_are_not_waited_for():
     assert found.tolist() == list(range(8, 2 * SIZE, 2))
 
 
-# Numbers, not elements
+# Positions, not elements
 
 
 @in_both_orders
@@ -188,7 +188,7 @@ def test_a_state_holds_numbers_however_large_the_elements_are(order):
 
 
 class Mine:
-    """What no state can hold."""
+    """An object that a state cannot hold."""
 
     def __init__(self, number):
         self.number = number
@@ -220,7 +220,7 @@ def test_behind_an_input_without_order_a_state_waits_and_holds_what_is_made():
     assert sorted(found) == list(range(1, 2 * SIZE, 2))
 
 
-# The same as one at a time
+# The same as sequentially
 
 delays = st.lists(st.sampled_from([0.0, 0.0, 0.0002, 0.001]), min_size=1, max_size=5).map(tuple)
 works = st.builds(Work, delays, st.frozensets(st.integers(0, 25), max_size=4))
@@ -228,7 +228,7 @@ works = st.builds(Work, delays, st.frozensets(st.integers(0, 25), max_size=4))
 
 @pytest.mark.parametrize("run", [(4, 2, 0), (0, 2, 0), (0, 2, 1), (0, 0, 1), (4, 0, 1), (4, 2, 1)])
 def test_fused_stages_say_what_was_given_of_later_inputs_only_where_the_first_can_know_it(run):
-    """What was given of an input's outcomes, the last stage passes over, which counts none of the inputs before it."""
+    """The last stage skips the outcomes of an input that were returned, and does not count those of earlier inputs."""
     start, inputs, outputs = run
 
     def make():
@@ -322,7 +322,7 @@ def test_in_order_states_go_on_exactly_there_through_any_number_of_resumes(make,
 
 
 def load(iterator, state):
-    """Have a pipeline with other calls at once go to a place, though the optimizer may have made another plan of it."""
+    """Move a pipeline with another parallelism to a position, although the optimizer may have changed its plan."""
     iterator.load_state_dict(resealed(iterator.state_dict(), operator=state["operator"]))
 
 
@@ -376,7 +376,7 @@ def test_states_go_between_ops_that_run_as_one_and_those_that_do_not(make, work,
 
 
 def one_after_another(node, calls, *, joined, order=True):
-    """The plan with all ops as parallel as each other; ``joined`` to run as one."""
+    """Return the plan with the same parallelism for all ops; ``joined`` if they run as one stage."""
     node = node.with_inputs([one_after_another(source, calls, joined=joined, order=order) for source in node.inputs])
     if not isinstance(node, Elementwise):
         return node
@@ -446,7 +446,7 @@ def test_states_taken_again_and_again_while_workers_run(seed, order):
         assert collections.Counter(without_notes(found)) == collections.Counter(without_notes(expected))
 
 
-# What is not done again
+# No recomputation
 
 
 @pytest.mark.parametrize("calls", [None, 3])
@@ -467,7 +467,7 @@ def test_the_function_is_not_called_again_for_what_was_given(calls):
     iterator.close()
     called.clear()
     again = resumed(make(calls), state)
-    assert called == []  # nothing before it is asked for
+    assert called == []  # nothing before it is requested
     assert list(map(int, again)) == list(range(20, SIZE))
     assert sorted(called) == list(range(20, SIZE))
 
@@ -512,7 +512,7 @@ def test_with_worker_processes_nothing_is_waited_for_and_nothing_is_lost(order):
 
 
 class Numbers(Operator):
-    """A source of which any state can be told."""
+    """A source with computable states."""
 
     def __init__(self, source):
         self.source = source
@@ -615,7 +615,7 @@ def test_a_state_with_elements_in_it_tells_nothing():
     coordinator.shut_down(operator.close, wait=True)
 
 
-# States that are none
+# Invalid states
 
 
 @pytest.mark.parametrize("given", [[[-1, 2, 0]], [[0, -2, 0]], [[5, 1, 0], [2, 1, 0]], [[1, 2]], ["abc"], [[0, 1, -1]]])

@@ -1,4 +1,4 @@
-"""Random pipelines against a model in plain Python: optimized or not, whole or resumed, one by one or in batches."""
+"""Tests of random pipelines against a model in plain Python: with and without optimizations, resumed, and batched."""
 
 import dataclasses
 import itertools
@@ -16,7 +16,7 @@ from support.pipelines import unoptimized
 from support.strategies import pipelines, shuffles
 
 OURS = Ours()
-LIMIT = 100  # of the outcomes of a prefix, which need not end
+LIMIT = 100  # maximum outcomes of a prefix, which may be infinite
 QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -25,7 +25,7 @@ def found(dataset: Dataset[Any]) -> list[Any]:
 
 
 def in_parallel(dataset: Dataset[Any], calls: int, *, where: int) -> Dataset[Any]:
-    """The same, with the ops that can work in parallel doing so; ``where`` has a bit for each of them."""
+    """Return the pipeline with parallel versions of the ops with their bit set in ``where``."""
     bits = itertools.count()
 
     def rewritten(node: Node) -> Node:
@@ -38,7 +38,7 @@ def in_parallel(dataset: Dataset[Any], calls: int, *, where: int) -> Dataset[Any
 
 
 def resumed_at(dataset: Dataset[Any], rebuilt: Dataset[Any], position: int) -> list[Any]:
-    """The outcomes from a position on, in an iterator that loads a state saved there."""
+    """Return the outcomes after a position, from an iterator that loads a state saved there."""
     with iter(dataset) as iterator:
         for _ in range(position):
             try:
@@ -52,7 +52,7 @@ def resumed_at(dataset: Dataset[Any], rebuilt: Dataset[Any], position: int) -> l
 
 
 def has_cached_failures(pipeline: Pipeline) -> bool:
-    """Whether a cache leaves out, in later passes, elements that failed in the first; a state does not know those."""
+    """Return whether a cache omits elements in later passes that failed in the first; a state does not know them."""
     prefixes = zip(pipeline.prefixes(), pipeline.steps[1:], strict=False)
     return any(step.name.startswith("cache") and has_failures(prefix) for prefix, step in prefixes)
 
@@ -156,10 +156,10 @@ def test_cardinality_is_right_where_it_is_a_number_and_nothing_fails(pipeline: P
     try:
         assume(not any(map(has_failures, prefixes)))
     except EndlessError:
-        reject()  # an end that is cut off later
+        reject()  # an end after the limit
     for prefix, step in zip(prefixes, pipeline.steps[1:], strict=False):
-        # As in tf.data, repeat() of an unknown number of elements counts as endless, though there may be none.
+        # As in tf.data, repeat() of an unknown number of elements counts as infinite, even if there are none.
         assume(step.name != "repeat()" or prefix.model(1))
-        # So does what chooses from endless datasets, whatever the choices, and what skips all of one.
+        # So do choosing from infinite datasets with any choices, and skipping all elements of one.
         assume(not step.name.startswith("choose(") and step.name != "skip(-1)")
     assert pipeline.make(OURS).cardinality() in {len(pipeline.model()), -2}

@@ -1,7 +1,7 @@
-"""options.autotune.ram_budget: what all buffers of a pipeline hold stays below it, and nothing else changes.
+"""Tests of options.autotune.ram_budget: it bounds the memory of all buffers of a pipeline and changes nothing else.
 
-Held bytes are not what the library says of itself: the functions of these tests make arrays, and are told when the last
-reference to one is gone.
+The memory is not taken from the library's own accounts: the functions of these tests create arrays, and are notified
+when the last reference to one is dropped.
 """
 
 import itertools
@@ -24,20 +24,20 @@ from dataset.testing import no_leaks
 
 pytestmark = pytest.mark.usefixtures("switch_interval")
 
-WAIT = 60  # seconds, for what must come
+WAIT = 60  # seconds to wait for an event that must happen
 KB = 1000
-BUDGET = 20 * 64 * KB  # 20 of the usual elements
+BUDGET = 20 * 64 * KB  # 20 elements of the usual size
 SIZE = 64 * KB
 
 
 class Arrays:
-    """Makes arrays, and knows how many bytes of them are alive, and ever were at once."""
+    """Creates arrays, and records how many bytes of them are alive, and the maximum."""
 
     def __init__(self, sizes=(SIZE,)):
         self.sizes = sizes
         self.alive = self.most = 0
         self.made = 0
-        self._lock = threading.RLock()  # arrays may die while one is made
+        self._lock = threading.RLock()  # arrays may be freed while one is created
 
     def __call__(self, number):
         array = np.full(self.sizes[int(number) % len(self.sizes)], number, np.uint8)
@@ -64,7 +64,7 @@ def within(dataset, budget=BUDGET):
 
 
 def operators(operator):
-    """An operator, and those that it reads from, as far as they stand in one line."""
+    """Yield an operator and its inputs, as long as there is only one input."""
     while operator is not None:
         yield operator
         operator = getattr(operator, "inner", None) or getattr(operator, "source", None)
@@ -72,7 +72,7 @@ def operators(operator):
 
 @pytest.fixture(autouse=True)
 def who_rests_says_so(monkeypatch):
-    """Have threads that find nothing to begin tell those who wait for it."""
+    """Make idle threads notify the test."""
     prefetch_room, next_task = PrefetchOperator._room, ReaderPool._next_task
 
     def room(self, wanted):
@@ -92,12 +92,12 @@ def who_rests_says_so(monkeypatch):
 
 
 def wait_until_at_rest(iterator):
-    """Wait until nobody works in the background any more, from the consumer on, as each waits for the one above."""
+    """Wait until there is no background work, starting at the consumer, because each stage waits for the next one."""
     for operator in operators(iterator._root):
         if isinstance(operator, PrefetchOperator) and operator._thread is not None:
             with operator._filled:
                 operator.rests = False
-                operator._freed.notify()  # look again
+                operator._freed.notify()  # check again
                 assert operator._filled.wait_for(lambda op=operator: op.rests or op._ended, WAIT)
         elif isinstance(operator, ParallelOperator):
             with operator._left:
@@ -174,14 +174,14 @@ def test_they_stay_below_it_all_the_time(make, sizes):
     for count, element in enumerate(within(make(arrays))):
         del element
         if count == 150:
-            arrays.most = arrays.alive  # from the middle on, where sizes are known
+            arrays.most = arrays.alive  # from the middle on, when sizes are known
     assert arrays.made == 300
-    assert arrays.most <= BUDGET + largest  # and the one that the consumer has
+    assert arrays.most <= BUDGET + largest  # plus the element of the consumer
 
 
 @pytest.mark.parametrize("calls", [1, 8])
 def test_a_large_part_of_the_budget_is_used(calls):
-    """One buffer alone may have half of it, and two have a third each."""
+    """A single buffer may use half of the budget, two buffers a third each."""
     arrays = Arrays()
     with iter(within(Dataset.range(300).map(arrays, num_parallel_calls=calls).prefetch(100))) as iterator:
         for _ in range(100):
@@ -206,7 +206,7 @@ def test_by_default_half_of_the_available_memory_is_the_budget(monkeypatch):
     monkeypatch.setattr(opening, "default_budget", lambda: calls.append(1) or BUDGET)
     arrays = Arrays()
     list(Dataset.range(3).map(arrays).shuffle(3).batch(2))
-    assert not calls  # nothing works in the background
+    assert not calls  # there is no background work
     with iter(Dataset.range(300).map(arrays).prefetch(100)) as iterator:
         next(iterator)
         wait_until_at_rest(iterator)
@@ -226,7 +226,7 @@ def test_what_a_shuffle_holds_is_not_there_for_others():
 
 
 def test_text_in_batches_counts_with_its_length():
-    """Arrays of bytes are arrays of objects, whose own size says nothing."""
+    """Arrays of bytes are arrays of objects, whose own size is not their memory."""
     made = itertools.count()
     dataset = Dataset.range(300).map(lambda x: (b"x" * SIZE, next(made))[0]).batch(2).prefetch(100)
     with iter(within(dataset)) as iterator:
@@ -235,11 +235,11 @@ def test_text_in_batches_counts_with_its_length():
         assert next(made) <= 20
 
 
-# Elements that are large beside the budget, before anything is known of their size
+# Elements that are large compared with the budget, before their size is known
 
 
 class Slow(Arrays):
-    """Makes arrays that take some time, so that whatever may begin beside them does."""
+    """Creates arrays slowly, so that all allowed concurrent work starts."""
 
     def __call__(self, number):
         array = super().__call__(number)
@@ -265,7 +265,7 @@ def interleave(make):
 
 
 LARGE = {
-    # the pipeline, how large an element is beside the budget, and how many stages hold elements
+    # the pipeline, the size of an element relative to the budget, and the number of stages with elements
     "16 calls of twice the budget": (lambda make: Dataset.range(24).map(make, num_parallel_calls=16), 2.0, 1),
     "16 calls in any order": (
         lambda make: Dataset.range(24).map(make, num_parallel_calls=16, deterministic=False),
@@ -296,7 +296,7 @@ def test_no_second_large_element_begins_before_the_size_of_the_first_is_known(na
         del element
         count += 1
     assert count in {16, 24, 40}
-    in_hand = 2  # the one that the consumer has, and the one that its next() is about to return
+    in_hand = 2  # the element of the consumer, and the one that next() is about to return
     assert arrays.most <= BUDGET + (stages + in_hand) * size
 
 
@@ -316,7 +316,7 @@ def test_an_element_that_fails_says_nothing_about_the_size_of_the_others():
 
 
 def test_calls_are_made_at_once_when_the_size_is_known():
-    """A budget that leaves room for them costs no parallelism."""
+    """A budget that is large enough does not reduce parallelism."""
     lock, running, most = threading.Lock(), 0, 0
 
     def call(x):
@@ -336,7 +336,7 @@ def test_calls_are_made_at_once_when_the_size_is_known():
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS is not held to elsewhere")
 @pytest.mark.parametrize("name", ["calls", "interleave", "maps"])
 def test_it_runs_where_the_system_gives_no_more_memory(name):
-    """A process with room for the budget and one element of each stage, and for less than without a budget."""
+    """A process with memory for the budget and one element of each stage, but less than needed without a budget."""
     program = """
 import resource, sys
 import numpy as np
@@ -464,7 +464,7 @@ def test_a_state_goes_from_one_budget_to_another(name, budget):
 
 @pytest.fixture
 def ledgers(monkeypatch):
-    """All that are opened."""
+    """Record all accounts that are opened."""
     opened = []
 
     class Remembered(opening.Ledger):

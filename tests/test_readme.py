@@ -1,4 +1,4 @@
-"""The README keeps its word: its examples run, in order, in an empty directory, and its table names what exists."""
+"""Tests of the README: its examples run, in order, in an empty directory, and its table names existing things."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ def test_the_examples_run_as_they_stand(tmp_path, monkeypatch):
         exec(compile(block, "README.md", "exec"), names)
     assert names["images"].shape[1:] == (8, 8)
     assert sum(len(labels) for _, labels in names["train"]) == 1000
-    names.clear()  # Keras keeps the model, and with it all that its dataset's functions can see: the iterators, too
+    names.clear()  # Keras keeps the model, and with it everything that its dataset refers to, including iterators
 
 
 def test_the_table_of_what_works_names_what_exists():

@@ -1,4 +1,4 @@
-"""Every op and every reader, interrupted anywhere: a state goes on exactly there, as JSON and in other processes.
+"""Tests that every op and reader resumes from a state at exactly the same position, as JSON and in other processes.
 
 The pipelines are in resume_cases.py; random ones, and long ones, are in test_resume_pipelines.py.
 """
@@ -41,7 +41,7 @@ NewFiles = Callable[[], Files]
 
 @pytest.fixture(scope="module")
 def new_files(tmp_path_factory: pytest.TempPathFactory) -> NewFiles:
-    """Files, with a folder to write to that nobody has written to."""
+    """Return the files with an empty output folder."""
     folder = tmp_path_factory.mktemp("files")
     write_files(folder)
     return lambda: Files(folder, tmp_path_factory.mktemp("scratch"))
@@ -54,16 +54,16 @@ def build_of(name: str, new_files: NewFiles) -> Callable[[], Dataset[Any]]:
 @pytest.mark.parametrize("name", ORDERED)
 def test_goes_on_from_every_place(name, new_files):
     build = build_of(name, new_files)
-    build()  # libraries that are imported for it keep files open
+    build()  # libraries imported for it keep files open
     with no_leaks():
         found = check_every_place(build, range(PLACES_MAX))
     if CASES[name].repeatable:
-        assert_elements_equal(outcomes(iter(build())), found)  # taking states has changed nothing
+        assert_elements_equal(outcomes(iter(build())), found)  # saving states has changed nothing
 
 
 @pytest.mark.parametrize("name", REPEATABLE)
 def test_goes_on_from_places_that_were_asked_for_alone(name, new_files):
-    """How often states are taken makes no difference: here it is once in each run."""
+    """The number of saved states makes no difference: here there is one per run."""
     build = build_of(name, new_files)
     found = outcomes(iter(build()))
     for place in range(0, min(len(found), PLACES_MAX) + 1, 3):
@@ -104,7 +104,7 @@ def test_a_state_of_a_pipeline_with_other_rules_goes_on_exactly_or_is_refused(fi
 
 @pytest.mark.parametrize("name", REPEATABLE)
 def test_goes_on_in_the_very_same_dataset(name, new_files):
-    """Where caches have been filled since, by the run that was interrupted."""
+    """Resume after the interrupted run has filled its caches."""
     for place in range(1, 14, 2):
         whole = CASES[name].make(new_files())
         found, states = interrupted(whole, [place])
@@ -120,7 +120,7 @@ def test_goes_on_where_processes_do_the_work(how, new_files):
 
 
 def test_goes_on_in_another_process(new_files, tmp_path):
-    """In one for all cases: what it takes from here are the states, as JSON."""
+    """Resume all cases in one other process, which gets only the states as JSON."""
     expected = {}
     lines = []
     for name in ORDERED:
@@ -169,7 +169,7 @@ def without_addresses(text: str) -> str:
     return re.sub(r"0x[0-9a-f]+", "0x", text)
 
 
-# That nothing is left out
+# Completeness
 
 
 def test_every_method_that_makes_an_op_has_a_case():
@@ -208,14 +208,14 @@ NEVER_SEEN = {
     "ExternalSource": "of from_tf, which is resumed elsewhere",
     "IndexedSource": "of from_torch, which is resumed elsewhere",
     "TableRows": "of from_huggingface, which is resumed elsewhere",
-    "SelectPositions": "is made when a shuffle goes on from a state, as many cases do, not in a first run",
+    "SelectPositions": "is created when a shuffle resumes from a state, as in many cases, not in a first run",
     "_PaddedBucket": "only says how bucket_by_sequence_length, which has cases, makes its batches",
     "_Counted": "is never run",
 }
 
 
 def test_every_node_that_there_is_runs_in_a_case(new_files, monkeypatch):
-    """Those, too, that only the optimizer makes, and those of datasets in datasets."""
+    """Including operators that only the optimizer creates, and those of nested datasets."""
     seen: set[type[Node]] = set()
     build = ExecutionContext.__call__
 
@@ -231,6 +231,6 @@ def test_every_node_that_there_is_runs_in_a_case(new_files, monkeypatch):
 
 
 def concrete(of: type[Node]) -> set[type[Node]]:
-    """The classes of nodes that are no mere bases of others."""
+    """Return the node classes that are not only base classes."""
     below = set(itertools.chain.from_iterable(map(concrete, of.__subclasses__())))
     return below | {of} if vars(of).get("op") else below

@@ -1,4 +1,4 @@
-"""Caches and snapshots that are left while they are being filled: by a state, and by processes that are killed."""
+"""Tests of caches and snapshots that are interrupted while they are filled, by states and by killed processes."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ PATIENCE_SECONDS = 100
 
 
 def counted(calls: list[int], size: int = SIZE) -> Dataset[Any]:
-    """Numbers, each of which is noted when it is made."""
+    """Return numbers, recording each when it is computed."""
     return Dataset.range(size).map(lambda x: calls.append(int(x)) or x)
 
 
-# In memory: a new process has nothing
+# In memory: a new process has an empty cache
 
 
 @pytest.mark.parametrize("place", range(2 * SIZE + 1))
 def test_a_pass_that_was_left_is_made_again_once_and_then_kept(place):
-    """The elements before the place are made again, because the passes behind it need them; nothing twice."""
+    """The elements before the position are recomputed, because later passes need them; each only once."""
     _, states = interrupted(counted([]).cache().repeat(3), [place])
     calls: list[int] = []
     iterator = loaded(counted(calls).cache().repeat(3), states[place])
-    assert calls == []  # not before they are asked for
+    assert calls == []  # not before they are requested
     assert outcomes(iterator) == (list(range(SIZE)) * 3)[place:]
     assert calls == list(range(SIZE))
 
@@ -67,7 +67,7 @@ def test_a_resumed_pass_that_is_left_again_leaves_no_cache():
 
 
 def of_two_readers(shuffled: bool) -> Dataset[Any]:
-    """One cache read in turn: six elements of one pass, and then another pass."""
+    """A cache that is read in turn: six elements of one pass, then another pass."""
     failing = Dataset.range(4).map(fail_at(1))
     kept = (failing.shuffle(4) if shuffled else failing).cache()
     choices = Dataset.range(12).map(lambda x: np.int64(x >= 6))
@@ -92,7 +92,7 @@ def test_one_cache_that_is_read_in_several_places_resumes_anywhere(shuffled):
 
 @pytest.mark.parametrize("ahead", [lambda d: d.shuffle(3, seed=1), lambda d: d.batch(3), lambda d: d.prefetch(2)])
 def test_a_pass_that_ended_before_the_state_was_taken_is_the_one_that_later_passes_give(ahead):
-    """What reads ahead had found its end, and asks it for nothing more. Another pass has another order."""
+    """The prefetching op had reached the end and requests no more elements. Another pass has another order."""
     make = lambda: ahead(Dataset.range(7).shuffle(7).cache()).repeat(3)
     found, states = interrupted(make(), range(22))
     for place, state in states.items():
@@ -121,7 +121,7 @@ def by_three(x: Any) -> Any:
 
 
 CALLS: deque[int] = deque()
-"""What ``double`` was called with. A deque counts by its type, where a snapshot looks at what a function refers to."""
+"""The arguments of ``double``. A deque, because snapshots fingerprint the objects that a function refers to by type."""
 
 
 def double(x: Any) -> Any:
@@ -130,7 +130,7 @@ def double(x: Any) -> Any:
 
 
 def kept(keeper: str, path: str) -> Dataset[Any]:
-    """More than what is written in one go."""
+    """More elements than are written at once."""
     numbers = Dataset.range(200).shuffle(200, seed=3).map(double)
     return KEEPERS[keeper](numbers, path).repeat(2)
 
@@ -151,7 +151,7 @@ sys.stdin.read()
 
 
 def killed_after(count: int, keeper: str, path: str, state: str = "") -> str:
-    """The state of a process that was killed behind so many elements."""
+    """Return the state of a process that was killed after this many elements."""
     paths = [str(Path(__file__).parent), str(Path(dataset.__file__).parents[1])]
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, keeper, path, str(count), state],
@@ -173,7 +173,7 @@ def killed_after(count: int, keeper: str, path: str, state: str = "") -> str:
 
 @pytest.mark.parametrize("keeper", KEEPERS)
 def test_what_a_killed_process_has_written_is_not_taken_for_complete(keeper, tmp_path):
-    """It is killed in the first pass, and so is the one that goes on with it; the third one comes to the end."""
+    """The first process is killed in the first pass, and so is the one that resumes it; the third one finishes."""
     path = str(tmp_path / "kept")
     expected = outcomes(iter(kept(keeper, str(tmp_path / "elsewhere"))))
     state = tmp_path / "state.json"
@@ -183,7 +183,7 @@ def test_what_a_killed_process_has_written_is_not_taken_for_complete(keeper, tmp
     with loaded(kept(keeper, path), state.read_text()) as iterator:
         assert_from(120, outcomes(iterator), expected)
     CALLS.clear()
-    assert_elements_equal(outcomes(iter(kept(keeper, path))), expected[200:] * 2)  # in the order that is read in
+    assert_elements_equal(outcomes(iter(kept(keeper, path))), expected[200:] * 2)  # in the order of reading
     assert not CALLS
     left = [file.name for file in Path(path).rglob("*") if file.is_file()]
     assert len([name for name in left if name.endswith(".lock")]) <= 1, left
@@ -196,5 +196,5 @@ def test_a_process_that_is_killed_behind_the_first_pass_leaves_all_of_it(keeper,
     state = killed_after(230, keeper, path)
     with loaded(kept(keeper, path), state) as iterator:
         assert_from(230, outcomes(iterator), expected)
-    with loaded(kept(keeper, str(tmp_path / "nowhere")), state) as iterator:  # where nothing is kept
+    with loaded(kept(keeper, str(tmp_path / "nowhere")), state) as iterator:  # without a cache
         assert_from(230, outcomes(iterator), expected)

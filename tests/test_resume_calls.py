@@ -1,6 +1,6 @@
-"""What users' functions are called with behind a resume: what was handed out is not made again.
+"""Tests of the calls of user functions after a resume: elements that were returned are not recomputed.
 
-What is made again, and where that is written: the few elements between a mark and the place where something reads ahead
+The exceptions, and where they are documented: the few elements between a mark and the position of a prefetching op
 (runtime/state/replay_log.py), the elements of a cache that has to be filled (ops/cache/caching.py), the values of a
 generator, and what the function of flat_map or interleave returned for the elements whose datasets were open.
 """
@@ -52,7 +52,7 @@ IN_TURN: dict[str, Callable[[Function], Dataset[Any]]] = {
     "map by threads": lambda f: Dataset.range(SIZE).map(f, num_parallel_calls=2),
     "map by threads, prefetch": lambda f: Dataset.range(SIZE).map(f, num_parallel_calls=2).prefetch(3),
 }
-"""Each gives the numbers below SIZE, in some order, having called the function with each."""
+"""Pipelines that return the numbers below SIZE, in some order, and call the function with each."""
 
 AHEAD: dict[str, Callable[[Function], Dataset[Any]]] = {
     "filter, prefetch": lambda f: Dataset.range(SIZE).filter(is_noted(f)).prefetch(2),
@@ -65,11 +65,11 @@ AHEAD: dict[str, Callable[[Function], Dataset[Any]]] = {
         lambda x: Dataset.range(5 * x, 5 * x + 5).map(f), cycle_length=3, num_parallel_calls=2
     ),
 }
-"""Where no arithmetic leads to the place behind what was read ahead."""
+"""Pipelines whose position after prefetched elements cannot be computed."""
 
 
 def resumed_calls(make: Callable[[Function], Dataset[Any]], place: int) -> tuple[list[int], Counter[int]]:
-    """The elements that were handed out before the place, and the calls behind it; none is made before the first."""
+    """Return the elements before the position, and the calls after it; there are no calls before the first pull."""
     calls: list[int] = []
 
     def function(x: Any) -> Any:
@@ -78,7 +78,7 @@ def resumed_calls(make: Callable[[Function], Dataset[Any]], place: int) -> tuple
 
     found, states = interrupted(make(function), [place])
     with loaded(make(function), states[place]) as iterator:
-        del calls[:]  # the spec may take one element
+        del calls[:]  # finding the spec may compute one element
         iterator.state_dict()
         assert calls == []
         outcomes(iterator)
@@ -97,7 +97,7 @@ def test_nothing_that_was_handed_out_is_made_again(name, place):
 @pytest.mark.parametrize("place", [0, 1, 8, SIZE - 1, SIZE])
 @pytest.mark.parametrize("name", AHEAD)
 def test_where_something_reads_ahead_nothing_is_made_twice_again(name, place):
-    """What was handed out may be made once more, and whatever is made is made once."""
+    """Elements that were returned may be recomputed once; no element is computed twice after the resume."""
     _, calls = resumed_calls(AHEAD[name], place)
     assert set(calls.values()) <= {1}
 

@@ -1,6 +1,6 @@
-"""Chains of stateful ops go on exactly where they were interrupted: those that once did not, and random ones.
+"""Tests that chains of stateful ops resume at the exact position: chains that once failed, and random ones.
 
-A failure of a random one names its number: ``RESUME_CHAIN=number pytest tests/test_resume_chains.py`` tries that first.
+A failing random chain reports its number: ``RESUME_CHAIN=number pytest tests/test_resume_chains.py`` tries it first.
 ``EXAMPLES=20`` tries 20 times as many.
 """
 
@@ -174,11 +174,11 @@ def test_an_op_that_has_not_begun_goes_on_in_its_iteration():
     assert outcomes(loaded(build(), state)) == outcomes(iterator)
 
 
-# What is kept while its order is left to chance
+# Caches without a deterministic order
 
 
 def kept(kind: str, folder: Path, *, is_first_late: bool) -> Dataset[Any]:
-    """Numbers that a parallel map may give in any order, kept. The first comes as the last of four if it is late."""
+    """Cached numbers from a parallel map without order. The first one is the last of four if its call is slow."""
     has_come = threading.Event()
 
     def spread(x: Any) -> Any:

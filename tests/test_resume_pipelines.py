@@ -1,6 +1,6 @@
-"""Random pipelines, and long ones, interrupted anywhere: what is resumed goes on as what was not interrupted.
+"""Tests that random and long pipelines, interrupted anywhere, continue after a resume as without the interruption.
 
-The elements themselves are held to a model in test_pipelines.py; here a run is held to itself.
+test_pipelines.py compares the elements with a model; this file compares a run with itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def test_a_pipeline_goes_on_from_every_place(pipeline: Pipeline):
 
 
 def shares_a_cache(pipeline: Pipeline) -> bool:
-    """Whether several readers at once fill one cache, of which the first to end wins: in parallel that is chance."""
+    """Return whether concurrent readers fill one cache: the first one to finish wins, which is random in parallel."""
     names = [step.name for step in pipeline.steps]
     cached = next((index for index, name in enumerate(names) if name.startswith("cache")), len(names))
     return any(name.startswith(("sample(itself", "rejection_resample")) for name in names[cached:])
@@ -49,7 +49,7 @@ def test_a_pipeline_in_parallel_goes_on_after_several_stops(pipeline: Pipeline, 
         assert_elements_equal(check_every_place(build, stops), found)
 
 
-# Long ones: buffers of thousands, and places anywhere
+# Long pipelines: buffers of thousands of elements, and arbitrary positions
 
 MANY = 100_000
 

@@ -1,4 +1,4 @@
-"""A state that arithmetic finds is one that the iterator comes to: for random pipelines, from random places."""
+"""Tests that computed states equal those that an iterator reaches, for random pipelines and positions."""
 
 import contextlib
 
@@ -16,7 +16,7 @@ QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(Hea
 
 
 def outcomes_of(root, limit=200):
-    """What comes, one by one."""
+    """Return the outcomes, one by one."""
     found = []
     while len(found) < limit:
         try:
@@ -31,7 +31,7 @@ def outcomes_of(root, limit=200):
 
 
 def check(pipeline, start, count, *, optimized):
-    """That the state ``count`` elements behind that at ``start`` goes on there; whether there is one."""
+    """Check the computed state ``count`` elements after ``start``; return whether there is one."""
     dataset = pipeline.make(OURS)
     plan = dataset._optimized.plan if optimized else dataset.plan
     coordinator, root = open_plan(plan)
@@ -62,6 +62,6 @@ def test_of_any_pipeline(pipeline: Pipeline, start: int, count: int, optimized: 
 @QUICK
 @given(shuffled_pipelines(), st.integers(0, 12), st.integers(1, 12), st.booleans())
 def test_of_any_shuffled_pipeline(pipeline: Pipeline, start: int, count: int, optimized: bool):
-    # Else the second iteration has another order.
+    # Otherwise the second iteration has another order.
     assume(not any(getattr(node, "reshuffle_each_iteration", False) for node in walk(pipeline.make(OURS).plan)))
     check(pipeline, start, count, optimized=optimized)

@@ -1,4 +1,4 @@
-"""iterator.stats(): what it says, at any moment, of every operator; and how it prints."""
+"""Tests of iterator.stats(): its values at any moment for every operator, and its text."""
 
 import copy
 import itertools
@@ -13,7 +13,7 @@ import pytest
 from dataset import AUTOTUNE, ClosedError, Dataset, Options
 from dataset.runtime.metrics.statistics import Bottleneck, Decision, OperatorStatistics, PipelineStatistics, TuningLog
 
-WAIT = 60  # seconds, for what must come
+WAIT = 60  # seconds to wait for an event that must happen
 
 
 def plus(x):
@@ -25,7 +25,7 @@ def is_even(x):
 
 
 def table(iterator):
-    """Depth, name and elements of each operator."""
+    """Return the depth, name and elements of each operator."""
     return [(operator.depth, operator.name, operator.elements) for operator in iterator.stats().operators]
 
 
@@ -265,7 +265,7 @@ def test_of_one_that_goes_on_from_the_end():
 
 
 class Blocked:
-    """A function that says when it is called with a number, and then waits."""
+    """Function that signals when it is called with a number, and then waits."""
 
     def __init__(self, number):
         self.number = number
@@ -289,13 +289,13 @@ def test_from_another_thread_while_an_element_is_waited_for(number, where):
     taken = threading.Thread(target=lambda: [next(iterator) for _ in range(number + 1)])
     taken.start()
     assert blocked.called.wait(WAIT)
-    while iterator.stats().elements < number:  # those before it are handed out by and by
+    while iterator.stats().elements < number:  # earlier elements are returned gradually
         pass
     first, second = iterator.stats(), iterator.stats()
     assert first.elements == second.elements == number
     grown = second.seconds - first.seconds
     assert grown > 0
-    assert second.wait_seconds - first.wait_seconds == pytest.approx(grown)  # the consumer waits all that time
+    assert second.wait_seconds - first.wait_seconds == pytest.approx(grown)  # the consumer waits for the whole time
     assert repr(second)
     if where == "here":
         operator = second.operators[0]
@@ -346,7 +346,7 @@ def test_a_function_of_the_pipeline_may_ask():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_in_a_forked_child_they_belong_to_the_parent():
-    """The locks of the stages may be held by threads that are not there."""
+    """The locks of the stages may be held by threads that do not exist in the child."""
     with iter(Dataset.range(100).map(plus, num_parallel_calls=2).prefetch(2)) as iterator:
         next(iterator)
         assert "pull" in vars(iterator._root)
@@ -380,7 +380,7 @@ def runs(dataset, count=5):
 
 
 def wait_a_little(x):
-    time.sleep(1e-3)  # what a function takes that is worth a thread
+    time.sleep(1e-3)  # long enough to be worth a thread
     return x + 1
 
 

@@ -52,7 +52,7 @@ def test_a_training_that_goes_on_is_the_one_that_was_not_interrupted(trained, na
     for part in parts:
         seen = part["seen"]
         starts = [start for start in range(end + 1) if expected[start : start + len(seen)] == pytest.approx(seen)]
-        assert starts, "the weights behind the steps are others"
+        assert starts, "the weights after the steps differ"
         end = starts[0] + len(seen)
     assert end == len(expected)
     assert parts[-1]["weights"] == pytest.approx(whole["weights"])

@@ -109,7 +109,7 @@ class LateCard(Card):
 
     def hand_over(self, copied, tensors):
         mine = {id(copy) for copy, _ in self.copies[: copied.count]}
-        assert {id(tensor) for tensor in tensors} <= mine, "the event does not stand behind all copies"
+        assert {id(tensor) for tensor in tensors} <= mine, "the event is not after all copies"
         self.handed_over.append(len(tensors))
         if self.waits:
             copied.synchronize()

@@ -11,7 +11,7 @@ import pytest
 
 from dataset.commands import verify
 from dataset.commands.main import main, parser
-from dataset.commands.progress import ProgressMeter
+from dataset.commands.progress_bar import ProgressMeter
 
 COMMANDS = {
     "info": [],

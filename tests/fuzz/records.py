@@ -16,7 +16,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from dataset import io as records
-from dataset.commands.messages import read_message
+from dataset.commands.record_content import read_message
 from dataset.errors import DataLossError, ParseError
 from dataset.io import RaggedFeature as Ragged
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature

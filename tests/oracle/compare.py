@@ -121,7 +121,7 @@ def to_numpy(tf: Any, element: Any) -> Any:
             return dataset.SparseTensor(value.indices.numpy(), value.values.numpy(), value.dense_shape.numpy())
         if isinstance(value, tf.data.Dataset):
             return inner_outcomes(iter(value), lambda inner: to_numpy(tf, inner))
-        raise TypeError(f"no component of this library stands for {value!r}")
+        raise TypeError(f"this library has no component for {value!r}")
 
     return map_plain(component, element)
 

@@ -71,7 +71,7 @@ def test_a_chain_is_the_same_in_all_three(pipeline: Pipeline):
         size, expected_size = mine.cardinality(), int(other.cardinality())
         if expected_size == lib.UNKNOWN and "sparse" in repr(pipeline):
             continue  # tf.data does not know the number of rows for unbatch() of sparse batches
-        assert size == expected_size, f"cardinality {size} behind {step.name}, in tf.data {expected_size}"
+        assert size == expected_size, f"cardinality {size} after {step.name}, in tf.data {expected_size}"
     spec = attempt(lambda dataset: dataset.element_spec, ours[-1])
     if isinstance(
         spec, Exception

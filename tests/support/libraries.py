@@ -284,7 +284,7 @@ def spec_from_tensorflow(tf: Any, spec: Any) -> Any:
             return dataset.DatasetSpec(spec_from_tensorflow(tf, one.element_spec), tuple(one._dataset_shape.as_list()))
         if type(one).__name__ == "NoneTensorSpec":
             return None
-        raise TypeError(f"no spec of this library stands for {one!r}")
+        raise TypeError(f"this library has no spec for {one!r}")
 
     return map_plain(component, spec)
 

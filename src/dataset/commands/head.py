@@ -9,12 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from dataset.commands.arguments import Subparsers, add_command, add_files, add_input_compression, add_json, count, index
-from dataset.commands.errors import DAMAGED, GOOD, CommandError
+from dataset.commands.command_errors import DAMAGED, GOOD, CommandError
+from dataset.commands.common_options import (
+    Subparsers,
+    add_command,
+    add_files,
+    add_input_compression,
+    add_json,
+    count,
+    index,
+)
 from dataset.commands.inputs import Input, damage_json, open_inputs
 from dataset.commands.looks import IMAGES, RAW, TEXT, look_of, text_of
-from dataset.commands.messages import OTHER, SEQUENCE_EXAMPLE, Message, Values, read_message
 from dataset.commands.picture import add_picture_options, check_picture_options, save_picture
+from dataset.commands.record_content import OTHER, SEQUENCE_EXAMPLE, Message, Values, read_message
 from dataset.commands.terminal import complain, counted, json_text, printable, remark, say, say_json
 from dataset.errors import DataLossError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from dataset.commands.arguments import Subparsers, add_command, add_files, add_json
-from dataset.commands.errors import DAMAGED, GOOD, USAGE, CommandError, os_error_words
+from dataset.commands.command_errors import DAMAGED, GOOD, USAGE, CommandError, os_error_words
+from dataset.commands.common_options import Subparsers, add_command, add_files, add_json
 from dataset.commands.inputs import damage_json, file_names, look_at
 from dataset.commands.terminal import complain, counted, printable, say, say_json
 from dataset.errors import DataLossError

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dataset.commands.errors import CommandError
-from dataset.commands.progress import ProgressMeter
+from dataset.commands.command_errors import CommandError
+from dataset.commands.progress_bar import ProgressMeter
 from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError, guess_compression, open_stream
 from dataset.io.files.list_files import matching_files

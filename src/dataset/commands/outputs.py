@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from dataset.commands.arguments import compression
-from dataset.commands.errors import CommandError
+from dataset.commands.command_errors import CommandError
+from dataset.commands.common_options import compression
 from dataset.commands.inputs import Input, damage_json
-from dataset.commands.progress import ProgressMeter
+from dataset.commands.progress_bar import ProgressMeter
 from dataset.commands.terminal import counted
 from dataset.errors import DataLossError
 from dataset.io.files.remote.paths import is_remote

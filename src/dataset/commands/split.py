@@ -10,7 +10,8 @@ import argparse
 import string
 from collections.abc import Iterator, Sequence
 
-from dataset.commands.arguments import (
+from dataset.commands.command_errors import GOOD, CommandError
+from dataset.commands.common_options import (
     Subparsers,
     add_command,
     add_files,
@@ -19,10 +20,9 @@ from dataset.commands.arguments import (
     byte_count,
     count,
 )
-from dataset.commands.errors import GOOD, CommandError
 from dataset.commands.inputs import Input, open_inputs
 from dataset.commands.outputs import Losses, NewFiles, add_output_options, check_new, output_options, sound_records
-from dataset.commands.progress import ProgressMeter
+from dataset.commands.progress_bar import ProgressMeter
 from dataset.commands.terminal import counted, number, printable, say, say_json
 from dataset.io.tfrecord.frames import FRAME_BYTES
 from dataset.io.tfrecord.writer import TFRecordOptions

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from dataset.checkpoint import describe
-from dataset.commands.arguments import Subparsers, add_command
-from dataset.commands.errors import GOOD
+from dataset.commands.command_errors import GOOD
+from dataset.commands.common_options import Subparsers, add_command
 from dataset.commands.terminal import say
 
 __all__ = ["add"]

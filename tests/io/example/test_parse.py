@@ -191,7 +191,7 @@ def test_what_protobuf_parses_is_what_its_map_of_features_says(record, specs):
         assert found is None or found == message.features.feature[key]
 
 
-# Results of TensorFlow 2.21 for unusual bytes: (features, values of a VarLenFeature "a", or None for an error). Left out:
+# Results of TensorFlow 2.21 for unusual bytes: (features, values of a VarLenFeature "a" or None for an error). Omitted:
 # TensorFlow contradicts protobuf by ignoring a last entry of "a" without a list, and the second of two lists.
 ONE, TWO = feature("int64", [1]), feature("int64", [2])
 TENSORFLOW = [

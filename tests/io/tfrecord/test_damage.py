@@ -1,4 +1,4 @@
-"""Damaged TFRecord files: wrong records never come out, those before the damage always do, and errors say where."""
+"""Tests of damaged TFRecord files: no wrong records, all records before the damage, and errors with positions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.tfrecord_files import COMPRESS, GOLDEN, KINDS, assorted, frame, fra
 
 @pytest.mark.parametrize(
     "count", [5, 60]
-)  # so few that frames are verified one by one, so many that it is done at once
+)  # few records, so that frames are verified one by one, and many, so that they are verified at once
 @pytest.mark.parametrize("equal", [True, False])
 @pytest.mark.parametrize("block", [None, 200])
 def test_a_changed_byte_is_found_in_its_record(count, equal, block, save):
@@ -49,15 +49,15 @@ def test_a_changed_byte_of_a_compressed_file_never_gives_wrong_records(kind, sav
         assert error is None or error.record == len(found)
         silent += error is None
         assert error is not None or found == records
-    assert silent <= 7  # time, level and system in gzip's header (6 bytes), and the bits that fill deflate's last byte
+    assert silent <= 7  # time, level and system in gzip's header (6 bytes), and the padding bits of deflate's last byte
 
 
 @pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
 def test_damage_far_into_a_compressed_file_loses_no_record_before_it(kind, save):
-    """The call of zlib that fails drops what it had inflated; those records must not be lost."""
+    """A failing call of zlib drops the data that it has decompressed; the records in it must not be lost."""
     records = [random.Random(i).randbytes(100) for i in range(3000)]
     content = bytearray(COMPRESS[kind](frames(records)))
-    content[-6 if kind == "GZIP" else -2] ^= 1  # the stream's own checksum: every record is sound
+    content[-6 if kind == "GZIP" else -2] ^= 1  # the checksum of the stream: all records are valid
     found, error = read(TFRecordFile(save(content), kind))
     assert found == records
     assert error.record == len(records)
@@ -81,7 +81,7 @@ def test_a_cut_file_gives_the_whole_records_and_says_so(kind, block, save):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("length", [2**63, 2**64 - 1, 2**40, 10_000_000, 1000])
 def test_a_length_that_cannot_be_is_not_believed(length, kind, verify, save):
-    """Its checksum is right, so only the file's size can tell."""
+    """The checksum of the length is correct, so only the size of the file shows the damage."""
     content = COMPRESS[kind](frames([b"good"]) + header(length) + b"tail")
     tracemalloc.start()
     try:
@@ -110,7 +110,7 @@ def test_a_length_beyond_the_file_does_not_read_the_rest_of_it_into_memory(kind,
 @settings(deadline=None, max_examples=200)
 @given(content=st.binary(max_size=400), kind=st.sampled_from(KINDS), verify=st.booleans(), lengths=st.booleans())
 def test_no_bytes_at_all_make_the_reader_hang_or_crash(content, kind, verify, lengths):
-    if lengths:  # let it come further than the first eight bytes
+    if lengths:  # damage bytes after the first eight
         content = b"".join(header(byte) + bytes(byte % 7) for byte in content[:9]) + content
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a")
@@ -136,7 +136,7 @@ def test_any_damage_of_several_fields_is_found_at_the_first(data, count):
 
 
 def test_blocks_of_zeros_and_repeated_damage_are_found(save):
-    """Holes in a file, and the same wrong bit in every record, as a bad buffer makes them."""
+    """Holes in a file, and the same wrong bit in every record, as caused by a faulty buffer."""
     records = [b"%020d" % i for i in range(1000)]
     content = bytearray(frames(records))
     for start in (0, 36 * 100, 36 * 999):

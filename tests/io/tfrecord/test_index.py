@@ -1,4 +1,4 @@
-"""TFRecordIndex: what it finds, what it keeps beside the file, and when it does not believe what it finds there."""
+"""Tests of TFRecordIndex: its content, the saved file, and when a saved file is not trusted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from support.tfrecord_files import GOLDEN, GOLDEN_RECORDS, assorted, frame, fram
 
 
 def changed(path, content):
-    """Write to a file in a way that its time tells."""
+    """Write to a file and change its modification time."""
     before = path.stat().st_mtime_ns
     path.write_bytes(content)
     os.utime(path, ns=(before + 10**9, before + 10**9))
@@ -92,7 +92,7 @@ def test_an_open_index_is_saved_beside_the_file_and_found_again(save):
     content = saved.read_bytes()
     os.utime(saved, ns=(1, 1))
     second = io.TFRecordIndex.open(os.fsencode(path))
-    assert saved.stat().st_mtime_ns == 1  # it was not written again
+    assert saved.stat().st_mtime_ns == 1  # it was not rewritten
     assert second.offsets.tolist() == first.offsets.tolist()
     assert saved.read_bytes() == content
 
@@ -113,7 +113,7 @@ def test_the_index_of_a_changed_file_is_made_anew_with_a_warning(save):
         index = io.TFRecordIndex.open(path)
     assert list(index) == [b"x", b"y", b"z"]
     index.close()
-    assert list(io.TFRecordIndex.open(path)) == [b"x", b"y", b"z"]  # and without a warning the next time
+    assert list(io.TFRecordIndex.open(path)) == [b"x", b"y", b"z"]  # without a warning the next time
 
 
 def test_the_same_size_at_another_time_is_another_file(save):
@@ -232,7 +232,7 @@ def test_damage_is_found_where_it_is_in_a_length_and_nowhere_else(data):
         assert (damage is not None) == in_length
         if damage is not None:
             assert (damage.record, damage.offset) == (owner, offsets[owner])
-            assert str(damage) == str(read(TFRecordFile(path))[1])  # the same words as when all is read
+            assert str(damage) == str(read(TFRecordFile(path))[1])  # the same message as when everything is read
             return
         with io.TFRecordIndex.build(path) as index:
             for number, record in enumerate(records):
@@ -249,7 +249,7 @@ def test_a_length_beyond_the_file_is_not_believed(length, save):
         io.TFRecordIndex.build(save(frame(b"a") + header(length) + b"x" * 100))
 
 
-# What an index file may say
+# Content of index files
 
 
 @given(st.lists(st.integers(0, 2**33), max_size=20), st.integers(-(2**63), 2**63 - 1))
@@ -296,7 +296,7 @@ def test_the_checksum_is_that_of_the_format():
     assert crc32c(content[:-4]) != struct.unpack("<I", content[-4:])[0]
 
 
-# While it is open
+# Changes while it is open
 
 
 def test_a_file_that_is_replaced_is_not_read(save):

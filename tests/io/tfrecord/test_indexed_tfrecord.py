@@ -1,4 +1,4 @@
-"""TFRecordDataset(index=True): the records of several files as one sequence."""
+"""Tests of TFRecordDataset(index=True): the records of several files as one sequence."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def damaged(paths):
 
 
 def places_read(monkeypatch):
-    """Which records of which file are read, as they are."""
+    """Record which records of which file are read."""
     read = []
     one, many = RecordsAt.record, RecordsAt.records
 
@@ -130,7 +130,7 @@ def test_chains_keep_to_the_contract_and_give_what_plain_files_give(paths, chain
         (lambda d: d.skip(20), range(20, 24)),
         (lambda d: d.shard(6, 5), range(5, 24, 6)),
         (lambda d: d.skip(6).shard(9, 2).take(1), [8]),
-        (lambda d: d.batch(3).skip(7), range(24)),  # a batch is made for each that is skipped: it might fail
+        (lambda d: d.batch(3).skip(7), range(24)),  # skipped batches are computed, because they might fail
         (lambda d: d.shuffle(None, seed=3).take(2), None),
         (lambda d: d.shard(4, 1).shuffle(100, seed=3).take(1), None),
     ],
@@ -138,7 +138,7 @@ def test_chains_keep_to_the_contract_and_give_what_plain_files_give(paths, chain
 @pytest.mark.parametrize("optimized", [True, False])
 def test_what_is_left_out_is_not_read(paths, monkeypatch, chain, expected, optimized):
     read = places_read(monkeypatch)
-    dataset = chain(TFRecordDataset(paths, buffer_size=0, index=True))  # else neighbours are read ahead
+    dataset = chain(TFRecordDataset(paths, buffer_size=0, index=True))  # otherwise neighbors are prefetched
     found = list(dataset if optimized else unoptimized(dataset))
     if expected is None:
         assert len(set(read)) == len(read) == len(found)
@@ -293,7 +293,7 @@ def test_indexing_keeps_files_open_until_the_dataset_is_dropped(paths):
 
 
 def test_many_threads_may_index_at_once(paths, monkeypatch):
-    monkeypatch.setattr(module, "FILES_OPEN_MAX", 1)  # so that they take files from each other
+    monkeypatch.setattr(module, "FILES_OPEN_MAX", 1)  # so that readers close each other's files
     dataset = TFRecordDataset(paths, index=True)
     places = [random.Random(0).randrange(len(RECORDS)) for _ in range(2000)]
     with ThreadPoolExecutor(8) as pool:
@@ -318,10 +318,10 @@ def test_the_buffer_size_bounds_what_is_read_at_once(paths, monkeypatch):
     monkeypatch.setattr(RecordsAt, "_read", noted)
     assert list(TFRecordDataset(paths, buffer_size=60, index=True)) == RECORDS
     assert max(sizes) <= 60
-    assert len(sizes) < len(RECORDS)  # several at once
+    assert len(sizes) < len(RECORDS)  # several records per read
     sizes.clear()
     assert list(TFRecordDataset(paths, index=True)) == RECORDS
-    assert len(sizes) == 3  # one for each file that holds any
+    assert len(sizes) == 3  # one read for each file with records
 
 
 def test_plans_say_what_is_read(paths):
@@ -348,7 +348,7 @@ def test_runs_of_neighbours_are_found_across_files(paths):
 )
 def test_on_error_skip_passes_over_what_is_damaged_and_counts_it(damaged, caplog, chain, optimized):
     dataset = chain(TFRecordDataset(damaged, index=True, on_error="skip"))
-    assert len(TFRecordDataset(damaged, index=True, on_error="skip")) == len(RECORDS)  # the damaged one is counted
+    assert len(TFRecordDataset(damaged, index=True, on_error="skip")) == len(RECORDS)  # the damaged record is counted
     iterator = iter(dataset if optimized else unoptimized(dataset))
     found = list(iterator)
     assert sorted(found) == sorted(chain_of_sound(chain))
@@ -370,7 +370,7 @@ def test_on_error_skip_keeps_to_the_contract(damaged):
 
 
 def _without_access(dataset):
-    """A record that is passed over has a number all the same, so what is iterated over is not what is looked up."""
+    """A skipped record still has a number, so iteration and random access differ."""
     return dataset.filter(lambda _: True)
 
 

@@ -1,4 +1,4 @@
-"""The progress line: drawn in passing, seldom, and never a reason to fail."""
+"""Tests of the progress line: it is drawn rarely, and drawing never fails a command."""
 
 from __future__ import annotations
 

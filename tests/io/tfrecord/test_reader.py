@@ -1,4 +1,4 @@
-"""Reading TFRecord files: every record comes out, every place can be gone back to, and what was taken is given back."""
+"""Tests of reading TFRecord files: all records, resuming from every position, and release of resources."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def opened(monkeypatch):
     return counter
 
 
-# What comes out.
+# Elements.
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -100,7 +100,7 @@ def test_after_the_end_there_is_nothing_ever(save):
 
 
 def test_records_asked_for_one_by_one_are_not_read_one_by_one(save, opened, monkeypatch):
-    """A block is read and verified once, however small the helpings."""
+    """A block is read and verified once, even if it is returned in small parts."""
     checks = []
     check = reader.BlockChecksums.damages
     monkeypatch.setattr(reader.BlockChecksums, "damages", lambda *args: checks.append(1) or check(*args))
@@ -111,7 +111,7 @@ def test_records_asked_for_one_by_one_are_not_read_one_by_one(save, opened, monk
 
 
 def test_a_pipe_can_be_read(tmp_path):
-    """Nothing asks a pipe for its size, or to move."""
+    """The reader does not ask a pipe for its size, and does not seek in it."""
     ours, theirs = os.pipe()
     os.write(theirs, frames([b"a", b"bb"]))
     os.close(theirs)
@@ -179,7 +179,7 @@ def test_a_negative_place_is_refused(save):
         TFRecordFile(save(b"")).seek(-1, 0)
 
 
-# Files, arguments, and what is given back.
+# Files, arguments and resources.
 
 
 def test_a_missing_file_is_reported_by_every_read_and_not_before(tmp_path):
@@ -198,7 +198,7 @@ def test_a_directory_is_reported(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_read_that_fails_is_tried_again_at_its_place(kind, save, monkeypatch):
-    """The records before it come out, the error is raised, and nothing is lost or repeated."""
+    """The records before the error are returned, the error is raised, and no record is lost or repeated."""
     records = [random.Random(i).randbytes(30_000) for i in range(20)]
     calls = itertools.count(1)
     failing = {1, 4, 5, 9, 16, 30, 31, 32}

@@ -1,4 +1,4 @@
-"""What is still read behind damage, beside a model that tries every position."""
+"""Tests of reading after damage, compared with a model that tries every position."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def has_header(content, at):
 
 
 def header_end(content, at):
-    """Where the frame at ``at`` ends by its header; None if that is wrong or leads out of the content."""
+    """Return the end of the frame at ``at`` by its header; None if the header is invalid or exceeds the content."""
     if not has_header(content, at):
         return None
     end = at + 16 + struct.unpack_from("<Q", content, at)[0]
@@ -30,7 +30,7 @@ def header_end(content, at):
 
 
 def model(content, at=0):
-    """The same in the words of the module's docstring, one position at a time."""
+    """Reference implementation of the module's docstring, one position at a time."""
     found, gap = [], at
     while at < len(content):
         end = header_end(content, at)
@@ -59,7 +59,7 @@ zeros = st.tuples(st.just("zero"), st.integers(0, 5000), st.integers(1, 200))
 
 
 def damage(content, changes):
-    """The content with bytes changed, left out, put in and set to zero."""
+    """Draw the content with bytes changed, removed, inserted and set to zero."""
     content = bytearray(content)
     for kind, anywhere, what in changes:
         place = anywhere % (len(content) + 1)
@@ -135,7 +135,7 @@ def test_where_the_compressed_stream_breaks_the_search_ends():
 
 
 def hostile(count):
-    """Right headers only, each of which declares all that follows."""
+    """Only valid headers, each of which declares all data after it."""
     return b"".join(header(max((count - i - 2) * 12, 0)) for i in range(count))
 
 

@@ -1,4 +1,4 @@
-"""Shards: which record goes where, what they are called, and that they appear together or not at all."""
+"""Tests of shards: distribution of the records, names, and that either all or no shards appear."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_process_that_is_killed_leaves_nothing_under_the_names(tmp_path):
 
 
 def test_a_disk_that_fills_at_the_end_leaves_no_shard(tmp_path, monkeypatch):
-    """The last bytes of all shards are written before the first has its name."""
+    """The last bytes of all shards are written before the first one is renamed."""
     writer = ShardedTFRecordWriter(tmp_path / "{shard}", 3)
     writer.write_all([b"a"] * 10)
 
@@ -196,7 +196,7 @@ def test_a_name_that_is_refused_at_the_very_end_says_which_shards_are_there(tmp_
             writer.close()
     (note,) = caught.value.__notes__
     assert f"1 of 4 files are complete under their names, up to {tmp_path / '1'}; the others were removed" in note
-    assert f"{tmp_path / '0'} is missing" in note  # so that a set of old and new shards does not look complete
+    assert f"{tmp_path / '0'} is missing" in note  # so that a mix of old and new shards does not look complete
     assert listed(tmp_path) == ["1", "2"]
     assert (tmp_path / "2").read_bytes() == b"old"
 

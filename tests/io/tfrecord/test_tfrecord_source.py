@@ -1,6 +1,6 @@
-"""TFRecordDataset(on_error="skip"): a damaged file loses nothing but what is damaged, which is said and counted.
+"""Tests of TFRecordDataset(on_error="skip"): only damaged records are lost, and they are reported and counted.
 
-What should come out is worked out by the slowest reader there can be, ``model``, in the words of the format.
+``model`` is a simple and slow reader that computes the expected records from the definition of the format.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def frame(data):
 
 
 def model(content):
-    """The sound records, and for each damaged place its (offset, record number, whether reading goes on behind it)."""
+    """Return the valid records, and for each damaged place: offset, record number, whether reading can continue."""
     records, damages, at = [], [], 0
     number = -1
     while at < len(content):
@@ -62,7 +62,7 @@ def flipped(content, *places):
 
 
 def data_places(records, *numbers):
-    """The offset of the first byte of the data of these records."""
+    """Return the offset of the first data byte of each record."""
     offsets = [0, *itertools.accumulate(len(frame(record)) for record in records)]
     return [offsets[number] + HEADER for number in numbers]
 
@@ -78,7 +78,7 @@ def skipping(*paths, **arguments):
 
 
 def skipped(iterator):
-    """By operator, where there were any."""
+    """Return the counts by operator, without zeros."""
     return {op.name: op.skipped_elements for op in iterator.stats().operators if op.skipped_elements}
 
 
@@ -174,7 +174,7 @@ def test_what_is_no_tfrecord_file_gives_nothing_and_says_so(save, logged):
     assert "is this a TFRecord file?" in message
 
 
-# What it says
+# Reports
 
 
 def test_each_place_is_a_warning_with_operation_file_record_and_offset(save, logged):
@@ -230,7 +230,7 @@ def test_sound_files_say_nothing(save, logged):
     assert logged() == []
 
 
-# What is no damage
+# Errors other than damage
 
 
 def test_a_missing_file_is_an_error_all_the_same(save, tmp_path):
@@ -258,7 +258,7 @@ def test_other_values_are_refused_at_construction(wrong):
 
 
 def test_an_error_while_reading_does_not_lose_what_is_behind_damage(save, monkeypatch):
-    """The system fails once in the middle of a file; the records behind a damaged one come out all the same."""
+    """A system error occurs once in the middle of a file; the records after a damaged one are still returned."""
     records = [random.Random(i).randbytes(3000) for i in range(40)]
     content = flipped(b"".join(map(frame, records)), *data_places(records, 2, 9, 30))
 
@@ -298,7 +298,7 @@ def io_file():
 
 @pytest.fixture
 def files(save):
-    """Five files, what is sound in each, and how many places are damaged in all."""
+    """Draw five files; return them, the valid records of each, and the total number of damaged places."""
     contents = [flipped(b"".join(map(frame, RECORDS)), *data_places(RECORDS, *range(i, 100, 9 + i))) for i in range(4)]
     contents.append(contents[0][: 36 * 50 - 1])
     return [save(c) for c in contents], [model(c)[0] for c in contents], sum(len(model(c)[1]) for c in contents)
@@ -420,7 +420,7 @@ def test_any_damage_loses_what_the_model_loses(data, count, largest, size, kind)
 @settings(deadline=None, max_examples=100)
 @given(content=st.binary(max_size=300), lengths=st.booleans())
 def test_no_bytes_at_all_raise_or_give_what_the_model_does_not(content, lengths):
-    if lengths:  # let it come further than the first eight bytes
+    if lengths:  # damage bytes after the first eight
         content = b"".join(frame(bytes(byte % 7))[: HEADER + byte % 11] for byte in content[:9]) + content
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a")
@@ -453,7 +453,7 @@ def test_it_reads_what_the_writer_writes(tmp_path):
 
 
 def test_who_closes_the_iterator_need_not_wait_for_the_end_of_the_damage(save, monkeypatch):
-    """The damage of this file never ends; the iterator is closed while it is read."""
+    """The search after damage in this file never ends; the iterator is closed during it."""
     content = flipped(b"".join(map(frame, RECORDS)), *data_places(RECORDS, *range(100)))
     path = save(content)
     begun = threading.Event()

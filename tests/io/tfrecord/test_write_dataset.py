@@ -1,4 +1,4 @@
-"""Dataset.write_tfrecord: what is written, that it is all or nothing, and that it runs as iterating does."""
+"""Tests of Dataset.write_tfrecord: the written files, atomicity, and that it runs like an iteration."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_file_may_be_written_over_while_it_is_read(tmp_path):
     assert sorted(TFRecordDataset(paths)) == sorted(record + b"!" for record in RECORDS)
 
 
-# What can't be written
+# Invalid elements
 
 
 @dataclasses.dataclass
@@ -173,7 +173,7 @@ def test_an_element_that_fails_leaves_what_was_there(tmp_path):
 
 @pytest.mark.parametrize("what", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_or_a_crash_leaves_no_shard(tmp_path, what):
-    """The program says when it has begun to write, and then makes elements for ever."""
+    """The program reports when it has started to write, and then computes elements forever."""
     code = """
 import sys, itertools
 from dataset import Dataset
@@ -196,7 +196,7 @@ Dataset.from_generator(elements).prefetch(2).write_tfrecord(sys.argv[1], 3)
         assert listed(tmp_path) == []
 
 
-# It runs as iterating does
+# It runs like an iteration
 
 
 def test_threads_and_files_are_let_go(tmp_path):

@@ -1,4 +1,4 @@
-"""Writing TFRecord files: TensorFlow's bytes, and a name that appears only over a whole file."""
+"""Tests of writing TFRecord files: the same bytes as TensorFlow, and only complete files under the final name."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_dropped_writer_that_cannot_write_any_more_says_so_and_leaves_nothing(
 def test_the_records_of_a_program_that_ends_reach_the_file_unless_it_crashes(
     last, status, expected, words, before, tmp_path
 ):
-    """A crash leaves what was there before; what it leaves beside it does not look like the file."""
+    """A crash leaves the old file intact; leftover files have other names."""
     path, program = tmp_path / "a.tfrecord", tmp_path / "writing.py"
     if before:
         with TFRecordWriter(path) as writer:
@@ -167,7 +167,7 @@ def test_the_records_of_a_program_that_ends_reach_the_file_unless_it_crashes(
 
 
 def test_a_write_that_fails_gives_the_file_up(tmp_path, monkeypatch):
-    """A frame written by half must not get the name through a later close()."""
+    """A file with a partially written frame must not be renamed by a later close()."""
     writer = TFRecordWriter(tmp_path / "a")
     writer.write(b"one")
 

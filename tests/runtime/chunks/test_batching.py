@@ -1,4 +1,4 @@
-"""Many components into one."""
+"""Tests of batching components."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Chunks: columns and rows are two forms of the same elements."""
+"""Tests of chunks: columns and rows are two forms of the same elements."""
 
 import itertools
 
@@ -18,7 +18,7 @@ DTYPES = st.sampled_from([np.int64, np.uint8, np.float16, np.float32, np.bool_, 
 
 @st.composite
 def columns_of(draw, length):
-    """A column of ``length`` values: scalars, arrays of one shape, bytes, or arrays of several shapes."""
+    """Draw a column of ``length`` values: scalars, arrays of one shape, bytes, or arrays of several shapes."""
     kind = draw(st.sampled_from(["scalars", "arrays", "bytes", "mixed", "ragged", "dates"]))
     if kind == "scalars":
         return np.arange(length).astype(draw(DTYPES))
@@ -36,7 +36,7 @@ def columns_of(draw, length):
 
 @st.composite
 def both_forms(draw):
-    """The same elements as a chunk of columns and as one of rows."""
+    """Draw the same elements as a chunk of columns and as a chunk of rows."""
     length = draw(st.integers(1, 6))
     element = draw(st.sampled_from([0, (0, 0), {"b": 0, "a": (0,)}, (0, None, {"x": 0})]))
     structure = structure_of(element)
@@ -160,7 +160,7 @@ def test_what_is_canonical_is_kept_as_rows():
     assert chunk_of_rows(rows).rows() is rows
 
 
-# An element that was handed out belongs to the user.
+# An element that was returned belongs to the user.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Masked arrays: NumPy's functions for plain arrays drop the mask, so they are refused."""
+"""Tests that masked arrays are rejected, because NumPy's functions for plain arrays drop the mask."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What users put in, made canonical, and who owns the arrays."""
+"""Tests of the normalization of user values, and of the ownership of arrays."""
 
 import enum
 import sys
@@ -27,7 +27,7 @@ class Mine(np.ndarray):
 
 
 class Foreign:
-    """An array of another library."""
+    """An array type of another library."""
 
     def __init__(self, array):
         self.array = array
@@ -95,7 +95,7 @@ def test_a_value_of_every_kind_has_one_canonical_form(value, expected):
 def test_the_form_is_the_same_from_a_generator_a_function_a_source_and_in_company(value, expected):
     expected = [expected] * 3
     assert_elements_equal(list(Dataset.from_generator(lambda: iter([value] * 3))), expected)
-    if type(value) is not list:  # at the top of what a function returns a list is a tuple
+    if type(value) is not list:  # a list at the top level of a function's result is a tuple
         assert_elements_equal(list(Dataset.range(3).map(lambda x: value)), expected)
     assert_elements_equal(list(Dataset.from_tensors(value).repeat(3)), expected)
     assert_elements_equal([e[1] for e in Dataset.range(3).map(lambda x: (x, value))], expected)
@@ -190,7 +190,7 @@ def test_a_named_tuple_after_a_bare_component_is_another_structure():
     assert [type(result) for result in results] == [np.int64, SpecError, np.int64]
 
 
-# Who owns an array.
+# Ownership of arrays.
 
 KEPT = [
     ("bare", lambda array: array),
@@ -217,7 +217,7 @@ def flat(element):
         (how, wrap, through)
         for how, wrap in KEPT
         for through in ["map", "generator", "map in batches", "generator in batches"]
-        if how != "sparse" or "batches" not in through  # a row of a batch of sparse is another sparse tensor
+        if how != "sparse" or "batches" not in through  # a row of a sparse batch is a new sparse tensor
     ],
 )
 def test_an_array_that_a_function_keeps_and_fills_again_is_copied(how, wrap, through):

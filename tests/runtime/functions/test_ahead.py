@@ -1,4 +1,4 @@
-"""Chains that nobody can notice are run in long steps, which changes only what they cost."""
+"""Tests that chains without observable side effects run in long steps, which changes only their cost."""
 
 import numpy as np
 import pytest

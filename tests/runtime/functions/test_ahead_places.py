@@ -1,4 +1,4 @@
-"""States of what is computed ahead are places, not elements."""
+"""Tests that states of prefetched elements are positions, not elements."""
 
 import pickle
 
@@ -42,7 +42,7 @@ def test_an_element_of_the_size_of_an_image_is_not_in_a_state():
 
 @pytest.mark.parametrize("calls", [None, 2])
 def test_what_is_passed_over_behind_a_mark_leaves_nothing_out_and_nothing_in_another_place(calls):
-    """A filter that looks for one element may find two; then the second is next, before any that are read behind it."""
+    """A filter that needs one element may find two; then the second one is next, before later elements are read."""
 
     def make():
         kept = Dataset.range(3000).filter(lambda x: x % 7 != 3)

@@ -1,4 +1,4 @@
-"""Calling users' functions: one by one, on columns, and what happens when they raise."""
+"""Tests of calling user functions: one by one, on columns, and when they raise."""
 
 import threading
 import traceback
@@ -17,7 +17,7 @@ from support.pipelines import unoptimized
 
 
 def in_steps(dataset, size):
-    """The outcomes when everything below is asked for ``size`` elements at once."""
+    """Return the outcomes if ``size`` elements at a time are requested from everything upstream."""
     return outcomes(iter(unoptimized(dataset.batch(size).unbatch())))
 
 
@@ -37,7 +37,7 @@ def test_an_exception_takes_the_place_of_one_element(size):
 
     dataset = Dataset.range(7).map(fail_at_three)
     assert shown(outcomes(iter(dataset.prefetch(size)))) == [0, 1, 2, "KeyError", 4, 5, 6]
-    # The batch that it would have been in goes with it.
+    # The failure drops its batch.
     whole = [x for x in range(7) if x // size != 3 // size or x > 3]
     assert sorted(x for x in shown(in_steps(dataset, size)) if x != "KeyError") == [
         x for x in whole if x not in lost(size)
@@ -45,7 +45,7 @@ def test_an_exception_takes_the_place_of_one_element(size):
 
 
 def lost(size):
-    """The elements that wait with element 3 for their batch."""
+    """Return the elements that are in the same batch as element 3."""
     return set(range(3 - 3 % size, 4))
 
 
@@ -337,7 +337,7 @@ def test_a_vectorized_function_can_be_called_directly():
     assert double.__name__ == "double"
 
 
-# Arithmetic that the optimizer runs on columns: nobody can tell.
+# Arithmetic that the optimizer runs on columns, with the same results.
 
 
 def is_elementwise(function):

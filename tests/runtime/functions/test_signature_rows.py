@@ -1,4 +1,4 @@
-"""Values that are held to a signature: a column at once, and as if each were alone."""
+"""Tests of checking values against a signature: a column at once gives the same results as single values."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ COLUMNS = {
 
 
 def outcome(signature, rows):
-    """The components that come out, or what kind of exception."""
+    """Return the resulting components, or the type of the exception."""
     try:
         return SignatureRows("it yielded", signature).chunk(rows).rows()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Elements on their way out: how far it reads, where exceptions come out, what a state is of, what is let go of."""
+"""Tests of prefetching to devices: how far it reads ahead, positions of exceptions, states, released references."""
 
 import collections
 import dataclasses
@@ -20,11 +20,11 @@ COUNTS = [0, 1, 2, 5]
 
 
 class BadNumberError(Exception):
-    """What the tests raise."""
+    """The error that the tests raise."""
 
 
 def tenfold(element):
-    """A conversion."""
+    """Convert an element."""
     return element * 10, element
 
 
@@ -42,7 +42,7 @@ def fail_at(*bad):
 
 
 def results(iterator):
-    """Numbers, and the types of exceptions, in order."""
+    """Return numbers, and the types of exceptions, in order."""
     found = []
     while True:
         try:
@@ -140,7 +140,7 @@ def outcomes_of_one(iterator):
     except StopIteration:
         return None
     except Exception as error:
-        return str(error)[-1:]  # a user's own type comes back from a state as text
+        return str(error)[-1:]  # a user-defined type is restored from a state as text
 
 
 def outcomes_left(iterator):
@@ -237,7 +237,7 @@ def test_a_with_block_closes():
 
 @pytest.mark.parametrize("bad", [(), (1,), (0, 1, 2, 3)])
 def test_dropping_it_ends_the_threads_without_the_garbage_collector(bad):
-    """An exception that waits refers to frames; they must not lead back to the iterator."""
+    """A buffered exception refers to frames; they must not refer to the iterator."""
     with no_leaks():
         before = threading.active_count()
         iterator = opened(Dataset.range(100).map(fail_at(*bad)).prefetch(2), 2)
@@ -275,7 +275,7 @@ def test_it_shows_the_statistics_of_the_iterator_below():
 
 
 def by_value(iterator):
-    """As where the order of the input is left to chance."""
+    """As for an input without a deterministic order."""
     iterator._root._context.input_is_replayable = False
     return iterator
 

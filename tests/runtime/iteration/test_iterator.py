@@ -1,4 +1,4 @@
-"""The iterator: each element once, a place that can be saved, and an end that is an end."""
+"""Tests of the iterator: each element once, states, and a permanent end."""
 
 import copy
 import threading
@@ -80,7 +80,7 @@ def test_at_the_end_of_the_data_files_are_let_go_while_the_iterator_is_held(tmp_
     with no_leaks():
         iterator = iter(TFRecordDataset(path).take(1))
         assert list(iterator) == [b"x"]
-    assert next(iterator, None) is None  # it lived on until here
+    assert next(iterator, None) is None  # it was alive until here
 
 
 def test_at_the_end_of_the_data_a_generator_is_closed():
@@ -210,7 +210,7 @@ def test_closing_while_another_thread_is_inside_a_generator_raises_nothing():
     assert inside.wait(60)
     closer = threading.Thread(target=close)
     closer.start()
-    closer.join(1)  # whether it waits for the generator or not is its business
+    closer.join(1)  # it may or may not wait for the generator
     gate.set()
     closer.join(60)
     consumer.join(60)
@@ -336,7 +336,7 @@ def test_a_state_is_plain_and_stays_what_it_is(name):
     kept = copy.deepcopy(state)
     rest = outcomes(iterator)
     assert_elements_equal(rest, plain[1:])
-    for _ in range(2):  # the very object is loaded twice
+    for _ in range(2):  # the same object is loaded twice
         resumed = iter(make())
         resumed.load_state_dict(state)
         assert_elements_equal(outcomes(resumed), plain[1:])
@@ -368,7 +368,7 @@ def test_a_state_may_be_loaded_with_the_optimizer_on_or_off():
     try:
         resumed.load_state_dict(iterator.state_dict())
     except StateError as error:
-        assert "pipeline" in str(error)  # noqa: PT017  # either is right: a clear error, or the same elements
+        assert "pipeline" in str(error)  # noqa: PT017  # both are correct: a clear error, or the same elements
     else:
         assert ints(resumed) == ints(iterator)
 

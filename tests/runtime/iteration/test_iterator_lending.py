@@ -1,4 +1,4 @@
-"""Elements that are pulled before they are asked for, where nobody notices: only what they cost may differ."""
+"""Tests of speculative pulls that the caller cannot observe: only their cost may differ."""
 
 import dataclasses
 import threading
@@ -52,7 +52,7 @@ def outcome_of(iterator):
 
 
 def all_of(dataset):
-    return outcomes(iter(dataset.filter(lambda *element: True)))  # a function that is called for each
+    return outcomes(iter(dataset.filter(lambda *element: True)))  # a function is called for each element
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 64, 701, 1500, 2999])
@@ -96,7 +96,7 @@ def test_dicts_are_the_users_own():
 def test_few_pulls_give_many_elements(monkeypatch):
     for name in ("range", "map", "slices", "dicts", "cache"):
         iterator, pulls = iter(DATASETS[name]), []
-        for _ in range(1000):  # while it looks often
+        for _ in range(1000):  # while it checks often
             next(iterator)
         root = type(iterator._root)
         with monkeypatch.context() as patched:
@@ -118,7 +118,7 @@ class Point:
 def test_constructors_of_the_users_are_called_for_no_element_early():
     Point.made.clear()
     for count, _ in enumerate(Dataset.from_tensor_slices(Point(np.arange(300))), 1):
-        assert len(Point.made) <= count + 3  # some for the spec
+        assert len(Point.made) <= count + 3  # some calls for the spec
     assert count == 300
 
 
@@ -139,7 +139,7 @@ def test_an_interrupt_loses_nothing(monkeypatch):
             with pytest.raises(KeyboardInterrupt):
                 begun.extend(iterator)
         assert not interrupts
-        # An element that was on its way through extend() is in the list.
+        # An element that extend() was adding is in the list.
         assert iterator.stats().elements == len(begun)
         assert_elements_equal(begun + list(iterator), list(dataset))
 

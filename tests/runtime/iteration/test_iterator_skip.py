@@ -1,4 +1,4 @@
-"""iterator.skip(n): goes forward, calls no function where the plan allows that, and says over how many it went."""
+"""Tests of iterator.skip(n): it skips elements without calling functions if possible, and returns their number."""
 
 import itertools
 
@@ -22,7 +22,7 @@ QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(Hea
 @given(pipelines(), st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=6))
 def test_stands_where_as_many_calls_of_next_would_bring_it(pipeline: Pipeline, moves):
     expected = pipeline.model()
-    # What is jumped over is taken not to fail, where that would matter to what comes behind it.
+    # Skipped elements are assumed not to fail, if a failure would affect the elements after them.
     assume(not any(isinstance(outcome, Failure) for outcome in expected))
     position = 0
     with iter(pipeline.make(OURS)) as iterator:

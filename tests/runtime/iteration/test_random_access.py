@@ -1,4 +1,4 @@
-"""dataset[i]: one element, without those before it. check_operator holds every op with random access to it, too."""
+"""Tests of dataset[i]: one element, without those before it. check_operator tests all ops with random access."""
 
 import threading
 
@@ -89,7 +89,7 @@ def test_an_element_that_fails_raises_with_its_number():
 
 def test_nothing_is_left_behind_and_prefetch_makes_nothing_ahead():
     calls, note = counting()
-    before = set(threading.enumerate())  # some may be about to end
+    before = set(threading.enumerate())  # some threads may be about to end
     with no_leaks():
         assert Dataset.range(10).map(note).prefetch(5)[2] == 2
         assert set(threading.enumerate()) <= before

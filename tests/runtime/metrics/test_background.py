@@ -1,4 +1,4 @@
-"""What stages count, the knobs that they obey, and the clock for the processor."""
+"""Tests of the counters of stages, their knobs, and the clock of processor time."""
 
 import threading
 from functools import partial
@@ -13,7 +13,7 @@ from dataset.runtime.parallel import pool
 from dataset.runtime.parallel.pool import ParallelOperator
 from dataset.runtime.parallel.task_sizer import LEASE, TaskSizer
 
-WAIT = 20  # seconds, for what must come
+WAIT = 20  # seconds to wait for an event that must happen
 
 
 # Numbers
@@ -48,7 +48,7 @@ def test_a_number_that_was_given_is_fixed():
 
 
 class Clock:
-    """Of a thread, set by hand."""
+    """Clock of a thread that the test sets."""
 
     def __init__(self, monkeypatch):
         self.now = 0.0
@@ -114,7 +114,9 @@ def test_what_was_taken_is_what_came_out(make):
     (stage,) = each_stage(iterator._root)
     for _ in range(50):
         next(iterator)
-    if isinstance(stage, ParallelOperator):  # counts what it is about to hand over, and inline work when it looks next
+    if isinstance(
+        stage, ParallelOperator
+    ):  # counts elements that it is about to return, and inline work at the next check
         assert 50 - LEASE <= stage.counters.taken <= 50 + stage._task_sizer.size * stage.knob.value
     else:
         assert stage.counters.taken == 50
@@ -124,7 +126,7 @@ def test_what_was_taken_is_what_came_out(make):
 
 @pytest.mark.parametrize("name", ["prefetch", "map", "map in any order", "interleave"])
 def test_what_was_made_in_the_background_is_counted_exactly(name):
-    """A gate sees to it that the work is not quick enough for the consumer to do it itself."""
+    """A gate makes the work too slow for the consumer to do it itself."""
     iterator = iter(PIPELINES[name]())
     (stage,) = each_stage(iterator._root)
     list(iterator)
@@ -171,7 +173,7 @@ def test_an_ended_stage_tells_how_it_ran_and_holds_nothing():
 
 
 class Gate:
-    """A function of which each call waits until it is let through; it counts those that wait."""
+    """Function whose calls wait until they are let through; it counts the waiting calls."""
 
     def __init__(self):
         self._changed = threading.Condition()
@@ -195,7 +197,7 @@ class Gate:
             assert self._changed.wait_for(lambda: self.inside >= count, WAIT), self.inside
 
     def let_through(self, count):
-        """Let so many calls end, and wait until they have."""
+        """Let this many calls end, and wait until they have ended."""
         with self._changed:
             goal = self.done + count
             self._open += count
@@ -209,7 +211,7 @@ class Gate:
 
 
 class Consumer:
-    """Takes all elements in a thread of its own."""
+    """Consumer that takes all elements in a separate thread."""
 
     def __init__(self, iterator):
         self.found = []
@@ -222,7 +224,7 @@ class Consumer:
 
 
 def without_tuning(dataset):
-    """The test turns the knobs itself."""
+    """Disable the tuner: the test sets the knobs."""
     options = Options()
     options.autotune.enabled = False
     return dataset.with_options(options)
@@ -230,7 +232,7 @@ def without_tuning(dataset):
 
 @pytest.fixture
 def one_by_one(monkeypatch):
-    """Workers take one element at a time, and do all of them."""
+    """Make workers take one element at a time and compute all elements."""
     monkeypatch.setattr(pool, "SIZE_MAX", 1)
     monkeypatch.setattr(pool, "TaskSizer", partial(TaskSizer, may_inline=False))
 
@@ -250,7 +252,7 @@ def test_a_number_of_calls_that_is_turned_up_and_down_is_obeyed(deterministic):
         assert gate.most == 4
 
         stage.knob.value = 2
-        gate.let_through(4)  # what was under way before
+        gate.let_through(4)  # the calls that were running before
         gate.wait_until(2)
         gate.most = 0
         for _ in range(20):
@@ -259,7 +261,7 @@ def test_a_number_of_calls_that_is_turned_up_and_down_is_obeyed(deterministic):
         assert gate.most <= 2
 
         stage.knob.value = 7
-        gate.let_through(1)  # who comes by calls another, which calls another
+        gate.let_through(1)  # each call leads to another one
         gate.wait_until(7)
         assert gate.most == 7
     finally:
@@ -282,7 +284,7 @@ def test_a_number_of_reads_that_is_turned_up_and_down_is_obeyed():
         gate.wait_until(4)
         assert gate.most == 4
         stage.knob.value = 1
-        while stage.readers._reading > 1:  # a worker ends the run that it has begun
+        while stage.readers._reading > 1:  # a worker finishes the run that it has started
             gate.let_through(1)
         gate.most = 0
         for _ in range(20):
@@ -302,7 +304,7 @@ def test_a_number_of_reads_that_is_turned_up_and_down_is_obeyed():
 
 
 class Source:
-    """A generator that tells how much was taken."""
+    """Generator that records how many elements were taken."""
 
     def __init__(self):
         self.taken = 0
@@ -333,7 +335,7 @@ def test_a_buffer_that_is_turned_up_and_down_is_obeyed():
         stage.knob.value = 2
         for _ in range(8):
             next(iterator)
-            assert source.taken == 12  # first it gets empty
+            assert source.taken == 12  # the buffer is emptied first
         for given in range(11, 40):
             next(iterator)
             assert source.taken <= given + 2

@@ -1,4 +1,4 @@
-"""Meters: what they say, that they cost next to nothing, and that nobody can tell whether they are on."""
+"""Tests of meters: their values, their low cost, and that they do not change results."""
 
 import gc
 import itertools
@@ -18,12 +18,12 @@ from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.testing import check_laziness, no_leaks
 
-COST_SECONDS = 2.5e-6  # of a pull that is measured
-WAIT = 20  # seconds, for what must come
+COST_SECONDS = 2.5e-6  # the cost of a measured pull
+WAIT = 20  # seconds to wait for an event that must happen
 
 
 class Clock:
-    """Set by hand: the thread computes as the time goes by, unless it is said to wait."""
+    """Clock that the test sets: the thread computes while the time advances, unless the test says that it waits."""
 
     def __init__(self):
         self.now = self.computed = 100.0
@@ -47,7 +47,7 @@ def clock(monkeypatch):
 
 
 def doing(function, *arguments):
-    """A function for map that does something and returns what it was given, plus 1."""
+    """Return a function for map that does some work and returns its argument plus 1."""
 
     def work(x):
         function(*arguments)
@@ -57,7 +57,7 @@ def doing(function, *arguments):
 
 
 class Run:
-    """A pipeline, opened without an iterator, with its meters."""
+    """Open a pipeline without an iterator; return it with its meters."""
 
     def __init__(self, dataset):
         self.profile = PipelineProfile(dataset.plan)
@@ -79,7 +79,7 @@ class Run:
         self.profile.close()
 
 
-# What they say
+# Values
 
 
 def test_an_op_is_charged_with_its_own_time_only(clock):
@@ -135,7 +135,7 @@ def test_an_op_that_fails_has_worked(clock):
 
 @pytest.mark.parametrize("count", [3_000, 100_000])
 def test_figures_of_a_sample_stand_for_all(clock, count):
-    """Cheap elements: most of them are not measured. What is charged is still all that was done."""
+    """Most cheap elements are not measured, but all of the work is charged."""
     iterator = iter(Dataset.range(count).map(doing(clock.compute, 1e-5)).batch(10))
     list(iterator)
     assert iterator._profile.elements == count // 10
@@ -146,7 +146,7 @@ def test_figures_of_a_sample_stand_for_all(clock, count):
 
 
 def test_filling_a_buffer_at_first_does_not_count_for_all_that_follows(clock):
-    """The first element of a shuffle takes thousands of the input; those after it take one each."""
+    """The first element of a shuffle reads thousands of input elements; later ones read one each."""
     count, size = 50_000, 5_000
     iterator = iter(Dataset.range(count).map(doing(clock.compute, 1e-5)).shuffle(size, seed=1))
     list(iterator)
@@ -171,7 +171,7 @@ def test_operators_that_are_opened_later_are_measured_too(clock):
     assert seconds == [0.0, 0.0, 0.02, 0.0, 0.015, 0.0]
 
 
-# What they cost
+# Cost
 
 
 def test_meters_go_on_and_off(clock):
@@ -188,7 +188,7 @@ def test_meters_go_on_and_off(clock):
 
 @pytest.mark.parametrize("seconds", [1e-6, 1e-5, 1e-4])
 def test_measuring_takes_no_more_than_its_share(clock, seconds):
-    """What a measured pull costs is taken to be COST_SECONDS. The first stretch may take more, whatever comes then."""
+    """The cost of a measured pull is assumed to be COST_SECONDS. Only the first stretch may cost more."""
     run = Run(Dataset.range(400_000).map(doing(clock.compute, seconds)).batch(50))
     began, first = clock.now, 0
     for _ in range(8000):
@@ -216,7 +216,7 @@ def test_work_that_takes_long_is_always_measured(clock):
 
 
 def test_what_is_not_measured_is_untouched(clock):
-    """Nothing stands between the operators while meters are off."""
+    """There are no wrappers between operators while meters are off."""
     run = Run(Dataset.range(10).map(doing(clock.compute, 1e-5)).batch(5).prefetch(2))
     assert run.are_on
     run.metering.stop()
@@ -227,7 +227,7 @@ def test_what_is_not_measured_is_untouched(clock):
 
 
 def test_operators_that_were_measured_are_as_quick_as_before():
-    """CPython finds attributes more slowly, for good, once it had to make the dict of an object."""
+    """CPython's attribute access is permanently slower after the dict of an object was created."""
     run = Run(Dataset.range(10).map(lambda x: x + 1).shuffle(2).batch(5))
     run.metering.stop()
     operators = [record.operator for record in run.records.values()]
@@ -237,7 +237,7 @@ def test_operators_that_were_measured_are_as_quick_as_before():
 
 
 def test_meters_that_are_switched_on_in_the_middle_of_a_pull_begin_with_the_next(clock):
-    """Else an op would be charged with what those below it did before."""
+    """Otherwise an op would be charged with earlier work of its inputs."""
     runs = []
 
     def work(x):
@@ -258,12 +258,12 @@ def test_meters_that_are_switched_on_in_the_middle_of_a_pull_begin_with_the_next
     run.close()
 
 
-# That nobody can tell
+# No effect on results
 
 
 @pytest.mark.parametrize("size", [1, 4])
 def test_laziness_is_the_same(size, monkeypatch):
-    """The shared check, with meters that stay on."""
+    """Run the shared check with meters always on."""
     monkeypatch.setattr(metering, "SHARE", math.inf)
     check_laziness(lambda numbers: numbers.batch(size), lambda k: size * k)
     check_laziness(lambda numbers: numbers.map(lambda x: x + 1).take(20), lambda k: min(k, 20))
@@ -306,7 +306,7 @@ def test_several_threads_that_share_an_iterator_are_counted_together():
     assert len(found) == stats.elements == stats.operators[0].elements == 999
 
 
-# That they hold nothing
+# No references
 
 
 PIPELINES = {

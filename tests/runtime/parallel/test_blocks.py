@@ -1,4 +1,4 @@
-"""Arrays that are filled while elements are made."""
+"""Tests of arrays that are filled while elements are computed."""
 
 import threading
 
@@ -10,7 +10,7 @@ from dataset.runtime.chunks.chunk import Chunk, concatenate_columns
 from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.parallel.blocks import Block
 
-BIG = 2048  # bytes of a row; a few of them are worth a look at addresses
+BIG = 2048  # bytes of a row; large enough that a few rows are checked for adjacent addresses
 
 
 def rows(*numbers, dtype=np.float64):

@@ -1,4 +1,4 @@
-"""How large tasks are, and who does them: numbers in, numbers out."""
+"""Tests of the size of tasks, and of who runs them, as a pure function of measurements."""
 
 import pytest
 
@@ -84,10 +84,10 @@ def test_never_inline_where_it_may_not():
 
 
 def windows(task_sizer, alone, waited, together=None, count=3, *, inputs=0.0):
-    """Some windows in which the consumer waited so long for each element.
+    """Simulate some windows in which the consumer waited this long for each element.
 
-    That takes a worker ``together`` while others work, and ``alone`` now and then, when they rest. Its input takes
-    ``inputs`` before.
+    A call takes ``together`` seconds while other workers run, and ``alone`` seconds when they are idle. Computing its
+    input takes ``inputs`` seconds.
     """
     for number in range(int(count * 200)):
         if task_sizer.inline:

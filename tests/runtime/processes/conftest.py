@@ -12,7 +12,7 @@ from support.process_helpers import LABEL, elementwise, has_ended, members
 
 @pytest.fixture
 def start(monkeypatch):
-    """Makes WorkerProcesses that are closed at the end, when no process of theirs may be left."""
+    """Create WorkerProcesses; close them at the end, and check that no process remains."""
     made = []
     family = uuid.uuid4().hex
     monkeypatch.setenv("DATASET_TEST_FAMILY", family)
@@ -26,12 +26,12 @@ def start(monkeypatch):
         for processes in made:
             processes.close()
         made.clear()
-        assert all(map(has_ended, members(family)))  # what workers have started is killed, but not waited for
+        assert all(map(has_ended, members(family)))  # child processes of workers are killed, but not waited for
 
 
 @pytest.fixture
 def gate(tmp_path):
-    """A named pipe: who opens one end is held until the other end is opened."""
+    """A named pipe: opening one end blocks until the other end is opened."""
     path = tmp_path / "gate"
     os.mkfifo(path)
     return str(path)

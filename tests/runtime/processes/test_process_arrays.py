@@ -1,4 +1,4 @@
-"""Arrays to and from worker processes: whole, writable, never changed under their holder."""
+"""Tests of arrays to and from worker processes: complete, writable, and not changed while they are held."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ def test_arrays_that_are_held_never_change(start, count):
     held = [plain(processes.run(numbers(1, number), 0))[0] for number in range(count)]
     for number, array in enumerate(held):
         assert array[0, 0] == array[-1, -1] == number
-        array[...] += 1000  # theirs to change
+        array[...] += 1000  # workers may change it
     later = plain(processes.run(numbers(1), 0))[0]
     assert not later.any()
 
@@ -116,7 +116,7 @@ def test_a_forked_child_has_arrays_of_its_own(start):
     held[0] += 1
     assert (held[0] == 6).all()
     held.clear()
-    for number in range(5):  # none of these may land in the child's array
+    for number in range(5):  # none of these may be written to the child's array
         processes.run(numbers(1, number), 0)
     os.write(theirs, b"x")
     assert exit_code_of(child) == 0

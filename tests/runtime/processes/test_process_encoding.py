@@ -1,4 +1,4 @@
-"""Values as bytes and back, as they travel between processes."""
+"""Tests of encoding values as bytes and back, for sending them between processes."""
 
 import collections
 import functools
@@ -109,7 +109,7 @@ def test_a_failure_keeps_the_exception_and_its_notes():
 
 
 def lent(lender, borrower, *arrays):
-    """What the borrower sees of a loan, after it has said what it has done with."""
+    """Return the borrower's view of a loan, after it has released what it does not need."""
     usable, unusable = borrower.done()
     lender.take_back(usable)
     lender.give_up(unusable)

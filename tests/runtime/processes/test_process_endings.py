@@ -1,4 +1,4 @@
-"""Every way of ending leaves no worker process, zombie, descriptor or thread."""
+"""Tests that every way of ending leaves no worker process, zombie, descriptor or thread."""
 
 import gc
 import os
@@ -48,7 +48,7 @@ def test_closing_twice_and_stopping_afterwards(start):
 
 
 def blocked(gate):
-    """Work that says it is there, and never returns."""
+    """Signal the start, and never return."""
 
     def function(x):
         os.close(os.open(gate, os.O_WRONLY))
@@ -72,7 +72,7 @@ def test_the_garbage_collector_may_stop_it_in_the_middle_of_anything(start):
     processes = start(abs)
     processes.run(numbers(1), 0)
     with processes._changed:
-        processes.stop()  # as a finalizer would, that runs where this thread is
+        processes.stop()  # as a finalizer that runs in this thread would
     with pytest.raises(ClosedError):
         processes.run(numbers(1), 0)
 
@@ -137,7 +137,7 @@ def test_a_forked_child_leaves_the_processes_alone(start):
 
 def test_shared_memory_has_no_name(start):
     def mapped():
-        """What lies in this process's memory; others, such as torch's workers, have names of their own in /dev/shm."""
+        """Return the shared memory of this process; others, such as torch's workers, have other names in /dev/shm."""
         return {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
 
     before = mapped()
@@ -215,12 +215,12 @@ def test_a_program_needs_no_main_guard(way, tmp_path):
     assert done.stdout == "in the worker\n15\n"
 
 
-# What a shell starts in the background is told to ignore them, and so would all that it starts.
+# A shell makes background programs ignore these signals, and their child processes inherit that.
 HEED_INTERRUPTS = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
 
 def staying(tmp_path, ending):
-    """A program whose worker says its process id and never returns; also the ids of the launcher and the worker."""
+    """Start a program whose worker never returns; return it with the process ids of the launcher and the worker."""
     path = tmp_path / "program.py"
     path.write_text(HEED_INTERRUPTS + PROGRAM + STAY + ending)
     command = [sys.executable, "-X", "dev", "-W", "error", path]

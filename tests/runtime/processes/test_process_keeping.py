@@ -1,4 +1,4 @@
-"""Worker processes rest between the iterations of a dataset, and end with it."""
+"""Tests that worker processes are kept between the iterations of a dataset, and end with it."""
 
 import contextlib
 import copy
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 
 @pytest.fixture
 def family(monkeypatch):
-    """A mark that all processes carry, of which none may be left at the end."""
+    """Set a mark in the environment of all processes; no process with it may remain at the end."""
     mark = uuid.uuid4().hex
     monkeypatch.setenv("DATASET_TEST_FAMILY", mark)
     with no_leaks():
@@ -33,7 +33,7 @@ def family(monkeypatch):
 
 
 def pids(count=1, **settings):
-    """A dataset of the ids of the processes that make it."""
+    """Return a dataset of the ids of the processes that compute its elements."""
     return Dataset.range(count).map(lambda x: os.getpid(), num_parallel_calls=1, executor="process", **settings)
 
 
@@ -42,7 +42,7 @@ def listed(dataset):
 
 
 def kept_pid(dataset):
-    """The id of the only worker."""
+    """Return the id of the only worker."""
     [pid] = set(listed(dataset))
     return pid
 
@@ -69,7 +69,7 @@ def test_nothing_starts_before_an_iteration(family):
 def test_the_next_iteration_finds_the_same_processes(family):
     dataset = pids(3)
     assert len({kept_pid(dataset) for _ in range(3)}) == 1
-    assert len(members(family)) == 2  # the launcher, too
+    assert len(members(family)) == 2  # including the launcher
 
 
 def test_datasets_made_of_one_share_its_processes(family):
@@ -120,7 +120,7 @@ def test_each_iteration_sends_the_function_as_it_is_then(family):
 
     dataset = Dataset.range(2).map(count, num_parallel_calls=1, executor="process")
     assert listed(dataset) == [2, 3]
-    assert listed(dataset) == [2, 3]  # what it did in a worker is forgotten
+    assert listed(dataset) == [2, 3]  # state in a worker is not kept
     numbers.append(2)
     assert listed(dataset) == [3, 4]
 
@@ -134,7 +134,7 @@ def test_a_resting_worker_has_forgotten_the_function(family, gate):
                 os.close(os.open(gate, os.O_WRONLY))
 
     token = Token()
-    token.itself = token  # takes a collector
+    token.itself = token  # only the garbage collector frees it
     dataset = Dataset.range(2).map(lambda x: (token, x)[1], num_parallel_calls=1, executor="process")
     assert listed(dataset) == [0, 1]
     os.close(os.open(gate, os.O_RDONLY))  # waits for that

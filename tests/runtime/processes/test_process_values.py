@@ -1,4 +1,4 @@
-"""What elements may be in worker processes: any Python object, and what the main script defines, wherever that runs."""
+"""Tests of elements in worker processes: any Python object, including classes of the main script."""
 
 import datetime as dt
 import decimal
@@ -216,7 +216,7 @@ def test_a_launcher_that_was_killed_while_all_is_idle_costs_no_element():
     while True:
         try:
             rest.append(int(next(elements)[0]))
-        except WorkerDiedError:  # what was worked on just then
+        except WorkerDiedError:  # the element that was in progress
             rest.append(None)
         except StopIteration:
             break

@@ -1,4 +1,4 @@
-"""Worker processes: what they return, what they refuse, and how they die."""
+"""Tests of worker processes: what they return, what they reject, and how they die."""
 
 import ctypes
 import os
@@ -115,7 +115,7 @@ def test_an_element_that_cannot_be_sent_fails_alone(start):
 
 
 class OneWay:
-    """Can be pickled, but not unpickled in the process whose id it holds."""
+    """An object that can be pickled, but not unpickled in the process with its id."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -157,7 +157,7 @@ def test_what_is_no_exception_is_raised_by_run_and_the_worker_goes_on(start, kin
 
 
 def test_several_threads_keep_as_many_workers_busy(start, gate):
-    def meet(x):  # neither call returns before the other has been made
+    def meet(x):  # neither call returns before the other one has started
         os.close(os.open(gate, os.O_WRONLY if x else os.O_RDONLY))
         return os.getpid()
 
@@ -245,7 +245,7 @@ def test_other_systems_are_told_to_use_threads(monkeypatch):
 
 
 class _Loads:
-    """Calls a function when it is unpickled."""
+    """An object that calls a function when it is unpickled."""
 
     def __init__(self, function, *args):
         self.call = function, args

@@ -1,4 +1,4 @@
-"""A fault of the library itself, in whichever of its threads, is raised. It is never taken for the end of the data."""
+"""Tests that a fault of the library in any of its threads is raised, and never treated as the end of the data."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from dataset import Dataset, TFRecordDataset, io
 from dataset.errors import ClosedError
 from support.fault_injection import POINTS, injected
 
-DEADLINE = 5  # seconds, for the consumer to get an answer
+DEADLINE = 5  # seconds until the consumer must get a result
 COUNT = 24
 BATCH = 4
 
@@ -20,7 +20,7 @@ def array(number):
 
 
 def plain(element):
-    """The numbers in what came out, whatever its form."""
+    """Return the numbers in the results, in any form."""
     if isinstance(element, bytes):
         return [int(element)]
     found = np.atleast_1d(element)
@@ -67,11 +67,11 @@ PIPELINES = {
     "TFRecord": lambda order, files: TFRecordDataset(files, num_parallel_reads=2).prefetch(2),
 }
 UNITS = {"map threads, batch": BATCH, "parallel batch": BATCH, "parallel interleave": 8, "TFRecord": 8}
-"""How many elements one error may stand for: those of a batch, of a dataset that was not opened, of a file."""
+"""How many elements one error may replace: those of a batch, of a dataset that was not opened, of a file."""
 
 
 class Run:
-    """What came out of an iterator, in a thread of its own, up to the end or the third error in a row."""
+    """Return the outcomes of an iterator in a separate thread, up to the end or the third error in a row."""
 
     def __init__(self, dataset):
         self.found, self.errors, self.first_error_at = [], [], None
@@ -93,7 +93,7 @@ class Run:
             except StopIteration:
                 self.ended = True
                 return
-            except Exception as error:  # it is looked at
+            except Exception as error:  # it is checked later
                 if self.first_error_at is None:
                     self.first_error_at = len(self.found)
                 self.errors.append(error)
@@ -140,7 +140,7 @@ def check(result, fault, expected, *, in_order, ignores, unit):
 
 
 def try_all(make, point, *, in_order, ignores, unit, step=1, most=60, seconds=DEADLINE):
-    """Let the k-th use of a point fail, for every k until nothing fails any more."""
+    """Let the k-th use of a point fail, for every k until no fault occurs."""
     expected = [number for element in make() for number in plain(element)]
     k, tried = 1, 0
     while tried < most:
@@ -172,14 +172,14 @@ def test_a_fault_is_raised_and_loses_nothing_silently(name, point, order, ignore
     dataset = PIPELINES[name](order, files)
     if ignores:
         dataset = dataset.ignore_errors()
-    # Of the many calls, and where each run takes long, only some are tried here.
+    # Only some of the many calls are tried here, and only some runs that take long.
     step, most = (97, 12) if point == "any call in a thread" else (1, 40)
     if name == "map processes":
         if point not in {"Chunk", "Thread.start"}:
             pytest.skip("as with threads: each run starts processes, which takes long")
         step, most = 3 * step, 3
     unit = UNITS.get(name, 1)
-    seconds = 60 if name == "map processes" else DEADLINE  # to start processes anew takes long on a busy machine
+    seconds = 60 if name == "map processes" else DEADLINE  # restarting processes takes long on a busy machine
     try_all(
         lambda: dataset,
         point,

@@ -1,4 +1,4 @@
-"""A loop over a Dataset for each epoch goes on behind a resume as if nothing had happened: its shuffles count on."""
+"""Tests that a training loop with one iteration per epoch continues its sequence of shuffle orders after a resume."""
 
 import pytest
 
@@ -37,7 +37,7 @@ PLACES = [(0, 0), (0, 1), (0, 20), (1, 0), (1, 7), (2, 19), (2, 20)]
 
 
 def interrupted(make, epoch, steps):
-    """All epochs of one run, and the state behind some steps of one of them."""
+    """Return all epochs of one run, and the state after some steps of one of them."""
     dataset, found, state = make(), [], None
     for number in range(EPOCHS):
         iterator = iter(dataset)
@@ -58,7 +58,7 @@ def interrupted(make, epoch, steps):
 def test_the_epochs_after_a_resume_are_those_of_the_run_that_was_not_interrupted(name, epoch, steps):
     make = UNSEEDED[name.removeprefix("unseeded ")] if name.startswith("unseeded") else SEEDED[name]
     expected, state = interrupted(make, epoch, steps)
-    dataset = make()  # another process
+    dataset = make()  # simulates another process
     for number in range(epoch, EPOCHS):
         iterator = iter(dataset)
         if number == epoch:
@@ -77,7 +77,7 @@ def test_a_resumed_run_is_resumed_as_the_first_was():
     iterator = iter(dataset)
     iterator.load_state_dict(state)
     assert ints(iterator) == expected[1][7:]
-    state = iterator.state_dict()  # behind the end
+    state = iterator.state_dict()  # after the end
     dataset = make()
     iterator = iter(dataset)
     iterator.load_state_dict(state)

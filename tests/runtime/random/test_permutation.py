@@ -1,4 +1,4 @@
-"""Orders of which any part can be had without the rest."""
+"""Tests of random permutations with random access."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ def whole(order):
 
 @pytest.fixture
 def dealt(monkeypatch):
-    """Deals out few things, too, in several groups."""
+    """Make even small permutations use several groups."""
     deal_few(monkeypatch.setattr)
 
 

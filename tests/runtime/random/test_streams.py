@@ -1,4 +1,4 @@
-"""Random numbers: a function of key and position, and of nothing else."""
+"""Tests of random numbers as a function of key and position alone."""
 
 import pickle
 import threading

@@ -1,4 +1,4 @@
-"""Who owns the background threads, and how they end."""
+"""Tests of the ownership and the shutdown of background threads."""
 
 import threading
 
@@ -8,11 +8,11 @@ from dataset import ClosedError, Dataset
 from dataset.runtime.resources.coordinator import Coordinator
 from dataset.testing import no_leaks
 
-WAIT = 60  # for what must come; nothing waits that long
+WAIT = 60  # seconds to wait for an event; tests normally wait much less
 
 
 class Worker:
-    """Waits until it is woken."""
+    """Job that waits until it is woken."""
 
     def __init__(self):
         self.started = threading.Event()
@@ -147,7 +147,7 @@ def test_a_job_that_waits_for_a_place_is_run_after_a_stop_when_the_idle_workers_
 
     def first():
         with coordinator.blocked():
-            assert helped.wait(WAIT)  # by another worker, which is idle afterwards
+            assert helped.wait(WAIT)  # by another worker, which is idle afterward
         ready.set()
         assert go_on.wait(WAIT)
         with coordinator.blocked():
@@ -166,7 +166,7 @@ def test_a_job_that_waits_for_a_place_is_run_after_a_stop_when_the_idle_workers_
 
 
 class Gated:
-    """A job that says when it has begun, and ends when it may."""
+    """Job that signals its start, and ends when it is released."""
 
     def __init__(self):
         self.begun, self.may_end, self.ended = threading.Event(), threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""How many cores this process may keep busy."""
+"""Tests of the number of cores that this process may use."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The memory budget: how much each buffer may hold, that all together stay within it, and that nobody is stuck."""
+"""Tests of the memory budget: the limits of buffers, their sum, and that there are no deadlocks."""
 
 import threading
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("switch_interval")
 
 
 def known(ledger, size, *, spare=0):
-    """An account that has seen many elements of one size, and holds nothing."""
+    """Return an empty account that has seen many elements of one size."""
     account = ledger.account(spare=spare)
     account.reserve(1)
     account.settle(1, 1000, 1000 * size)
@@ -21,12 +21,12 @@ def known(ledger, size, *, spare=0):
 
 
 def fill(accounts):
-    """Have each begin one element after the other, in turn, until all are refused."""
+    """Let the accounts reserve one element at a time, in turn, until all are refused."""
     while sum(account.reserve(1) for account in accounts):
         pass
 
 
-# What is promised
+# Guarantees
 
 STEPS = st.lists(
     st.tuples(st.integers(0, 3), st.sampled_from(["reserve", "settle", "fail", "release"]), st.integers(1, 30))
@@ -34,14 +34,14 @@ STEPS = st.lists(
 
 
 class Buffer:
-    """Does what stages do, with elements that are no larger than the largest before."""
+    """Simulates stages with elements that are not larger than the largest one before."""
 
     def __init__(self, ledger, first):
         self.account = ledger.account()
         self.largest = first
         self.begun = 0
         self.finished = []
-        assert self.account.reserve(5) == 1  # nothing is known
+        assert self.account.reserve(5) == 1  # no sizes are known yet
         self.account.settle(1, 1, first)
         self.account.release(first)
 
@@ -123,7 +123,7 @@ def test_an_element_larger_than_the_budget_passes_alone():
     assert account.reserve(5) == 1
 
 
-# Who gets how much
+# Distribution
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
@@ -221,7 +221,7 @@ def test_one_giant_does_not_throttle_for_ever():
     assert account.reserve(100) == 100
 
 
-# How it is made
+# Construction
 
 
 def test_without_a_budget_nobody_is_refused():

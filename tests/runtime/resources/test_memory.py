@@ -1,4 +1,4 @@
-"""How much memory this process may still take."""
+"""Tests of the amount of memory that is available to this process."""
 
 import os
 import sys

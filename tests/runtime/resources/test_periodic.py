@@ -1,4 +1,4 @@
-"""What is done now and then: when it is due, by one thread at a time, and never at the expense of elements."""
+"""Tests of periodic work: when it is due, by one thread at a time, and without loss of elements."""
 
 import logging
 import math
@@ -7,11 +7,11 @@ import threading
 from dataset import Dataset
 from dataset.runtime.resources.periodic import PeriodicCallback
 
-WAIT = 60  # seconds, for what must come
+WAIT = 60  # seconds to wait for an event that must happen
 
 
 class Looks:
-    """A function for a pulse that remembers when it was called, and is due again after ``pause``."""
+    """Function for a pulse that records when it was called, and is due again after ``pause``."""
 
     def __init__(self, pause=10.0):
         self.pause = pause
@@ -74,14 +74,14 @@ def test_who_comes_while_another_thread_looks_goes_on():
     first = threading.Thread(target=pulse.beat, args=(100.0,))
     first.start()
     assert inside.wait(WAIT)
-    pulse.beat(101.0)  # would wait for ever, or look a second time
+    pulse.beat(101.0)  # must not wait forever or run a second time
     gate.set()
     first.join(WAIT)
     assert times == [100.0]
 
 
 def test_a_function_that_comes_by_again_while_it_looks_does_not_wait_for_itself():
-    """The garbage collector may run anything, anywhere."""
+    """The garbage collector may run arbitrary code at any point."""
     pulse, times = PeriodicCallback(), []
 
     def look(now):

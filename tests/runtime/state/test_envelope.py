@@ -1,4 +1,4 @@
-"""What a state says of itself: of which pipeline, of which version, whole or not; a StateError at worst."""
+"""Tests of the envelope of a state: pipeline, version and digest; invalid states raise only StateError."""
 
 import json
 import math
@@ -146,7 +146,7 @@ def test_the_state_counts_the_elements_that_were_handed_out():
     assert iterator.state_dict()["elements"] == 10
 
 
-# A right digest around anything.
+# Arbitrary content with a correct digest.
 
 PIPELINES = {
     "range": lambda: Dataset.range(12),
@@ -182,7 +182,7 @@ def test_a_wrong_place_with_a_right_digest_is_refused_or_gone_to_and_nothing_is_
             try:
                 iterator.load_state_dict(wrong)
             except StateError:
-                assert_elements_equal([next(iterator)], expected[:1])  # it stayed where it was
+                assert_elements_equal([next(iterator)], expected[:1])  # it did not move
             iterator.close()
     assert threading.active_count() == threads
 
@@ -271,7 +271,7 @@ def test_deep_json_is_a_state_error():
 
 @pytest.mark.parametrize("count", [-1, -(2**63), 2**64, 2.5, "5", b"5", np.array(-2), 10**400], ids=repr)
 def test_a_count_that_cannot_be_one_is_refused_before_any_operator_sees_it(count):
-    """A negative position was an endless loop."""
+    """A negative position caused an infinite loop."""
     dataset = Dataset.from_tensor_slices(np.arange(6)).shuffle(6, seed=1).map(double).repeat(2)
     state = state_of(dataset, 3)
     for path in paths_in(state["operator"]):
@@ -280,7 +280,7 @@ def test_a_count_that_cannot_be_one_is_refused_before_any_operator_sees_it(count
             assert "which is not a count" in message
 
 
-LONG = 1 << 20_000  # Python refuses to show so many digits
+LONG = 1 << 20_000  # Python refuses to print this many digits
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Saved state: plain data, complete, and read back exactly."""
+"""Tests of saved chunks: plain data, complete, and restored exactly."""
 
 import collections
 import enum

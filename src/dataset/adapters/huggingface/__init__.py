@@ -2,8 +2,8 @@
 
 Where to read next:
 
-    columns.py   which columns are requested, their types, and which of them have to be decoded
-    rows.py      datasets with random access whose rows are decoded or transformed in Python
+    decoded_columns.py   which columns are requested, their types, and which of them have to be decoded
+    decoded_rows.py      datasets with random access whose rows are decoded or transformed in Python
     stream.py    datasets that can only be iterated over
 
 Columns that are neither decoded nor transformed are read directly from their Arrow table, outside of this package.
@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import datasets
 import numpy as np
 
-from dataset.adapters.huggingface.columns import OP, TableColumns
-from dataset.adapters.huggingface.rows import DecodedRows, TransformedRows
+from dataset.adapters.huggingface.decoded_columns import OP, TableColumns
+from dataset.adapters.huggingface.decoded_rows import DecodedRows, TransformedRows
 from dataset.adapters.huggingface.stream import RowStream
 from dataset.dataset import Dataset
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dataset.adapters.huggingface.columns import TableColumns, pixels
+from dataset.adapters.huggingface.decoded_columns import TableColumns, pixels
 
 __all__ = ["RowStream"]
 

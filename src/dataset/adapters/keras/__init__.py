@@ -1,9 +1,10 @@
 """Keras 3 adapter: a Dataset as input for ``fit``, ``evaluate`` and ``predict``, on every backend of Keras.
 
-feed.py prepares the batches for Keras: it checks them (checks.py), casts floats to Keras' precision (precision.py) and
-converts class weights to sample weights (class_weights.py). data_adapter.py passes the batches to Keras 3.7 and later,
-through the interface that Keras uses for arrays. That interface is not public; if it is missing, py_dataset.py uses a
-public one instead. No framework is imported here other than the backend that Keras has already loaded.
+feed.py prepares the batches for Keras: it checks them (batch_checks.py), casts floats to Keras' precision
+(precision.py) and converts class weights to sample weights (class_weights.py). data_adapter.py passes the batches to
+Keras 3.7 and later, through the interface that Keras uses for arrays. That interface is not public; if it is missing,
+py_dataset.py uses a public one instead. No framework is imported here other than the backend that Keras has already
+loaded.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import keras
 
 from dataset.adapters.keras.data_adapter import DatasetAdapter
-from dataset.adapters.keras.places import Place, Places
+from dataset.adapters.keras.position_tracker import Place, Places
 from dataset.errors import StateError
 
 _STATE = "training.state"

@@ -15,7 +15,7 @@ from keras.src.trainers.data_adapters import get_data_adapter
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 
 from dataset.adapters.keras.feed import Feed
-from dataset.adapters.keras.places import Place, Places
+from dataset.adapters.keras.position_tracker import Place, Places
 
 _DROPPED = {
     "y": "the elements hold the targets: (x, y)",

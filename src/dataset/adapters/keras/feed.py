@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
-from dataset.adapters.keras.checks import check_batches, fail
+from dataset.adapters.keras.batch_checks import check_batches, fail
 from dataset.adapters.keras.class_weights import require_class_weight, weighted, weighted_spec
-from dataset.adapters.keras.places import Place, Places
+from dataset.adapters.keras.position_tracker import Place, Places
 from dataset.adapters.keras.precision import Precision
 from dataset.dataset import Dataset
 from dataset.plan.cardinality import is_known

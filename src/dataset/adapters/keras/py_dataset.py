@@ -11,7 +11,7 @@ from typing import Any
 
 import keras
 
-from dataset.adapters.keras.checks import fail
+from dataset.adapters.keras.batch_checks import fail
 from dataset.adapters.keras.feed import Feed
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 

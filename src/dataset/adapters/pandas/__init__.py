@@ -2,9 +2,9 @@
 
 Where to read next:
 
-    values.py    the values of a column, by its dtype
-    objects.py   the values of a column of Python objects
-    refusals.py  errors for columns and rows that cannot be converted
+    pandas_values.py    the values of a column, by its dtype
+    object_columns.py   the values of a column of Python objects
+    conversion_errors.py  errors for columns and rows that cannot be converted
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from dataset.adapters.pandas.refusals import OP, shown
-from dataset.adapters.pandas.values import ArrowColumns, ColumnReader
+from dataset.adapters.pandas.conversion_errors import OP, shown
+from dataset.adapters.pandas.pandas_values import ArrowColumns, ColumnReader
 
 __all__ = ["columns_of"]
 

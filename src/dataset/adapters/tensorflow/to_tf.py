@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from dataset.adapters.tensorflow.layout import TensorLayout
+from dataset.adapters.tensorflow.tensor_layout import TensorLayout
 from dataset.dataset import Dataset
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.spec import as_observed, map_spec

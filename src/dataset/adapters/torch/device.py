@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from dataset.adapters.torch.tensors import Array, Make, TorchTensors, pinned_tensor_of, raw, tensor_of, torch_dtype
+from dataset.adapters.torch.to_tensors import Array, Make, TorchTensors, pinned_tensor_of, raw, tensor_of, torch_dtype
 from dataset.dataset import Dataset
 
 _SETS = 2  # sets of buffers: one is filled while the device reads the other

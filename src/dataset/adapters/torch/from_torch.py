@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dataset.adapters.torch.tensors import VIEWED
+from dataset.adapters.torch.to_tensors import VIEWED
 from dataset.plan.structure import LEAF, structure_of
 from dataset.plan.values import RaggedTensor, SparseTensor, frozen_view
 

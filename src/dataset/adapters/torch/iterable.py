@@ -9,9 +9,9 @@ import torch
 
 from dataset import DatasetIterator
 from dataset.adapters.torch.device import Card, Copies, Target
-from dataset.adapters.torch.parcel import packed, unpacked
 from dataset.adapters.torch.passes import passes_over
-from dataset.adapters.torch.tensors import TorchTensors
+from dataset.adapters.torch.pickling import packed, unpacked
+from dataset.adapters.torch.to_tensors import TorchTensors
 from dataset.closing import Closing
 from dataset.dataset import Dataset, outgoing, shared_among
 from dataset.errors import StateError

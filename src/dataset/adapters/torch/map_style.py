@@ -11,8 +11,8 @@ import torch
 
 from dataset.adapters.torch.device import Target
 from dataset.adapters.torch.iterable import TorchIterableDataset
-from dataset.adapters.torch.parcel import packed, unpacked
-from dataset.adapters.torch.tensors import TorchTensors
+from dataset.adapters.torch.pickling import packed, unpacked
+from dataset.adapters.torch.to_tensors import TorchTensors
 from dataset.dataset import Dataset, columns_at
 from dataset.plan.cardinality import is_known
 from dataset.plan.node import Node, inputs_first

@@ -7,7 +7,7 @@ from typing import Any
 from dataset.adapters.torch.device import target
 from dataset.adapters.torch.iterable import TorchIterableDataset
 from dataset.adapters.torch.map_style import TorchMapDataset
-from dataset.adapters.torch.tensors import require_tensors
+from dataset.adapters.torch.to_tensors import require_tensors
 from dataset.dataset import Dataset
 from dataset.plan.node import spec_is_static
 

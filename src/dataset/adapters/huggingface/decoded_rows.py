@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dataset.adapters.huggingface.columns import OP, pixels
+from dataset.adapters.huggingface.decoded_columns import OP, pixels
 
 __all__ = ["DecodedRows", "TransformedRows"]
 

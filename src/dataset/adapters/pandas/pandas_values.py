@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dataset.adapters.pandas.objects import TEXT, as_bytes, values_of_objects
-from dataset.adapters.pandas.refusals import OP, refuse, refuse_row
+from dataset.adapters.pandas.conversion_errors import OP, refuse, refuse_row
+from dataset.adapters.pandas.object_columns import TEXT, as_bytes, values_of_objects
 from dataset.extras import load_extra
 from dataset.plan.values import RaggedTensor
 

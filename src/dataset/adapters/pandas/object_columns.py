@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from dataset.adapters.pandas.refusals import refuse, refuse_row, shown
+from dataset.adapters.pandas.conversion_errors import refuse, refuse_row, shown
 from dataset.plan.values import RaggedTensor
 
 __all__ = ["TEXT", "as_bytes", "values_of_objects"]

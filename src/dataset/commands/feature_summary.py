@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dataset.commands.looks import IMAGES, RAW, TEXT, look_of, text_of
-from dataset.commands.messages import Message, Values, read_message
+from dataset.commands.record_content import Message, Values, read_message
 from dataset.commands.terminal import counted, number, printable, size
 
 __all__ = ["FeatureSummary", "RecordsSummary", "ValueRange"]
