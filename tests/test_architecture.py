@@ -126,7 +126,7 @@ def test_imports_follow_the_arrow(path):
 
 
 def inner_room_of(module):
-    """Return the sub-package: ``chunks`` for ``dataset.runtime.chunks.chunk``, an empty text for ``dataset.ops.map``."""
+    """Return the sub-package: ``chunks`` for ``dataset.runtime.chunks.chunk``, empty for ``dataset.ops.map``."""
     room, name, *rest = [*module.split(".")[1:], ""]
     return name if rest and (name in INSIDE[room] or any(rest)) else ""
 

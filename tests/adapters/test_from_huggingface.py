@@ -508,7 +508,7 @@ def test_an_image_that_is_missing_or_damaged_fails_at_its_place():
     hf = datasets.Dataset.from_dict({"image": [jpeg((4, 5)), None, b"no image", jpeg((2, 3))]}, features=kinds)
     first, missing, damaged, last = outcomes(iter(Dataset.from_huggingface(hf)))
     assert (first["image"].shape, last["image"].shape) == ((4, 5, 3), (2, 3, 3))
-    assert "column 'image' holds a null, which cannot be decoded" in str(missing)
+    assert "column 'image' contains a null, which cannot be decoded" in str(missing)
     assert isinstance(damaged, PIL.UnidentifiedImageError)
     (batch,) = Dataset.from_huggingface(hf).ignore_errors().padded_batch(4)
     assert batch["image"].shape == (2, 4, 5, 3)

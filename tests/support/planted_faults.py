@@ -187,7 +187,7 @@ optimize/parallelism/parallel_batch.py: optimize/parallelism/test_parallel_batch
 optimize/pushdown/shuffle_before_gather.py: optimize/pushdown/test_shuffle_before_gather.py
     rule shuffles failing rows: isinstance(node, Take) and not => False and not
 optimize/vectorization/map_vectorization.py: optimize/vectorization/test_map_vectorization.py
-    rule vectorizes what is no number: and spec.dtype in NUMBERS => and True
+    rule marks nothing: columnwise=proof) if reason is None => columnwise=None) if reason is None
 
 io/csv/cut.py: io/csv/test_csv_reader.py
     csv line ends: begins[1:] += (data[marks] == _CR) => begins[1:] += False

@@ -1,4 +1,4 @@
-"""Writing of new TFRecord files, all or none of which appear, and the records that are written to them.
+"""Atomic writing of a set of new TFRecord files, and the records that are written to them.
 
 Each shard is written under a hidden name in the directory of its final path. When all shards are complete, they are
 renamed one after the other. An error or Ctrl-C before that removes them.

@@ -548,3 +548,9 @@ def test_a_number_that_is_cut_off_is_found_in_a_record_of_a_known_form(last):
     assert record.endswith(b"\x05")
     with pytest.raises(ParseError, match="'x'"):
         parser(record[:-1] + bytes((last,)))
+
+
+def test_each_record_without_the_feature_has_the_whole_default():
+    specs = {"x": FixedLenFeature((2,), I64, default_value=[1, 2])}
+    records = [encode_example({"x": np.array([5, 6])}), encode_example({})] * 20
+    assert parse_example(records, specs)["x"].tolist() == [[5, 6], [1, 2]] * 20

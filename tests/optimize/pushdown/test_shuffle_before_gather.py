@@ -5,11 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from dataset import Dataset, Options, RaggedTensor, SparseTensor
+from dataset import Dataset, Options, RaggedTensor, SparseTensor, TFRecordDataset
+from dataset.io import TFRecordWriter
 from dataset.ops.gather import Gather
 from dataset.optimize.driver import optimize
 from dataset.plan.node import walk
-from dataset.testing import assert_elements_equal, check_operator, check_rule
+from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 
 ROWS = {
     "matrix": np.arange(14.0).reshape(7, 2),
@@ -229,3 +230,16 @@ def test_a_gather_reads_from_another_input_and_keeps_its_arrays():
     assert [node.label() for node in other.inputs] == ["range(2)"]
     assert other.rows is gather.rows
     assert list(Dataset(other)) == [5, 6]
+
+
+def test_take_counts_only_records_that_do_not_fail(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    with TFRecordWriter(path) as writer:
+        for number in range(20):
+            writer.write(b"%03d" % number)
+    content = bytearray(path.read_bytes())
+    for number in (3, 4, 11):
+        content[19 * number + 13] ^= 1
+    path.write_bytes(content)
+    dataset = TFRecordDataset(str(path), index=True).shuffle(20, seed=1).take(15)
+    assert sum(isinstance(outcome, bytes) for outcome in outcomes(iter(dataset))) == 15

@@ -4,7 +4,7 @@ Where to read next:
 
     decoded_columns.py   which columns are requested, their types, and which of them have to be decoded
     decoded_rows.py      datasets with random access whose rows are decoded or transformed in Python
-    stream.py    datasets that can only be iterated over
+    stream.py            datasets that can only be iterated over
 
 Columns that are neither decoded nor transformed are read directly from their Arrow table, outside of this package.
 """

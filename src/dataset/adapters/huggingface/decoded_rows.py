@@ -54,7 +54,7 @@ class DecodedRows:
         for name, value in decoded.items():
             if value is None:
                 raise ValueError(
-                    f"{OP}(): column {name!r} holds a null, which cannot be decoded; leave it out with filter()"
+                    f"{OP}(): column {name!r} contains a null, which cannot be decoded; drop such rows with filter()"
                 )
             found[name] = pixels(value)
         return {name: found[name] for name in self._order(found)}
