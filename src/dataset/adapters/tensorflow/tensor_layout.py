@@ -113,9 +113,8 @@ class _Ragged:
         return private([component.flat_values, *component.nested_row_splits])
 
     def join(self, tensors: Sequence[Any]) -> Any:
-        return self._class.from_nested_row_splits(
-            tensors[0], tensors[1:], validate=False
-        )  # a RaggedTensor is always valid
+        # A RaggedTensor of this library is always valid.
+        return self._class.from_nested_row_splits(tensors[0], tensors[1:], validate=False)
 
 
 class _Sparse:

@@ -64,9 +64,8 @@ class FixedLengthFile(BlockFile):
         super().__init__(path, compression_type, buffer_size)
         self._go_to(header_bytes, 0)
         size = max(self._block_bytes, min(footer_bytes, FOOTER_BLOCK_BYTES_MAX))
-        self._read_bytes = max(
-            size - size % record_bytes, min(size, record_bytes)
-        )  # a multiple of the record size avoids joining
+        # A multiple of the record size, so that no records have to be joined.
+        self._read_bytes = max(size - size % record_bytes, min(size, record_bytes))
 
     def _forget(self) -> None:
         self._pieces: list[bytes] = []  # the bytes read from _offset

@@ -325,9 +325,7 @@ class BatchOperator(Divisible):
     def state_dict(self) -> State:
         waiting = save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None
         state = {"op": self.node.op, **super().state_dict(), "position": self.position, "waiting": waiting}
-        state["batch_size"] = (
-            self.node.batch_size
-        )  # converts between elements and batches (runtime/state/resharding.py)
+        state["batch_size"] = self.node.batch_size  # for runtime/state/resharding.py
         if self.ready:
             state["ready"] = self.ready.save()
         if self.given:
