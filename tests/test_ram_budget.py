@@ -214,6 +214,14 @@ def test_by_default_half_of_the_available_memory_is_the_budget(monkeypatch):
     assert calls == [1]
 
 
+def test_a_shuffle_counts_what_it_holds_when_elements_become_larger():
+    dataset = Dataset.range(200).map(lambda x: np.zeros(10 if x < 50 else 1000, np.uint8)).shuffle(10, seed=1)
+    with iter(within(dataset)) as iterator:
+        for _ in range(150):
+            next(iterator)
+        assert 9_000 <= ledger_held(iterator) <= 11_000
+
+
 def test_what_a_shuffle_holds_is_not_there_for_others():
     arrays = Arrays()
     dataset = Dataset.range(300).map(arrays).shuffle(14, seed=1).prefetch(100)

@@ -109,7 +109,7 @@ ops/shuffle/shuffle.py: ops/shuffle/test_shuffle_states.py
     shuffle counts what waits: return made - waiting => return made
 ops/shuffle/shuffle_places.py: ops/shuffle/test_shuffle_places.py
     shuffle places: written = given - 1 => written = given
-ops/shuffle/shuffle.py: ops/shuffle test_ram_budget.py
+ops/shuffle/shuffle.py: test_ram_budget.py
     shuffle bytes: self._account.hold(new.nbytes - given.nbytes) => pass
 ops/mix/sample_from_datasets.py: ops/mix
     sample rewinds: self.random.stream.position - unused => self.random.stream.position
@@ -121,7 +121,7 @@ ops/mix/mixing.py: ops/mix
 ops/interleave/round_robin.py: ops/interleave
     interleave order: .transpose(1, 0, 2) => .copy()
     interleave state: min(block, max(0, rest - k * block)) => max(0, rest - k * block)
-    interleave block: self.given == self.block_length => self.given > self.block_length
+    interleave block: self.given == self.block_length => self.given >= 1
 ops/interleave/flat_map.py: ops/interleave
     flat_map state: "inner": inner => "inner": None
 ops/interleave/parallel_interleave.py: ops/interleave test_parallel_order.py
@@ -296,7 +296,7 @@ def _try(fault: Fault, root: Path) -> tuple[str, float]:
         if done.returncode not in {0, 1}:
             words += f" (pytest ended with {done.returncode}: {done.stdout[-300:]}{done.stderr[-300:]})"
     except subprocess.TimeoutExpired:
-        words = f"caught      by no end after {_SECONDS_MAX} s"
+        words = f"NOT CAUGHT within {_SECONDS_MAX} s"
     finally:
         path.write_text(text)
     return words, time.perf_counter() - started

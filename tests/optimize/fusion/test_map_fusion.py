@@ -158,9 +158,9 @@ def test_failures_of_every_stage_keep_their_places_and_names(calls, made):
     assert_elements_equal(outcomes(iter(make())), outcomes(iter(plain)))
     assert notes(make()) == notes(plain)
     assert len(notes(make())) == 5
-    check_operator(make, outcomes(iter(plain)))
+    check_operator(make, outcomes(iter(plain)), positions=4)
     batches = outcomes(iter(make().batch(3).with_options(no_rules())))
-    check_operator(lambda: make().batch(3), batches)
+    assert_elements_equal(outcomes(iter(make().batch(3))), batches)
 
 
 @pytest.mark.parametrize("calls", [None, 2])
