@@ -222,7 +222,7 @@ def _check_resume(make: Callable[[], Dataset[Any]], found: Sequence[Any], last: 
 def _state_at(make: Callable[[], Dataset[Any]], found: Sequence[Any], position: int) -> State:
     with iter(make()) as iterator:
         _advance(iterator, position)
-        state = iterator.state_dict()
+        state: State = iterator.state_dict()
         assert_plain_data(state)
         assert_elements_equal(outcomes(iterator), found[position:])  # saving has changed nothing
     return state

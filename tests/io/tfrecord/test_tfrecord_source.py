@@ -343,7 +343,7 @@ def test_no_thread_and_no_file_is_left_where_a_damaged_file_is_left_in_the_middl
     before = threading.active_count()
     with iter(skipping(*paths, num_parallel_reads=2).prefetch(1)) as iterator:
         next(iterator)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # threads of earlier tests may have ended
 
 
 @pytest.mark.parametrize("size", [None, 40, 300])

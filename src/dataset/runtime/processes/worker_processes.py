@@ -322,7 +322,7 @@ class WorkerProcesses:
     def __del__(self) -> None:
         # The creator should close the pool; this handles the case that it did not. Killed processes end within
         # milliseconds.
-        if hasattr(self, "_crew"):
+        if hasattr(self, "_group"):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._stop(kill=True)
                 self._close(PATIENCE_SECONDS)
