@@ -1,8 +1,6 @@
 """Where a user made an operation: in a file, or in the cell of a notebook."""
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.terminal.interactiveshell import TerminalInteractiveShell
 
 from dataset import Dataset
 from dataset.plan.origin import Origin
@@ -19,12 +17,14 @@ numbers = Dataset.range(3).map(halved)
 
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
+    core = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    terminal = pytest.importorskip("IPython.terminal.interactiveshell").TerminalInteractiveShell
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    InteractiveShell.clear_instance()
-    TerminalInteractiveShell.clear_instance()
-    yield TerminalInteractiveShell.instance(history_load_length=0)
-    TerminalInteractiveShell.clear_instance()
-    InteractiveShell.clear_instance()
+    core.clear_instance()
+    terminal.clear_instance()
+    yield terminal.instance(history_load_length=0)
+    terminal.clear_instance()
+    core.clear_instance()
 
 
 def test_a_file_is_named_without_its_folder():

@@ -217,6 +217,7 @@ def test_a_batch_that_was_handed_out_never_changes(save):
 
 
 def test_images_in_structs_are_read_as_they_are_published(save):
+    pytest.importorskip("cv2")
     png = io.encode_png(np.zeros((2, 3, 3), np.uint8))
     path = save("images", pa.table({"image": [{"bytes": png, "path": None}], "label": [4]}))
     dataset = Dataset.from_parquet(path, columns=["image.bytes", "label"])
