@@ -1961,7 +1961,7 @@ class Dataset(Generic[T_co]):
         (['train-00-of-02.tfrecord', 'train-01-of-02.tfrecord'], [b'record 1', b'record 3'])
         """
         return deferred.write_tfrecord(
-            self._plan, _whole_pass, path_pattern, num_shards, compression, encode, compression_level, progress
+            self._plan, _chunk_scan, path_pattern, num_shards, compression, encode, compression_level, progress
         )
 
     # Frameworks
@@ -2323,12 +2323,12 @@ def columns_at(dataset: Dataset[Any], places: Sequence[int]) -> tuple[Structure,
     return elements.structure, elements.columns()
 
 
-def _whole_pass(plan: Node) -> ChunkScan:
+def _chunk_scan(plan: Node) -> ChunkScan:
     optimized = deferred.optimize(plan)
     return deferred.ChunkScan(optimized.plan, optimized.options, deferred.Autotuner)
 
 
-def outgoing(dataset: Dataset[Any], convert: Convert, count: int, kind: type[Kind]) -> Kind:
+def device_iterator(dataset: Dataset[Any], convert: Convert, count: int, kind: type[Kind]) -> Kind:
     """Return an iterator over converted elements, for a framework.
 
     Args:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dataset import DatasetIterator
 from dataset.adapters.arrays import private
-from dataset.dataset import Dataset, outgoing
+from dataset.dataset import Dataset, device_iterator
 from dataset.errors import SpecError, StateError
 from dataset.plan.node import spec_is_static
 from dataset.plan.plain import state_from_json, state_to_json
@@ -57,7 +57,7 @@ class JaxDataset:
             _check(structure, specs, _spread(structure, sharding))
 
     def __iter__(self) -> JaxIterator:
-        return outgoing(self._dataset, _Converter(self._sharding).convert, self._prefetch, JaxIterator)
+        return device_iterator(self._dataset, _Converter(self._sharding).convert, self._prefetch, JaxIterator)
 
     def __len__(self) -> int:
         return len(self._dataset)

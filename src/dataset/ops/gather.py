@@ -53,7 +53,7 @@ class Gather(UnaryNode):
         return self.rows.element_spec
 
     def at(self, positions: Array) -> Node | None:
-        below = None if self.rows.leaves_out else self.source.at(positions)
+        below = None if self.rows.may_skip_rows else self.source.at(positions)
         return None if below is None else self.with_inputs([below])
 
     def lower(self, context: ExecutionContext) -> Operator:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dataset import ClosedError, Dataset, StateError
-from dataset.dataset import outgoing
+from dataset.dataset import device_iterator
 from dataset.runtime.iteration.iterator import DatasetIterator
 from dataset.testing import no_leaks
 
@@ -29,7 +29,7 @@ def tenfold(element):
 
 
 def opened(dataset, count, convert=tenfold):
-    return outgoing(dataset, convert, count, DatasetIterator)
+    return device_iterator(dataset, convert, count, DatasetIterator)
 
 
 def fail_at(*bad):

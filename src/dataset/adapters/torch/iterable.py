@@ -9,11 +9,11 @@ import torch
 
 from dataset import DatasetIterator
 from dataset.adapters.torch.device import Card, Copies, Target
-from dataset.adapters.torch.passes import passes_over
+from dataset.adapters.torch.passes import passes_of
 from dataset.adapters.torch.pickling import packed, unpacked
 from dataset.adapters.torch.to_tensors import TorchTensors
 from dataset.closing import Closing
-from dataset.dataset import Dataset, outgoing, shared_among
+from dataset.dataset import Dataset, device_iterator, shared_among
 from dataset.errors import StateError
 from dataset.plan.checks import require_int
 from dataset.plan.epochs import with_epoch
@@ -55,7 +55,7 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
         super().__init__()
         self._dataset = dataset
         self._target = target
-        self._passes = None if is_inner else passes_over(dataset.plan)
+        self._passes = None if is_inner else passes_of(dataset.plan)
         self._share: tuple[Any, Dataset[Any]] | None = None  # the key of this worker's part, and the part
 
     def __iter__(self) -> TorchIterator:
@@ -102,7 +102,7 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
         share = self._shared(which)
         plan = share.plan if which.number is None else with_epoch(share.plan, which.number)
         dataset = share if plan is share.plan else Dataset(plan)
-        return outgoing(dataset, lambda element: (convert(element), element), count, DatasetIterator)
+        return device_iterator(dataset, lambda element: (convert(element), element), count, DatasetIterator)
 
     def _shared(self, which: Pass) -> Dataset[Any]:
         """Return this worker's part. It is the same object in each pass, so that its caches are kept."""

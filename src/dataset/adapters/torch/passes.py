@@ -109,7 +109,7 @@ def _hashed(*numbers: int) -> int:
 _passes: weakref.WeakKeyDictionary[Node, Passes] = weakref.WeakKeyDictionary()
 
 
-def passes_over(plan: Node) -> Passes:
+def passes_of(plan: Node) -> Passes:
     """Return the pass counter of a plan, shared by all tensor datasets of this plan in this process."""
     if plan not in _passes:
         _passes[plan] = Passes()

@@ -145,7 +145,7 @@ class OpenRows:
             raise error
         return good
 
-    def passes_over(self, error: Exception) -> bool:  # noqa: ARG002  # bad rows raise in their places
+    def skips_error(self, error: Exception) -> bool:  # noqa: ARG002  # bad rows raise in their places
         return False
 
     def close(self) -> None:

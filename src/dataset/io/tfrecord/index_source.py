@@ -92,7 +92,7 @@ class IndexedTFRecord(RowSource):
         return max(1, min(ROWS_AT_ONCE_MAX, self.run_bytes * self.firsts[-1] // max(1, all_bytes)))
 
     @property
-    def leaves_out(self) -> bool:
+    def may_skip_rows(self) -> bool:
         return self.on_error == "skip"
 
     def open_rows(self, skipped: DroppedCount) -> IndexedRecords:
@@ -163,7 +163,7 @@ class IndexedRecords:
                 raise
         return Chunk(LEAF, len(found), [found])
 
-    def passes_over(self, error: Exception) -> bool:
+    def skips_error(self, error: Exception) -> bool:
         if self.node.on_error != "skip" or not isinstance(error, DataLossError):
             return False
         self._skipped.add(1)

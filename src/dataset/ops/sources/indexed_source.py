@@ -176,7 +176,7 @@ class IndexedRows:
             with_location(error, self.node, number, "item")
             raise
 
-    def passes_over(self, error: Exception) -> bool:  # noqa: ARG002  # each row fails individually
+    def skips_error(self, error: Exception) -> bool:  # noqa: ARG002  # each row fails individually
         return False
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ class Rows(Protocol):
             Exception: in place of the first of them.
         """
 
-    def passes_over(self, error: Exception) -> bool:
+    def skips_error(self, error: Exception) -> bool:
         """Return whether to drop a row that failed with this error; if so, log and count it."""
 
     def close(self) -> None:
@@ -90,12 +90,12 @@ class RowSource(Node):
         return self.places == self.all_rows
 
     @property
-    def leaves_out(self) -> bool:
+    def may_skip_rows(self) -> bool:
         """Whether failed rows may be dropped, so that a position does not determine the element."""
         return False
 
     def at(self, positions: Array) -> Node | None:
-        return None if self.leaves_out else SelectPositions(self, positions)
+        return None if self.may_skip_rows else SelectPositions(self, positions)
 
     def cardinality(self) -> int:
         return len(self.places)
@@ -125,7 +125,7 @@ class RowsOperator(UnaryOperator):
         self.op = op or rows.op
         self.rows = rows.open_rows(skipped)
         self.rows_may_fail = not rows.is_exact
-        self.rows_left_out = rows.leaves_out
+        self.rows_left_out = rows.may_skip_rows
         self.rows_at_once = rows.rows_at_once
         self.ahead: Array = np.zeros(0, np.int64)
         self.given = 0  # returned rows of the numbers in ``ahead``
@@ -156,7 +156,7 @@ class RowsOperator(UnaryOperator):
                 self._taken = Remainder(self.rows.take(self.ahead[self.given : self.given + n]))
             except Exception as error:
                 self.given += 1  # a failed row counts
-                if not self.rows.passes_over(error):
+                if not self.rows.skips_error(error):
                     raise
             else:
                 return True

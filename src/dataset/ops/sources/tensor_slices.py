@@ -111,7 +111,7 @@ class ArrayRows:
     def take(self, numbers: Array) -> Chunk:
         return Chunk(self.structure, len(numbers), [take(numbers, 0) for take in self.takes])
 
-    def passes_over(self, error: Exception) -> bool:  # noqa: ARG002  # none can fail
+    def skips_error(self, error: Exception) -> bool:  # noqa: ARG002  # none can fail
         return False
 
     def close(self) -> None:
