@@ -39,7 +39,7 @@ def test_a_leak_is_found_where_it_begins():
                 kept.append(open(__file__))  # noqa: PTH123, SIM115
             yield number
 
-    with pytest.raises(AssertionError, match="stopped after 3 elements: files left open"):
+    with pytest.raises(AssertionError, match="stopped after 3 elements: files still open"):
         check_operator(lambda: Dataset.from_generator(numbers))
     for file in kept:
         file.close()
@@ -53,7 +53,7 @@ def test_a_thread_that_stays_is_found(monkeypatch):
         threading.Thread(target=stop.wait, name="stays").start()
         yield 0
 
-    with pytest.raises(AssertionError, match=r"stopped after 1 elements: threads left behind: \['stays'"):
+    with pytest.raises(AssertionError, match=r"stopped after 1 elements: threads still alive: \['stays'"):
         check_operator(lambda: Dataset.from_generator(numbers))
     stop.set()
 

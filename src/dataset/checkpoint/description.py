@@ -106,8 +106,8 @@ def _one(state: dict[str, Any]) -> Iterator[str]:
     plan, elements, place = state.get("plan"), state.get("elements"), state["operator"]
     of = printable(chain(plan)) if is_outline(plan) else "an unnamed pipeline"
     yield f"state of {of}"
-    behind = f"after {_count(elements, 'element')}" if type(elements) is int else "after an unknown number of elements"
-    yield f"{behind}, at the end" if place is None else behind
+    after = f"after {_count(elements, 'element')}" if type(elements) is int else "after an unknown number of elements"
+    yield f"{after}, at the end" if place is None else after
     about = [f"version {_short(state.get('version'))}", f"of library {_short(state.get('library'))}", _size(state)]
     if not _is_whole(state):
         about.append("DAMAGED: its digest does not match its content")

@@ -1,7 +1,7 @@
-"""Checks for those who write ops, rules and pipelines. Public: use them in your own tests.
+"""Public checks for tests of ops, rules and pipelines.
 
-``check_operator`` holds an op to the whole contract, ``check_laziness`` to asking for no more than it needs,
-``check_rule`` holds a rule of the optimizer to changing nothing but cost.
+``check_operator`` checks the whole contract of an op, ``check_laziness`` that it requests no more than it needs, and
+``check_rule`` that a rule of the optimizer changes only the cost.
 """
 
 from dataset.testing.check_operator import check_laziness, check_operator

@@ -1,4 +1,4 @@
-"""Holding an op to the whole contract of runtime/contract.py, and to exact laziness."""
+"""Contract check of an op: everything that runtime/contract.py promises, and exact laziness."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 def check_operator(
     make: Callable[[], Dataset[Any]], expected: Sequence[Any] | None = None, *, positions: int = 50
 ) -> list[Any]:
-    """Check a pipeline, and with it the op at its end, against everything that is promised of all ops.
+    """Check a pipeline, and so the op at its end, against everything that every op must do.
 
-    - It gives ``expected``, in structure, dtype and value, and the same when it is built and run again.
-    - Chunks of every size give the same elements; after the end comes the end, again and again.
-    - The optimizer changes nothing.
-    - ``element_spec`` allows every element, and ``cardinality`` is right where it is a number.
-    - Where the plan has random access, ``dataset[i]`` is what iterating gives.
-    - From every position a saved state goes on exactly there, also when it is saved again at once; it is plain data.
-    - A state that is found by arithmetic (``Operator.state_after``) goes on where one that is saved there does.
-    - Stopping at any position leaves no thread and no open file.
+    - It produces ``expected``, equal in structure, dtype and value, and the same again when it is built anew.
+    - Chunks of every size contain the same elements. After the end, every pull returns the end.
+    - The optimizer does not change the elements.
+    - ``element_spec`` is compatible with every element. ``cardinality`` is correct if it is a number.
+    - If the plan has random access, ``dataset[i]`` equals the element at that position of an iteration.
+    - A state saved at any position resumes exactly there, also if it is saved again at once. It is plain data.
+    - A state computed by ``Operator.state_after`` resumes where a state saved at that position does.
+    - Stopping at any position leaves no threads and no open files.
 
     Args:
-        make: builds the pipeline; must give the same each time, so seed what is random. Less than 10,000 elements.
-        expected: the elements, with an exception in the place of one that fails; default, what a first run gives.
-        positions: how many positions, from the first on, are tried for saving and stopping.
+        make: builds the pipeline. It must build the same one each time, so random ops need seeds. The pipeline must
+            have less than 10,000 elements.
+        expected: the elements, with an exception in the place of each failing one. Default: the outcome of a first run.
+        positions: the number of positions, from the first on, at which saving and stopping are tried.
 
     Returns:
         The elements.
 
     Raises:
-        AssertionError: if any of this is not so.
+        AssertionError: one of these statements is false.
 
     >>> check_operator(lambda: Dataset.range(5).skip(3), [np.int64(3), np.int64(4)])
     [np.int64(3), np.int64(4)]
@@ -69,15 +70,15 @@ def check_operator(
 def check_laziness(
     transform: Callable[[Dataset[Any]], Dataset[Any]], needed: Callable[[int], int], *, size: int = 50
 ) -> None:
-    """Check that a transformation takes no more from its input than it needs.
+    """Check that a transformation requests no more elements from its input than it needs.
 
     Args:
-        transform: applied to a dataset of the numbers below ``size``.
-        needed: how many of them ``k`` elements take, for k = 0, 1, 2, ...; more than ``size`` means all.
-        size: how many numbers there are.
+        transform: the transformation; it is applied to a dataset of the numbers below ``size``. needed: returns how
+        many numbers are needed for ``k`` elements, for k = 0, 1, 2, ...; more than ``size`` means all. size: how many
+        numbers there are.
 
     Raises:
-        AssertionError: if any ``k`` elements, asked for one by one or together, take another number.
+        AssertionError: a different number was taken for some ``k``, requested one by one or together.
 
     >>> check_laziness(lambda numbers: numbers.batch(4), lambda k: 4 * k)
     """
@@ -108,7 +109,7 @@ def _pull_together(dataset: Dataset[Any], count: int) -> None:
     while count:
         chunk = root.pull(count)
         if chunk is None:
-            raise AssertionError("fewer elements came together than one by one")
+            raise AssertionError("fewer elements were returned together than one by one")
         count -= chunk.length
     coordinator.shut_down(root.close, wait=True)
 
@@ -119,7 +120,7 @@ def _assert_taken(taken: int, asked: int, needed: int) -> None:
 
 
 def _pulled(dataset: Dataset[Any], size: int) -> list[Any]:
-    """All elements, pulled as chunks of up to ``size``; the end is asked for twice."""
+    """Return all elements, pulled in chunks of up to ``size``. Check that the end is returned again."""
     coordinator, root = open_plan(dataset.plan)
     found = _outcomes_of(root, size)
     if root.pull(size) is not None:
@@ -129,12 +130,12 @@ def _pulled(dataset: Dataset[Any], size: int) -> list[Any]:
 
 
 def _outcomes_of(root: Operator, size: int) -> list[Any]:
-    """All that is left, pulled as chunks of up to ``size``."""
+    """Return all remaining elements, pulled in chunks of up to ``size``."""
 
     def elements() -> Iterator[list[Any]]:
         while (chunk := root.pull(size)) is not None:
             if not 1 <= chunk.length <= size:
-                raise AssertionError(f"pull({size}) gave {chunk.length} elements")
+                raise AssertionError(f"pull({size}) returned {chunk.length} elements")
             yield chunk.rows()
 
     found: list[Any] = []
@@ -168,7 +169,7 @@ def _check_spec(dataset: Dataset[Any], found: Sequence[Any]) -> None:
     for element in good:
         got_structure, got = flatten_spec(spec_of(element))
         pairs = zip(specs, got, strict=False)
-        # A spec found by running one element cannot know that the next has another shape.
+        # A spec that was found by computing one element does not know the shapes of others.
         compatible = [spec.is_compatible_with(mine) if static else spec.dtype == mine.dtype for spec, mine in pairs]
         if got_structure != structure or not all(compatible):
             raise AssertionError(f"element_spec {dataset.element_spec!r} does not allow {element!r:.200}")
@@ -179,7 +180,7 @@ def _check_random_access(dataset: Dataset[Any], found: Sequence[Any]) -> None:
         return
     count = min(len(found), 20)
     assert_elements_equal([dataset[index] for index in range(count)], found[:count])
-    if dataset.cardinality() >= 0:  # else nobody knows where the end is that negative numbers count from
+    if dataset.cardinality() >= 0:  # otherwise negative indices are not supported
         assert_elements_equal([dataset[index] for index in range(-count, 0)], found[len(found) - count :])
     for index in (len(found), -len(found) - 1):
         try:
@@ -195,7 +196,7 @@ def _advance(iterator: Iterator[Any], count: int) -> None:
             next(iterator)
         except StopIteration:
             raise AssertionError("the iterator ended early") from None
-        except Exception:  # noqa: BLE001, S112  # an element that fails is passed like any other
+        except Exception:  # noqa: BLE001, S112  # a failing element is skipped like any other
             continue
 
 
@@ -236,7 +237,7 @@ def _check_resumed(make: Callable[[], Dataset[Any]], state: State, rest: Sequenc
 
 
 def _check_arithmetic(make: Callable[[], Dataset[Any]], found: Sequence[Any], positions: int) -> None:
-    """From the beginning and from a place in the middle, by some steps, one of them too large."""
+    """Check ``state_after`` from the start and from a middle position, for several counts, one of them too large."""
     for start in (0, min(len(found), positions) // 3):
         for count in (1, 2, 5, len(found) - start, len(found) - start + 1):
             if count > 0:
@@ -253,7 +254,8 @@ def _check_state_after(make: Callable[[], Dataset[Any]], found: Sequence[Any], s
         return
     assert_plain_data(after)
     if start + count > len(found):
-        raise AssertionError(f"behind {start} elements there is a state {count} further on, but there are {len(found)}")
+        raise AssertionError(f"state_after() returned a state for element {start + count}, but there are {len(found)}
+        elements")
     coordinator, root = open_plan(make().plan)
     root.load_state_dict(after)
     rest = _outcomes_of(root, 3)
@@ -263,12 +265,12 @@ def _check_state_after(make: Callable[[], Dataset[Any]], found: Sequence[Any], s
 
 def _pass(root: Operator, count: int) -> None:
     for _ in range(count):
-        with contextlib.suppress(Exception):  # an element that fails is passed like any other
+        with contextlib.suppress(Exception):  # a failing element is skipped like any other
             root.pull(1)
 
 
 def _check_stops(make: Callable[[], Dataset[Any]], last: int) -> None:
-    """Stop at each position up to ``last``. Looking for leaks is slow, so single positions follow only a failure."""
+    """Stop at each position up to ``last``. The check for leaks is slow, so single positions are tried only after a failure."""
     positions = range(last + 1)
     try:
         with no_leaks():
@@ -299,7 +301,7 @@ def assert_plain_data(state: Any) -> None:
     if isinstance(state, dict):
         for key, value in state.items():
             if not isinstance(key, str):
-                raise AssertionError(f"a state's keys are strings, got {key!r}")  # noqa: TRY004  # a failed check
+                raise AssertionError(f"the keys of a state must be strings, got {key!r}")  # noqa: TRY004  # a failed check
             assert_plain_data(value)
     elif isinstance(state, list):
         for value in state:

@@ -1,4 +1,4 @@
-"""Holding a rule of the optimizer to its promise: the same elements, at another cost."""
+"""Check of an optimizer rule: it must not change the elements."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dataset.testing.elements import assert_elements_equal, outcomes
 
 
 def check_rule(rule: str, make: Callable[[], Dataset[Any]], expected_plan: str) -> None:
-    """Check that a rule, alone, makes a certain plan and changes nothing else.
+    """Check that a rule, applied alone, produces a given plan and does not change the elements or the spec.
 
-    The elements and the spec stay, and applying the rules again changes nothing.
+    Applying the rule again must not change the plan.
 
     Args:
         rule: the name of its switch in ``Options().optimization``.
-        make: builds the pipeline; seed what is random.
-        expected_plan: the ops after the rule, the last first, as ``label``, joined by `` <- ``. Where the rule must
-            not fire, the plan as it was.
+        make: builds the pipeline. Random ops need seeds.
+        expected_plan: the labels of the ops after the rule, the last one first, separated by `` <- ``. If the rule must
+            not fire, the labels of the original plan.
 
     Raises:
-        AssertionError: if any of this is not so.
+        AssertionError: one of these statements is false.
 
     >>> check_rule("noop_elimination", lambda: Dataset.range(3).take(-1).batch(2), "batch(2) <- range(3)")
     """

@@ -1,4 +1,4 @@
-"""Comparing elements exactly: structure, dtypes, shapes and values."""
+"""Exact comparison of elements: structure, dtypes, shapes and values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dataset.plan.values import RaggedTensor, SparseTensor
 def assert_elements_equal(got: Sequence[Any], expected: Sequence[Any]) -> None:
     """Raise AssertionError unless both sequences hold equal elements.
 
-    Equal means: the same structure, and in each component the same type, dtype, shape and values; NaN equals NaN. A
-    dataset in an element equals one that gives the same when it is run, elements and exceptions, up to 10,000 of them.
+    Elements are equal if they have the same structure, and each component has the same type, dtype, shape and values;
+    NaN equals NaN. Nested datasets are equal if they produce equal elements and exceptions, at most 10,000.
 
     Args:
-        got: elements, or exceptions in the place of some, as ``outcomes`` gives them.
-        expected: what they should be.
+        got: elements, or exceptions in the place of some, as ``outcomes`` returns them.
+        expected: the expected elements and exceptions.
 
     >>> assert_elements_equal([np.int64(1)], [np.int64(1)])
     >>> assert_elements_equal([np.int64(1)], [np.int32(1)])
@@ -35,14 +35,14 @@ def assert_elements_equal(got: Sequence[Any], expected: Sequence[Any]) -> None:
 
 
 def outcomes(elements: Iterator[Any], limit: int = 10_000) -> list[Any]:
-    """Elements, with an exception in the place of each one that failed.
+    """Return the elements of an iterator, with an exception in the place of each one that failed.
 
     Args:
-        elements: an iterator over a dataset, which goes on behind a failure.
-        limit: the most outcomes there may be.
+        elements: an iterator over a dataset, which continues after a failure.
+        limit: the maximum number of outcomes.
 
     Raises:
-        AssertionError: if there are more.
+        AssertionError: there are more outcomes.
 
     >>> from dataset import Dataset
     >>> def fail_at_zero(x):
@@ -79,7 +79,7 @@ def _assert_element_equal(index: int, got: Any, expected: Any) -> None:
 
 def _equal(got: Any, expected: Any) -> bool:
     if is_dataset(got) and is_dataset(expected):
-        return _give_the_same(got, expected)
+        return _produce_equal(got, expected)
     if type(got) is not type(expected):
         return False
     if isinstance(got, np.ndarray | np.generic):
@@ -98,7 +98,7 @@ def _equal(got: Any, expected: Any) -> bool:
     return bool(got == expected)
 
 
-def _give_the_same(got: Any, expected: Any) -> bool:
+def _produce_equal(got: Any, expected: Any) -> bool:
     try:
         assert_elements_equal(outcomes(iter(got)), outcomes(iter(expected)))
     except AssertionError:

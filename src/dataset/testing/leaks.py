@@ -1,4 +1,4 @@
-"""Counting what must not be left behind: threads, open files and child processes."""
+"""Leak check: threads, open files and child processes that outlive a block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_JOIN_SECONDS = 30.0  # for threads that have been told to end; a leak is one that does not
+_JOIN_SECONDS = 30.0  # a thread that is still alive this long after it was told to stop is a leak
 
 _FILES = Path("/proc/self/fd")
 _PROCESSES = Path("/proc")
@@ -21,13 +21,12 @@ _PROCESSES = Path("/proc")
 
 @contextmanager
 def no_leaks() -> Iterator[None]:
-    """Raise AssertionError if the block leaves threads, open files or child processes behind.
+    """Raise AssertionError if threads, open files or child processes of the block outlive it.
 
-    Threads that have been told to stop are waited for. fsspec's own, which all remote files share, lives as long as the
-    process and does not count. Connections that it keeps for later requests do count, if the block opened them. Worker
-    processes that rest between two iterations of a dataset are ended, before the block and behind it. Files
-    and processes are counted where the system shows them (Linux); a child that has ended and was not waited for,
-    a zombie, counts.
+    The check waits for threads that were told to stop. fsspec's own thread, which all remote files share, lives as long
+    as the process and does not count. Connections that it keeps for later requests count if the block opened them.
+    Worker processes that rest between two iterations of a dataset are ended before and after the block. Files and
+    processes are counted on Linux only. A child that has ended but was not waited for, a zombie, counts.
 
     >>> from dataset import Dataset
     >>> with no_leaks():
@@ -43,13 +42,13 @@ def no_leaks() -> Iterator[None]:
         thread.join(_JOIN_SECONDS)
     left = [thread.name for thread in started if thread.is_alive()]
     if left:
-        raise AssertionError(f"threads left behind: {left}")
+        raise AssertionError(f"threads still alive: {left}")
     _end_resting_processes()
     _let_fsspec_close(files)
     if extra := _open_files() - files:
-        raise AssertionError(f"files left open: {sorted(extra)}")
+        raise AssertionError(f"files still open: {sorted(extra)}")
     if left_running := _children() - children:
-        raise AssertionError(f"child processes left behind: {sorted(left_running)}")
+        raise AssertionError(f"child processes still there: {sorted(left_running)}")
 
 
 def _end_resting_processes() -> None:
@@ -59,7 +58,7 @@ def _end_resting_processes() -> None:
 
 
 def _let_fsspec_close(files: set[str]) -> None:
-    """Wait until its thread has closed the connections that it was told to, so that only ``files`` are open."""
+    """Wait until fsspec's thread has closed all connections it was told to close, so that only ``files`` are open."""
     library = sys.modules.get("fsspec.asyn")
     if library is None or library.loop[0] is None:
         return
@@ -67,8 +66,8 @@ def _let_fsspec_close(files: set[str]) -> None:
 
     async def rounds() -> None:
         deadline = time.monotonic() + _JOIN_SECONDS
-        # Cancelling a request, closing its connection and its socket are a round each, at least; nobody tells which is
-        # the last, and other threads, such as a test's server, close their ends when they are given the time.
+        # Cancelling a request, closing its connection and closing its socket take at least one round each. Which round
+        # is the last is unknown, and other threads, such as a test's server, need time to close their ends.
         while _open_files() - files and time.monotonic() < deadline:
             await asyncio.sleep(1e-3)
 
@@ -84,23 +83,23 @@ def _open_files() -> set[str]:
     if not _FILES.is_dir():
         return set()
     found = set()
-    for name in os.listdir(_FILES):  # noqa: PTH208  # as quick as it gets, for the listing itself opens a file
+    for name in os.listdir(_FILES):  # noqa: PTH208  # fast; the listing itself opens a file
         try:
-            found.add(f"{name}:{os.readlink(_FILES / name)}")  # noqa: PTH115  # with the name in front, as text
+            found.add(f"{name}:{os.readlink(_FILES / name)}")  # noqa: PTH115  # the text of the link
         except OSError:  # the descriptor of the listing
             continue
     return found
 
 
 def _children() -> set[int]:
-    """The ids of this process's children."""
+    """Return the ids of this process's children."""
     if not _FILES.is_dir():
         return set()
     found = set()
     for folder in _PROCESSES.iterdir():
         if folder.name.isdecimal():
-            with contextlib.suppress(OSError):  # it has ended meanwhile
-                # After the name in parentheses, which may hold anything: the state and the parent.
+            with contextlib.suppress(OSError):  # the process has ended in the meantime
+                # The name is in parentheses and may contain anything; the state and the parent follow it.
                 parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
                 if int(parent) == os.getpid():
                     found.add(int(folder.name))

@@ -1,4 +1,4 @@
-"""interleave in the background: the same order as without, at most so many reads at once, nothing left behind."""
+"""interleave in the background: the same order as without, a bounded number of reads at once, no leaks."""
 
 import gc
 import threading

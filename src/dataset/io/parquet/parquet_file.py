@@ -117,14 +117,14 @@ class ParquetContainer:
             OSError: the file can't be read.
             NotImplementedError: pyarrow does not support the encoding.
         """
-        first, behind = self.starts[group], self.starts[group + 1]
+        first, stop = self.starts[group], self.starts[group + 1]
         try:
             table = self._reader.read_row_group(group, columns=list(names), use_threads=False)
         except Exception as error:
-            words = f"row group {group}, rows {first} to {behind - 1}, can't be read"
+            words = f"row group {group}, rows {first} to {stop - 1}, can't be read"
             raise self._explained(error, words, self._offset(group), first) from error
-        if table.num_rows != behind - first:
-            words = f"row group {group} has {table.num_rows} rows, but {behind - first} according to the footer"
+        if table.num_rows != stop - first:
+            words = f"row group {group} has {table.num_rows} rows, but {stop - first} according to the footer"
             raise DataLossError(words, path=self.path, offset=self._offset(group), record=first)
         return table
 
@@ -153,7 +153,7 @@ def row_counts(path: str) -> tuple[int, ...]:
     """Return the number of rows of each row group of a file, according to its footer."""
     container = ParquetContainer(path)
     container.close()
-    return tuple(behind - first for first, behind in itertools.pairwise(container.starts))
+    return tuple(stop - first for first, stop in itertools.pairwise(container.starts))
 
 
 def _is_text(column: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Random permutation of a large range, of which each part can be computed separately.
+"""Random permutation of a large range. Each part of it can be computed separately.
 
 Small ranges are permuted at once. Large ones are first partitioned: a random byte assigns each item to one of up to 256
 parts. The parts follow each other, each in a random order of its own. So all orders have the same probability, whatever
