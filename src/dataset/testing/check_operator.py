@@ -254,8 +254,7 @@ def _check_state_after(make: Callable[[], Dataset[Any]], found: Sequence[Any], s
         return
     assert_plain_data(after)
     if start + count > len(found):
-        raise AssertionError(f"state_after() returned a state for element {start + count}, but there are {len(found)}
-        elements")
+        raise AssertionError(f"state_after() returned a state after {start + count} of {len(found)} elements")
     coordinator, root = open_plan(make().plan)
     root.load_state_dict(after)
     rest = _outcomes_of(root, 3)
@@ -270,7 +269,7 @@ def _pass(root: Operator, count: int) -> None:
 
 
 def _check_stops(make: Callable[[], Dataset[Any]], last: int) -> None:
-    """Stop at each position up to ``last``. The check for leaks is slow, so single positions are tried only after a failure."""
+    """Stop at each position up to ``last``. The leak check is slow, so single positions follow only after a failure."""
     positions = range(last + 1)
     try:
         with no_leaks():
