@@ -14,7 +14,7 @@ _pull, _state, _state_after = TakeOperator.pull, TakeOperator.state_dict, TakeOp
 @pytest.mark.parametrize(
     ("method", "wrong", "words"),
     [
-        ("pull", lambda self, n: _pull(self, n + 1), r"pull\(1\) gave 2 elements"),
+        ("pull", lambda self, n: _pull(self, n + 1), r"pull\(1\) returned 2 elements"),
         ("pull", lambda self, n: self.source.pull(1), r"cardinality\(\) is 3, but there are 5 elements"),
         ("state_dict", lambda self: {**_state(self), "remaining": 3}, "got 2 elements, expected 1"),
         (

@@ -73,9 +73,9 @@ def check_laziness(
     """Check that a transformation requests no more elements from its input than it needs.
 
     Args:
-        transform: the transformation; it is applied to a dataset of the numbers below ``size``. needed: returns how
-        many numbers are needed for ``k`` elements, for k = 0, 1, 2, ...; more than ``size`` means all. size: how many
-        numbers there are.
+        transform: the transformation, applied to a dataset of the numbers below ``size``.
+        needed: returns how many numbers ``k`` elements need, for k = 0, 1, 2, ...; more than ``size`` means all.
+        size: how many numbers there are.
 
     Raises:
         AssertionError: a different number was taken for some ``k``, requested one by one or together.
