@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _try_only(name: str, seed: int, number: int) -> int:
-    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=scratch()) as folder:
         target = (TARGETS | PLANTED)[name](Path(folder))
         data = input_of(target, seed, number)
         say(f"input: {shown(data)}")

@@ -90,7 +90,10 @@ def main() -> None:
     arguments = parser.parse_args()
     faulthandler.enable()
     faulthandler.register(signal.SIGPROF, all_threads=True, chain=True)
-    with tempfile.TemporaryDirectory(dir=scratch()) as folder, Path(arguments.progress).open("r+b") as shared:
+    with (
+        tempfile.TemporaryDirectory(prefix="fuzz-", dir=scratch()) as folder,
+        Path(arguments.progress).open("r+b") as shared,
+    ):
         progress = mmap.mmap(shared.fileno(), PROGRESS.size)
         target = (TARGETS | PLANTED)[arguments.target](Path(folder))
         target.warm_up()

@@ -230,7 +230,7 @@ def _ancestors(pid: str, parents: dict[str, str]) -> set[str]:
     return found
 
 
-_OTHERS = ("sem.mp-", "torch_")  # used by torch's workers in tests that run at the same time
+_OTHERS = ("sem.mp-", "torch_", "fuzz-")  # of tests that run at the same time: torch's workers, tests/fuzz
 
 
 def shared_memory() -> set[str]:
