@@ -308,7 +308,8 @@ def test_an_interrupt_of_a_save_leaves_all_or_nothing(tmp_path, make):
     all_moments = AtMoment()
     with all_moments:
         dataset.save(folder)
-    for number in random.sample(range(all_moments.moments), 60) + list(range(0, all_moments.moments, 499)):
+    some = min(60, all_moments.moments)  # CPython 3.12.1 does not trace the opcodes of every function
+    for number in random.sample(range(all_moments.moments), some) + list(range(0, all_moments.moments, 499)):
         shutil.rmtree(folder)
         Dataset.range(5).save(folder)
         how = AtMoment(number)

@@ -284,7 +284,7 @@ def test_no_leaks_ends_those_that_rest_and_finds_those_that_do_not(family):
     with no_leaks():
         pid = kept_pid(dataset)
     assert has_ended(pid)
-    with pytest.raises(AssertionError, match="left"), no_leaks():
+    with pytest.raises(AssertionError, match="still"), no_leaks():
         iterator = iter(dataset)
         next(iterator)
     iterator.close()
