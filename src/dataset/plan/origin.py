@@ -52,7 +52,8 @@ def _is_ours(module: str) -> bool:
 def function_name(function: Callable[..., Any]) -> str:
     """Return a short name for a user's function: ``decode``, ``<lambda>``, ``ExampleParser``."""
     function = _innermost(function)
-    name = _own(function, "__qualname__") or type(function).__name__
+    # NumPy 2.0's ufuncs have only a __name__.
+    name = _own(function, "__qualname__") or _own(function, "__name__") or type(function).__name__
     return str(name).rpartition("<locals>.")[2]
 
 
