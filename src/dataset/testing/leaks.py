@@ -52,9 +52,9 @@ def no_leaks() -> Iterator[None]:
 
 
 def _end_resting_processes() -> None:
-    keeping = sys.modules.get("dataset.runtime.processes.resting_groups")
-    if keeping is not None:
-        keeping.end_resting()
+    resting_groups = sys.modules.get("dataset.runtime.processes.resting_groups")
+    if resting_groups is not None:
+        resting_groups.end_resting()
 
 
 def _let_fsspec_close(files: set[str]) -> None:

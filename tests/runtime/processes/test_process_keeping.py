@@ -206,7 +206,7 @@ def test_they_end_when_they_have_rested_for_long(family, monkeypatch):
 
 
 def test_only_so_many_rest(family, monkeypatch):
-    monkeypatch.setattr(resting_groups, "CREWS_MAX", 2)
+    monkeypatch.setattr(resting_groups, "GROUPS_MAX", 2)
     datasets = [pids() for _ in range(3)]
     before = [kept_pid(dataset) for dataset in datasets]
     assert has_ended(before[0])

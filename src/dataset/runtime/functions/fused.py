@@ -244,17 +244,17 @@ class FusedOperator(Divisible):
                 stage.position = self._first.position
 
     def worker(self) -> Worker:
-        remote_copy = copy.copy(self)
+        copied = copy.copy(self)
         stages = [stage.worker_copy() for stage in self._stages]
         for stage, bound in zip(stages, self._bounds, strict=True):
             if bound is not None:
                 stage.function = _bounded(stage.function, bound)
         for below, above in itertools.pairwise(stages):
             above.source = below
-        remote_copy._be_twin(stages)  # noqa: SLF001  # its own class
-        return lambda task: remote_copy._do(task, [stage.task_context() for stage in self._stages])  # noqa: SLF001
+        copied._become_worker_copy(stages)  # noqa: SLF001  # its own class
+        return lambda task: copied._do(task, [stage.task_context() for stage in self._stages])  # noqa: SLF001
 
-    def _be_twin(self, stages: list[ElementwiseOperator]) -> None:
+    def _become_worker_copy(self, stages: list[ElementwiseOperator]) -> None:
         self._set_stages(stages)
         self.write_into_batch = False  # the pool does that
         self._passed_bytes = _CACHE_BYTES  # so that an exception never waits between two stages

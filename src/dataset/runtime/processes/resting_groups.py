@@ -8,7 +8,7 @@ They are kept for an *owner*, which every copy of the plan's node holds. They en
 - when the owner is dropped: the dataset, all datasets derived from it, and their iterators;
 - ``REST_SECONDS`` after the iteration. The launcher measures this time, because this process has no thread for it. The
   entry in the system's process table stays until the owner is dropped or iterates again;
-- when more than ``CREWS_MAX`` groups rest: the one that has rested longest;
+- when more than ``GROUPS_MAX`` groups rest: the one that has rested longest;
 - when the program ends, in whatever way.
 
 A resting worker holds no function and no element. Modules that it has imported stay imported, as they do in threads. A
@@ -33,7 +33,7 @@ from dataset.runtime.processes.worker_group import WorkerGroup
 REST_SECONDS = 60.0
 """After this time, restarting the processes takes less than 1% of the time since the last iteration."""
 
-CREWS_MAX = 4
+GROUPS_MAX = 4
 """Maximum number of resting groups: enough for two datasets (training and validation) with two process pools each."""
 
 PATIENCE_SECONDS = 2.0
@@ -68,7 +68,7 @@ def keep(group: WorkerGroup, workers: Container[int], owner: PoolKey) -> None:
         end(group)
         raise
     _resting.append(_Resting(group, owner))
-    for oldest in _resting[:-CREWS_MAX]:
+    for oldest in _resting[:-GROUPS_MAX]:
         oldest.end()
 
 

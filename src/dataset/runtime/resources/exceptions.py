@@ -42,14 +42,14 @@ def concerns_iteration(error: BaseException) -> bool:
 def copy_exception(error: Exception) -> Exception:
     """Copy an exception without its traceback, whose frames would keep the iterator alive while it is stored."""
     try:
-        twin = copy.copy(error)
+        copied = copy.copy(error)
     except Exception:  # noqa: BLE001  # its constructor does not accept its args
-        twin = type(error).__new__(type(error), *error.args)
-        vars(twin).update(vars(error))
+        copied = type(error).__new__(type(error), *error.args)
+        vars(copied).update(vars(error))
     notes = getattr(error, "__notes__", None)
     if notes is not None:
-        twin.__notes__ = list(notes)  # each copy has its own notes
-    return twin
+        copied.__notes__ = list(notes)  # each copy has its own notes
+    return copied
 
 
 def with_location(error: BaseException, node: Node, position: int, what: str = "element") -> Exception:
