@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dataset.commands import verify
+from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.commands.main import main, parser
-from dataset.commands.progress_bar import ProgressMeter
 
 COMMANDS = {
     "info": [],

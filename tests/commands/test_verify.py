@@ -145,7 +145,7 @@ def test_text_is_a_file_without_good_records(run, tmp_path):
 
 
 def test_a_search_that_was_given_up_is_said_to_be(run, tmp_path, monkeypatch):
-    from dataset.io.tfrecord import salvage
+    from dataset.io.tfrecord.damage import salvage
 
     monkeypatch.setattr(salvage, "WASTE_BYTES", 0)
     monkeypatch.setattr(salvage, "WASTE_FACTOR", 0)

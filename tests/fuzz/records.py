@@ -16,15 +16,15 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from dataset import io as records
-from dataset.commands.record_content import read_message
+from dataset.commands.display.record_content import read_message
 from dataset.errors import DataLossError, ParseError
 from dataset.io import RaggedFeature as Ragged
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
 from dataset.io.files.compression import DamagedStreamError, open_stream
+from dataset.io.tfrecord.damage.lenient_reader import LenientTFRecordFile
+from dataset.io.tfrecord.damage.salvage import Salvage, Sound
 from dataset.io.tfrecord.frames import framed, masked_crc
-from dataset.io.tfrecord.lenient_reader import LenientTFRecordFile
 from dataset.io.tfrecord.reader import TFRecordFile
-from dataset.io.tfrecord.salvage import Salvage, Sound
 from dataset.plan.values import RaggedTensor, SparseTensor
 
 from .mutate import INTEGERS, mutated, packed_integer, varint

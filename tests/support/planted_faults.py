@@ -195,9 +195,9 @@ io/csv/numbers.py: io/csv/test_numbers.py
     csv integers: odd |= (values < limits.min) => odd |= False
 io/csv/decode.py: io/csv/test_decode.py
     csv records: len(rows) == len(texts) and not rows.problems => True
-io/tfrecord/reader.py: io/tfrecord/test_reader.py io/tfrecord/test_damage.py
+io/tfrecord/reader.py: io/tfrecord/test_reader.py io/tfrecord/damage/test_damage.py
     tfrecord checksum: self._verify and (words := data_damage(data, crc)) => (words := '')
-io/tfrecord/checksums.py: io/tfrecord/test_damage.py
+io/tfrecord/checksums.py: io/tfrecord/damage/test_damage.py
     tfrecord block checksums: (self._view[: starts[-1]]) == 0 => (self._view[: starts[1]]) == 0
 io/tfrecord/reader.py: io/tfrecord/test_reader.py
     tfrecord place: self._offset += frame_bytes => self._offset += len(data)

@@ -19,11 +19,11 @@ from dataset.commands.common_options import (
     count,
     index,
 )
+from dataset.commands.display.content_type import IMAGES, RAW, TEXT, look_of, text_of
+from dataset.commands.display.picture import add_picture_options, check_picture_options, save_picture
+from dataset.commands.display.record_content import OTHER, SEQUENCE_EXAMPLE, Message, Values, read_message
+from dataset.commands.display.terminal import complain, counted, json_text, printable, remark, say, say_json
 from dataset.commands.inputs import Input, damage_json, open_inputs
-from dataset.commands.looks import IMAGES, RAW, TEXT, look_of, text_of
-from dataset.commands.picture import add_picture_options, check_picture_options, save_picture
-from dataset.commands.record_content import OTHER, SEQUENCE_EXAMPLE, Message, Values, read_message
-from dataset.commands.terminal import complain, counted, json_text, printable, remark, say, say_json
 from dataset.errors import DataLossError
 
 __all__ = ["add"]

@@ -6,8 +6,8 @@ import argparse
 
 from dataset.commands.command_errors import DAMAGED, GOOD, USAGE, CommandError, os_error_words
 from dataset.commands.common_options import Subparsers, add_command, add_files, add_json
+from dataset.commands.display.terminal import complain, counted, printable, say, say_json
 from dataset.commands.inputs import damage_json, file_names, look_at
-from dataset.commands.terminal import complain, counted, printable, say, say_json
 from dataset.errors import DataLossError
 from dataset.io.tfrecord.index import SUFFIX, TFRecordIndex
 

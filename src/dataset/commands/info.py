@@ -12,11 +12,11 @@ from typing import Any
 
 from dataset.commands.command_errors import DAMAGED, GOOD
 from dataset.commands.common_options import Subparsers, add_command, add_files, add_input_compression, add_json, count
-from dataset.commands.feature_summary import FeatureSummary, RecordsSummary
+from dataset.commands.display.feature_summary import FeatureSummary, RecordsSummary
+from dataset.commands.display.progress_bar import ProgressMeter
+from dataset.commands.display.record_content import OTHER
+from dataset.commands.display.terminal import complain, counted, number, printable, say, say_json, size, table
 from dataset.commands.inputs import COMPRESSION_WORDS, RECORDS_AT_ONCE, Input, damage_json, open_inputs
-from dataset.commands.progress_bar import ProgressMeter
-from dataset.commands.record_content import OTHER
-from dataset.commands.terminal import complain, counted, number, printable, say, say_json, size, table
 from dataset.errors import DataLossError
 from dataset.io.files.compression import open_stream
 from dataset.io.files.opening import open_input

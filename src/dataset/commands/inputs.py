@@ -19,16 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dataset.commands.command_errors import CommandError
-from dataset.commands.progress_bar import ProgressMeter
+from dataset.commands.display.progress_bar import ProgressMeter
 from dataset.errors import DataLossError
 from dataset.io.files.compression import DamagedStreamError, guess_compression, open_stream
 from dataset.io.files.list_files import matching_files
 from dataset.io.files.opening import open_input, path_string
+from dataset.io.tfrecord.damage.salvage import Salvage
 from dataset.io.tfrecord.frame_scan import scan_lengths
 from dataset.io.tfrecord.frames import HEADER_BYTES, length_damage, read_exactly
 from dataset.io.tfrecord.index import SUFFIX
 from dataset.io.tfrecord.reader import TFRecordFile
-from dataset.io.tfrecord.salvage import Salvage
 
 __all__ = ["COMPRESSION_WORDS", "RECORDS_AT_ONCE", "Input", "damage_json", "file_names", "look_at", "open_inputs"]
 

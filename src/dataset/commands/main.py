@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from dataset.commands import head, index, info, merge, split, state, verify
 from dataset.commands.command_errors import DAMAGED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError, os_error_words
-from dataset.commands.terminal import complain
+from dataset.commands.display.terminal import complain
 from dataset.errors import DataLossError, StateError
 
 __all__ = ["main", "parser"]

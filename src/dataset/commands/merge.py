@@ -6,10 +6,10 @@ import argparse
 
 from dataset.commands.command_errors import GOOD
 from dataset.commands.common_options import Subparsers, add_command, add_files, add_input_compression, add_json
+from dataset.commands.display.progress_bar import ProgressMeter
+from dataset.commands.display.terminal import counted, printable, say, say_json
 from dataset.commands.inputs import open_inputs
 from dataset.commands.outputs import Losses, NewFiles, add_output_options, check_new, output_options, sound_records
-from dataset.commands.progress_bar import ProgressMeter
-from dataset.commands.terminal import counted, printable, say, say_json
 
 __all__ = ["add"]
 

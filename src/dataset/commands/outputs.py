@@ -17,13 +17,13 @@ from typing import Any, Self
 
 from dataset.commands.command_errors import CommandError
 from dataset.commands.common_options import compression
+from dataset.commands.display.progress_bar import ProgressMeter
+from dataset.commands.display.terminal import counted
 from dataset.commands.inputs import Input, damage_json
-from dataset.commands.progress_bar import ProgressMeter
-from dataset.commands.terminal import counted
 from dataset.errors import DataLossError
 from dataset.io.files.remote.paths import is_remote
+from dataset.io.tfrecord.damage.salvage import Gap
 from dataset.io.tfrecord.frames import framed
-from dataset.io.tfrecord.salvage import Gap
 from dataset.io.tfrecord.writer import RecordFile, TFRecordOptions, complete
 
 __all__ = ["Losses", "NewFiles", "add_force", "add_output_options", "check_new", "output_options", "sound_records"]

@@ -20,10 +20,10 @@ from dataset.commands.common_options import (
     byte_count,
     count,
 )
+from dataset.commands.display.progress_bar import ProgressMeter
+from dataset.commands.display.terminal import counted, number, printable, say, say_json
 from dataset.commands.inputs import Input, open_inputs
 from dataset.commands.outputs import Losses, NewFiles, add_output_options, check_new, output_options, sound_records
-from dataset.commands.progress_bar import ProgressMeter
-from dataset.commands.terminal import counted, number, printable, say, say_json
 from dataset.io.tfrecord.frames import FRAME_BYTES
 from dataset.io.tfrecord.writer import TFRecordOptions
 

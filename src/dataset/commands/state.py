@@ -7,7 +7,7 @@ import argparse
 from dataset.checkpoint import describe
 from dataset.commands.command_errors import GOOD
 from dataset.commands.common_options import Subparsers, add_command
-from dataset.commands.terminal import say
+from dataset.commands.display.terminal import say
 
 __all__ = ["add"]
 

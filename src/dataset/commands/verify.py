@@ -8,11 +8,11 @@ from typing import Any
 
 from dataset.commands.command_errors import DAMAGED, GOOD, USAGE, CommandError, os_error_words
 from dataset.commands.common_options import Subparsers, add_command, add_files, add_input_compression, add_json
+from dataset.commands.display.progress_bar import ProgressMeter
+from dataset.commands.display.terminal import complain, counted, number, printable, say, say_json, size
 from dataset.commands.inputs import COMPRESSION_WORDS, RECORDS_AT_ONCE, Input, damage_json, file_names, look_at
-from dataset.commands.progress_bar import ProgressMeter
-from dataset.commands.terminal import complain, counted, number, printable, say, say_json, size
 from dataset.errors import DataLossError
-from dataset.io.tfrecord.salvage import Gap
+from dataset.io.tfrecord.damage.salvage import Gap
 
 __all__ = ["add"]
 

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import ClosedError, DataLossError, Dataset, TFRecordDataset, io
-from dataset.io.tfrecord.damage_log import LOGGED_MAX
+from dataset.io.tfrecord.damage.damage_log import LOGGED_MAX
 from dataset.testing import check_operator
 from support.tfrecord_files import assorted, masked
 
@@ -288,7 +288,7 @@ def test_an_error_while_reading_does_not_lose_what_is_behind_damage(save, monkey
 
 
 def io_file():
-    from dataset.io.tfrecord.lenient_reader import LenientTFRecordFile
+    from dataset.io.tfrecord.damage.lenient_reader import LenientTFRecordFile
 
     return LenientTFRecordFile("any", buffer_size=10_000)
 

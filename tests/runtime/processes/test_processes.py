@@ -16,7 +16,8 @@ import pytest
 from dataset import WorkerDiedError
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.processes import WorkerProcesses, bootstrap, encoding, worker_processes
+from dataset.runtime.processes import WorkerProcesses, bootstrap, worker_processes
+from dataset.runtime.processes.transport import encoding
 from dataset.testing import no_leaks
 from support.process_helpers import LABEL, elementwise, exit_code_of, fork, in_thread, numbers, one, plain
 

@@ -20,7 +20,7 @@ from dataset.closing import Closing
 from dataset.io.files.atomic import AtomicFile
 from dataset.io.files.opening import FileStamp, file_stamp, path_string, read_file
 from dataset.io.files.remote.paths import is_remote
-from dataset.io.tfrecord.damage_log import DamageLog
+from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.frame_scan import scan_lengths
 from dataset.io.tfrecord.frames import FRAME_BYTES
 from dataset.io.tfrecord.index_file import MAGIC, NotAnIndexError, pack_index, unpack_index

@@ -17,7 +17,7 @@ import numpy as np
 
 from dataset.errors import DataLossError
 from dataset.io.dataset_files import known_names
-from dataset.io.tfrecord.damage_log import DamageLog
+from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.index import TFRecordIndex
 from dataset.io.tfrecord.records_at import RUN_BYTES, RecordsAt
 from dataset.io.tfrecord.source import TFRecord

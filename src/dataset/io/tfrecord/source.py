@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dataset.io.dataset_files import FileSource
 from dataset.io.files.compression import compression_name
-from dataset.io.tfrecord.lenient_reader import LenientTFRecordFile
+from dataset.io.tfrecord.damage.lenient_reader import LenientTFRecordFile
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.checks import require_int
 from dataset.plan.spec import TensorSpec

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dataset.runtime.processes.bootstrap import command
-from dataset.runtime.processes.channel import EndedError, new_pair
+from dataset.runtime.processes.transport.channel import EndedError, new_pair
 
 _THREADS = "OMP_NUM_THREADS"
 """Read by OpenBLAS, MKL and OpenMP if their own variables are not set; a value set by the user takes precedence."""

@@ -30,8 +30,8 @@ from typing import NoReturn
 
 from dataset.runtime.processes import worker_main
 from dataset.runtime.processes.bootstrap import command
-from dataset.runtime.processes.channel import Channel, EndedError, close_all
-from dataset.runtime.processes.shared_memory import StartedCount
+from dataset.runtime.processes.transport.channel import Channel, EndedError, close_all
+from dataset.runtime.processes.transport.shared_memory import StartedCount
 
 _STARTS_AFRESH = sys.platform == "darwin"
 _PR_SET_PDEATHSIG = 1  # from Linux's <sys/prctl.h>

@@ -6,12 +6,12 @@ import os
 from typing import Any
 
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.processes.channel import EndedError, new_pair
-from dataset.runtime.processes.connection import Connection, SharedValue
 from dataset.runtime.processes.exit_status import Ending
 from dataset.runtime.processes.launcher import Launcher
-from dataset.runtime.processes.sent_exceptions import Failure
-from dataset.runtime.processes.shared_memory import StartedCount, allocate
+from dataset.runtime.processes.transport.channel import EndedError, new_pair
+from dataset.runtime.processes.transport.connection import Connection, SharedValue
+from dataset.runtime.processes.transport.sent_exceptions import Failure
+from dataset.runtime.processes.transport.shared_memory import StartedCount, allocate
 
 
 class Worker:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import weakref
 from collections.abc import Container, Sequence
 
-from dataset.runtime.processes.channel import EndedError
 from dataset.runtime.processes.forking import at_fork
 from dataset.runtime.processes.launcher import Launcher, circumstances
+from dataset.runtime.processes.transport.channel import EndedError
 from dataset.runtime.processes.worker import Worker
 
 _live: weakref.WeakSet[WorkerGroup] = weakref.WeakSet()

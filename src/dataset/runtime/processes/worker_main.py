@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from dataset.runtime.chunks.chunk import Chunk, Outcome
-from dataset.runtime.processes.channel import Channel, EndedError
-from dataset.runtime.processes.connection import Connection, UnreadableError, UnsendableError
-from dataset.runtime.processes.encoding import encode
-from dataset.runtime.processes.sent_exceptions import Failure
-from dataset.runtime.processes.shared_memory import StartedCount
+from dataset.runtime.processes.transport.channel import Channel, EndedError
+from dataset.runtime.processes.transport.connection import Connection, UnreadableError, UnsendableError
+from dataset.runtime.processes.transport.encoding import encode
+from dataset.runtime.processes.transport.sent_exceptions import Failure
+from dataset.runtime.processes.transport.shared_memory import StartedCount
 
 
 def main(end: socket.socket, started: StartedCount) -> None:

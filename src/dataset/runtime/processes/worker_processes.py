@@ -33,12 +33,12 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from dataset.errors import ClosedError
 from dataset.runtime.chunks.chunk import Chunk, Outcome
-from dataset.runtime.processes.channel import EndedError
-from dataset.runtime.processes.connection import SharedValue, UnreadableError, UnsendableError
-from dataset.runtime.processes.encoding import Encoded, encode
 from dataset.runtime.processes.exit_status import Ending, worker_died
 from dataset.runtime.processes.pool_key import PoolKey
 from dataset.runtime.processes.resting_groups import PATIENCE_SECONDS, keep, kept
+from dataset.runtime.processes.transport.channel import EndedError
+from dataset.runtime.processes.transport.connection import SharedValue, UnreadableError, UnsendableError
+from dataset.runtime.processes.transport.encoding import Encoded, encode
 from dataset.runtime.processes.worker import Worker
 from dataset.runtime.processes.worker_group import WorkerGroup
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, copy_exception

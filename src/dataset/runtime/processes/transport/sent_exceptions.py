@@ -11,7 +11,7 @@ import textwrap
 import traceback
 from dataclasses import dataclass
 
-from dataset.runtime.processes.encoding import decode, encode
+from dataset.runtime.processes.transport.encoding import decode, encode
 
 
 @dataclass(frozen=True, slots=True)

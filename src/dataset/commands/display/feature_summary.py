@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from dataset.commands.looks import IMAGES, RAW, TEXT, look_of, text_of
-from dataset.commands.record_content import Message, Values, read_message
-from dataset.commands.terminal import counted, number, printable, size
+from dataset.commands.display.content_type import IMAGES, RAW, TEXT, look_of, text_of
+from dataset.commands.display.record_content import Message, Values, read_message
+from dataset.commands.display.terminal import counted, number, printable, size
 
 __all__ = ["FeatureSummary", "RecordsSummary", "ValueRange"]
 

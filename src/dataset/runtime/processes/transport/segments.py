@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dataset.runtime.processes.forking import at_fork, whole
-from dataset.runtime.processes.shared_memory import Bytes, Mapping, allocate
+from dataset.runtime.processes.transport.shared_memory import Bytes, Mapping, allocate
 from dataset.runtime.resources.interrupts import deferring
 
 FREE_MAX = 4

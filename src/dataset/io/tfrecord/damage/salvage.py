@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from dataset.io.files.compression import DamagedStreamError, InputStream
 from dataset.io.tfrecord.checksums import BlockChecksums
+from dataset.io.tfrecord.damage.header_search import find_headers
 from dataset.io.tfrecord.frames import (
     FOOTER_BYTES,
     HEADER_BYTES,
@@ -32,7 +33,6 @@ from dataset.io.tfrecord.frames import (
     frame_starts,
     length_damage,
 )
-from dataset.io.tfrecord.header_search import find_headers
 
 __all__ = ["Gap", "Salvage", "Sound"]
 

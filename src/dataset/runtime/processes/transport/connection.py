@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dataset.runtime.processes.channel import Channel, close_all
-from dataset.runtime.processes.encoding import BESIDE_MIN, Encoded, decode, encode
-from dataset.runtime.processes.segments import Borrower, Lender, Loan, cut
-from dataset.runtime.processes.shared_memory import Bytes, Mapping, allocate
+from dataset.runtime.processes.transport.channel import Channel, close_all
+from dataset.runtime.processes.transport.encoding import BESIDE_MIN, Encoded, decode, encode
+from dataset.runtime.processes.transport.segments import Borrower, Lender, Loan, cut
+from dataset.runtime.processes.transport.shared_memory import Bytes, Mapping, allocate
 
 
 class UnsendableError(Exception):

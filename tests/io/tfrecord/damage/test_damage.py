@@ -5,15 +5,11 @@ from __future__ import annotations
 import gzip
 import itertools
 import random
-import tempfile
+import re
 import tracemalloc
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from dataset.errors import DataLossError
 from dataset.io.tfrecord.reader import TFRecordFile
 from support.tfrecord_files import COMPRESS, GOLDEN, KINDS, assorted, frame, frames, header, read
 
@@ -46,21 +42,19 @@ def test_a_changed_byte_of_a_compressed_file_never_gives_wrong_records(kind, sav
         damaged[place] ^= 1 << place % 8
         found, error = read(TFRecordFile(save(damaged), kind))
         assert found == records[: len(found)]
-        assert error is None or error.record == len(found)
+        assert found == records if error is None else error.record == len(found)
         silent += error is None
-        assert error is not None or found == records
     assert silent <= 7  # time, level and system in gzip's header (6 bytes), and the padding bits of deflate's last byte
 
 
-@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
-def test_damage_far_into_a_compressed_file_loses_no_record_before_it(kind, save):
+@pytest.mark.parametrize(("kind", "place"), [("GZIP", -6), ("ZLIB", -2)])
+def test_damage_far_into_a_compressed_file_loses_no_record_before_it(kind, place, save):
     """A failing call of zlib drops the data that it has decompressed; the records in it must not be lost."""
     records = [random.Random(i).randbytes(100) for i in range(3000)]
     content = bytearray(COMPRESS[kind](frames(records)))
-    content[-6 if kind == "GZIP" else -2] ^= 1  # the checksum of the stream: all records are valid
+    content[place] ^= 1  # the checksum of the stream: all records are valid
     found, error = read(TFRecordFile(save(content), kind))
-    assert found == records
-    assert error.record == len(records)
+    assert (found, error.record) == (records, 3000)
     assert "corrupt" in str(error)
 
 
@@ -82,57 +76,17 @@ def test_a_cut_file_gives_the_whole_records_and_says_so(kind, block, save):
 @pytest.mark.parametrize("length", [2**63, 2**64 - 1, 2**40, 10_000_000, 1000])
 def test_a_length_that_cannot_be_is_not_believed(length, kind, verify, save):
     """The checksum of the length is correct, so only the size of the file shows the damage."""
-    content = COMPRESS[kind](frames([b"good"]) + header(length) + b"tail")
+    tail = random.Random(1).randbytes(8 << 20) if length == 2**40 else b"tail"
+    path = save(COMPRESS[kind](frames([b"good"]) + header(length) + tail))
     tracemalloc.start()
     try:
-        found, error = read(TFRecordFile(save(content), kind, 4096, verify))
-        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+        found, error = read(TFRecordFile(path, kind, None if length == 2**40 else 4096, verify))
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000  # not even the bytes that are there are read
     finally:
         tracemalloc.stop()
     assert found == [b"good"]
     assert (error.record, error.offset) == (1, 20)
     assert f"its header declares {length} bytes" in str(error)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_length_beyond_the_file_does_not_read_the_rest_of_it_into_memory(kind, save):
-    content = COMPRESS[kind](header(2**40) + random.Random(1).randbytes(8 << 20))
-    tracemalloc.start()
-    try:
-        found, error = read(TFRecordFile(save(content), kind))
-        assert tracemalloc.get_traced_memory()[1] < 3_000_000
-    finally:
-        tracemalloc.stop()
-    assert found == []
-    assert "at most" in str(error)
-
-
-@settings(deadline=None, max_examples=200)
-@given(content=st.binary(max_size=400), kind=st.sampled_from(KINDS), verify=st.booleans(), lengths=st.booleans())
-def test_no_bytes_at_all_make_the_reader_hang_or_crash(content, kind, verify, lengths):
-    if lengths:  # damage bytes after the first eight
-        content = b"".join(header(byte) + bytes(byte % 7) for byte in content[:9]) + content
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "a")
-        path.write_bytes(content)
-        read(TFRecordFile(path, kind, 64, verify))
-
-
-@settings(deadline=None, max_examples=150)
-@given(data=st.data(), count=st.integers(30, 80))
-def test_any_damage_of_several_fields_is_found_at_the_first(data, count):
-    records = assorted(count)
-    content = bytearray(frames(records))
-    places = data.draw(st.sets(st.integers(0, len(content) - 1), min_size=1, max_size=20))
-    for place in places:
-        content[place] ^= data.draw(st.integers(1, 255))
-    owner = [index for index, record in enumerate(records) for _ in frame(record)]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "a")
-        path.write_bytes(content)
-        found, error = read(TFRecordFile(path))
-    assert found == records[: owner[min(places)]]
-    assert error.record == len(found)
 
 
 def test_blocks_of_zeros_and_repeated_damage_are_found(save):
@@ -159,15 +113,12 @@ def test_without_verifying_wrong_checksums_pass(save):
 
 def test_errors_say_what_is_wrong_and_where(save):
     path = save(frames([b"one", b"two"])[:-2])
-    with TFRecordFile(path) as file:
-        file.records(1)
-        with pytest.raises(DataLossError) as caught:
-            file.records(1)
-    assert str(caught.value) == (
+    _, error = read(TFRecordFile(path))
+    assert str(error) == (
         f"{path}, record 1, at byte 19: a record is truncated: its header declares 3 bytes and a checksum of 4, "
         "but 5 bytes follow; copying or writing the file may not have finished"
     )
-    assert (caught.value.path, caught.value.offset, caught.value.record) == (str(path), 19, 1)
+    assert (error.path, error.offset, error.record) == (str(path), 19, 1)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +139,4 @@ def test_errors_say_what_is_wrong_and_where(save):
 )
 def test_a_file_of_another_kind_is_recognised(content, kind, words, save):
     _, error = read(TFRecordFile(save(content), kind))
-    pattern = words.replace("?", r"\?")
-    with pytest.raises(DataLossError, match=pattern):
-        raise error
+    assert re.search(words.replace("?", r"\?"), str(error))

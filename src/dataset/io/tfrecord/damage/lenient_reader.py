@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dataset.io.tfrecord.damage_log import DamageLog
+from dataset.io.tfrecord.damage.damage_log import DamageLog
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.redaction import redacted
 

@@ -9,7 +9,7 @@ import pytest
 
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.processes.segments import IN_HAND_MAX
+from dataset.runtime.processes.transport.segments import IN_HAND_MAX
 from support.process_helpers import BIG, exit_code_of, fork, numbers, one, plain
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

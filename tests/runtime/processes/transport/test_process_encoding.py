@@ -11,9 +11,9 @@ import pytest
 from dataset import RaggedTensor, SparseTensor, WorkerDiedError
 from dataset.plan.structure import structure_of
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.processes.encoding import BESIDE_MIN, decode, encode
-from dataset.runtime.processes.segments import FREE_MAX, Borrower, Lender
-from dataset.runtime.processes.sent_exceptions import Failure
+from dataset.runtime.processes.transport.encoding import BESIDE_MIN, decode, encode
+from dataset.runtime.processes.transport.segments import FREE_MAX, Borrower, Lender
+from dataset.runtime.processes.transport.sent_exceptions import Failure
 
 LARGE = BESIDE_MIN // 8  # of float64
 

@@ -6,11 +6,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dataset import io
-from dataset.commands.feature_summary import RecordsSummary
+from dataset.commands.display.content_type import look_of
+from dataset.commands.display.feature_summary import RecordsSummary
+from dataset.commands.display.record_content import EXAMPLE, OTHER, SEQUENCE_EXAMPLE, read_message
+from dataset.commands.display.terminal import json_text, printable
 from dataset.commands.head import _Words
-from dataset.commands.looks import look_of
-from dataset.commands.record_content import EXAMPLE, OTHER, SEQUENCE_EXAMPLE, read_message
-from dataset.commands.terminal import json_text, printable
 
 EXAMPLE_BYTES = io.encode_example({"a": [1, -2], "b": b"text", "c": np.array([0.5], np.float32)})
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from dataset.commands.command_errors import CommandError
 from dataset.commands.common_options import count
-from dataset.commands.looks import look_of
+from dataset.commands.display.content_type import look_of
+from dataset.commands.display.record_content import Message, Values, read_message
+from dataset.commands.display.terminal import counted, printable, remark
 from dataset.commands.outputs import add_force, check_new
-from dataset.commands.record_content import Message, Values, read_message
-from dataset.commands.terminal import counted, printable, remark
 from dataset.io.files.atomic import AtomicFile
 from dataset.io.image.codecs import decode_image, encode_png
 

@@ -10,7 +10,7 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
-from dataset.commands.terminal import counted, printable, size
+from dataset.commands.display.terminal import counted, printable, size
 
 __all__ = ["ProgressMeter"]
 

@@ -1,0 +1,1 @@
+"""Display of records in a terminal: their content type, features, pictures and progress."""
