@@ -23,9 +23,8 @@ from support.strategies import pipelines, rewritable_pipelines, shuffled_pipelin
 from test_pipelines import found, has_cached_failures, resumed_at, unoptimized
 
 OURS = Ours()
-THOROUGH = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
-MODELLED = st.one_of(rewritable_pipelines(), rewritable_pipelines(), pipelines())
-ANY = st.one_of(shuffled_pipelines(), MODELLED)
+THOROUGH = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+ANY = st.one_of(shuffled_pipelines(), rewritable_pipelines(), rewritable_pipelines(), pipelines())
 
 
 RULES = frozenset(OptimizationOptions().names()) - {"enabled"}
@@ -121,23 +120,12 @@ def spec_of(plan: Node) -> str:
 
 
 @THOROUGH
-@given(MODELLED, SOME_RULES)
-def test_a_pipeline_gives_what_its_model_gives(pipeline: Pipeline, options: Options):
-    assert found(pipeline.make(OURS).with_options(options)) == pipeline.model()
-
-
-@THOROUGH
 @given(ANY, SOME_RULES)
-def test_elements_dtypes_failures_and_their_notes_are_the_same(pipeline: Pipeline, options: Options):
+def test_elements_dtypes_failures_notes_cardinality_and_spec_are_the_same(pipeline: Pipeline, options: Options):
     expected = outcomes(iter(unoptimized(pipeline.make(OURS))))
     got = outcomes(iter(pipeline.make(OURS).with_options(options)))
     assert_elements_equal(got, expected)
     assert notes(got) == notes(expected)
-
-
-@THOROUGH
-@given(ANY, SOME_RULES)
-def test_cardinality_and_spec_are_the_same(pipeline: Pipeline, options: Options):
     plan = pipeline.make(OURS).plan
     rewritten = optimize(plan, options.optimization).plan
     assert rewritten.cardinality() == plan.cardinality()

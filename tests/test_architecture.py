@@ -1,51 +1,27 @@
 """Tests of the architecture: the packages of src/dataset are ordered, and each imports only earlier ones."""
 
 import ast
+import functools
 from pathlib import Path
 
-import pytest
-
 import dataset
+from dataset import Dataset
+from dataset.plan.node import Node
 
 ROOT = Path(dataset.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-ARROW = [
-    "version",
-    "lazy_imports",
-    "redaction",
-    "errors",
-    "name_guard",
-    "closing",
-    "extras",
-    "options",
-    "plan",
-    "runtime",
-    "ops",
-    "io",
-    "optimize",
-    "autotune",
-]
-ARROW += ["deferred", "dataset", "readers", "adapters", "checkpoint", "commands", "__main__", "testing"]
+ARROW = (
+    "version lazy_imports redaction errors name_guard closing extras options plan runtime ops io optimize autotune"
+    " deferred dataset readers adapters checkpoint commands __main__ testing"
+)
 """Each package may import itself and earlier ones. ``options`` contains only values, so any op may read it."""
 
 INSIDE = {
-    "runtime": [
-        "chunks",
-        "random",
-        "contract",
-        "resources",
-        "metrics",
-        "context",
-        "state",
-        "processes",
-        "parallel",
-        "functions",
-        "iteration",
-    ],
-    "ops": ["sources", "", "shuffle", "interleave", "mix", "batch", "group", "cache", "shard", "rejection_resample"],
-    "io": ["files", "", "text", "example", "tfrecord", "csv", "arrow", "parquet", "sql", "image", "elements"],
+    "runtime": "chunks random contract resources metrics context state processes parallel functions iteration",
+    "ops": "sources . shuffle interleave mix batch group cache shard rejection_resample",
+    "io": "files . text example tfrecord csv arrow parquet sql image elements",
 }
-"""The order of the sub-packages of a package; the empty string means its own modules."""
+"""The order of the sub-packages of a package; a dot means its own modules."""
 
 ROOM_MAX = 18  # modules
 MANY = {"ops": 25}  # one op each
@@ -54,11 +30,18 @@ BENEATH_OPTIONS = {"plan"}  # a plan does not depend on the options
 FRAMEWORKS = {"torch", "keras", "jax", "tensorflow", "cv2", "simplejpeg", "attr", "attrs", "pyarrow", "fsspec", "isal"}
 FRAMEWORKS |= {"cloudpickle", "datasets", "pandas", "polars", "tqdm", "torchdata", "lightning"}
 
+SOURCES = {"list_files.py"}
+
 
 def room_of(module):
     """Return the package of a module: ``plan`` for ``dataset.plan.node``; the empty string for ``dataset`` itself."""
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 else ""
+    return [*module.split("."), ""][1]
+
+
+def inner_room_of(module):
+    """Return the sub-package: ``chunks`` for ``dataset.runtime.chunks.chunk``, a dot for ``dataset.ops.map``."""
+    room, name, *rest = [*module.split(".")[1:], ""]
+    return name if rest and (name in INSIDE[room].split() or any(rest)) else "."
 
 
 def module_of(path):
@@ -66,146 +49,111 @@ def module_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
+@functools.cache
 def imports(path):
-    """Yield (line, module) for every import, including those in functions and under TYPE_CHECKING."""
+    """Return (place, module) for every import, including those in functions and under TYPE_CHECKING."""
     found = []
-
-    class Visitor(ast.NodeVisitor):
-        def visit_Import(self, node):
-            found.extend((node.lineno, alias.name) for alias in node.names)
-
-        def visit_ImportFrom(self, node):
-            assert not node.level, f"{path}:{node.lineno}: relative imports hide their direction"
-            base = node.module
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            place = f"{path.relative_to(ROOT)}:{node.lineno}"
+            base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            assert not getattr(node, "level", 0), f"{place}: relative imports hide their direction"
             for alias in node.names:
-                inner = f"{base}.{alias.name}"
-                found.append((node.lineno, inner if is_module(inner) else base))
+                name = f"{base}{alias.name}"
+                is_deferred = node.col_offset > 0  # in a function, or only for the type checker
+                found.append((place, name if not base or is_module(name) else node.module, is_deferred))
+    return [(place, module) for place, module, is_deferred in found if not is_bridge(path, module, is_deferred)]
 
-    Visitor().visit(ast.parse(path.read_text()))
-    return found
+
+def is_bridge(path, module, is_deferred):
+    """Return whether this is the deferred import of an adapter or its type: the only import of a later package."""
+    return is_deferred and path.name in {"dataset.py", "deferred.py"} and room_of(module) == "adapters"
 
 
 def is_module(name):
-    if not name.startswith("dataset"):
-        return False
     place = ROOT.joinpath(*name.split(".")[1:])
-    return place.is_dir() or place.with_suffix(".py").is_file()
+    return name.startswith("dataset") and (place.is_dir() or place.with_suffix(".py").is_file())
 
 
-def crosses_a_bridge(path, line, module):
-    """Return whether this is the deferred import of an adapter or its type: the only import of a later package."""
-    is_indented = path.read_text().splitlines()[line - 1].startswith("    ")  # deferred, or only for the type checker
-    return path.name in {"dataset.py", "deferred.py"} and room_of(module) == "adapters" and is_indented
+def own_imports(files):
+    """Yield (module, place, imported module) for imports of the package itself."""
+    for path in files:
+        for place, module in imports(path):
+            if module.split(".")[0] == "dataset":
+                yield module_of(path), place, module
 
 
-def names(path):
-    return path.relative_to(ROOT).as_posix()
+def files_in(*rooms):
+    return [path for path in FILES if room_of(module_of(path)) in rooms]
 
 
 def test_every_file_is_in_a_room_of_the_arrow():
     rooms = {room_of(module_of(path)) for path in FILES} - {""}
-    assert rooms <= set(ARROW), "say in ARROW where the new room stands"
+    assert rooms <= set(ARROW.split()), "say in ARROW where the new room stands"
 
 
-@pytest.mark.parametrize("path", FILES, ids=names)
-def test_imports_follow_the_arrow(path):
-    mine = room_of(module_of(path))
-    if not mine:
-        return  # the top-level package re-exports names
-    wrong = []
-    for line, module in imports(path):
-        if module.split(".")[0] != "dataset":
-            continue
-        theirs = room_of(module)
-        assert theirs or mine in {"adapters", "commands", "testing"}, f"{path}:{line} imports the front door"
-        if theirs and ARROW.index(theirs) > ARROW.index(mine) and not crosses_a_bridge(path, line, module):
-            wrong.append(f"line {line}: {mine} imports {module}")
+def test_imports_follow_the_arrow():
+    wrong, order = [], ARROW.split()
+    for importer, place, module in own_imports(FILES):
+        mine, theirs = room_of(importer), room_of(module)
+        if not mine:
+            continue  # the top-level package re-exports names
+        if not theirs and mine not in {"adapters", "commands", "testing"}:
+            wrong.append(f"{place} imports the front door")
+        if theirs and order.index(theirs) > order.index(mine):
+            wrong.append(f"{place}: {mine} imports {module}")
         if theirs == "options" and mine in BENEATH_OPTIONS:
-            wrong.append(f"line {line}: {mine} imports {module}")
+            wrong.append(f"{place}: {mine} imports {module}")
     assert not wrong
 
 
-def inner_room_of(module):
-    """Return the sub-package: ``chunks`` for ``dataset.runtime.chunks.chunk``, empty for ``dataset.ops.map``."""
-    room, name, *rest = [*module.split(".")[1:], ""]
-    return name if rest and (name in INSIDE[room] or any(rest)) else ""
-
-
-@pytest.mark.parametrize("path", [p for p in FILES if room_of(module_of(p)) in INSIDE], ids=names)
-def test_imports_inside_a_room_follow_its_order(path):
-    mine = module_of(path)
-    room = room_of(mine)
-    order = INSIDE[room]
-    if path.name == "__init__.py":
-        return  # it re-exports names
-    wrong = [
-        f"line {line}: {module}"
-        for line, module in imports(path)
-        if module.startswith(f"dataset.{room}.")
-        and order.index(inner_room_of(module)) > order.index(inner_room_of(mine))
-    ]
+def test_imports_inside_a_room_follow_its_order():
+    wrong = []
+    for path in files_in(*INSIDE):
+        room = room_of(module_of(path))
+        for importer, place, module in own_imports([path]):
+            if path.name == "__init__.py" or not module.startswith(f"dataset.{room}."):
+                continue  # it re-exports names
+            order = INSIDE[room].split()
+            if order.index(inner_room_of(module)) > order.index(inner_room_of(importer)):
+                wrong.append(f"{place}: {module}")
     assert not wrong
 
 
-@pytest.mark.parametrize("folder", sorted({path.parent for path in FILES}), ids=names)
-def test_a_room_can_be_overlooked(folder):
-    limit = MANY.get(folder.relative_to(ROOT).as_posix(), ROOM_MAX)
-    assert len(list(folder.glob("*.py"))) <= limit
+def test_a_room_can_be_overlooked():
+    for folder in {path.parent for path in FILES}:
+        name = folder.relative_to(ROOT).as_posix()
+        assert len(list(folder.glob("*.py"))) <= MANY.get(name, ROOM_MAX), name
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if ROOT / "adapters" in p.parents], ids=names)
-def test_adapters_know_datasets_and_plans_and_not_what_runs_them(path):
+def test_adapters_know_datasets_and_plans_and_not_what_runs_them():
     known = {"", "adapters", "dataset", "readers", "errors", "closing", "extras", "options", "plan"}
-    wrong = [
-        f"line {line}: {module}"
-        for line, module in imports(path)
-        if module.startswith("dataset") and room_of(module) not in known
-    ]
+    assert not [found for found in own_imports(files_in("adapters")) if room_of(found[2]) not in known]
+
+
+def test_codecs_know_nothing_of_what_runs_and_files_that_know_nodes_are_named_sources():
+    wrong = []
+    for path in files_in("io"):
+        if path.name == "__init__.py":
+            continue
+        modules = {module for _, _, module in own_imports([path])}
+        is_source = "dataset" in path.stem or "source" in path.stem
+        defines_a_source = any(module.startswith("dataset.ops") or module == "dataset.plan.node" for module in modules)
+        if defines_a_source and not is_source and path.name not in SOURCES:
+            wrong.append(f"{path.name} knows nodes")
+        if not defines_a_source and not is_source:
+            rooms = {room_of(module) for module in modules}
+            wrong += [f"{path.name} imports {room}" for room in rooms & {"runtime", "ops", "optimize", "dataset"}]
     assert not wrong
-
-
-def defines_a_source(path):
-    """Return whether a file of io/ connects codecs to the plan: it defines or creates nodes."""
-    return any(module.startswith("dataset.ops") or module == "dataset.plan.node" for _, module in imports(path))
-
-
-IO_FILES = [path for path in FILES if ROOT / "io" in path.parents and path.name != "__init__.py"]
-SOURCES = {"list_files.py"}
-
-
-def is_source(path):
-    """Return whether a file connects codecs and operators, according to its name."""
-    return "dataset" in path.stem or "source" in path.stem
-
-
-@pytest.mark.parametrize("path", IO_FILES, ids=names)
-def test_codecs_know_nothing_of_what_runs(path):
-    if defines_a_source(path) or is_source(path):
-        return
-    wrong = [
-        f"line {line}: {module}"
-        for line, module in imports(path)
-        if room_of(module) in {"runtime", "ops", "optimize", "dataset"} and module.startswith("dataset.")
-    ]
-    assert not wrong
-
-
-def test_a_file_of_io_that_knows_nodes_says_that_it_is_a_source():
-    for path in IO_FILES:
-        if defines_a_source(path):
-            assert path.name in SOURCES or is_source(path)
 
 
 def test_there_are_no_cycles_between_files():
-    graph = {
-        module_of(p): {
-            module
-            for line, module in imports(p)
-            if module.startswith("dataset") and not crosses_a_bridge(p, line, module)
-        }
-        - {module_of(p)}
-        for p in FILES
-    }
+    graph = {module_of(path): {module for _, _, module in own_imports([path])} - {module_of(path)} for path in FILES}
     done, path = set(), []
 
     def visit(module):
@@ -222,31 +170,28 @@ def test_there_are_no_cycles_between_files():
         visit(module)
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if ROOT / "adapters" not in p.parents], ids=names)
-def test_frameworks_are_imported_only_where_they_are_used(path):
-    tree = ast.parse(path.read_text())
-    at_the_top = {
-        alias.name.split(".")[0]
-        for node in tree.body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in ([ast.alias(node.module or "")] if isinstance(node, ast.ImportFrom) else node.names)
-    }
-    assert not at_the_top & FRAMEWORKS
+def test_frameworks_are_imported_only_where_they_are_used():
+    wrong = []
+    for path in FILES:
+        if room_of(module_of(path)) == "adapters":
+            continue
+        for node in parsed(path).body:
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            wrong += [(path, module) for module in modules if module.split(".")[0] in FRAMEWORKS]
+    assert not wrong
 
 
-@pytest.mark.parametrize("path", FILES, ids=names)
-def test_a_module_says_what_it_is_for(path):
-    assert ast.get_docstring(ast.parse(path.read_text()))
+def test_a_module_says_what_it_is_for():
+    assert not [path for path in FILES if not ast.get_docstring(parsed(path))]
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "plan"], ids=names)
-def test_a_plan_knows_no_threads_and_no_files(path):
-    assert not {module.split(".")[0] for _, module in imports(path)} & {"threading", "queue", "io", "pathlib", "mmap"}
+def test_a_plan_knows_no_threads_and_no_files():
+    forbidden = {"threading", "queue", "io", "pathlib", "mmap"}
+    for path in (ROOT / "plan").glob("*.py"):
+        assert not {module.split(".")[0] for _, module in imports(path)} & forbidden, path
 
 
 def test_no_operation_is_a_dataset():
-    from dataset import Dataset
-    from dataset.plan.node import Node
-
     assert not issubclass(Node, Dataset)
     assert not issubclass(Dataset, Node)

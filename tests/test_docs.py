@@ -24,6 +24,11 @@ def name_of(page):
     return str(page.relative_to(ROOT))
 
 
+def run_page(page, folder):
+    command = [sys.executable, Path(__file__).parent / "support" / "pages.py", page]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+
+
 @pytest.mark.timeout(300)  # one page imports four frameworks
 @pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
 def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, tmp_path):
@@ -31,8 +36,7 @@ def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, tmp_path):
     for name in sorted(imported & OPTIONAL):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
-    command = [sys.executable, Path(__file__).parent / "support" / "pages.py", page]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
+    done = run_page(page, tmp_path)
     assert done.returncode == 0, done.stderr
 
 
@@ -64,16 +68,14 @@ def test_every_block_that_looks_like_python_is_one_that_is_run(page):
 def test_outputs_are_compared_as_their_title_says(shown, printed, is_so, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"```python\nprint({printed!r}, end='')\n```\n```text {shown}```\n")
-    command = [sys.executable, Path(__file__).parent / "support" / "pages.py", page]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run_page(page, tmp_path)
     assert (done.returncode == 0) is is_so, done.stderr
 
 
 def test_a_block_that_fails_is_said_with_its_place(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(undefined)\n```\n")
-    command = [sys.executable, Path(__file__).parent / "support" / "pages.py", page]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run_page(page, tmp_path)
     assert done.returncode == 1
     assert "page.md" in done.stderr
     assert "NameError: name 'undefined'" in done.stderr
@@ -91,13 +93,8 @@ def test_each_method_is_there_and_its_test_is_about_it(method, test, link):
     for name in re.split(r"`, `", method):
         if not name.startswith("tf.data."):
             assert hasattr(Dataset, name)
-        word = {
-            "tf.data.experimental.at": "experimental.at",
-            "__bool__": "bool(",
-            "__len__": "len(",
-            "__iter__": "iter(",
-        }
-        assert word.get(name, name.removeprefix("tf.data.")) in path.read_text()
+        word = {"__bool__": "bool(", "__len__": "len(", "__iter__": "iter("}.get(name, name)
+        assert word.removeprefix("tf.data.") in path.read_text()
 
 
 @pytest.mark.parametrize("path", [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"], ids=name_of)

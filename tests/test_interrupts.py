@@ -10,26 +10,23 @@ import gc
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
 
 from dataset import ClosedError, Dataset
 from dataset.runtime.resources import interrupts
-from dataset.runtime.resources.coordinator import Coordinator
 from dataset.testing import assert_elements_equal, no_leaks, outcomes
 from support.interrupting import ENDINGS, AtMoment, AtRandom, RefusedError, collect, interrupt, watched
 from support.resume_cases import BY_PROCESSES, CASES
 from support.resume_files import Files, write_files
 
-COUNT = int(os.environ.get("INTERRUPTS", "2"))
+COUNT = int(os.environ.get("INTERRUPTS", "1"))
 INTERRUPTS_SEED = int(os.environ.get("INTERRUPTS_SEED") or random.SystemRandom().randrange(10**6))
 SECONDS_MAX = 60.0
 
@@ -69,8 +66,10 @@ def test_loses_nothing(name, new_files):
     moments = moments_of(build)
     before = set(threading.enumerate())
     for number in range(COUNT):
-        how = AtRandom(1.2 * seconds, chance) if number % 4 == 3 else AtMoment(chance.choice(chance.choice(moments)))
-        check(build, how, ENDINGS[(number + INTERRUPTS_SEED) % len(ENDINGS)], expected, CASES[name].in_order, name)
+        at_random = chance.random() < 0.25
+        how = AtRandom(1.2 * seconds, chance) if at_random else AtMoment(chance.choice(chance.choice(moments)))
+        ending = chance.choice(ENDINGS) if number == 0 else ENDINGS[number % len(ENDINGS)]
+        check(build, how, ending, expected, CASES[name].in_order, name)
     left = [thread for thread in threading.enumerate() if thread not in before and thread.name.startswith("dataset-")]
     for thread in left:  # threads of iterators that were only dropped
         thread.join(SECONDS_MAX)
@@ -105,18 +104,17 @@ def check(build: Any, how: Any, ending: str, expected: list[Any], in_order: bool
         raise
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("name", BY_PROCESSES)
-def test_worker_processes_lose_nothing(name, ending, new_files):
+def test_worker_processes_lose_nothing(name, new_files):
     def build() -> Dataset[Any]:
         return BY_PROCESSES[name](new_files())
 
-    expected = outcomes(iter(build()))
-    moments = moments_of(build)
+    expected, moments = outcomes(iter(build())), moments_of(build)
     chance = random.Random(f"{INTERRUPTS_SEED} {name}")
     with no_leaks():
         for _ in range(max(1, COUNT // 50)):
-            check(build, AtMoment(chance.choice(chance.choice(moments))), ending, expected, True, name)
+            how = AtMoment(chance.choice(chance.choice(moments)))
+            check(build, how, chance.choice(ENDINGS), expected, True, name)
 
 
 def test_every_moment_of_a_parallel_map():
@@ -219,38 +217,16 @@ def test_close_can_be_interrupted_while_it_waits(gate):
         iterator.close()
 
 
-def test_sigterm_that_exits():
-    program = """
-        import signal
-        from dataset import Dataset
-
-        def exit_now(signum, frame):
-            raise SystemExit(signum)
-
-        signal.signal(signal.SIGTERM, exit_now)
-        iterator = iter(Dataset.range(100).map(lambda x: x + 1))
-        next(iterator)
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        except SystemExit:
-            iterator.close()
-            print(signal.getsignal(signal.SIGTERM) is exit_now)
-    """
-    done = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
-
-
 def test_a_handler_that_does_not_raise_changes_nothing():
     seen = []
     before = signal.signal(signal.SIGUSR1, lambda signum, frame: seen.append(signum))
     try:
-        for number in range(0, 3000, 50):
+        for number in range(0, 3000, 100):
             found: list[Any] = []
             how = AtMoment(number, signal.SIGUSR1)
             made = Dataset.range(5).map(lambda x: x).shuffle(3, seed=1).batch(2)
             with how:
-                iterator = iter(made)
-                collect(iterator, found)
+                collect(iter(made), found)
             assert [len(batch) for batch in found] == [2, 2, 1]
             assert seen == [signal.SIGUSR1] * how.fired
             seen.clear()
@@ -260,14 +236,13 @@ def test_a_handler_that_does_not_raise_changes_nothing():
 
 def test_a_handler_that_a_program_installs_later_stays():
     iterator = iter(Dataset.range(3))
-    own = signal.signal(signal.SIGINT, lambda signum, frame: None)
+    signal.signal(signal.SIGINT, lambda signum, frame: None)
     try:
         mine = signal.getsignal(signal.SIGINT)
         iterator.close()
         assert signal.getsignal(signal.SIGINT) is mine
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        del own
 
 
 def test_an_iterator_that_was_interrupted_in_the_middle_says_so():
@@ -294,24 +269,6 @@ def test_an_iterator_that_was_interrupted_in_the_middle_says_so():
     other = iter(Dataset.range(50).map(lambda x: x).shuffle(5, seed=1).prefetch(2))
     other.load_state_dict(state)
     assert len(list(other)) == 50
-
-
-def test_user_code_that_exits_is_not_stray():
-    def leave(x: Any) -> Any:
-        if x == 2 and not left:
-            left.append(x)
-            raise SystemExit
-        return x
-
-    left: list[Any] = []
-    for dataset in (Dataset.range(5).map(leave), Dataset.range(5).map(leave).shuffle(2, seed=1).batch(1).unbatch()):
-        left.clear()
-        found: list[Any] = []
-        iterator = iter(dataset)
-        with pytest.raises(SystemExit):
-            collect(iterator, found)
-        collect(iterator, found)
-        assert sorted(map(int, found)) == list(range(5))
 
 
 @pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError()])
@@ -348,69 +305,45 @@ def test_a_thread_that_cannot_start(error, after, monkeypatch):
                     assert sorted(map(int, found)) == list(range(20))
 
 
-def test_coordinator_accounts_for_a_thread_that_failed_to_start(monkeypatch):
-    coordinator = Coordinator()
-    ran = []
-    start = threading.Thread.start
-
-    def start_and_fail(thread: threading.Thread) -> None:
-        start(thread)
-        raise MemoryError
-
-    monkeypatch.setattr(threading.Thread, "start", start_and_fail)
-    with pytest.raises(MemoryError):
-        coordinator.submit(lambda: ran.append(1))
-    monkeypatch.undo()
-    coordinator.submit(lambda: ran.append(2))
-    with watched(SECONDS_MAX):
-        coordinator.shut_down(lambda: ran.append(3), wait=True)
-    assert ran == [2, 3]
-
-
 def test_a_signal_while_an_iterator_is_dropped_is_not_lost():
-    came_out = 0
     for number in range(0, 400, 7):
         iterator = iter(Dataset.range(5).map(lambda x: x, num_parallel_calls=2).prefetch(1))
         next(iterator)
-        how = AtMoment(number)
+        how, came_out = AtMoment(number), False
         try:
             with how:
                 del iterator
         except KeyboardInterrupt:
-            came_out += 1
+            came_out = True
         assert came_out == how.fired, number
-        came_out = 0
     iter(Dataset.range(1)).close()
 
 
 def test_condition_that_is_interrupted_passes_on_that_it_was_told(monkeypatch):
     """Otherwise another thread would wait forever."""
     condition = interrupts.Condition(threading.RLock())
+    told: list[bool] = []
+    first_waits = threading.Event()
 
     def told_and_interrupted(waiter: Any, timeout: float) -> bool:
         waiter.acquire(True, timeout)
         raise KeyboardInterrupt
-
-    told = []
-
-    def wait() -> None:
-        with condition:
-            told.append(condition.wait(SECONDS_MAX))
-
-    monkeypatch.setattr(interrupts, "_acquire", told_and_interrupted)
-    first_waits = threading.Event()
 
     def wait_and_fail() -> None:
         with condition, pytest.raises(KeyboardInterrupt):
             first_waits.set()
             condition.wait()
 
-    first = threading.Thread(target=wait_and_fail)
+    def wait() -> None:
+        with condition:
+            told.append(condition.wait(SECONDS_MAX))
+
+    monkeypatch.setattr(interrupts, "_acquire", told_and_interrupted)
+    first, second = threading.Thread(target=wait_and_fail), threading.Thread(target=wait)
     first.start()
     first_waits.wait(SECONDS_MAX)
     with condition:  # it waits now and has released the lock
         monkeypatch.undo()
-    second = threading.Thread(target=wait)
     second.start()
     while True:
         with condition:
@@ -424,12 +357,7 @@ def test_condition_that_is_interrupted_passes_on_that_it_was_told(monkeypatch):
 
 def test_skip_can_be_interrupted():
     called = threading.Event()
-
-    def seen(x: Any) -> bool:
-        called.set()
-        return bool(x >= 0)
-
-    dataset = Dataset.range(10**9).filter(seen)
+    dataset = Dataset.range(10**9).filter(lambda x: bool(called.set() or x >= 0))
     iterator = iter(dataset)
     main = threading.get_ident()
     sender = threading.Thread(target=lambda: (called.wait(), signal.pthread_kill(main, signal.SIGINT)))

@@ -52,10 +52,6 @@ def patience():
 # The notebooks.
 
 
-def test_there_are_three():
-    assert [path.stem for path in NOTEBOOKS] == ["coming_from", "images", "optimizer_and_autotuner"]
-
-
 @each_notebook
 @pytest.mark.timeout(400)
 @pytest.mark.usefixtures("patience")
@@ -63,9 +59,8 @@ def test_it_runs_without_a_complaint_and_leaves_nothing_behind(path):
     before = files()
     notebook = executed(path)
     assert complaints(notebook) == []
-    assert [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"] == [
-        *range(1, len(code(notebook)) + 1)
-    ]
+    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    assert counts == list(range(1, len(counts) + 1))
     assert files() == before
 
 
@@ -83,7 +78,7 @@ def test_the_one_on_tf_data_runs_without_tensorflow_and_says_so(tmp_path, monkey
 
 
 @each_notebook
-def test_it_is_stored_without_outputs_and_with_ids(path):
+def test_it_is_stored_without_outputs_and_with_ids_and_needs_no_network(path):
     notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
     nbformat.validate(notebook)
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
@@ -93,56 +88,31 @@ def test_it_is_stored_without_outputs_and_with_ids(path):
         assert cell.metadata == {}
         assert cell.cell_type == "markdown" or (cell.outputs == [] and cell.execution_count is None)
     assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
-
-
-@each_notebook
-def test_it_needs_no_network(path):
-    assert re.findall(r"https?://|\bpip install|urllib|requests\.", "\n".join(code(nbformat.read(path, 4)))) == []
+    assert re.findall(r"https?://|\bpip install|urllib|requests\.", "\n".join(code(notebook))) == []
 
 
 # The pages.
 
 
 @each_notebook
-def test_the_page_holds_its_cells_in_order(path):
+def test_the_page_holds_its_cells_texts_and_pictures_and_nothing_of_the_machine_that_it_was_made_on(path):
     text = (PAGES / f"{path.stem}.md").read_text()
-    shown = re.findall(r"^```python\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
-    assert shown == code(nbformat.read(path, 4)), f"run: python notebooks/render.py {path.stem}"
-
-
-@each_notebook
-def test_the_page_holds_its_text(path):
-    words = " ".join((PAGES / f"{path.stem}.md").read_text().split())
-    for cell in nbformat.read(path, 4).cells:
+    notebook, hint = nbformat.read(path, 4), f"run: python notebooks/render.py {path.stem}"
+    assert re.findall(r"^```python\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL) == code(notebook), hint
+    words = " ".join(text.split())
+    for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            assert " ".join(linked(cell.source).split()) in words, f"run: python notebooks/render.py {path.stem}"
-
-
-@each_notebook
-def test_the_page_holds_nothing_of_the_machine_that_it_was_made_on(path):
-    text = (PAGES / f"{path.stem}.md").read_text()
-    for content in [text, *(picture.read_text() for picture in (PAGES / path.stem).glob("*.svg"))]:
+            assert " ".join(linked(cell.source).split()) in words, hint
+    named = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    pictures = sorted((PAGES / path.stem).iterdir())
+    assert sorted(PAGES / name for name in named) == pictures
+    for content in [text, *(picture.read_text() for picture in pictures if picture.suffix == ".svg")]:
         assert re.findall(r"\x1b|/tmp/|/home/|/root/|/work/|site-packages|ipykernel_\d|0x[0-9a-f]{6,}", content) == []
 
 
-@each_notebook
-def test_the_pictures_of_the_page_are_those_in_its_folder(path):
-    named = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (PAGES / f"{path.stem}.md").read_text())
-    assert len(named) == len(set(named))
-    assert sorted(PAGES / name for name in named) == sorted((PAGES / path.stem).iterdir())
-
-
-def test_the_pages_lead_somewhere():
-    for path in PAGES.glob("*.md"):
-        for link in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
-            assert (path.parent / link).exists(), f"{path.name}: {link}"
-
-
-def test_pages_and_notebooks_are_the_same_ones():
-    assert sorted(page.stem for page in PAGES.glob("*.md")) == [path.stem for path in NOTEBOOKS]
-
-
-def test_the_pages_are_small():
+def test_pages_and_notebooks_are_the_same_three_and_the_pages_are_small():
+    names = ["coming_from", "images", "optimizer_and_autotuner"]
+    assert [path.stem for path in NOTEBOOKS] == sorted(page.stem for page in PAGES.glob("*.md")) == names
     assert sum(path.stat().st_size for path in PAGES.rglob("*") if path.is_file()) < PAGES_BYTES_MAX
 
 
@@ -175,37 +145,30 @@ def test_a_kernel_that_dies_is_told(tmp_path):
         executed(path)
 
 
-def test_what_is_written_to_stderr_is_a_complaint(tmp_path):
-    path = write_notebook(tmp_path / "loud.ipynb", "import warnings\nwarnings.warn('old')", "print('fine')")
-    (complaint,) = complaints(executed(path))
-    assert complaint.startswith("cell 'cell-0' wrote to stderr:")
-    assert "old" in complaint
-
-
-def test_the_kernel_is_this_interpreter_whatever_is_registered(tmp_path, monkeypatch):
-    kernel = tmp_path / "jupyter" / "kernels" / "python3"
+def test_a_notebook_runs_in_a_copy_of_its_folder_by_this_interpreter_whatever_is_registered(tmp_path, monkeypatch):
+    kernel, folder = tmp_path / "jupyter" / "kernels" / "python3", tmp_path / "here"
     kernel.mkdir(parents=True)
-    (kernel / "kernel.json").write_text('{"argv": ["/no/such/python"], "display_name": "x", "language": "python"}')
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
-    notebook = executed(write_notebook(tmp_path / "which.ipynb", "import sys\nprint(sys.executable)"))
-    assert notebook.cells[0].outputs[0].text.strip() == sys.executable
-
-
-def test_the_kernel_ends_with_its_notebook(tmp_path):
-    notebook = executed(write_notebook(tmp_path / "pid.ipynb", "import os\nprint(os.getpid())"))
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(notebook.cells[0].outputs[0].text), 0)
-
-
-def test_a_notebook_finds_the_files_beside_it_and_its_own_go_with_the_copy(tmp_path):
-    folder = tmp_path / "here"
     folder.mkdir()
+    (kernel / "kernel.json").write_text('{"argv": ["/no/such/python"], "display_name": "x", "language": "python"}')
     (folder / "data.txt").write_text("given")
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     path = write_notebook(
-        folder / "files.ipynb", "from pathlib import Path\nPath('new.txt').write_text(Path('data.txt').read_text())"
+        folder / "any.ipynb",
+        "import sys\nprint(sys.executable)",
+        "import os\nprint(os.getpid())",
+        "from pathlib import Path\nPath('new.txt').write_text(Path('data.txt').read_text())",
+        "import warnings\nwarnings.warn('old')",
     )
-    assert executed(path).cells[0].outputs[0].data["text/plain"] == "5"
-    assert sorted(child.name for child in folder.iterdir()) == ["data.txt", "files.ipynb"]
+    notebook = executed(path)
+    outputs = [cell.outputs[0] for cell in notebook.cells]
+    assert outputs[0].text.strip() == sys.executable
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(outputs[1].text), 0)  # the kernel ends with its notebook
+    assert outputs[2].data["text/plain"] == "5"
+    assert sorted(child.name for child in folder.iterdir()) == ["any.ipynb", "data.txt"]
+    (complaint,) = complaints(notebook)
+    assert complaint.startswith("cell 'cell-3' wrote to stderr:")
+    assert "old" in complaint
 
 
 def test_a_page_has_no_colours_paths_and_addresses(tmp_path):

@@ -26,27 +26,21 @@ def place(options, group):
 
 
 @pytest.mark.parametrize(("group", "name", "value"), FIELDS)
-def test_a_field_is_none_then_what_it_was_set_to(group, name, value):
-    options = Options()
-    assert getattr(place(options, group), name) is None
-    setattr(place(options, group), name, value)
-    assert getattr(place(options, group), name) == value
-    assert getattr(place(Dataset.range(3).with_options(options).options(), group), name) == value
-    assert f"{name}={value!r}" in repr(options)
-    setattr(place(options, group), name, None)
-    assert options == Options()
-
-
-@pytest.mark.parametrize(("group", "name", "value"), FIELDS)
-def test_merging_takes_the_later_of_two_and_what_only_one_sets(group, name, value):
+def test_a_field_is_none_then_what_it_was_set_to_and_merging_takes_the_later(group, name, value):
     one, other = Options(), Options()
+    assert getattr(place(one, group), name) is None
     setattr(place(one, group), name, value)
+    assert getattr(place(one, group), name) == value
+    assert getattr(place(Dataset.range(3).with_options(one).options(), group), name) == value
+    assert f"{name}={value!r}" in repr(one)
     assert one.merge(other) == other.merge(one) == one
     assert one.merge(other) is not one
     later = not value if isinstance(value, bool) else "test" if isinstance(value, str) else 7
     setattr(place(other, group), name, later)
     assert getattr(place(one.merge(other), group), name) == later
     assert getattr(place(other.merge(one), group), name) == value
+    setattr(place(one, group), name, None)
+    assert one == Options()
 
 
 @pytest.mark.parametrize(
@@ -126,16 +120,11 @@ def test_options_are_copied_and_pickled_as_values():
         frozen.deterministic = True
 
 
-def test_later_changes_of_options_do_not_reach_the_dataset():
-    options = Options()
-    dataset = Dataset.range(3).with_options(options)
-    options.dataset_name = "late"
-    assert dataset.options() == Options()
-
-
-def test_the_name_of_a_dataset_is_shown():
+def test_later_changes_of_options_do_not_reach_the_dataset_whose_name_is_shown():
     options = Options()
     options.dataset_name = "train"
     dataset = Dataset.range(3).with_options(options).batch(2)
+    options.dataset_name = "late"
+    assert dataset.options().dataset_name == "train"
     assert repr(dataset).startswith("<Dataset 'train': batch(2) from test_options.py:")
     assert dataset.explain().splitlines()[0] == "train:"

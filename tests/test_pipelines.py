@@ -62,62 +62,34 @@ def has_failures(pipeline: Pipeline) -> bool:
 
 
 @QUICK
-@given(pipelines())
-def test_a_pipeline_gives_what_its_model_gives(pipeline: Pipeline):
-    assert found(pipeline.make(OURS)) == pipeline.model()
-
-
-@QUICK
-@given(pipelines())
-def test_a_pipeline_without_the_optimizer_gives_the_same(pipeline: Pipeline):
-    assert found(unoptimized(pipeline.make(OURS))) == pipeline.model()
-
-
-@QUICK
-@given(pipelines(), st.integers(1, 4), st.integers(1, 255))
-def test_a_pipeline_whose_ops_work_in_parallel_gives_the_same(pipeline: Pipeline, calls: int, where: int):
-    with no_leaks():
-        assert found(in_parallel(pipeline.make(OURS), calls, where=where)) == pipeline.model()
-
-
-@QUICK
-@given(pipelines(), st.integers(1, 4), st.integers(1, 255), st.booleans(), st.data())
-def test_a_state_goes_from_parallel_to_sequential_and_back(pipeline, calls, where, back, data: st.DataObject):
-    assume(not has_cached_failures(pipeline))
-    expected = pipeline.model()
-    position = data.draw(st.integers(0, len(expected)), label="position")
-    both = [in_parallel(pipeline.make(OURS), calls, where=where), pipeline.make(OURS)]
-    assert resumed_at(both[back], both[not back], position) == expected[position:]
-
-
-@QUICK
 @given(pipelines(), st.integers(1, 9))
-def test_asking_for_many_at_once_changes_nothing(pipeline: Pipeline, demand: int):
-    dataset = pipeline.make(OURS).map(lambda *parts: (parts,)).map(lambda part: {"part": part})
-    together = dataset.prefetch(demand)
-    assert [o if isinstance(o, Failure) else o["part"] for o in map(_unwrapped, outcomes(iter(together)))] == [
-        _wrapped(outcome) for outcome in pipeline.model()
-    ]
-
-
-def _unwrapped(outcome: Any) -> Any:
-    return plain(outcome) if isinstance(outcome, Exception) else {"part": plain(outcome["part"])}
-
-
-def _wrapped(outcome: Any) -> Any:
-    return outcome if isinstance(outcome, Failure) else outcome if isinstance(outcome, tuple) else (outcome,)
-
-
-@QUICK
-@given(pipelines(), st.data())
-def test_a_pipeline_resumes_anywhere(pipeline: Pipeline, data: st.DataObject):
-    assume(not has_cached_failures(pipeline))
+def test_a_pipeline_gives_what_its_model_gives_optimized_or_not_and_many_at_once(pipeline: Pipeline, demand: int):
     expected = pipeline.model()
-    position = data.draw(st.integers(0, len(expected)), label="position")
-    assert resumed_at(pipeline.make(OURS), pipeline.make(OURS), position) == expected[position:]
+    assert found(pipeline.make(OURS)) == expected
+    assert found(unoptimized(pipeline.make(OURS))) == expected
+    together = pipeline.make(OURS).map(lambda *parts: {"parts": parts}).prefetch(demand)
+    assert [
+        plain(outcome["parts"] if isinstance(outcome, dict) else outcome) for outcome in outcomes(iter(together))
+    ] == [outcome if isinstance(outcome, Failure | tuple) else (outcome,) for outcome in expected]
 
 
 @QUICK
+@given(pipelines(), st.integers(1, 4), st.integers(1, 255), st.tuples(st.booleans(), st.booleans()), st.data())
+def test_a_pipeline_resumes_anywhere_from_parallel_to_sequential_and_back(pipeline, calls, where, parallel, data):
+    expected = pipeline.model()
+
+    def make(is_parallel: bool) -> Dataset[Any]:
+        dataset = pipeline.make(OURS)
+        return in_parallel(dataset, calls, where=where) if is_parallel else dataset
+
+    with no_leaks():
+        assert found(make(True)) == expected
+    assume(not has_cached_failures(pipeline))
+    position = data.draw(st.integers(0, len(expected)), label="position")
+    assert resumed_at(make(parallel[0]), make(parallel[1]), position) == expected[position:]
+
+
+@settings(QUICK, max_examples=100)
 @given(pipelines(length_max=3), shuffles(), st.lists(st.integers(0, 4), max_size=3), st.data())
 def test_a_shuffled_pipeline_is_repeatable_whole_and_resumable(pipeline, shuffle, tail, data: st.DataObject):
     def make() -> Dataset[Any]:

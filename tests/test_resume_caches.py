@@ -33,7 +33,7 @@ def counted(calls: list[int], size: int = SIZE) -> Dataset[Any]:
 # In memory: a new process has an empty cache
 
 
-@pytest.mark.parametrize("place", range(2 * SIZE + 1))
+@pytest.mark.parametrize("place", [0, 1, 7, 8, 9, 15, 16])
 def test_a_pass_that_was_left_is_made_again_once_and_then_kept(place):
     """The elements before the position are recomputed, because later passes need them; each only once."""
     _, states = interrupted(counted([]).cache().repeat(3), [place])
@@ -44,7 +44,7 @@ def test_a_pass_that_was_left_is_made_again_once_and_then_kept(place):
     assert calls == list(range(SIZE))
 
 
-@pytest.mark.parametrize("place", range(1, SIZE + 1))
+@pytest.mark.parametrize("place", [1, 4, 7, 8])
 def test_what_was_resumed_leaves_a_complete_cache_to_other_iterators(place):
     _, states = interrupted(Dataset.range(SIZE).shuffle(SIZE).cache(), [place])
     whole = Dataset.range(SIZE).shuffle(SIZE).cache()

@@ -30,16 +30,19 @@ def map_arithmetic(draw: st.DrawFn, kind: Any) -> Drawn:
     return Step("map(x * 2 + 1)", lambda _, d: d.map(function), each(lambda x: [function(x)])), INT
 
 
+def called(function: Callable[[Any], Any], returns: Any = np.int64) -> Callable[[Any, Any], Any]:
+    """Return a function of a library and an element that calls a function of Python values."""
+    return lambda lib, x: lib.call(function, TensorSpec((), returns))(x)
+
+
 def map_plain_python(draw: st.DrawFn, kind: Any) -> Drawn:
     halve = lambda x: np.int64(int(x) // 2)
-    return mapped(
-        "int(x) // 2", kind, INT, lambda lib, x: lib.call(halve, TensorSpec((), np.int64))(x), lambda x: x // 2
-    )
+    return mapped("int(x) // 2", kind, INT, called(halve), lambda x: x // 2)
 
 
 def map_that_fails(draw: st.DrawFn, kind: Any) -> Drawn:
     check, model, shown = checks(draw)
-    return mapped(shown, kind, INT, lambda lib, x: lib.call(check, TensorSpec((), np.int64))(x), model)
+    return mapped(shown, kind, INT, called(check), model)
 
 
 def map_number(draw: st.DrawFn, kind: Any) -> Drawn:
@@ -53,26 +56,19 @@ def map_pair(draw: st.DrawFn, kind: Any) -> Drawn:
 
 def map_text(draw: st.DrawFn, kind: Any) -> Drawn:
     show = lambda x: b"%d" % x
-    return mapped("text", kind, TEXT, lambda lib, x: lib.call(show, TensorSpec((), bytes))(x), show)
+    return mapped("text", kind, TEXT, called(show, bytes), show)
 
 
 def map_row(draw: st.DrawFn, kind: Any) -> Drawn:
     """To rows whose length varies."""
     n = draw(st.integers(1, 3))
-    return mapped(
-        f"row of x % {n} + 1", kind, ROW, lambda lib, x: lib.fill([x % n + 1], x), lambda x: [x] * (x % n + 1)
-    )
+    name = f"row of x % {n} + 1"
+    return mapped(name, kind, ROW, lambda lib, x: lib.fill([x % n + 1], x), lambda x: [x] * (x % n + 1))
 
 
 def map_dict(draw: st.DrawFn, kind: Any) -> Drawn:
-    after = {"b": kind, "a": INT}
-    return mapped(
-        "{b: e, a: number}",
-        kind,
-        after,
-        lambda lib, e: {"b": e, "a": number_in(lib, kind, e)},
-        lambda e: {"b": e, "a": number(e)},
-    )
+    there = lambda lib, e: {"b": e, "a": number_in(lib, kind, e)}
+    return mapped("{b: e, a: number}", kind, {"b": kind, "a": INT}, there, lambda e: {"b": e, "a": number(e)})
 
 
 def map_part(draw: st.DrawFn, kind: Any) -> Drawn:
@@ -104,10 +100,7 @@ def batch(draw: st.DrawFn, kind: Any) -> Drawn:
 def padded_batch(draw: st.DrawFn, kind: Any) -> Drawn:
     size, drop = draw(st.integers(1, 6)), draw(st.booleans())
     model = batches(size, drop, lambda rows: kinds.pad(kind, rows))
-
-    def apply(_: Any, dataset: Any) -> Any:
-        return dataset.padded_batch(size, drop_remainder=drop)
-
+    apply = lambda _, d: d.padded_batch(size, drop_remainder=drop)
     return Step(f"padded_batch({size}, {drop})", apply, model), kinds.batched(kind)
 
 

@@ -50,38 +50,37 @@ def _record(number: int) -> bytes:
 
 Reader = tuple[str, Callable[[Any, Files], Any], list[Any], Any]
 
+_LINES = [b"line %d" % i for i in _ALL]
+_WORDS = [(i, b"word %d" % i) for i in _ALL]
+_QUERY = "SELECT number, word FROM numbers ORDER BY number"
+
+
+def _csv(lib: Any, files: Files) -> Any:
+    return lib.CsvDataset(files.parts("csv"), [np.int64, bytes], select_cols=[0, 2])
+
+
+def _sql(lib: Any, files: Files) -> Any:
+    return lib.SqlDataset("sqlite", str(files.folder / "numbers.sqlite"), _QUERY, (int, bytes))
+
+
+def _parquet(lib: Any, files: Files) -> Any:
+    return lib.Dataset.from_parquet(files.parts("table"))
+
+
+def _load(lib: Any, files: Files) -> Any:
+    return lib.Dataset.load(str(files.folder / "saved"))
+
+
 _READERS: list[Reader] = [
     ("TFRecordDataset", lambda lib, f: lib.TFRecordDataset(f.parts("plain")), list(map(_record, _ALL)), TEXT),
     ("GZIP", lambda lib, f: lib.TFRecordDataset(f.parts("gzip"), "GZIP"), list(map(_record, _ALL)), TEXT),
     ("index", lambda lib, f: lib.TFRecordDataset(f.parts("plain"), index=True), list(map(_record, _ALL)), TEXT),
-    ("text", lambda lib, f: lib.TextLineDataset(f.parts("text")), [b"line %d" % i for i in _ALL], TEXT),
+    ("text", lambda lib, f: lib.TextLineDataset(f.parts("text")), _LINES, TEXT),
     ("fixed", lambda lib, f: lib.FixedLengthRecordDataset(f.parts("fixed"), 4, 4), [b"%04d" % i for i in _ALL], TEXT),
-    (
-        "csv",
-        lambda lib, f: lib.CsvDataset(f.parts("csv"), [np.int64, bytes], select_cols=[0, 2]),
-        [(i, b"word %d" % i) for i in _ALL],
-        (INT, TEXT),
-    ),
-    (
-        "sql",
-        lambda lib, f: lib.SqlDataset(
-            "sqlite", str(f.folder / "numbers.sqlite"), "SELECT number, word FROM numbers ORDER BY number", (int, bytes)
-        ),
-        [(i, b"word %d" % i) for i in range(12)],
-        (INT, TEXT),
-    ),
-    (
-        "parquet",
-        lambda lib, f: lib.Dataset.from_parquet(f.parts("table")),
-        [{"x": i, "name": b"name %d" % i} for i in _ALL],
-        {"x": INT, "name": TEXT},
-    ),
-    (
-        "load",
-        lambda lib, f: lib.Dataset.load(str(f.folder / "saved")),
-        [(i, b"%d" % i) for i in range(14)],
-        (INT, TEXT),
-    ),
+    ("csv", _csv, _WORDS, (INT, TEXT)),
+    ("sql", _sql, [(i, b"word %d" % i) for i in range(12)], (INT, TEXT)),
+    ("parquet", _parquet, [{"x": i, "name": b"name %d" % i} for i in _ALL], {"x": INT, "name": TEXT}),
+    ("load", _load, [(i, b"%d" % i) for i in range(14)], (INT, TEXT)),
 ]
 
 
@@ -99,7 +98,7 @@ def _interleaved(cycle: int, block: int, seed: int | None) -> Drawn:
         return names.interleave(lib.TextLineDataset, cycle_length=cycle, block_length=block)
 
     name = f"list_files({seed}) -> interleave(text, {cycle}, {block})"
-    return sources.source(name, make, [b"line %d" % i for i in _ALL]), TEXT
+    return sources.source(name, make, _LINES), TEXT
 
 
 SOURCES: list[sources.SourceStrategy] = [

@@ -37,9 +37,9 @@ def scan(draw: st.DrawFn, kind: Any) -> Drawn:
             checked = outcome if isinstance(outcome, Failure) else model(number(outcome))
             if isinstance(checked, Failure):
                 yield checked
-                continue
-            yield state, checked
-            state += checked
+            else:
+                yield state, checked
+                state += checked
 
     return Step(f"scan(sum, {shown})", apply, streaming(run)), (INT, INT)
 
@@ -84,17 +84,15 @@ def select(draw: st.DrawFn, kind: Any) -> Drawn:
 
 
 def ignore_errors(draw: st.DrawFn, kind: Any) -> Drawn:
-    def run(outcomes: Iterator[Any]) -> Iterator[Any]:
-        return (outcome for outcome in outcomes if not isinstance(outcome, Failure))
-
-    return Step("ignore_errors()", lambda _, d: d.ignore_errors(), streaming(run)), kind
+    present = lambda outcomes: (outcome for outcome in outcomes if not isinstance(outcome, Failure))
+    return Step("ignore_errors()", lambda _, d: d.ignore_errors(), streaming(present)), kind
 
 
 def unique(draw: st.DrawFn, kind: Any) -> Drawn:
     def run(outcomes: Iterator[Any]) -> Iterator[Any]:
-        seen = []
+        seen: list[Any] = []  # without failures, so each of them is returned
         for outcome in outcomes:
-            if isinstance(outcome, Failure) or outcome not in seen:
+            if outcome not in seen:
                 yield outcome
             if not isinstance(outcome, Failure):
                 seen.append(outcome)

@@ -54,19 +54,17 @@ def play(outcome: str, *steps: Step | Program) -> Play:
 
 SECOND_RUN = Step(programs.second_run)
 NO_ITERATOR = Absence("`save` returns when everything is written; the caller has no iterator")
+NO_WORKERS = Absence("there are no worker processes")
 OF_TORCH = Absence("PyTorch's iterator has no `close` and is not shared between threads")
 
 
 def _raised(kind: str) -> Callable[[Row], Play | Absence]:
     def cell(row: Row) -> Play:
-        if row.needs_torch and kind == "SystemExit":
+        outcome = "raised, nothing written" if not row.is_iterator and row.writes else "raised in place"
+        if kind == "SystemExit" and row.needs_torch:
             outcome = "loader fails"
         elif kind == "SystemExit" and row.is_iterator and not row.exit_takes_place:
             outcome = "raised, then retried"
-        elif not row.is_iterator and row.writes:
-            outcome = "raised, nothing written"
-        else:
-            outcome = "raised in place"
         return play(outcome, raises(kind))
 
     return cell
@@ -77,18 +75,10 @@ def _dies(kind: str) -> Callable[[Row], Play | Absence]:
         if row.has_processes:
             return play("loader fails" if row.needs_torch else "raised in place", raises(kind))
         if kind == "SIGKILL":
-            return Absence("there are no worker processes")
+            return NO_WORKERS
         return play("program ends", Step(programs.exits_in_function, 7), SECOND_RUN)
 
     return cell
-
-
-def _allocation(row: Row) -> Play | Absence:
-    return play("raised", programs.allocation_fails)
-
-
-def _interrupted(row: Row) -> Play:
-    return play("exact" if row.is_iterator else "raised", programs.interrupted)
 
 
 def _terminated(row: Row) -> Play:
@@ -99,7 +89,7 @@ def _terminated(row: Row) -> Play:
 def _launcher(row: Row) -> Play | Absence:
     if row.has_launcher:
         return play("restarted", programs.kill_launcher)
-    return Absence("the program itself starts the workers" if row.has_processes else "there are no worker processes")
+    return Absence("the program itself starts the workers") if row.has_processes else NO_WORKERS
 
 
 def _hang(row: Row) -> Play | Absence:
@@ -112,23 +102,14 @@ def _hang(row: Row) -> Play | Absence:
     return play("closed", programs.hangs_and_is_closed)
 
 
-def _dropped(row: Row) -> Play | Absence:
-    return NO_ITERATOR if row.writes and not row.is_iterator else play("nothing left", programs.dropped)
-
-
-def _exit(row: Row) -> Play | Absence:
-    return (
-        NO_ITERATOR if row.writes and not row.is_iterator else play("exits with 0", programs.exits_midway, SECOND_RUN)
-    )
+def _unless_saved(outcome: str, *steps: Step | Program) -> Callable[[Row], Play | Absence]:
+    return lambda row: NO_ITERATOR if row.writes and not row.is_iterator else play(outcome, *steps)
 
 
 def _fork(row: Row) -> Play:
-    if row.needs_torch:
-        return play("unharmed", programs.forks_workers)
-    return play(
-        "unharmed" if not row.is_iterator else "child refuses",
-        programs.forks if row.is_iterator else programs.forks_in_function,
-    )
+    if row.is_iterator:
+        return play("child refuses", programs.forks)
+    return play("unharmed", programs.forks_workers if row.needs_torch else programs.forks_in_function)
 
 
 def _iterator_only(outcome: str, program: Program) -> Callable[[Row], Play | Absence]:
@@ -141,10 +122,7 @@ def _iterator_only(outcome: str, program: Program) -> Callable[[Row], Play | Abs
 
 
 def _writers_only(outcome: str, *steps: Step | Program) -> Callable[[Row], Play | Absence]:
-    def cell(row: Row) -> Play | Absence:
-        return play(outcome, *steps) if row.writes else Absence("no files are written")
-
-    return cell
+    return lambda row: play(outcome, *steps) if row.writes else Absence("no files are written")
 
 
 COLUMNS: dict[str, Column] = {
@@ -153,13 +131,15 @@ COLUMNS: dict[str, Column] = {
     "SystemExit": Column("The function calls `sys.exit`.", _raised("SystemExit")),
     "MemoryError in user code": Column("The function raises MemoryError.", _raised("MemoryError")),
     "MemoryError in the library": Column(
-        "One allocation in the library fails, for an array or for a chunk of elements.", _allocation, runs=1
+        "One allocation in the library fails, for an array or for a chunk of elements.",
+        lambda row: play("raised", programs.allocation_fails),
+        runs=1,
     ),
     "RecursionError": Column("The function recurses without end.", _raised("RecursionError")),
     "unpicklable exception": Column("The function raises an exception that cannot be pickled.", _raised("unpicklable")),
     "SIGINT": Column(
         "Ctrl-C at a random microsecond; then the iterator is closed, saved and loaded, used further or dropped.",
-        _interrupted,
+        lambda row: play("exact" if row.is_iterator else "raised", programs.interrupted),
         runs=5,
     ),
     "SIGTERM": Column(
@@ -171,8 +151,13 @@ COLUMNS: dict[str, Column] = {
     "SIGKILL of launcher": Column("The process that starts the workers is killed.", _launcher),
     "os._exit in user code": Column("The function ends its process.", _dies("os._exit")),
     "hang and close": Column("The function hangs in the background while the iterator is closed.", _hang),
-    "dropped iterator": Column("The last reference to the iterator is dropped, at a random element.", _dropped),
-    "interpreter exit mid-way": Column("The program ends while the iterator is open.", _exit),
+    "dropped iterator": Column(
+        "The last reference to the iterator is dropped, at a random element.",
+        _unless_saved("nothing left", programs.dropped),
+    ),
+    "interpreter exit mid-way": Column(
+        "The program ends while the iterator is open.", _unless_saved("exits with 0", programs.exits_midway, SECOND_RUN)
+    ),
     "fork": Column("The program forks while the iterator is open; the child uses, closes or drops its copy.", _fork),
     "close from another thread": Column(
         "One thread closes the iterator while another waits in `next` and the function hangs.",

@@ -6,6 +6,7 @@ takes longer than ``within`` allows.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import faulthandler
 import gc
@@ -71,26 +72,17 @@ def second_run(cell: Cell) -> None:
 
 # Exceptions of the user's function
 
-TYPES: dict[str, type[BaseException]] = {
-    "exception": ValueError,
-    "StopIteration": RuntimeError,  # otherwise a for loop would end silently
-    "SystemExit": SystemExit,
-    "MemoryError": MemoryError,
-    "RecursionError": RecursionError,
-    "unpicklable": Exception,
-    "os._exit": WorkerDiedError,
-    "SIGKILL": WorkerDiedError,
+EXCEPTIONS: dict[str, tuple[type[BaseException], str]] = {
+    "exception": (ValueError, "bad element"),
+    "StopIteration": (RuntimeError, "StopIteration"),  # otherwise a for loop would end silently
+    "SystemExit": (SystemExit, "9"),
+    "MemoryError": (MemoryError, "bad element"),
+    "RecursionError": (RecursionError, "recursion"),
+    "unpicklable": (Exception, "bad element"),
+    "os._exit": (WorkerDiedError, "exit code 7"),
+    "SIGKILL": (WorkerDiedError, "killed by SIGKILL"),
 }
-TEXTS = {
-    "exception": "bad element",
-    "StopIteration": "StopIteration",
-    "SystemExit": "9",
-    "MemoryError": "bad element",
-    "RecursionError": "recursion",
-    "unpicklable": "bad element",
-    "os._exit": "exit code 7",
-    "SIGKILL": "killed by SIGKILL",
-}
+"""The exception that is raised for each kind of fault, and a part of its message."""
 
 
 def raises(kind: str) -> Program:
@@ -108,18 +100,16 @@ def raises(kind: str) -> Program:
             found = cell.outcomes(iter(cell.pipeline()))
             error = _only_error(found)
             is_retried = kind == "SystemExit" and [one for one in found if one != error] == cell.expected
-            if (
-                is_retried
-            ):  # a request to stop is raised as soon as it is seen, and never after the position of its element
+            if is_retried:  # it is raised as soon as it is seen, and never after the position of its element
                 assert found.index(error) <= cell.row.place_of(value), show(found)
             else:
                 assert_equal(found, _with_error(cell, error, value))
             assert is_retried or kind != "SystemExit" or cell.row.exit_takes_place, show(found)
-            assert issubclass(error.type, TYPES[kind]), error
-            assert TEXTS[kind] in error.text, error
+            assert issubclass(error.type, EXCEPTIONS[kind][0]), error
+            assert EXCEPTIONS[kind][1] in error.text, error
             if kind != "SystemExit":
                 assert f"element {_position(cell, value)}" in error.text, error
-                assert __file__.replace("programs.py", "rows.py") in error.text or "rows.py" in error.text, error
+                assert "rows.py" in error.text, error
             place = found.index(error)
             for before in {place, place + 1, cell.chances.randrange(len(found))}:
                 if before == 0 and cell.row.keeps_passes:
@@ -141,13 +131,9 @@ def _only_error(found: list[Outcome]) -> Raised:
 
 def _position(cell: Cell, value: int) -> int:
     """Return the number by which the operation counts the element."""
-    return (
-        value % 4
-        if cell.row.expected[1] == (4,)
-        else cell.row.place_of(value)
-        if len(cell.row.expected[0]) == 1
-        else value
-    )
+    if cell.row.expected[1] == (4,):
+        return value % 4
+    return cell.row.place_of(value) if len(cell.row.expected[0]) == 1 else value
 
 
 def _with_error(cell: Cell, error: Raised, value: int) -> list[Outcome]:
@@ -195,10 +181,10 @@ def _assert_raised_without_places(cell: Cell, kind: str) -> None:
     assert_equal(found, cell.expected[: len(found)])
     if cell.row.writes:
         assert not found, show(found)
-        assert issubclass(error.type, TYPES[kind]), error
+        assert issubclass(error.type, EXCEPTIONS[kind][0]), error
         assert_nothing_kept(cell)
     is_death = kind in {"os._exit", "SIGKILL", "SystemExit"} and not cell.row.writes
-    assert ("DataLoader worker" if is_death else TEXTS[kind]) in error.text, error
+    assert ("DataLoader worker" if is_death else EXCEPTIONS[kind][1]) in error.text, error
     assert not is_death or error.type is RuntimeError, error
     if not is_death and not cell.row.writes:
         place = len(found)  # elements are numbers here
@@ -404,9 +390,8 @@ def terminated(cell: Cell) -> None:
 def exits_by_handler(cell: Cell) -> None:
     """SIGTERM makes the program exit in good order."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    warnings.simplefilter(
-        "ignore", ResourceWarning
-    )  # for a file that was just opened when the garbage collector closes it
+    # For a file that was just opened when the garbage collector closes it.
+    warnings.simplefilter("ignore", ResourceWarning)
     try:
         _run_for_ever(cell, signal.SIGTERM)
     finally:
@@ -427,9 +412,8 @@ def kill_launcher(cell: Cell) -> None:
         found += cell.outcomes(iterator)
         missing_after_errors(cell, found, WorkerDiedError)
         assert len(found) == len(cell.expected), show(found)
-        assert sum(isinstance(outcome, Raised) for outcome in found) <= 4, show(
-            found
-        )  # the elements that were in progress
+        in_progress = [outcome for outcome in found if isinstance(outcome, Raised)]
+        assert len(in_progress) <= 4, show(found)
         del iterator
         cell.complete_run()
 
@@ -483,16 +467,14 @@ def hangs_and_is_closed(cell: Cell) -> None:
         iterator = iter(cell.pipeline())
         found = cell.outcomes(iterator, 1)
         assert_equal(found, cell.expected[:1])
+        # Until a worker hangs, the others must be kept busy, but must never wait for it.
+        consumer = Background(partial(cell.outcomes_until_closed, iterator))
+        wait_until_it_hangs(cell)
         if cell.row.has_processes:
-            # Until a worker hangs, the others must be kept busy, but must never wait for it.
-            consumer = Background(partial(cell.outcomes_until_closed, iterator))
-            wait_until_it_hangs(cell)
             with within():
                 iterator.close()
             found += consumer.result()
         else:
-            consumer = Background(partial(cell.outcomes_until_closed, iterator))
-            wait_until_it_hangs(cell)
             closer = Background(iterator.close)
             found += consumer.result()  # while the function still hangs
             release(cell)
@@ -586,15 +568,13 @@ def _refuse(holder: list[Any]) -> None:
 
 
 def _close(holder: list[Any]) -> None:
-    holder[0].close()
-    holder[0].close()
+    for _ in range(2):
+        holder[0].close()
 
 
 def _drop_and_exit(holder: list[Any]) -> None:
     holder.clear()
     gc.collect()
-    import atexit
-
     atexit._run_exitfuncs()
 
 
@@ -625,14 +605,11 @@ def closed_by_another_thread(cell: Cell) -> None:
         consumer = Background(partial(cell.outcomes_until_closed, iterator))
         wait_until_it_hangs(cell)
         closer = Background(iterator.close)
-        if cell.row.has_processes:
-            found = consumer.result()
-        elif cell.row.calls_in_background:
-            found = consumer.result()
+        if not cell.row.calls_in_background:
             release(cell)
-        else:
+        found = consumer.result()
+        if cell.row.calls_in_background and not cell.row.has_processes:
             release(cell)
-            found = consumer.result()
         closer.result()
         assert_equal(found, cell.expected[: len(found)])
         assert has_closed(partial(next, iterator))
@@ -700,16 +677,11 @@ def _assert_disk_error(cell: Cell, found: list[Outcome], errors: list[Any]) -> N
 
 def _limits(cell: Cell) -> list[tuple[Any, Any]]:
     """Return how the space is limited, and the limit: in bytes of each file, or in pages in total."""
-    sizes, pages = range(0, 1200, 8), range(1, 12)
-    rooms = (sizes, pages) if cell.is_thorough else (_some(cell, sizes), _some(cell, pages))
-    methods: list[tuple[Any, Any]] = [(limited_size, rooms[0])]
-    if disks.can_mount():
-        methods.append((small_disk, rooms[1]))
-    return methods
-
-
-def _some(cell: Cell, places: Any) -> list[int]:
-    return sorted(cell.chances.sample(places, SAMPLE))
+    sizes, pages = (
+        places if cell.is_thorough else sorted(cell.chances.sample(places, SAMPLE))
+        for places in (range(0, 1200, 8), range(1, 12))
+    )
+    return [(limited_size, sizes), *([(small_disk, pages)] if disks.can_mount() else [])]
 
 
 @contextmanager

@@ -112,10 +112,6 @@ def in_threads(folder: Path, function: UserFunction) -> Dataset:
     return Dataset.range(COUNT).map(function, num_parallel_calls=3)
 
 
-def in_processes(folder: Path, function: UserFunction) -> Dataset:
-    return Dataset.range(COUNT).map(function, num_parallel_calls=2, executor="process")
-
-
 @dataclass(frozen=True)
 class FourFrom:
     """Return a dataset of four numbers, mapped by the function."""
@@ -124,30 +120,6 @@ class FourFrom:
 
     def __call__(self, x: Any) -> Dataset:
         return Dataset.range(4 * x, 4 * x + 4).map(self.function)
-
-
-def interleaved(folder: Path, function: UserFunction) -> Dataset:
-    return Dataset.range(6).interleave(FourFrom(function), 3, num_parallel_calls=3)
-
-
-def batched(folder: Path, function: UserFunction) -> Dataset:
-    return numbers(function).batch(2, num_parallel_calls=2)
-
-
-def prefetched(folder: Path, function: UserFunction) -> Dataset:
-    return numbers(function).prefetch(3)
-
-
-def cached(folder: Path, function: UserFunction) -> Dataset:
-    return numbers(function).cache()
-
-
-def cached_in_file(folder: Path, function: UserFunction) -> Dataset:
-    return numbers(function).cache(str(folder / "out"))
-
-
-def with_snapshot(folder: Path, function: UserFunction) -> Dataset:
-    return numbers(function).snapshot(str(folder / "out"))
 
 
 @dataclass(frozen=True)
@@ -162,18 +134,14 @@ class Saved:
         yield from Dataset.load(self.path)
 
 
-def saved(folder: Path, function: UserFunction) -> Saved:
-    return Saved(numbers(function), str(folder / "out"))
-
-
 def from_records(folder: Path, function: UserFunction) -> Dataset:
-    paths = [folder / f"{number}.tfrecord" for number in range(3)]
+    paths = [str(folder / f"{number}.tfrecord") for number in range(3)]
     for start, path in zip(range(0, COUNT, 8), paths, strict=True):
-        if not path.exists():
+        if not Path(path).exists():
             with io.TFRecordWriter(path) as writer:
                 for number in range(start, start + 8):
                     writer.write(b"%d" % number)
-    return TFRecordDataset(list(map(str, paths)), num_parallel_reads=3).map(function)
+    return TFRecordDataset(paths, num_parallel_reads=3).map(function)
 
 
 def to_torch(folder: Path, function: UserFunction) -> Any:
@@ -196,20 +164,35 @@ ROWS: dict[str, Row] = {
         allocated=PAIRS,
     ),
     "map processes": Row(
-        in_processes, calls_in_background=True, has_processes=True, has_launcher=True, exit_takes_place=True
+        lambda folder, function: Dataset.range(COUNT).map(function, num_parallel_calls=2, executor="process"),
+        calls_in_background=True,
+        has_processes=True,
+        has_launcher=True,
+        exit_takes_place=True,
     ),
-    "parallel interleave": Row(interleaved, in_turn(4), calls_in_background=True, length_of_inputs=4),
-    "parallel batch": Row(batched, PAIRS, calls_in_background=True),
+    "parallel interleave": Row(
+        lambda folder, function: Dataset.range(6).interleave(FourFrom(function), 3, num_parallel_calls=3),
+        in_turn(4),
+        calls_in_background=True,
+        length_of_inputs=4,
+    ),
+    "parallel batch": Row(
+        lambda folder, function: numbers(function).batch(2, num_parallel_calls=2), PAIRS, calls_in_background=True
+    ),
     "prefetch": Row(
-        prefetched,
+        lambda folder, function: numbers(function).prefetch(3),
         calls_in_background=True,
         allocates=lambda folder, function: numbers(function).batch(2).prefetch(3),
         allocated=PAIRS,
     ),
-    "cache memory": Row(cached, keeps_passes=True),
-    "cache file": Row(cached_in_file, keeps_passes=True, writes=True),
-    "snapshot": Row(with_snapshot, keeps_passes=True, writes=True),
-    "save": Row(saved, writes=True, is_iterator=False),
+    "cache memory": Row(lambda folder, function: numbers(function).cache(), keeps_passes=True),
+    "cache file": Row(
+        lambda folder, function: numbers(function).cache(str(folder / "out")), keeps_passes=True, writes=True
+    ),
+    "snapshot": Row(
+        lambda folder, function: numbers(function).snapshot(str(folder / "out")), keeps_passes=True, writes=True
+    ),
+    "save": Row(lambda folder, function: Saved(numbers(function), str(folder / "out")), writes=True, is_iterator=False),
     "TFRecord reads": Row(from_records, in_turn(8), length_of_inputs=8),
     "to_torch in DataLoader workers": Row(
         to_torch, calls_in_background=True, has_processes=True, is_iterator=False, needs_torch=True

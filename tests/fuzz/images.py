@@ -50,16 +50,8 @@ class Jpeg(_Images):
     """JPEG: baseline, progressive, gray, subsampled."""
 
     name = "jpeg"
-    tokens = (
-        b"\xff\xd8\xff",
-        b"\xff\xc0",
-        b"\xff\xc2",
-        b"\xff\xc4",
-        b"\xff\xdb",
-        b"\xff\xda",
-        b"\xff\xd9",
-        b"\xff\xdd\0\4",
-    )
+    tokens = tuple(b"\xff" + kind for kind in (b"\xd8\xff", b"\xc0", b"\xc2", b"\xc4", b"\xdb", b"\xda", b"\xd9"))
+    tokens += (b"\xff\xdd\0\4",)
     tokens += (b"\xff\xd0", b"\xff\xe1\0\x10Exif\0\0", b"\xff\xee\0\x0eAdobe", b"\0\x11\x08\xff\xff\xff\xff\3")
 
     def make_samples(self) -> list[bytes]:
@@ -92,7 +84,7 @@ class Png(_Images):
 
     def make_samples(self) -> list[bytes]:
         samples = [io.encode_png(self.picture(channels)) for channels in (1, 3, 4)]
-        samples.append(io.encode_png(self.picture(3, np.uint16)))
+        samples += [io.encode_png(self.picture(3, np.uint16))]
         header, rest = samples[1][:8], samples[1][8:]
         text = _chunk(b"tEXt", b"Comment\0hello") + _chunk(b"gAMA", struct.pack(">I", 45455))
         samples.append(header + rest[:25] + text + rest[25:])
@@ -141,16 +133,8 @@ class GifAndBmp(_Images):
     """GIF, with animations, and BMP."""
 
     name = "gif_bmp"
-    tokens = (
-        b"GIF89a",
-        b"\x21\xf9\x04",
-        b"\x21\xff\x0bNETSCAPE2.0",
-        b"\x2c",
-        b"\x3b",
-        b"BM",
-        b"\x28\0\0\0",
-        b"\x0c\0\0\0",
-    )
+    tokens = (b"GIF89a", b"\x21\xf9\x04", b"\x21\xff\x0bNETSCAPE2.0", b"\x2c", b"\x3b", b"BM", b"\x28\0\0\0")
+    tokens += (b"\x0c\0\0\0",)
 
     def make_samples(self) -> list[bytes]:
         import cv2

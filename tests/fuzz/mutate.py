@@ -45,9 +45,9 @@ def packed_integer(rng: random.Random) -> bytes:
 
 def mutated(rng: random.Random, data: bytes, others: Sequence[bytes], tokens: Sequence[bytes] = ()) -> bytes:
     """Apply a few mutations to ``data``; it may be spliced with ``others``."""
-    count = min(1 + int(rng.expovariate(0.7)), MUTATIONS_MAX)
-    for _ in range(count):
-        data = rng.choice(_BYTE_MUTATIONS)(rng, data, others, tokens)
+    for _ in range(min(1 + int(rng.expovariate(0.7)), MUTATIONS_MAX)):
+        start, end, piece = rng.choice(_BYTE_MUTATIONS)(rng, data, others, tokens)
+        data = data[:start] + piece + data[end:]
     return data
 
 
@@ -58,67 +58,62 @@ def _span(rng: random.Random, size: int, most: int = 64) -> tuple[int, int]:
     return start, min(start + length, size)
 
 
-def _flip_bit(rng: random.Random, data: bytes, *_: Any) -> bytes:
-    if not data:
-        return data
-    at = rng.randrange(len(data))
-    return data[:at] + bytes((data[at] ^ 1 << rng.randrange(8),)) + data[at + 1 :]
+# Each mutation returns the start and the end of a range, and what replaces it.
+Edit = tuple[int, int, bytes]
 
 
-def _set_byte(rng: random.Random, data: bytes, *_: Any) -> bytes:
-    if not data:
-        return data
-    at = rng.randrange(len(data))
-    return data[:at] + bytes((rng.randrange(256),)) + data[at + 1 :]
+def _flip_bit(rng: random.Random, data: bytes, *_: Any) -> Edit:
+    at = rng.randrange(max(len(data), 1))
+    return at, at + 1, bytes(byte ^ 1 << rng.randrange(8) for byte in data[at : at + 1])
 
 
-def _overwrite(rng: random.Random, data: bytes, others: Sequence[bytes], tokens: Sequence[bytes]) -> bytes:
+def _set_byte(rng: random.Random, data: bytes, *_: Any) -> Edit:
+    at = rng.randrange(max(len(data), 1))
+    return at, at + 1, rng.randbytes(len(data[at : at + 1]))
+
+
+def _overwrite(rng: random.Random, data: bytes, others: Sequence[bytes], tokens: Sequence[bytes]) -> Edit:
     piece = rng.choice(tokens) if tokens and rng.random() < 0.4 else packed_integer(rng)
     at = rng.randrange(len(data) + 1)
-    return data[:at] + piece + data[at + len(piece) :]
+    return at, at + len(piece), piece
 
 
-def _insert(rng: random.Random, data: bytes, others: Sequence[bytes], tokens: Sequence[bytes]) -> bytes:
-    piece = rng.choice(tokens) if tokens and rng.random() < 0.4 else packed_integer(rng)
-    at = rng.randrange(len(data) + 1)
-    return data[:at] + piece + data[at:]
+def _insert(rng: random.Random, data: bytes, others: Sequence[bytes], tokens: Sequence[bytes]) -> Edit:
+    at, _, piece = _overwrite(rng, data, others, tokens)
+    return at, at, piece
 
 
-def _delete(rng: random.Random, data: bytes, *_: Any) -> bytes:
+def _delete(rng: random.Random, data: bytes, *_: Any) -> Edit:
+    return *_span(rng, len(data)), b""
+
+
+def _duplicate(rng: random.Random, data: bytes, *_: Any) -> Edit:
     start, end = _span(rng, len(data))
-    return data[:start] + data[end:]
+    return end, end, data[start:end] * rng.choice((1, 1, 1, 2, 20))
 
 
-def _duplicate(rng: random.Random, data: bytes, *_: Any) -> bytes:
-    start, end = _span(rng, len(data))
-    times = rng.choice((1, 1, 1, 2, 20))
-    return data[:end] + data[start:end] * times + data[end:]
+def _move(rng: random.Random, data: bytes, *_: Any) -> Edit:
+    start, middle = _span(rng, len(data))
+    end = rng.randrange(middle, len(data) + 1)
+    return start, end, data[middle:end] + data[start:middle]
 
 
-def _move(rng: random.Random, data: bytes, *_: Any) -> bytes:
-    start, end = _span(rng, len(data))
-    rest = data[:start] + data[end:]
-    at = rng.randrange(len(rest) + 1)
-    return rest[:at] + data[start:end] + rest[at:]
+def _truncate(rng: random.Random, data: bytes, *_: Any) -> Edit:
+    return rng.randrange(len(data) + 1), len(data), b""
 
 
-def _truncate(rng: random.Random, data: bytes, *_: Any) -> bytes:
-    return data[: rng.randrange(len(data) + 1)]
-
-
-def _splice(rng: random.Random, data: bytes, others: Sequence[bytes], *_: Any) -> bytes:
+def _splice(rng: random.Random, data: bytes, others: Sequence[bytes], *_: Any) -> Edit:
     other = rng.choice(others)
     start, end = _span(rng, len(other), 256)
-    at, behind = _span(rng, len(data))
-    return data[:at] + other[start:end] + data[behind:]
+    return *_span(rng, len(data)), other[start:end]
 
 
-def _fill(rng: random.Random, data: bytes, *_: Any) -> bytes:
+def _fill(rng: random.Random, data: bytes, *_: Any) -> Edit:
     start, end = _span(rng, len(data))
-    return data[:start] + bytes((rng.choice((0, 0xFF, 0x80, 0x20)),)) * (end - start) + data[end:]
+    return start, end, bytes((rng.choice((0, 0xFF, 0x80, 0x20)),)) * (end - start)
 
 
-_BYTE_MUTATIONS: tuple[Callable[..., bytes], ...] = (
+_BYTE_MUTATIONS: tuple[Callable[..., Edit], ...] = (
     *(_flip_bit, _flip_bit, _set_byte, _set_byte, _overwrite, _overwrite, _insert, _delete, _duplicate, _move),
     *(_truncate, _splice, _fill),
 )
@@ -134,22 +129,6 @@ def _leaf(rng: random.Random) -> Any:
     return rng.choice(_LEAVES)(rng)
 
 
-_LEAVES: tuple[Callable[[random.Random], Any], ...] = (
-    lambda rng: rng.choice(INTEGERS) * rng.choice((1, 1, -1)),
-    lambda rng: rng.choice(INTEGERS) * rng.choice((1, 1, -1)),
-    lambda rng: rng.randrange(-3, 40),
-    lambda rng: rng.randrange(-3, 40),
-    lambda rng: 1 << rng.choice((10, 100, 1000, 20_000)),  # Python refuses to print the digits of the last one
-    lambda rng: rng.choice((0.0, -1.5, 1e300, math.nan, math.inf)),
-    lambda rng: rng.choice((None, True, False)),
-    lambda rng: rng.choice(TEXTS),
-    lambda rng: rng.choice(TEXTS).encode(errors="replace"),
-    lambda rng: rng.choice(([], {}, [[]], [0], [None], {"": 0}, (), ([0],))),
-    lambda rng: [rng.randrange(5)] * rng.choice((2, 3, 100)),
-    lambda rng: _array(rng),  # noqa: PLW0108  # _array is defined below
-)
-
-
 def _array(rng: random.Random) -> Any:
     dtype = rng.choice(("i8", "u1", "i4", "u8", "f4", "?", "S3", "U2", "M8[s]"))
     shape = rng.choice(((), (0,), (1,), (3,), (2, 3), (0, 5), (3, 0)))
@@ -157,10 +136,23 @@ def _array(rng: random.Random) -> Any:
     return np.array(numbers, dtype if dtype[0] != "M" else "i8").reshape(shape).astype(dtype)
 
 
+_LEAVES: tuple[Callable[[random.Random], Any], ...] = (
+    *(lambda rng: rng.choice(INTEGERS) * rng.choice((1, 1, -1)),) * 2,
+    *(lambda rng: rng.randrange(-3, 40),) * 2,
+    lambda rng: 1 << rng.choice((10, 100, 1000, 20_000)),  # Python refuses to print the digits of the last one
+    lambda rng: rng.choice((0.0, -1.5, 1e300, math.nan, math.inf)),
+    lambda rng: rng.choice((None, True, False)),
+    lambda rng: rng.choice(TEXTS),
+    lambda rng: rng.choice(TEXTS).encode(errors="replace"),
+    lambda rng: rng.choice(([], {}, [[]], [0], [None], {"": 0}, (), ([0],))),
+    lambda rng: [rng.randrange(5)] * rng.choice((2, 3, 100)),
+    _array,
+)
+
+
 def mutated_tree(rng: random.Random, tree: Any, others: Sequence[Any]) -> Any:
     """Apply a few mutations to ``tree``; parts may be taken from the trees ``others``."""
-    count = min(1 + int(rng.expovariate(0.9)), MUTATIONS_MAX)
-    for _ in range(count):
+    for _ in range(min(1 + int(rng.expovariate(0.9)), MUTATIONS_MAX)):
         tree = _mutate_at(rng, tree, others)
     return tree
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,56 +13,26 @@ from .target import Target
 
 
 class _Planted(Target):
+    """Target that calls ``fault`` for some inputs."""
+
     allowed = (ValueError,)
     tokens = (b"!",)
+    fault: ClassVar[Callable[[], Any]]
 
     def make_samples(self) -> list[bytes]:
         return [b"abc"]
 
     def check(self, data: bytes) -> None:
         if b"!" in data:
-            self.fault()
-
-    def fault(self) -> None:
-        """Do what a reader must not do."""
-        raise NotImplementedError
+            type(self).fault()
 
 
-class RaisesAnother(_Planted):
-    """Raises an exception that is not documented."""
-
-    name = "raises"
-
-    def fault(self) -> None:
-        raise KeyError("planted")
-
-
-class Allocates(_Planted):
-    """Allocates far more memory than the size of the input."""
-
-    name = "allocates"
-
-    def fault(self) -> None:
-        np.ones(1 << 30, np.uint8)
-
-
-class Hangs(_Planted):
-    """Never returns."""
-
-    name = "hangs"
-
-    def fault(self) -> None:
-        while True:
-            pass
-
-
-class Dies(_Planted):
-    """Ends the process, as an uncaught exception of a C++ library does."""
-
-    name = "dies"
-
-    def fault(self) -> None:
-        os.abort()
-
-
-PLANTED = {target.name: target for target in (RaisesAnother, Allocates, Hangs, Dies)}
+_FAULTS: dict[str, Callable[[], Any]] = {
+    "raises": lambda: {}["planted"],  # an exception that is not documented
+    "allocates": lambda: np.ones(1 << 30, np.uint8),  # far more memory than the size of the input
+    "hangs": lambda: sum(itertools.repeat(0)),
+    "dies": os.abort,  # as an uncaught exception of a C++ library does
+}
+PLANTED = {
+    name: type(name, (_Planted,), {"name": name, "fault": staticmethod(fault)}) for name, fault in _FAULTS.items()
+}

@@ -34,6 +34,7 @@ from .target import Target
 # It uses the values of protobuf's own parser, and no code of the library.
 
 EMPTY_ROWS_MAX = 65536
+_PAIRS = Ragged.UniformRowLength(2)
 FEATURES = {
     "i": FixedLenFeature((), np.int64, 7),
     "f": FixedLenFeature((2,), np.float32, (0.0, 0.0)),
@@ -47,26 +48,11 @@ FEATURES = {
     "rt": Ragged(np.int64, "p", [Ragged.RowStarts("starts")]),
     "rm": Ragged(np.int64, "p", [Ragged.RowLimits("limits")]),
     "ri": Ragged(np.int64, "p", [Ragged.ValueRowIds("ids")]),
-    "rn": Ragged(
-        np.int64, "p", [Ragged.ValueRowIds("outer"), Ragged.RowLengths("lengths"), Ragged.UniformRowLength(2)]
-    ),
+    "rn": Ragged(np.int64, "p", [Ragged.ValueRowIds("outer"), Ragged.RowLengths("lengths"), _PAIRS]),
 }
-_WHOLE = {
-    "i": [5],
-    "f": [0.5, 1.5],
-    "s": [b"abc"],
-    "v": [1, 300, -1],
-    "b": [b"", b"xyz"],
-    "q": [1, 2, 3, 4],
-    "g": [1.0],
-    "p": [1, 2, 3, 4],
-    "splits": [0, 1, 4],
-    "lengths": [2, 2],
-    "starts": [0, 3],
-    "limits": [3, 4],
-    "ids": [0, 0, 2, 5],
-    "outer": [0, 3],
-}
+_WHOLE = {"i": [5], "f": [0.5, 1.5], "s": [b"abc"], "v": [1, 300, -1], "b": [b"", b"xyz"], "q": [1, 2, 3, 4]}
+_WHOLE |= {"g": [1.0], "p": [1, 2, 3, 4], "splits": [0, 1, 4], "lengths": [2, 2], "starts": [0, 3], "limits": [3, 4]}
+_WHOLE |= {"ids": [0, 0, 2, 5], "outer": [0, 3]}
 _SETS = (("i", "f", "s", "v", "b", "q", "g"), ("v", "rs"), ("rl",), ("rt", "i"), ("rm",), ("ri",), ("rn",), ("b", "s"))
 
 
@@ -175,11 +161,8 @@ class Examples(Target):
     def make_samples(self) -> list[bytes]:
         self.parsers = {names: records.ExampleParser({name: FEATURES[name] for name in names}) for names in _SETS}
         # Encoded with the protobuf classes in the order of keys, so that the bytes are the same in every process.
-        samples = [self._encoded(_WHOLE)]
-        samples += [
-            self._encoded({key: _WHOLE[key] for key in keys})
-            for keys in (["p", "ids"], ["i", "s"], ["p", "outer", "lengths"])
-        ]
+        parts = (_WHOLE, ["p", "ids"], ["i", "s"], ["p", "outer", "lengths"])
+        samples = [self._encoded({key: _WHOLE[key] for key in keys}) for keys in parts]
         samples += [self._encoded({key: values[:0] for key, values in _WHOLE.items()}), b""]
         self.companions = {names: self._taken(parser, samples) for names, parser in self.parsers.items()}
         return samples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -57,11 +58,8 @@ class _Watch:
             path = arguments[0]
             if isinstance(path, bytes):
                 path = os.fsdecode(path)
-            if (
-                isinstance(path, str)
-                and not path.startswith(self._folders)
-                and not path.endswith((".py", ".pyc", ".so"))
-            ):
+            is_elsewhere = isinstance(path, str) and not path.startswith(self._folders)
+            if is_elsewhere and not path.endswith((".py", ".pyc", ".so")):
                 self.seen.append(f"{event} {path!r:.200}")
         elif event in _FORBIDDEN:
             self.seen.append(f"{event} {arguments!r:.200}")
@@ -73,12 +71,8 @@ def _states_of(dataset: Dataset[Any]) -> list[Any]:
     with iter(dataset) as iterator:
         for wanted in (0, 1, 3, 3, 4):
             for _ in range(wanted):
-                try:
+                with contextlib.suppress(ValueError, FileNotFoundError):
                     next(iterator, None)
-                except ValueError:
-                    pass
-                except FileNotFoundError:
-                    pass
             found.append(iterator.state_dict())
     return found
 
@@ -170,20 +164,12 @@ class Containers(Target):
 
     name = "containers"
     allowed = (StateError,)
-    tokens = (
-        b'{"$array":[0,8],"dtype":"<i8","shape":[1]}',
-        b"$bytes",
-        b"$pairs",
-        b"$int",
-        b"$tuple",
-        b"[" * 3000,
-        b"1e999",
-    )
+    tokens = (b'{"$array":[0,8],"dtype":"<i8","shape":[1]}', b"$bytes", b"$pairs", b"$int", b"$tuple", b"[" * 3000)
+    tokens += (b"1e999",)
     tokens += (b"999999999999", b'"shape":[4611686018427387904]', b'"dtype":"|O"', b"NaN", b"<U9999999", b"|S99999999")
 
     def make_samples(self) -> list[bytes]:
-        samples = [b"".join(container.pack(state)) for state in _plain_states()]
-        return [self._dated(sample) for sample in samples]
+        return [self._dated(b"".join(container.pack(state))) for state in _plain_states()]
 
     @staticmethod
     def _dated(sample: bytes) -> bytes:
@@ -263,10 +249,8 @@ class Indexes(Target):
         with TFRecordIndex.open(str(self.path)) as index:
             assert index.offsets[-1] == self.path.stat().st_size
             for number in range(min(len(index), 8)):
-                try:
+                with contextlib.suppress(DataLossError):
                     index.record(number)
-                except DataLossError:
-                    continue
         lengths, stamp = unpack_index(data)
         assert int(lengths.min(initial=0)) >= 0
         assert int(lengths.sum()) + 16 * len(lengths) == stamp.size
@@ -324,24 +308,11 @@ class Elements(Target):
 
     name = "elements"
     allowed = (DamagedRecordError,)
-    tokens = (
-        b'"array"',
-        b'"arrays"',
-        b'"ragged"',
-        b'"sparse"',
-        b'"each"',
-        b"[4611686018427387904]",
-        b"-1",
-        b'"bytes"',
-        b"[" * 2000,
-    )
+    tokens = (b'"array"', b'"arrays"', b'"ragged"', b'"sparse"', b'"each"', b"[4611686018427387904]", b"-1", b'"bytes"')
+    tokens += (b"[" * 2000,)
 
     def make_samples(self) -> list[bytes]:
-        ragged = [
-            RaggedTensor.from_rows([[1, 2], [3]]),
-            RaggedTensor.from_rows([[4]]),
-            RaggedTensor.from_rows([[]], "i8"),
-        ]
+        ragged = [RaggedTensor.from_rows(rows, "i8") for rows in ([[1, 2], [3]], [[4]], [[]])]
         sparse = [SparseTensor([[0, 1]], [5], [2, 2])] * 3
         columns: list[Any] = [
             *(np.arange(3), np.array([b"a", b"", b"cde"], object), [np.arange(2), np.arange(5), np.arange(0)]),

@@ -1,11 +1,14 @@
 """Tests of TextLineDataset and FixedLengthRecordDataset: the contract of ops, several files, and damaged files."""
 
 import gzip
+import itertools
+from pathlib import Path
 
 import pytest
 
 from dataset import DataLossError, Dataset, FixedLengthRecordDataset, TextLineDataset
-from dataset.testing import check_operator, no_leaks, outcomes
+from dataset.testing import check_operator, outcomes
+from support.block_files import COMPRESS
 
 
 @pytest.fixture
@@ -17,43 +20,29 @@ def lines(tmp_path):
 
 @pytest.fixture
 def records(tmp_path):
-    for name, content in (("a", b"Haabbcc"), ("b", b"H"), ("c", b"Hdd")):
+    for name, content in (("x", b"Haabbcc"), ("y", b"H"), ("z", b"Hdd")):
         (tmp_path / name).write_bytes(content)
-    return [tmp_path / name for name in "abc"]
+    return [tmp_path / name for name in "xyz"]
 
 
 LINES = [b"one", b"", b"two", b"", b"three", b"four"]
 
 
 @pytest.mark.parametrize("size", [None, 1, 4])
-def test_lines(lines, size):
+def test_lines_and_records_keep_to_the_contract(lines, records, size):
     check_operator(lambda: TextLineDataset(lines, buffer_size=size), LINES)
-
-
-@pytest.mark.parametrize("size", [None, 1, 4])
-def test_records(records, size):
     check_operator(lambda: FixedLengthRecordDataset(records, 2, 1, buffer_size=size), [b"aa", b"bb", b"cc", b"dd"])
 
 
-def test_lines_of_several_files_at_once(lines):
+def test_several_files_at_once_and_names_of_a_dataset(lines):
+    check_operator(lambda: TextLineDataset(lines[:1] + lines[2:], num_parallel_reads=2))
     interleaved = [b"one", b"", b"three", b"", b"four", b"two"]
-    check_operator(lambda: TextLineDataset([lines[0], lines[2], lines[3]], num_parallel_reads=2))
-    found = check_operator(lambda: TextLineDataset([lines[0], lines[2], lines[3]], num_parallel_reads=3))
-    assert found == interleaved
-
-
-def test_names_of_a_dataset(lines):
+    check_operator(lambda: TextLineDataset(lines[:1] + lines[2:], num_parallel_reads=3), interleaved)
     names = Dataset.from_tensor_slices([str(path) for path in lines])
-    check_operator(lambda: TextLineDataset(names), LINES)
     check_operator(lambda: names.flat_map(TextLineDataset), LINES)
     check_operator(
         lambda: names.interleave(lambda name: FixedLengthRecordDataset(name, 1), cycle_length=1), positions=9
     )
-
-
-def test_batches_and_orders(lines):
-    check_operator(lambda: TextLineDataset(lines).batch(4))
-    check_operator(lambda: TextLineDataset(lines).shuffle(3, seed=1).repeat(2).prefetch(1))
 
 
 def test_a_missing_file_takes_one_place(lines, tmp_path):
@@ -77,76 +66,55 @@ def test_a_damaged_file_takes_one_place_and_loses_no_whole_line(tmp_path, reads)
     assert sorted(value for value in found if value is not error) == [b"four", b"one", b"two"]
 
 
-def test_records_that_do_not_fill_their_file_take_one_place(records, tmp_path):
-    (tmp_path / "bad").write_bytes(b"Haab")
-    found = check_operator(lambda: FixedLengthRecordDataset([records[0], tmp_path / "bad", records[2]], 2, 1))
-    assert found[:3] + found[4:] == [b"aa", b"bb", b"cc", b"dd"]
-    assert isinstance(found[3], DataLossError)
-    assert "record_bytes=2" in str(found[3])
-    (tmp_path / "bad").write_bytes(gzip.compress(b"Haab"))
-    packed = FixedLengthRecordDataset(tmp_path / "bad", 2, 1, compression_type="GZIP")
-    found = check_operator(lambda: packed)
-    assert found[0] == b"aa"
-    assert isinstance(found[1], DataLossError)
-    assert len(found) == 2
+@pytest.mark.parametrize("kind", ["", "GZIP"])
+def test_records_that_do_not_fill_their_file_take_one_place(tmp_path, kind):
+    paths = [tmp_path / "good", tmp_path / "bad", tmp_path / "good"]
+    paths[0].write_bytes(COMPRESS[kind](b"Hcc"))
+    paths[1].write_bytes(COMPRESS[kind](b"Haab"))
+    found = check_operator(lambda: FixedLengthRecordDataset(paths, 2, 1, compression_type=kind))
+    before = [b"cc", b"aa"] if kind else [b"cc"]  # the size of a compressed file is not known before its end
+    error = found.pop(len(before))
+    assert isinstance(error, DataLossError)
+    assert "record_bytes=2" in str(error)
+    assert found == [*before, b"cc"]
 
 
-def test_a_state_of_a_file_that_is_gone_fails_at_its_place(lines):
-    iterator = iter(TextLineDataset(lines))
-    next(iterator)
-    state = iterator.state_dict()
-    iterator.close()
-    lines[0].unlink()
-    resumed = iter(TextLineDataset(lines))
-    resumed.load_state_dict(state)
-    found = outcomes(resumed)
-    assert isinstance(found[0], FileNotFoundError)
-    assert found[1:] == LINES[3:]
-
-
-def test_a_state_of_a_file_that_shrank_fails_at_its_place(lines):
-    iterator = iter(TextLineDataset(lines))
-    for _ in range(2):
-        next(iterator)
-    state = iterator.state_dict()
-    iterator.close()
+@pytest.mark.parametrize(("change", "error"), [(Path.unlink, FileNotFoundError), (Path.touch, DataLossError)])
+def test_a_state_of_a_file_that_is_gone_or_shrank_fails_at_its_place(lines, change, error):
+    with iter(TextLineDataset(lines)) as iterator:
+        assert [next(iterator) for _ in range(2)] == LINES[:2]
+        state = iterator.state_dict()
     lines[0].write_bytes(b"one")
+    change(lines[0])
     resumed = iter(TextLineDataset(lines))
     resumed.load_state_dict(state)
     found = outcomes(resumed)
-    assert isinstance(found[0], DataLossError)
+    assert isinstance(found[0], error)
     assert found[1:] == LINES[3:]
 
 
 def test_states_do_not_grow_with_the_file(tmp_path):
     (tmp_path / "a").write_bytes(b"line\n" * 50_000)
-    iterator = iter(TextLineDataset(tmp_path / "a"))
-    early = next(iterator) and len(repr(iterator.state_dict()))
-    for _ in range(40_000):
-        next(iterator)
-    assert len(repr(iterator.state_dict())) < early + 20
-    iterator.close()
+    with iter(TextLineDataset(tmp_path / "a")) as iterator:
+        early = next(iterator) and len(repr(iterator.state_dict()))
+        assert len(list(itertools.islice(iterator, 40_000))) == 40_000
+        assert len(repr(iterator.state_dict())) < early + 20
 
 
-def test_stopping_half_way_closes_the_files(lines):
-    with no_leaks():
-        for reads in (None, 3):
-            iterator = iter(TextLineDataset(lines, num_parallel_reads=reads, buffer_size=1))
-            next(iterator)
-            iterator.close()
-            iterator = iter(TextLineDataset(lines, num_parallel_reads=reads, buffer_size=1))
-            next(iterator)
-            del iterator
-
-
-def test_arguments_that_are_wrong_are_said_at_the_call():
-    with pytest.raises(ValueError, match=r'TextLineDataset|compression_type must be None, "", "GZIP" or "ZLIB"'):
-        TextLineDataset("a", "gz")
-    with pytest.raises(ValueError, match=r"TextLineDataset\(\): buffer_size must be at least 0, got -1"):
-        TextLineDataset("a", buffer_size=-1)
-    with pytest.raises(ValueError, match=r"FixedLengthRecordDataset\(\): record_bytes must be at least 1, got 0"):
-        FixedLengthRecordDataset("a", 0)
-    with pytest.raises(TypeError, match=r"FixedLengthRecordDataset\(\): header_bytes must be an int, got 1\.5"):
-        FixedLengthRecordDataset("a", 1, 1.5)
-    with pytest.raises(TypeError, match=r"TextLineDataset\(\): filenames must be a path"):
-        TextLineDataset(3)
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: TextLineDataset("a", "gz"), ValueError, 'compression_type must be None, "", "GZIP" or "ZLIB"'),
+        (
+            lambda: TextLineDataset("a", buffer_size=-1),
+            ValueError,
+            r"TextLineDataset\(\): buffer_size must be at least 0",
+        ),
+        (lambda: TextLineDataset(3), TypeError, r"TextLineDataset\(\): filenames must be a path"),
+        (lambda: FixedLengthRecordDataset("a", 0), ValueError, "record_bytes must be at least 1, got 0"),
+        (lambda: FixedLengthRecordDataset("a", 1, 1.5), TypeError, "header_bytes must be an int, got 1\\.5"),
+    ],
+)
+def test_arguments_that_are_wrong_are_said_at_the_call(make, error, words):
+    with pytest.raises(error, match=words):
+        make()

@@ -6,54 +6,51 @@ import itertools
 import os
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import CsvDataset, Dataset, FixedLengthRecordDataset, Options, StateError, TextLineDataset, TFRecordDataset
-from dataset.io import TFRecordWriter
+from dataset import CsvDataset, Dataset, FixedLengthRecordDataset, StateError, TextLineDataset, TFRecordDataset
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.context import open_plan
 from dataset.runtime.state.saved_chunks import digest
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
 from dataset.testing.check_operator import assert_plain_data
+from support.pipelines import unoptimized
 from support.resuming import resealed
+from support.tfrecord_files import COMPRESS, frames
 
 
-def write_records(folder, counts, compression_type="", size=40):
+def write_records(folder, counts, compression="", size=40):
     paths = []
     for number, count in enumerate(counts):
-        path = str(Path(folder) / f"{number}.tfrecord")
-        with TFRecordWriter(path, compression_type) as writer:
-            for index in range(count):
-                writer.write(f"{number}-{index}-".encode().ljust(size + index % 7, b"x"))
-        paths.append(path)
+        records = [f"{number}-{index}-".encode().ljust(size + index % 7, b"x") for index in range(count)]
+        paths.append(write(folder, f"{number}.tfrecord", COMPRESS[compression](frames(records))))
     return paths
 
 
-def write_lines(folder, count, name="a.txt", end=b"\n"):
-    path = str(Path(folder) / name)
-    Path(path).write_bytes(b"".join(b"line %d" % index + end for index in range(count)))
-    return path
+def write(folder, name, content):
+    (folder / name).write_bytes(content)
+    return str(folder / name)
 
 
-def states_in(state, key="elements"):
+def states_in(state):
     """Return the parts of a state in which a shuffle saved its elements."""
     if isinstance(state, dict):
-        if key in state and isinstance(state[key], dict) and "files" in state[key]:
-            yield state[key]
-        for value in state.values():
-            yield from states_in(value, key)
-    elif isinstance(state, list):
+        if isinstance(found := state.get("elements"), dict) and "files" in found:
+            yield found
+        state = list(state.values())
+    if isinstance(state, list):
         for value in state:
-            yield from states_in(value, key)
+            yield from states_in(value)
 
 
 def holds_bytes(value):
     if isinstance(value, dict):
-        return any(map(holds_bytes, value.values()))
+        value = list(value.values())
     return any(map(holds_bytes, value)) if isinstance(value, list) else isinstance(value, bytes)
 
 
@@ -91,50 +88,43 @@ def resumed_everywhere(make, every=1):
 SMALL = 128  # the size of a block in bytes: a few records
 
 
-@pytest.mark.parametrize("compression_type", ["", "GZIP", "ZLIB"])
-@pytest.mark.parametrize("size", [2, 7, 20, 100])
-def test_records(tmp_path, size, compression_type):
-    paths = write_records(tmp_path, [11, 0, 1, 23], compression_type)
-    states = resumed_everywhere(lambda: TFRecordDataset(paths, compression_type, SMALL).shuffle(size, seed=1), 3)
+@pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
+@pytest.mark.parametrize("size", [2, 20, 100])
+def test_records(tmp_path, size, compression):
+    paths = write_records(tmp_path, [11, 0, 1, 23], compression)
+    states = resumed_everywhere(lambda: TFRecordDataset(paths, compression, SMALL).shuffle(size, seed=1), 3)
     assert not any(map(by_value, states))
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_lines(tmp_path, end):
-    path = write_lines(tmp_path, 60, end=end)
-    states = resumed_everywhere(lambda: TextLineDataset([path, path], buffer_size=50).shuffle(25, seed=1), 4)
+LINES = b"".join(b"line %d\n" % index for index in range(60))
+ROWS = b"x,y\n" + b"".join(b'%d,"a\n%d"\n' % (i, i) if i % 5 else b"%d,b\n" % i for i in range(50))
+FORMATS = {
+    "lines": (LINES, lambda path: TextLineDataset([path, path], buffer_size=50)),
+    "lines with CRLF": (LINES.replace(b"\n", b"\r\n"), lambda path: TextLineDataset(path, buffer_size=50)),
+    "compressed lines": (gzip.compress(LINES), lambda path: TextLineDataset(path, "GZIP", 50)),
+    "records of one length": (
+        b"H" + bytes(range(200)) + b"F",
+        lambda path: FixedLengthRecordDataset(path, 2, 1, 1, 9),
+    ),
+    "rows": (ROWS, lambda path: CsvDataset(path, [np.int64, bytes], header=True, buffer_size=40)),
+    "rows beside rows that fail": (
+        b"".join(b"%d\n" % i if i % 4 else b"bad\n" for i in range(24)),
+        lambda path: CsvDataset(path, [np.int64], buffer_size=30).ignore_errors(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_elements_of_other_formats(tmp_path, name):
+    content, read = FORMATS[name]
+    path = write(tmp_path, "a", content)
+    states = resumed_everywhere(lambda: read(path).shuffle(25, seed=1), 6)
     assert not any(map(by_value, states))
 
 
-def test_lines_that_are_compressed(tmp_path):
-    path = tmp_path / "a.gz"
-    path.write_bytes(gzip.compress(b"".join(b"line %d\n" % index for index in range(60))))
-    make = lambda: TextLineDataset(path, "GZIP", 50).shuffle(25, seed=1)
-    assert not any(map(by_value, resumed_everywhere(make, 7)))
-
-
-def test_records_of_one_length(tmp_path):
-    (tmp_path / "a").write_bytes(b"H" + bytes(range(200)) + b"F")
-    make = lambda: FixedLengthRecordDataset(tmp_path / "a", 2, 1, 1, 9).shuffle(30, seed=1)
-    assert not any(map(by_value, resumed_everywhere(make, 9)))
-
-
-def test_rows_of_csv_files(tmp_path):
-    rows = [f'{index},"a\n{index}"' if index % 5 else f"{index},b" for index in range(50)]
-    (tmp_path / "a.csv").write_text("\n".join(["x,y", *rows]) + "\n")
-    make = lambda: CsvDataset(str(tmp_path / "a.csv"), [np.int64, bytes], header=True, buffer_size=40).shuffle(
-        20, seed=1
-    )
-    assert not any(map(by_value, resumed_everywhere(make, 5)))
-
-
-def test_rows_beside_rows_that_fail(tmp_path):
-    rows = [f"{index}" if index % 4 else "bad" for index in range(24)]
-    (tmp_path / "a.csv").write_text("\n".join(rows) + "\n")
-    read = lambda: CsvDataset(str(tmp_path / "a.csv"), [np.int64], buffer_size=30)
-    states = resumed_everywhere(lambda: read().ignore_errors().shuffle(20, seed=1), 5)
-    assert not any(map(by_value, states))
-    check_operator(lambda: read().shuffle(10, seed=1))
+def test_rows_that_fail_keep_their_places(tmp_path):
+    path = write(tmp_path, "a.csv", FORMATS["rows beside rows that fail"][0])
+    check_operator(lambda: CsvDataset(path, [np.int64], buffer_size=30).shuffle(10, seed=1))
 
 
 def test_rows_of_parquet_files(tmp_path):
@@ -142,16 +132,14 @@ def test_rows_of_parquet_files(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     table = arrow.table({"x": np.arange(90), "s": [f"text {index}" for index in range(90)]})
     parquet.write_table(table, tmp_path / "a.parquet", row_group_size=20)
-    make = lambda: Dataset.from_parquet(str(tmp_path / "a.parquet")).shuffle(40, seed=1)
-    states = resumed_everywhere(make, 11)
+    read = lambda: Dataset.from_parquet(str(tmp_path / "a.parquet"))
+    states = resumed_everywhere(lambda: read().shuffle(40, seed=1), 11)
     assert not any(by_value(state) for state in states if list(states_in(state)))
-    skipped = lambda: Dataset.from_parquet(str(tmp_path / "a.parquet")).skip(25).shuffle(40, seed=1)
-    resumed_everywhere(skipped, 20)
+    resumed_everywhere(lambda: read().skip(25).shuffle(40, seed=1), 20)
 
 
 PASSED_ON = {
-    "take": lambda d: d.take(30),
-    "skip": lambda d: d.skip(5),
+    "take and skip": lambda d: d.skip(5).take(30),
     "shard": lambda d: d.shard(3, 1),
     "filter": lambda d: d.filter(lambda record: len(record) % 2 == 0),
     "take_while": lambda d: d.take_while(lambda record: not record.startswith(b"1-20")),
@@ -167,15 +155,12 @@ PASSED_ON = {
 @pytest.mark.parametrize("op", PASSED_ON)
 def test_ops_between_that_pass_elements_on(tmp_path, op, optimized):
     paths = write_records(tmp_path, [20, 25])
-    options = Options()
-    options.optimization.enabled = optimized
 
     def make():
-        read = PASSED_ON[op](TFRecordDataset(paths, buffer_size=SMALL))
-        return read.shuffle(13, seed=1).with_options(options)
+        dataset = PASSED_ON[op](TFRecordDataset(paths, buffer_size=SMALL)).shuffle(13, seed=1)
+        return dataset if optimized else unoptimized(dataset)
 
-    states = resumed_everywhere(make, 8)
-    (outer, *_) = states_in(states[1])
+    (outer, *_) = states_in(resumed_everywhere(make, 8)[1])
     assert outer["files"] is not None
     assert not holds_bytes(outer)
 
@@ -188,49 +173,28 @@ MIXED = {
 
 
 @pytest.mark.parametrize("op", MIXED)
-def test_elements_of_two_sources_of_files(tmp_path, op):
-    paths = write_records(tmp_path, [20, 25])
-    line = write_lines(tmp_path, 20)
+def test_elements_of_two_sources_of_files_and_of_files_among_others(tmp_path, op):
+    paths, line = write_records(tmp_path, [20, 25]), write(tmp_path, "a", LINES)
     make = lambda: MIXED[op](TFRecordDataset(paths), TextLineDataset(line)).shuffle(30, seed=1)
-    states = resumed_everywhere(make, 7)
-    assert not any(map(by_value, states))
-
-
-@pytest.mark.parametrize("op", MIXED)
-def test_elements_of_files_among_others(tmp_path, op):
-    paths = write_records(tmp_path, [20, 25])
+    assert not any(map(by_value, resumed_everywhere(make, 7)))
     words = [b"word %d" % index for index in range(20)]
     made = Dataset.from_generator(lambda: iter(words), output_signature=Dataset.from_tensors(b"").element_spec)
-    make = lambda: MIXED[op](TFRecordDataset(paths), made).shuffle(30, seed=1)
-    states = resumed_everywhere(make, 7)
+    for first, second in ((TFRecordDataset(paths), made), (made, TFRecordDataset(paths))):
+        states = resumed_everywhere(lambda first=first, second=second: MIXED[op](first, second).shuffle(30, seed=1), 7)
     assert any(part and part.get("others") for state in states for part in parts_of(state))
-    back = lambda: MIXED[op](made, TFRecordDataset(paths)).shuffle(30, seed=1)
-    resumed_everywhere(back, 7)
 
 
-INTERLEAVES = {
-    "sequential": {},
-    "parallel": {"num_parallel_calls": 3},
-    "blocks": {"block_length": 3},
-}
-
-
-@pytest.mark.parametrize("kind", INTERLEAVES)
-def test_files_side_by_side(tmp_path, kind):
+@pytest.mark.parametrize("arguments", [{}, {"num_parallel_calls": 3}, {"block_length": 3}], ids=str)
+def test_files_side_by_side(tmp_path, arguments):
     paths = write_records(tmp_path, [20, 5, 0, 25])
 
     def make():
         names = Dataset.from_tensor_slices(paths)
-        read = names.interleave(lambda name: TFRecordDataset(name, buffer_size=SMALL), 3, **INTERLEAVES[kind])
-        return read.shuffle(17, seed=1)
+        return names.interleave(TFRecordDataset, 3, **arguments).shuffle(17, seed=1)
 
     (refers,) = states_in(resumed_everywhere(make, 6)[3])
     assert refers["files"]["openings"]
-
-
-def test_files_read_by_several_readers(tmp_path):
-    paths = write_records(tmp_path, [20, 5, 25])
-    resumed_everywhere(lambda: TFRecordDataset(paths, num_parallel_reads=2).shuffle(17, seed=1), 6)
+    resumed_everywhere(lambda: TFRecordDataset(paths, num_parallel_reads=2).shuffle(17, seed=1).repeat(2), 12)
 
 
 def test_datasets_inside_of_datasets(tmp_path):
@@ -248,17 +212,18 @@ def test_datasets_inside_of_datasets(tmp_path):
     assert [parent for parent, *_ in outer["files"]["openings"]][:2] == [-1, 0]
 
 
-def test_epochs(tmp_path):
-    paths = write_records(tmp_path, [20, 5])
-    resumed_everywhere(lambda: TFRecordDataset(paths).shuffle(7, seed=1).repeat(3), 6)
-    one = write_records(tmp_path, [3000], size=5)
-    endless = lambda: TFRecordDataset(one).shuffle(1000, seed=1).repeat(3)
-    iterator = iter(endless())
+def test_a_state_is_small_and_does_not_change_with_what_comes_after_it(tmp_path):
+    paths = write_records(tmp_path, [3000], size=3000)
+    make = lambda: TFRecordDataset(paths).shuffle(1000, seed=1).repeat(2)
+    iterator = iter(make())
     list(itertools.islice(iterator, 2500))
     state = iterator.state_dict()
-    again = iter(endless())
+    before = digest(state["operator"])
+    assert len(pickle.dumps(state)) < 30_000
+    again = iter(make())
     again.load_state_dict(state)
     assert list(again) == list(iterator)
+    assert digest(state["operator"]) == before
     assert not holds_bytes([elements["parts"] for elements in states_in(state)])
 
 
@@ -270,22 +235,15 @@ def test_epochs(tmp_path):
     steps=st.lists(st.integers(1, 20), min_size=1, max_size=6),
     compression=st.sampled_from(["", "GZIP"]),
     cycle=st.sampled_from([None, 1, 3]),
-    parallel=st.booleans(),
+    calls=st.sampled_from([None, 2]),
 )
-def test_any_files(tmp_path_factory, counts, size, block, steps, compression, cycle, parallel):
+def test_any_files(tmp_path_factory, counts, size, block, steps, compression, cycle, calls):
     """Resuming from state to state, each in a new iterator, returns the same elements as one iteration."""
     paths = write_records(tmp_path_factory.mktemp("records"), counts, compression)
-
-    def make():
-        if cycle is None:
-            read = TFRecordDataset(paths, compression, block)
-        else:
-            names = Dataset.from_tensor_slices(paths)
-            calls = 2 if parallel else None
-            function = lambda name: TFRecordDataset(name, compression, block)
-            read = names.interleave(function, cycle, num_parallel_calls=calls)
-        return read.shuffle(size, seed=5)
-
+    read = lambda names: TFRecordDataset(names, compression, block)
+    names = Dataset.from_tensor_slices(paths)
+    files = read(paths) if cycle is None else names.interleave(read, cycle, num_parallel_calls=calls)
+    make = lambda: files.shuffle(size, seed=5)
     expected = list(make())
     found, iterator = [], iter(make())
     for step in itertools.cycle(steps):
@@ -297,23 +255,6 @@ def test_any_files(tmp_path_factory, counts, size, block, steps, compression, cy
         if len(found) >= len(expected):
             break
     assert found + list(iterator) == expected
-
-
-def test_a_state_is_small(tmp_path):
-    paths = write_records(tmp_path, [3000, 3000], size=3000)
-    iterator = iter(TFRecordDataset(paths).shuffle(4000, seed=1))
-    list(itertools.islice(iterator, 1000))
-    assert len(pickle.dumps(iterator.state_dict())) < 30_000
-
-
-def test_a_state_does_not_change_with_what_comes_after_it(tmp_path):
-    paths = write_records(tmp_path, [50])
-    iterator = iter(TFRecordDataset(paths, buffer_size=SMALL).shuffle(20, seed=1))
-    list(itertools.islice(iterator, 10))
-    state = iterator.state_dict()
-    before = digest(state["operator"])
-    list(iterator)
-    assert digest(state["operator"]) == before
 
 
 def test_elements_that_are_made_are_saved_by_value(tmp_path):
@@ -383,71 +324,44 @@ def test_who_reads_a_shuffle_is_told_whether_its_state_is_small(tmp_path):
 # Changed files
 
 
-def held_by(path, make):
-    iterator = iter(make())
-    list(itertools.islice(iterator, 3))
-    state = iterator.state_dict()
-    iterator.close()
-    return state
-
-
-def refused(make, state, *words):
-    before = iter(make())
-    with pytest.raises(StateError) as caught:
-        before.load_state_dict(state)
-    for word in words:
-        assert str(word) in str(caught.value)
-    return caught.value
-
-
-def test_a_file_that_is_gone(tmp_path):
-    (path,) = write_records(tmp_path, [30])
-    make = lambda: TFRecordDataset(path).shuffle(10, seed=1)
-    state = held_by(path, make)
-    Path(path).rename(path + ".old")
-    refused(make, state, path, "FileNotFoundError", "Restore the file", "TFRecordDataset")
-    Path(path + ".old").rename(path)
-    iter(make()).load_state_dict(state)
-
-
-@pytest.mark.parametrize("compression_type", ["", "GZIP"])
-def test_a_file_that_was_cut_short(tmp_path, compression_type):
-    (path,) = write_records(tmp_path, [300], compression_type)
-    make = lambda: TFRecordDataset(path, compression_type, SMALL).shuffle(100, seed=1)
-    state = held_by(path, make)
-    os.truncate(path, Path(path).stat().st_size // 8)
-    refused(make, state, path, "byte")
-
-
-def test_a_file_that_is_empty_now(tmp_path):
-    (path,) = write_records(tmp_path, [30])
-    make = lambda: TFRecordDataset(path).shuffle(10, seed=1)
-    state = held_by(path, make)
-    os.truncate(path, 0)
-    refused(make, state, path, "ends before")
-
-
-def test_a_file_with_another_content(tmp_path):
-    path = write_lines(tmp_path, 300)
-    make = lambda: TextLineDataset(path, buffer_size=64).shuffle(100, seed=1)
-    state = held_by(path, make)
-    Path(path).write_bytes(b"a line more\n" + Path(path).read_bytes())
-    refused(make, state, path, "a different element is there now")
-
-
-def test_the_iterator_that_could_not_go_there_goes_on_as_before(tmp_path):
-    (path,) = write_records(tmp_path, [30])
-    make = lambda: TFRecordDataset(path).shuffle(10, seed=1)
-    state = held_by(path, make)
-    content = Path(path).read_bytes()
-    iterator, other = iter(make()), iter(make())
-    for each in (iterator, other):
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (Path.unlink, ["FileNotFoundError", "Restore the file", "TFRecordDataset"]),
+        (lambda path: os.truncate(path, path.stat().st_size // 8), ["byte"]),
+        (lambda path: os.truncate(path, 0), ["ends before"]),
+        (lambda path: path.write_bytes(path.read_bytes()[: 300 * 60 : -1]), ["byte"]),
+    ],
+    ids=["gone", "cut short", "empty", "other bytes"],
+)
+def test_a_file_that_changed_is_refused_and_the_iterator_goes_on_as_before(tmp_path, compression, change, words):
+    (path,) = write_records(tmp_path, [300], compression)
+    make = lambda: TFRecordDataset(path, compression, SMALL).shuffle(100, seed=1)
+    saved, iterator, other = (iter(make()) for _ in range(3))
+    for each in (saved, saved, saved, iterator, other):
         next(each)
-    os.truncate(path, 0)
-    with pytest.raises(StateError):
+    state = saved.state_dict()
+    content = Path(path).read_bytes()
+    change(Path(path))
+    with pytest.raises(StateError) as caught:
         iterator.load_state_dict(state)
+    assert all(word in str(caught.value) for word in [path, *words])
     Path(path).write_bytes(content)
     assert outcomes(iterator) == outcomes(other)
+    iterator.load_state_dict(state)
+    assert outcomes(iterator) == outcomes(saved)
+
+
+def test_a_file_with_another_content_is_refused(tmp_path):
+    path = write(tmp_path, "a", LINES * 5)
+    make = lambda: TextLineDataset(path, buffer_size=64).shuffle(100, seed=1)
+    iterator = iter(make())
+    next(iterator)
+    state = iterator.state_dict()
+    write(tmp_path, "a", b"a line more\n" + LINES * 5)
+    with pytest.raises(StateError, match=f"{path}.*a different element is there now"):
+        iter(make()).load_state_dict(state)
 
 
 # States of another pipeline
@@ -548,41 +462,28 @@ def test_references_with_any_numbers_in_them_do_no_harm(tmp_path_factory, data):
     next(iterator)
     state = iterator.state_dict()
     files = state["operator"]["elements"]["files"]
-    number = st.one_of(st.integers(0, 50), st.sampled_from([-1, 1 << 31, 1 << 32, HUGE]))
     name = data.draw(st.sampled_from(["file", "element", "marks"]))
-    values = (
-        files["marks"][data.draw(st.sampled_from(["file", "element", "offset", "number"]))] if name == "marks" else None
-    )
-    target = files[name] if values is None else values
-    changed = target.astype(np.int64)
-    changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(number)
-    if values is None:
-        files[name] = changed
-    else:
-        key = next(key for key in files["marks"] if files["marks"][key] is values)
-        files["marks"][key] = changed
-    state = resealed(state)
+    holder = files["marks"] if name == "marks" else files
+    key = data.draw(st.sampled_from(["file", "element", "offset", "number"])) if name == "marks" else name
+    holder[key] = holder[key].astype(np.int64)
+    numbers = st.one_of(st.integers(0, 50), st.sampled_from([-1, 1 << 31, 1 << 32, HUGE]))
+    holder[key][data.draw(st.integers(0, len(holder[key]) - 1))] = data.draw(numbers)
     again = iter(dataset)
     try:
-        again.load_state_dict(state)
+        again.load_state_dict(resealed(state))
     except StateError:
         return
     assert len(list(again)) == 29
 
 
-def test_marks_are_few_however_long_a_file(tmp_path):
-    class File:
-        at = 0
-
-        def tell(self):
-            return self.at * (1 << 20), self.at
-
-    trace, file = FileTrace((), None, "a"), File()
-    for count in range(20_000):
-        file.at = count
+def test_marks_are_few_however_long_a_file():
+    place = [0]
+    file = SimpleNamespace(tell=lambda: (place[0] * (1 << 20), place[0]))
+    trace = FileTrace((), None, "a")
+    for place[0] in range(20_000):
         trace.step(file)
         trace.refer(1, 1)
-    assert len(trace.marks) <= 1024
-    assert trace.marks[0].element == 0
-    assert trace.marks[-1].element == 19_999
-    assert [mark.element for mark in trace.marks] == sorted({mark.element for mark in trace.marks})
+    marked = [mark.element for mark in trace.marks]
+    assert len(marked) <= 1024
+    assert (marked[0], marked[-1]) == (0, 19_999)
+    assert marked == sorted(set(marked))

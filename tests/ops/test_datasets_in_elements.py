@@ -18,52 +18,36 @@ def windows():
 
 
 PIPELINES = {
-    "shuffle": lambda: windows().shuffle(3, seed=1),
     "shuffle of batches": lambda: windows().map(lambda w: w.batch(2)).shuffle(3, seed=1),
-    "prefetch": lambda: windows().prefetch(3),
     "prefetch of batches": lambda: windows().map(lambda w: (w, w.batch(2))).prefetch(3),
-    "cache": lambda: windows().cache().repeat(2),
     "cached and batched": lambda: windows().cache().repeat(2).flat_map(lambda w: w.batch(2)),
-    "batch": lambda: windows().batch(2),
     "batch, shuffle": lambda: windows().batch(2).shuffle(2, seed=3),
-    "batch and unbatch": lambda: windows().batch(4).unbatch(),
     "batch, unbatch, flat_map": lambda: windows().batch(4).unbatch().flat_map(lambda w: w),
     "zip": lambda: Dataset.zip(windows(), {"n": Dataset.range(9)}),
     "enumerate": lambda: windows().enumerate(),
     "concatenate": lambda: windows().concatenate(windows().skip(2)),
-    "window": lambda: windows().window(2),
     "window of windows, read": lambda: windows().window(2).flat_map(lambda o: o.flat_map(lambda w: w.batch(2))),
     "interleave": lambda: windows().interleave(lambda w: w.repeat(2), cycle_length=3, block_length=2),
-    "interleave of made ones": lambda: (
-        windows().map(lambda w: w.batch(2)).interleave(lambda w: w, cycle_length=2, block_length=2)
-    ),
     "flat_map of made ones": lambda: windows().map(lambda w: w.batch(2)).flat_map(lambda w: w.repeat(2)),
-    "flat_map of failing ones": lambda: (
-        Dataset.range(2, 5).map(lambda n: Dataset.range(n).map(fail_at(1, 3))).flat_map(lambda d: d)
-    ),
     "failing ones in a buffer": lambda: (
         Dataset.range(3, 7).map(lambda n: Dataset.range(n).map(fail_at(0, 1, 3))).shuffle(2, seed=1)
     ),
     "empty ones in a buffer": lambda: Dataset.range(4).map(lambda n: (n, Dataset.range(n * 2 % 3))).shuffle(2, seed=1),
-    "of named tuples": lambda: (
-        Dataset.range(6).map(lambda x: Point(x, {"z": np.full(2, x)})).window(2).shuffle(2, seed=1)
-    ),
     "of datasets of named tuples": lambda: (
         Dataset.range(1, 5).map(lambda n: Dataset.range(n).map(lambda x: Point(x, b"t"))).shuffle(2, seed=1)
     ),
     "groups of windows": lambda: windows().group_by_window(len, lambda key, w: w.flat_map(lambda v: v), 2),
     "from_tensors": lambda: Dataset.from_tensors((1, Dataset.range(3))).repeat(2),
     "filter": lambda: windows().filter(lambda w: len(w) == 3),
-    "from_generator": lambda: Dataset.from_generator(
-        lambda: (Dataset.range(n) for n in range(3)), output_signature=DatasetSpec(INT)
-    ),
-    "from_generator without a signature": lambda: Dataset.from_generator(lambda: (Dataset.range(n) for n in range(3))),
+    "from_generator": lambda: Dataset.from_generator(lambda: (Dataset.range(n) for n in range(3))),
+    "map to a list": lambda: Dataset.range(3).map(lambda n: [n, Dataset.range(n)]),
+    "map to named tuples": lambda: Dataset.range(3).map(lambda n: {"a": Point(Dataset.range(n), n)}),
 }
 
 
 @pytest.mark.parametrize("case", PIPELINES)
 def test_pass_through_and_are_saved(case):
-    check_operator(PIPELINES[case])
+    check_operator(PIPELINES[case], positions=8)
 
 
 def test_what_comes_back_from_a_state_is_the_same_dataset():
@@ -86,7 +70,7 @@ def test_one_without_an_end_cannot_be_saved_by_value():
     def make(inner):
         return Dataset.from_generator(lambda: iter(range(4))).map(inner).shuffle(2, seed=1)
 
-    generator = Dataset.from_generator(lambda: iter(int, 1))  # nobody knows that it never ends
+    generator = Dataset.from_generator(lambda: iter(int, 1))  # it is not known to be endless
     for inner in (lambda n: Dataset.range(3).repeat(), lambda n: generator.batch(2**16).unbatch()):
         with iter(make(inner)) as iterator:
             next(iterator)
@@ -124,34 +108,10 @@ def test_a_window_can_be_pickled():
     assert_elements_equal(list(pickle.loads(pickle.dumps(window))), ints(3, 4))
 
 
-def test_reduce_over_windows_and_inside_them():
-    def total(window):
-        return window.reduce(np.int64(0), lambda a, b: a + b)
-
-    assert windows().reduce(np.int64(0), lambda sum_, window: sum_ + total(window)) == 85
-    check_operator(lambda: windows().map(total), ints(3, 9, 15, 21, 27, 10))
-
-
-def test_a_function_may_return_a_dataset_in_any_structure():
-    for build in (
-        Dataset.range,
-        lambda n: (n, Dataset.range(n)),
-        lambda n: [n, Dataset.range(n)],
-        lambda n: {"a": Point(Dataset.range(n), n)},
-    ):
-        found = check_operator(lambda build=build: Dataset.range(3).map(build))
-        assert len(found) == 3
-
-
 def test_the_spec_is_that_of_the_first_dataset_that_has_elements():
     dataset = Dataset.range(4).map(lambda n: Dataset.range(n).map(fail_at(0)))
     assert dataset.element_spec == DatasetSpec(INT)
     assert next(outcomes(iter(inner)) for inner in dataset) == []
-
-
-def test_an_inner_failure_is_raised_where_the_inner_dataset_is_read():
-    found = list(Dataset.range(1, 4).map(lambda n: Dataset.range(n).map(fail_at(1))))
-    assert_elements_equal(outcomes(iter(found[2])), [np.int64(0), ValueError("bad 1"), np.int64(2)])
 
 
 def test_elements_that_hold_datasets_are_compared_by_value():

@@ -1,14 +1,14 @@
-"""prefetch: what it holds, when it starts, and that nobody can tell it from its input."""
+"""prefetch: what it holds, when it starts, and that its elements are those of its input."""
 
 import gc
 import threading
 import time
+import traceback
 
-import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, Dataset
-from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+from dataset.testing import assert_elements_equal, check_operator, outcomes
 
 WAIT = 60  # for what must come; nothing waits that long
 pytestmark = pytest.mark.usefixtures("switch_interval")
@@ -53,40 +53,20 @@ def thread_is_at_rest(iterator):
         assert operator._filled.wait_for(lambda: not operator._reserved and operator._held >= operator.knob.value, WAIT)
 
 
-@pytest.mark.parametrize("size", [1, 7, AUTOTUNE])
+@pytest.mark.parametrize("size", [1, 7, AUTOTUNE, None])
 def test_it_gives_what_its_input_gives(size):
     check_operator(lambda: Dataset.range(20).map(lambda x: (x, x * 2)).prefetch(size), positions=5)
 
 
-def test_of_nothing_it_is_nothing():
-    check_operator(lambda: Dataset.range(0).prefetch(3), [])
-
-
-def test_of_size_zero_it_starts_no_thread():
+def test_of_size_zero_it_starts_no_thread_and_without_a_size_the_library_chooses():
     before = threading.active_count()
     iterator = iter(Dataset.range(3).prefetch(0))
     assert next(iterator) == 0
     assert threading.active_count() == before
-
-
-def test_no_size_is_left_to_the_library():
     assert Dataset.range(3).prefetch(None).plan.buffer_size == AUTOTUNE
-    check_operator(lambda: Dataset.range(5).prefetch(None), [np.int64(i) for i in range(5)])
 
 
-@pytest.mark.parametrize("size", [-2, -100])
-def test_a_negative_size_is_refused(size):
-    with pytest.raises(ValueError, match=rf"prefetch\(\): buffer_size must be at least 0, got {size}"):
-        Dataset.range(3).prefetch(size)
-
-
-@pytest.mark.parametrize("size", [2.0, "2", True])
-def test_a_size_is_an_int(size):
-    with pytest.raises(TypeError, match=r"prefetch\(\): buffer_size must be an int"):
-        Dataset.range(3).prefetch(size)
-
-
-def test_nothing_is_pulled_before_the_first_element_is_asked_for():
+def test_nothing_is_pulled_before_the_first_element_is_requested():
     source, before = Source(), threading.active_count()
     iterator = iter(source.dataset().prefetch(4).prefetch(2))
     iterator.state_dict()
@@ -110,61 +90,31 @@ def test_it_never_holds_more_than_its_size(size):
 
 
 @pytest.mark.parametrize("size", [1, 3, 8])
-def test_it_never_holds_more_than_its_size_of_elements_that_come_many_at_a_time(size):
+def test_it_never_holds_more_than_its_size_where_many_come_or_are_requested_at_a_time(size):
     with iter(Dataset.range(10_000).prefetch(size)) as iterator:
         for _ in range(300):
             next(iterator)
             assert iterator._root.buffered()[0] <= size
-
-
-def test_it_never_holds_more_than_its_size_when_asked_for_many():
     source = Source()
-    with iter(source.dataset().prefetch(3).batch(10)) as iterator:
+    with iter(source.dataset().prefetch(size).batch(10)) as iterator:
         for given in range(1, 10):
             next(iterator)
-            assert source.taken <= 10 * given + 3
+            assert source.taken <= 10 * given + size
 
 
-def test_behind_batch_it_holds_batches():
+@pytest.mark.parametrize(
+    ("change", "taken"), [(lambda d: d.batch(5).prefetch(2), 15), (lambda d: d.prefetch(2).prefetch(3), 6)]
+)
+def test_after_batch_it_holds_batches_and_each_of_nested_prefetches_holds_its_own(change, taken):
     source = Source()
-    with iter(source.dataset().batch(5).prefetch(2)) as iterator:
+    with iter(change(source.dataset())) as iterator:
         next(iterator)
-        source.wait_until(15)
-        assert source.taken == 15
+        source.wait_until(taken)
+        assert source.taken == taken
 
 
-def test_each_of_nested_prefetches_holds_its_own():
-    source = Source()
-    with iter(source.dataset().prefetch(2).prefetch(3)) as iterator:
-        next(iterator)
-        source.wait_until(6)
-        assert source.taken == 6
-
-
-def test_elements_are_made_while_the_consumer_is_busy():
-    source = Source(allowed=1)
-    with iter(source.dataset().prefetch(1)) as iterator:
-        assert next(iterator) == 0
-        source.allow(1)
-        source.wait_until(2)  # nobody asked for it
-        assert next(iterator) == 1
-        source.allow(1000)
-
-
-def test_what_is_ready_is_given_while_the_thread_works_on_the_next():
-    source = Source(allowed=1)
-    with iter(source.dataset().prefetch(8)) as iterator:
-        assert next(iterator) == 0
-        for number in range(1, 5):
-            source.allow(1)
-            # The thread may want more than one at a time, but an element that is there is not held back for ever.
-            source.allow(7)
-            assert next(iterator) == number
-        source.allow(1000)
-
-
-def test_a_slow_element_does_not_hold_back_those_that_are_ready(monkeypatch):
-    """Once elements were quick, several are asked for at once; the ready ones must still come out first."""
+def test_a_slow_element_does_not_hold_back_those_that_are_ready():
+    """Once elements were quick, several are requested at once; the ready ones must still come out first."""
     gate, reached = threading.Event(), threading.Event()
 
     def generate():
@@ -192,27 +142,19 @@ def test_a_slow_element_does_not_hold_back_those_that_are_ready(monkeypatch):
     assert came, "elements that were ready waited for one that was not"
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 50])
+@pytest.mark.parametrize("size", [1, 5, 50])
 @pytest.mark.parametrize("error", [ValueError, StopAsyncIteration, MemoryError])
-def test_exceptions_come_out_at_their_place(size, error):
+def test_exceptions_come_out_at_their_place_with_the_users_frames(size, error):
     def fail(x):
         if x % 4 == 1:
             raise error(f"at {x}")
         return x
 
-    plain = outcomes(iter(Dataset.range(12).map(fail)))
-    assert_elements_equal(outcomes(iter(Dataset.range(12).map(fail).prefetch(size))), plain)
-    assert_elements_equal(outcomes(iter(Dataset.range(12).map(fail).prefetch(size).prefetch(2))), plain)
-
-
-def test_an_exception_has_the_users_frames():
-    def fail(x):
-        raise ValueError("deep")
-
-    with pytest.raises(ValueError, match="deep") as found:
-        next(iter(Dataset.range(3).map(fail).prefetch(2)))
-    assert found.traceback[-1].name == "fail"
-    assert found.value.__notes__[0].startswith("in map(fail) from test_prefetch.py:")
+    dataset = Dataset.range(12).map(fail)
+    found = outcomes(iter(dataset.prefetch(size).prefetch(2)))
+    assert_elements_equal(found, outcomes(iter(dataset)))
+    assert traceback.extract_tb(found[5].__traceback__)[-1].name == "fail"
+    assert found[5].__notes__[0].startswith("in map(fail) from test_prefetch.py:")
 
 
 def test_an_exception_counts_as_an_element_that_is_held():
@@ -243,14 +185,6 @@ def test_a_state_does_not_wait_for_the_element_in_the_making():
     assert [int(x) for x in resumed] == list(range(1, 20))
 
 
-def test_saving_often_changes_nothing():
-    iterator, found = iter(Dataset.range(200).map(lambda x: x + 0).prefetch(4)), []
-    for number in iterator:
-        found.append(int(number))
-        iterator.state_dict()
-    assert found == list(range(200))
-
-
 def test_a_resumed_prefetch_holds_no_more_than_its_size():
     iterator = iter(Source().dataset().prefetch(3))
     next(iterator)
@@ -266,33 +200,6 @@ def test_a_resumed_prefetch_holds_no_more_than_its_size():
             assert source.taken <= given + 3
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Dataset.range(5).flat_map(lambda x: Dataset.range(x).prefetch(2)),
-        lambda: Dataset.range(5).interleave(lambda x: Dataset.range(x).prefetch(2), cycle_length=3),
-        lambda: Dataset.range(5).prefetch(2).repeat(3),
-        lambda: Dataset.range(5).shuffle(3, seed=1).prefetch(2).repeat(3).prefetch(4),
-        lambda: Dataset.zip(Dataset.range(5).prefetch(1), Dataset.range(9).prefetch(3)).prefetch(2),
-        lambda: Dataset.range(5).prefetch(2).concatenate(Dataset.range(4).prefetch(2)),
-        lambda: Dataset.range(9).prefetch(2).cache().repeat(2),
-        lambda: Dataset.range(9).prefetch(2).take(4),
-        lambda: Dataset.range(9).prefetch(3).batch(2).prefetch(2).unbatch().prefetch(1),
-    ],
-)
-def test_prefetches_inside_others_are_like_their_inputs(make):
-    with no_leaks():
-        check_operator(make, positions=4)
-
-
-def test_the_thread_ends_with_the_data():
-    with no_leaks():
-        before = set(threading.enumerate())
-        iterator = iter(Dataset.range(3).prefetch(2))
-        list(iterator)
-        assert set(threading.enumerate()) <= before
-
-
 def test_a_prefetch_that_repeat_has_finished_with_leaves_no_thread_behind():
     def alive():
         return sum(thread.name == "dataset-prefetch" for thread in threading.enumerate())
@@ -305,16 +212,15 @@ def test_a_prefetch_that_repeat_has_finished_with_leaves_no_thread_behind():
             assert alive() - before <= 1
 
 
-def test_small_elements_are_handed_over_many_at_a_time():
-    """The point of chunks: a hand-over for each element would cost more than the element."""
+def test_small_elements_are_passed_on_many_at_a_time():
+    """The point of chunks: a handover for each element would cost more than the element."""
     pulls = []
-    operator_range = Dataset.range(100_000)
-    iterator = iter(operator_range.prefetch(10_000))
+    iterator = iter(Dataset.range(40_000).prefetch(10_000))
     source = iterator._root.source
     original = source.pull
     source.pull = lambda n: pulls.append(n) or original(n)
-    assert sum(len(b) for b in [np.fromiter(iterator, np.int64)]) == 100_000
-    assert len(pulls) < 50_000
+    assert len(list(iterator)) == 40_000
+    assert len(pulls) < 20_000
 
 
 def test_no_element_waits_by_polling():

@@ -3,15 +3,20 @@
 import os
 import threading
 
+import numpy as np
 import pytest
 
 from dataset import AUTOTUNE, ClosedError, Dataset
 from dataset.ops import prefetch
-from dataset.testing import no_leaks
+from dataset.testing import assert_elements_equal, no_leaks
+from support.op_cases import ints
 from support.overlap import Clock
+from support.process_helpers import exit_code_of, fork
+from support.resuming import advanced
 
 LONG = 0.01
 COUNT = 200
+EXPECTED = [*ints(*range(77)), ValueError("bad 77"), *ints(*range(78, COUNT))]
 
 
 @pytest.fixture
@@ -26,7 +31,7 @@ class Pipeline:
 
     def __init__(self, clock, source=None):
         self.clock = clock
-        self.make_seconds = self.use_seconds = 0.0
+        self.be_quick()
         self.dataset = (source or Dataset.range(COUNT)).map(self.make).prefetch(AUTOTUNE)
         self.found = []
         self.open()
@@ -43,20 +48,16 @@ class Pipeline:
 
     def take(self, count):
         for _ in range(count):
-            try:
-                self.found.append(int(next(self.iterator)))
-            except ValueError:
-                self.found.append("bad 77")
+            self.found += advanced(self.iterator, 1)
             self.clock.now += self.use_seconds
 
     def take_until(self, inline):
-        """How many were taken until the work was done there."""
-        count = 0
+        """Return how many elements were taken until the work was done there."""
+        before = len(self.found)
         while self.stage.inline != inline:
             self.take(1)
-            count += 1
-            assert count < COUNT
-        return count
+            assert len(self.found) < before + COUNT
+        return len(self.found) - before
 
     def be_slow(self):
         self.make_seconds = self.use_seconds = LONG
@@ -65,17 +66,16 @@ class Pipeline:
         self.make_seconds = self.use_seconds = 0.0
 
 
-EXPECTED = [*range(77), "bad 77", *range(78, COUNT)]
+SOURCES = {
+    "indexed": lambda: Dataset.range(COUNT),
+    "generator": lambda: Dataset.from_generator(lambda: iter(np.arange(COUNT))),
+}
 
 
-def unindexed():
-    return Dataset.from_generator(lambda: iter(range(COUNT)))
-
-
-@pytest.mark.parametrize("source", [None, unindexed], ids=["indexed", "generator"])
+@pytest.mark.parametrize("source", SOURCES)
 def test_the_thread_comes_and_goes_and_comes_later(clock, source):
     with no_leaks():
-        pipeline = Pipeline(clock, source and source())
+        pipeline = Pipeline(clock, SOURCES[source]())
         assert pipeline.stage.inline
         pipeline.be_slow()
         assert pipeline.take_until(inline=False) == 4
@@ -84,16 +84,13 @@ def test_the_thread_comes_and_goes_and_comes_later(clock, source):
         pipeline.be_slow()
         assert pipeline.take_until(inline=False) > 6  # the first time did not pay in the end
         pipeline.take(COUNT - len(pipeline.found))
-        assert pipeline.found == EXPECTED
-        with pytest.raises(StopIteration):
-            next(pipeline.iterator)
-        with pytest.raises(StopIteration):
-            next(pipeline.iterator)
+        assert_elements_equal(pipeline.found, EXPECTED)
+        assert advanced(pipeline.iterator, 1) == advanced(pipeline.iterator, 1) == []
 
 
-@pytest.mark.parametrize("source", [None, unindexed], ids=["indexed", "generator"])
+@pytest.mark.parametrize("source", SOURCES)
 def test_a_state_is_exact_whether_there_is_a_thread_or_not(clock, source):
-    pipeline = Pipeline(clock, source and source())
+    pipeline = Pipeline(clock, SOURCES[source]())
     where = set()
     for number in range(COUNT):
         if number in (3, 120):
@@ -101,39 +98,28 @@ def test_a_state_is_exact_whether_there_is_a_thread_or_not(clock, source):
         elif number in (20, 140):
             pipeline.be_quick()
         where.add(pipeline.stage.inline)
-        resumed = iter(pipeline.dataset)
-        resumed.load_state_dict(pipeline.iterator.state_dict())
-        for expected in EXPECTED[number : number + 4]:
-            if expected == "bad 77":
-                with pytest.raises(ValueError, match="bad 77"):
-                    next(resumed)
-            else:
-                assert int(next(resumed)) == expected
-        resumed.close()
+        with iter(pipeline.dataset) as resumed:
+            resumed.load_state_dict(pipeline.iterator.state_dict())
+            assert_elements_equal(advanced(resumed, 4), EXPECTED[number : number + 4])
         pipeline.take(1)
-    assert pipeline.found == EXPECTED
+    assert_elements_equal(pipeline.found, EXPECTED)
     assert where == {False, True}
     pipeline.iterator.close()
 
 
-def test_one_long_time_is_not_believed(clock):
+def test_one_long_time_does_not_start_the_thread_but_bursts_do(clock):
+    """As of files that are read by the block: most elements are there at once, some take long."""
     pipeline = Pipeline(clock)
     pipeline.be_slow()
     pipeline.take(1)
     pipeline.be_quick()
     pipeline.take(COUNT - 1)
     assert pipeline.stage.inline
-
-
-def test_bursts_are_worth_a_thread(clock):
-    """As of files that are read by the block: most elements are there at once, some take long."""
     pipeline = Pipeline(clock)
     pipeline.use_seconds = LONG
     for number in range(60):
         pipeline.make_seconds = 10 * LONG if number % 8 == 0 else 0.0
-        pipeline.take(1)
-        if not pipeline.stage.inline:
-            break
+        pipeline.take(1 if pipeline.stage.inline else 0)
     assert not pipeline.stage.inline
     pipeline.iterator.close()
 
@@ -157,18 +143,17 @@ def test_the_next_iteration_begins_as_the_last_one_ended(clock):
 
 @pytest.mark.usefixtures("clock")
 def test_close_while_the_consumer_waits_for_the_thread_to_leave():
-    """Closing waits for the thread as always, and what is left comes out no more."""
-    entered, go_on = threading.Event(), threading.Event()
+    """Closing waits for the thread as always, and returns none of what is left."""
+    entered, opened = threading.Event(), threading.Event()
 
     def block(x):
         if x == 30:
             entered.set()
-            go_on.wait(20)
+            opened.wait(20)
         return x
 
     with no_leaks():
-        data = Dataset.range(COUNT).map(block).prefetch(AUTOTUNE)
-        iterator = iter(data)
+        iterator = iter(Dataset.range(COUNT).map(block).prefetch(AUTOTUNE))
         iterator._root.warm_start(learned=True)
 
         def consume():
@@ -181,28 +166,23 @@ def test_close_while_the_consumer_waits_for_the_thread_to_leave():
         assert entered.wait(20)
         closer = threading.Thread(target=iterator.close)
         closer.start()
-        go_on.set()
+        opened.set()
         for thread in (consumer, closer):
             thread.join(20)
             assert not thread.is_alive()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="asks the child of a fork")
-def test_a_child_of_a_fork_is_told_so(clock):
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_the_iterator_refuses_in_the_child_of_a_fork(clock):
     pipeline = Pipeline(clock)
     pipeline.be_slow()
     pipeline.take_until(inline=False)
     pipeline.be_quick()
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            for _ in range(COUNT):
-                next(pipeline.iterator)
-        except ClosedError:
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    def in_child():
+        with pytest.raises(ClosedError):
+            list(pipeline.iterator)
+
+    assert exit_code_of(fork(in_child)) == 0
     pipeline.take(COUNT - len(pipeline.found))
-    assert pipeline.found == EXPECTED
+    assert_elements_equal(pipeline.found, EXPECTED)

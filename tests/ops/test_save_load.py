@@ -1,6 +1,7 @@
-"""save and load: elements in a directory, whole or not at all."""
+"""save and load: elements in a directory, whole or not at all. tests/oracle compares kinds, shards and readers."""
 
 import copy
+import hashlib
 import json
 import pickle
 import shutil
@@ -14,11 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset import DataLossError, Dataset, RaggedTensor, SparseTensor, SpecError, StateError, TensorSpec, vectorized
+from dataset import DataLossError, Dataset, RaggedTensor, SpecError, StateError, TensorSpec, TFRecordDataset, vectorized
+from dataset.io.elements import metadata
 from dataset.io.elements.metadata import Metadata
 from dataset.io.elements.write_session import RunWriter
 from dataset.plan.spec import spec_of
 from dataset.testing import assert_elements_equal, check_operator, no_leaks, outcomes
+from support.op_cases import fail_at, ints
 from support.pipelines import Point, Record
 
 
@@ -35,69 +38,75 @@ def shards_in(path):
     return [Path(path, name) for name in files_in(path) if name.endswith(".tfrecord")]
 
 
+def from_elements(elements):
+    return Dataset.from_generator(lambda: iter(elements))
+
+
 ELEMENTS = {
-    "numbers": [np.int64(i) for i in range(5)],
     "images": [np.full((28, 28), i, np.uint8) for i in range(7)],
-    "text": [b"a\0", b"", b"\0"],
     "arrays of text": [np.array([b"a\0", b""], object), np.array([b"", b"\0b"], object)],
-    "vectors": [np.arange(i, dtype=np.float16) for i in range(4)],
-    "complex": [np.complex64(1 + 2j)],
     "nested": [(np.int64(i), {"b": None, "a": (np.arange(i), b"x" * i)}) for i in range(3)],
     "ragged": [RaggedTensor.from_rows([[1.0] * i, []]) for i in range(3)],
-    "sparse": [SparseTensor([[i]], [i], [4]) for i in range(3)],
     "no components": [(), ()],
-    "none": [(None, np.int64(1))],
 }
 
 
-@pytest.mark.parametrize("compression", [None, "", "AUTO", "GZIP", "ZLIB"])
 @pytest.mark.parametrize("kind", ELEMENTS)
-def test_elements_of_every_kind_come_back(path, kind, compression):
+def test_elements_of_every_kind_come_back(path, kind):
     elements = ELEMENTS[kind]
-    Dataset.from_generator(lambda: iter(elements)).save(path, compression)
-    loaded = Dataset.load(path)
-    assert loaded.cardinality() == len(loaded) == len(elements)
-    assert_elements_equal(list(loaded), elements)
-    if compression is None:
-        check_operator(lambda: Dataset.load(path), elements)
+    for compression in (None, "", "AUTO", "GZIP", "ZLIB"):
+        from_elements(elements).save(path, compression)
+        loaded = Dataset.load(path)
+        assert loaded.cardinality() == len(loaded) == len(elements)
+        assert_elements_equal(list(loaded), elements)
+    check_operator(lambda: Dataset.load(path), elements)
 
 
-def test_what_is_known_of_the_elements_is_kept_as_it_is(path):
+def test_the_spec_is_kept_or_found_without_another_call(path):
     dataset = Dataset.from_tensor_slices(np.zeros((5, 3), np.float32)).batch(2)
     dataset.save(path)
     assert Dataset.load(path).element_spec == dataset.element_spec == TensorSpec((None, 3), np.float32)
-
-
-def test_what_only_the_elements_tell_is_found_without_another_call(path):
     calls = []
     Dataset.range(3).map(lambda n: calls.append(n) or np.zeros((2, n))).save(path)
     assert calls == [0, 1, 2]
     assert Dataset.load(path).element_spec == TensorSpec((2, None), np.float64)
 
 
-def test_nothing_is_something(path):
-    Dataset.range(0).save(path)
-    check_operator(lambda: Dataset.load(path), [])
-    assert Dataset.load(path).element_spec == TensorSpec((), np.int64)
-    assert Dataset.load(path).cardinality() == 0
-    Dataset.range(0).map(lambda x: x).save(path)
-    assert list(Dataset.load(path)) == []
-    with pytest.raises(SpecError, match="without elements, so its element_spec is unknown"):
-        _ = Dataset.load(path).element_spec
-    spec = TensorSpec((), np.int64)
-    check_operator(lambda: Dataset.load(path, spec), [])
-    assert list(Dataset.load(path, spec, reader_func=lambda shards: shards.flat_map(lambda x: x))) == []
+def flat(shards):
+    return shards.flat_map(lambda shard: shard)
+
+
+@pytest.mark.parametrize(
+    ("empty", "spec"),
+    [
+        (Dataset.range(0), TensorSpec((), np.int64)),
+        (Dataset.range(3).filter(lambda n: n > 5), TensorSpec((), np.int64)),
+        (Dataset.range(0).map(np.zeros), None),
+    ],
+    ids=["static", "filtered", "downstream of a function"],
+)
+def test_what_was_saved_empty_is_loaded_empty(empty, spec, path):
+    empty.save(path)
+    loaded = Dataset.load(path)
+    assert len(loaded) == 0
+    assert list(loaded) == list(loaded.map(lambda n: n).shuffle(3).batch(2)) == list(loaded.repeat(2)) == []
+    check_operator(lambda: loaded, [])
+    if spec:
+        assert loaded.element_spec == spec
+    else:
+        with pytest.raises(SpecError, match=r"saved without elements, so its element_spec is unknown.* pass load"):
+            _ = loaded.element_spec
+    given = TensorSpec((), np.int64)
+    assert list(Dataset.load(path, given)) == list(Dataset.load(path, given, reader_func=flat)) == []
 
 
 def test_named_tuples_come_back_as_named_tuples_of_that_name(path):
-    elements = [Point(np.int64(1), np.arange(2)), Point(np.int64(2), np.arange(2))]
-    Dataset.from_generator(lambda: iter(elements)).save(path)
-    found = list(Dataset.load(path))
-    assert repr(found) == repr(elements)
-    assert found[0]._fields == ("x", "y")
-    assert type(found[0]) is type(next(iter(Dataset.load(path))))
-    with_spec = Dataset.load(path, spec_of(elements[0]))
-    assert_elements_equal(list(with_spec), elements)
+    element = Point(np.int64(1), np.arange(2))
+    Dataset.from_tensors(element).save(path)
+    (found,) = Dataset.load(path)
+    assert repr(found) == repr(element)
+    assert type(found) is type(next(iter(Dataset.load(path))))
+    assert_elements_equal(list(Dataset.load(path, spec_of(element))), [element])
 
 
 @pytest.mark.parametrize(
@@ -109,45 +118,42 @@ def test_other_classes_have_to_be_given(path, element):
     Dataset.from_tensors(element).save(path)
     with pytest.raises(SpecError, match=r"user-defined classes.*pass element_spec"):
         Dataset.load(path)
-    loaded = Dataset.load(path, spec_of(element))
-    assert_elements_equal(list(loaded), [element])
-    iterator = iter(loaded.repeat(2))
-    next(iterator)
-    assert_elements_equal(list(iterator), [element])
+    assert_elements_equal(list(Dataset.load(path, spec_of(element)).repeat(2)), [element] * 2)
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        TensorSpec((), np.float64),
-        TensorSpec((1,), np.int64),
-        (TensorSpec((), np.int64),),
-        {"a": TensorSpec((), np.int64)},
-    ],
-    ids=str,
-)
-def test_another_element_spec_is_an_error(path, spec):
+@pytest.mark.parametrize("splits_dtype", [np.int32, np.int64])
+def test_row_splits_keep_their_dtype(path, splits_dtype):
+    once = RaggedTensor.from_rows([[1], [], [2, 3]], row_splits_dtype=splits_dtype)
+    twice = RaggedTensor(once, np.array([0, 1, 3], splits_dtype))
+    for dataset in (Dataset.from_tensors((once, twice)).repeat(3), Dataset.from_tensor_slices(once)):
+        dataset.save(path)
+        loaded = Dataset.load(path)
+        assert loaded.element_spec == dataset.element_spec
+        assert_elements_equal(list(loaded), list(dataset))
+        assert_elements_equal(list(loaded.batch(3)), list(dataset.batch(3)))
+    assert next(iter(loaded.batch(3))).row_splits_dtype == next(iter(dataset.batch(3))).row_splits_dtype == splits_dtype
+
+
+INT = TensorSpec((), np.int64)
+
+
+@pytest.mark.parametrize("spec", [TensorSpec((), np.float64), TensorSpec((1,), np.int64), (INT,), {"a": INT}], ids=str)
+def test_another_element_spec_is_an_error_and_a_wider_one_is_taken(path, spec):
     Dataset.range(3).save(path)
     with pytest.raises(SpecError, match=r"do not match: element_spec has"):
         Dataset.load(path, spec)
-
-
-def test_a_wider_element_spec_is_taken(path):
-    Dataset.from_tensor_slices(np.zeros((3, 2))).save(path)
-    loaded = Dataset.load(path, TensorSpec((None,), np.float64))
-    assert loaded.element_spec == TensorSpec((None,), np.float64)
-    check_operator(lambda: loaded)
-
-
-def test_what_is_no_spec(path):
-    Dataset.range(3).save(path)
-    with pytest.raises(TypeError, match="TensorSpec"):
-        Dataset.load(path, 3)
+    wider = TensorSpec(None, np.int64)
+    check_operator(lambda: Dataset.load(path, wider), ints(0, 1, 2))
+    assert Dataset.load(path, wider).element_spec == wider
 
 
 def test_compression_is_found_and_a_contradiction_is_an_error(path):
-    Dataset.range(3).save(path, "GZIP")
-    assert list(Dataset.load(path, compression="GZIP")) == [0, 1, 2]
+    big = Dataset.from_tensors(np.zeros(100_000))
+    big.save(path)
+    plain = sum(shard.stat().st_size for shard in shards_in(path))
+    big.save(path, "GZIP")
+    assert sum(shard.stat().st_size for shard in shards_in(path)) < plain / 50
+    assert len(list(Dataset.load(path, compression="GZIP"))) == 1
     for other in ("", "ZLIB"):
         with pytest.raises(ValueError, match="was saved with 'GZIP'"):
             Dataset.load(path, compression=other)
@@ -158,28 +164,14 @@ def test_compression_is_found_and_a_contradiction_is_an_error(path):
             Dataset.range(3).save(path, unknown)
 
 
-def test_gzip_files_are_smaller(path):
-    big = Dataset.from_tensors(np.zeros(100_000))
-    big.save(path)
-    plain = sum(shard.stat().st_size for shard in shards_in(path))
-    big.save(path, "GZIP")
-    assert sum(shard.stat().st_size for shard in shards_in(path)) < plain / 50
-
-
-def flat(shards):
-    return shards.flat_map(lambda shard: shard)
-
-
 @pytest.mark.parametrize("compression", [None, "GZIP"])
 def test_shards_are_read_in_turn_or_as_the_reader_says(path, compression):
     Dataset.range(10).save(path, compression, shard_func=lambda x: x % 3)
     assert len(shards_in(path)) == 3
-    check_operator(lambda: Dataset.load(path), [np.int64(i) for i in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9)])
-    check_operator(lambda: Dataset.load(path, reader_func=flat), [np.int64(i) for i in (0, 3, 6, 9, 1, 4, 7, 2, 5, 8)])
-    shuffled = lambda: Dataset.load(path, reader_func=lambda d: flat(d.shuffle(3, seed=4)))
-    check_operator(shuffled)
-    check_operator(lambda: Dataset.load(path, reader_func=lambda d: d.interleave(lambda x: x, 2, 2)).repeat(2).batch(3))
-    check_operator(lambda: Dataset.load(path, reader_func=lambda d: d.interleave(lambda x: x.prefetch(2), 2)))
+    check_operator(lambda: Dataset.load(path), ints(*range(10)), positions=5)
+    check_operator(lambda: Dataset.load(path, reader_func=flat), ints(0, 3, 6, 9, 1, 4, 7, 2, 5, 8), positions=5)
+    for reader in (lambda d: flat(d.shuffle(3, seed=4)), lambda d: d.interleave(lambda x: x.prefetch(2), 2, 2)):
+        check_operator(lambda reader=reader: Dataset.load(path, reader_func=reader).repeat(2).batch(3), positions=3)
 
 
 def test_the_reader_sees_a_dataset_for_each_shard(path):
@@ -190,33 +182,28 @@ def test_the_reader_sees_a_dataset_for_each_shard(path):
         seen.append((shards.cardinality(), [shard.cardinality() for shard in shards], shards.element_spec.element_spec))
         return flat(shards)
 
-    assert list(Dataset.load(path, reader_func=reader)) == [0, 1, 2, 3, 4, 5]
-    assert seen == [(2, [4, 2], TensorSpec((), np.int64))]
-
-
-def test_cardinality_with_a_reader(path):
-    Dataset.range(6).save(path, shard_func=lambda x: x // 4)
-    assert Dataset.load(path, reader_func=flat).cardinality() == 6
+    loaded = Dataset.load(path, reader_func=reader)
+    assert list(loaded) == [0, 1, 2, 3, 4, 5]
+    assert seen == [(2, [4, 2], INT)]
+    assert loaded.cardinality() == 6
     assert Dataset.load(path, reader_func=lambda d: flat(d).repeat()).cardinality() == -1
 
 
 @pytest.mark.parametrize(
-    ("reader", "error"), [(3, TypeError), (lambda d: 3, TypeError), (lambda d: None, TypeError), (lambda: 3, TypeError)]
+    ("reader", "error", "words"),
+    [
+        (3, TypeError, "reader_func"),
+        (lambda d: 3, TypeError, "reader_func"),
+        (lambda d: None, TypeError, "reader_func"),
+        (lambda: 3, TypeError, "argument"),
+        (lambda d: d, SpecError, "reader_func must return elements"),
+        (lambda d: flat(d).map(float), SpecError, "reader_func must return elements"),
+        (lambda d: flat(d).map(lambda x: (x, x)), SpecError, "reader_func must return elements"),
+    ],
 )
-def test_what_is_no_reader(path, reader, error):
+def test_what_is_no_reader_or_changes_the_elements(path, reader, error, words):
     Dataset.range(3).save(path)
-    with pytest.raises(error):
-        Dataset.load(path, reader_func=reader)
-
-
-@pytest.mark.parametrize(
-    "reader",
-    [lambda d: d, lambda d: flat(d).map(float), lambda d: flat(d).map(lambda x: (x, x))],
-    ids=["datasets", "dtype", "structure"],
-)
-def test_a_reader_that_changes_the_elements_is_found_out(path, reader):
-    Dataset.range(3).save(path)
-    with pytest.raises(SpecError, match="reader_func must return elements"):
+    with pytest.raises(error, match=words):
         next(iter(Dataset.load(path, reader_func=reader)))
 
 
@@ -229,13 +216,10 @@ def test_shard_functions_of_every_kind(path):
     assert list(Dataset.load(path, reader_func=flat)) == [0, 1, 2, 3]
     Dataset.range(4).save(path, shard_func=lambda x: int(x) - 2)  # as in tf.data: as unsigned numbers
     assert list(Dataset.load(path, reader_func=flat)) == [2, 3, 0, 1]
-
-
-def test_a_thousand_shards_take_no_thousand_descriptors(path):
-    with no_leaks():
-        Dataset.range(3000).save(path, "GZIP", shard_func=lambda x: x % 300)
+    with no_leaks():  # of descriptors: there are more shards than files may be open
+        Dataset.range(600).save(path, "GZIP", shard_func=lambda x: x % 300)
     assert len(shards_in(path)) == 300
-    assert sorted(Dataset.load(path)) == list(range(3000))
+    assert sorted(Dataset.load(path)) == list(range(600))
 
 
 @pytest.mark.parametrize(
@@ -258,77 +242,58 @@ def test_what_is_no_shard_number(path, function, error):
 
 
 def test_an_error_of_the_shard_function_says_where_it_was(path):
-    def choose(x):
-        raise KeyError("no shard")
-
-    with pytest.raises(KeyError) as caught:
-        Dataset.range(4).save(path, shard_func=choose)
+    with pytest.raises(ValueError, match="bad 2") as caught:
+        Dataset.range(4).save(path, shard_func=fail_at(2))
     (note,) = caught.value.__notes__
-    assert "choose) from test_save_load.py" in note
-    assert note.endswith("element 0")
-
-
-def fail(x):
-    if x == 3:
-        raise ValueError("bad")
-    return x
+    assert "check) from test_save_load.py" in note
+    assert note.endswith("element 2")
 
 
 def test_a_failing_element_leaves_what_was_there(path):
     with pytest.raises(ValueError, match="bad"):
-        Dataset.range(5).map(fail).save(path)
+        Dataset.range(5).map(fail_at(3)).save(path)
     assert files_in(path) == []
     with pytest.raises(FileNotFoundError) as caught:
         Dataset.load(path)
     assert "wait=True" in caught.value.__notes__[0]
     Dataset.range(2).save(path)
     with no_leaks(), pytest.raises(ValueError, match="bad"):
-        Dataset.range(5).map(fail).save(path, shard_func=lambda x: x)
+        Dataset.range(5).map(fail_at(3)).save(path, shard_func=lambda x: x)
     assert list(Dataset.load(path)) == [0, 1]
 
 
 @pytest.mark.parametrize(
-    ("dataset", "message"),
+    ("dataset", "error", "message"),
     [
-        (lambda: Dataset.range(3).map(lambda x: object()), "the element: a object cannot be written"),
-        (lambda: Dataset.range(3).map(lambda x: {"a": x, "b": {1, 2}}), "component 'b': a set cannot be written"),
-        (lambda: Dataset.from_tensors(Dataset.range(3)), "cannot be written"),
+        (Dataset.range(3).map(lambda x: object()), TypeError, "the element: a object cannot be written"),
+        (Dataset.range(3).map(lambda x: {"a": x, "b": {1}}), TypeError, "component 'b': a set cannot be written"),
+        (Dataset.from_tensors(Dataset.range(3)), TypeError, "cannot be written"),
+        (
+            Dataset.range(3).map(lambda x: np.float32(x) if x == 2 else x),
+            SpecError,
+            "got float32 for the element after int64",
+        ),
+        (Dataset.range(3).repeat(), ValueError, r"infinite; use take\(\)"),
     ],
 )
-def test_objects_are_refused(path, dataset, message):
-    with pytest.raises(TypeError, match=message):
-        dataset().save(path)
+def test_what_cannot_be_saved(path, dataset, error, message):
+    with pytest.raises(error, match=message):
+        dataset.save(path)
     assert not Path(path).exists() or files_in(path) == []
-
-
-def test_elements_of_different_dtypes_are_refused(path):
-    with pytest.raises(SpecError, match="got float32 for the element after int64"):
-        Dataset.range(3).map(lambda x: np.float32(x) if x == 2 else x).save(path)
-
-
-def test_an_infinite_dataset_is_refused(path):
-    with pytest.raises(ValueError, match=r"infinite; use take\(\)"):
-        Dataset.range(3).repeat().save(path)
 
 
 def test_saving_again_replaces_all(path):
     Dataset.range(6).save(path, shard_func=lambda x: x % 3)
     before = Dataset.load(path)
-    Dataset.from_tensor_slices([b"a", b"b"]).save(path)
-    assert list(Dataset.load(path)) == [b"a", b"b"]
+    before.map(lambda x: x + 1).save(path)  # over what it reads
+    assert list(Dataset.load(path)) == [1, 2, 3, 4, 5, 6]
     assert len(files_in(path)) == 2
     error = outcomes(iter(before))[0]
     assert isinstance(error, FileNotFoundError)
     assert any("load it again" in note for note in error.__notes__)
 
 
-def test_a_loaded_dataset_can_be_saved_over_itself(path):
-    Dataset.range(6).save(path)
-    Dataset.load(path).map(lambda x: x + 1).save(path)
-    assert list(Dataset.load(path)) == [1, 2, 3, 4, 5, 6]
-
-
-def test_a_place_that_cannot_be_written(tmp_path):
+def test_arguments_that_save_and_load_do_not_take(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         Dataset.range(3).save(tmp_path / "file")
@@ -337,12 +302,11 @@ def test_a_place_that_cannot_be_written(tmp_path):
             Dataset.range(3).save(wrong)
         with pytest.raises(TypeError, match="path"):
             Dataset.load(wrong)
-
-
-def test_the_directory_can_be_moved(path, tmp_path):
-    Dataset.range(3).save(path)
-    shutil.move(path, tmp_path / "other")
-    assert list(Dataset.load(tmp_path / "other")) == [0, 1, 2]
+    Dataset.range(3).save(tmp_path / "saved")
+    with pytest.raises(TypeError, match="wait must be True or False"):
+        Dataset.load(tmp_path / "saved", wait=1)
+    with pytest.raises(TypeError, match="TensorSpec"):
+        Dataset.load(tmp_path / "saved", 3)
 
 
 def test_a_state_goes_with_what_was_saved_and_not_with_what_replaced_it(path, tmp_path):
@@ -363,12 +327,10 @@ def test_many_small_records_resume_anywhere(path):
     images = np.random.default_rng(1).integers(0, 255, (40, 400, 400), np.uint8)
     Dataset.from_tensor_slices(images).save(path)
     assert Metadata.read(path).shards[0].records > 5
-    check_operator(lambda: Dataset.load(path), list(images))
+    check_operator(lambda: Dataset.load(path), list(images), positions=12)
 
 
 def test_waiting_ends_when_the_saving_does(path, monkeypatch):
-    from dataset.io.elements import metadata
-
     monkeypatch.setattr(metadata, "_POLL_SECONDS", 0.01)
     looked = threading.Event()
     read = Metadata.read.__func__
@@ -390,33 +352,21 @@ def test_waiting_ends_when_the_saving_does(path, monkeypatch):
     assert found == [0, 1, 2]
 
 
-def test_what_is_no_wait(path):
-    with pytest.raises(TypeError, match="wait must be True or False"):
-        Dataset.load(path, wait=1)
-
-
 def test_a_pipeline_of_files_can_be_copied_and_sent(path):
     Dataset.range(6).save(path, shard_func=lambda x: x % 2)
     loaded = Dataset.load(path)
     for dataset in (loaded, loaded.cache(path + "-cache"), loaded.snapshot(path + "-snapshot")):
         for other in (copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))):
             assert list(other) == [0, 1, 2, 3, 4, 5]
-            iterator = iter(other)
-            next(iterator)
-            state = iterator.state_dict()
-            iterator.close()
+            with iter(other) as iterator:
+                next(iterator)
+                state = iterator.state_dict()
             resumed = iter(dataset)
             resumed.load_state_dict(state)
             assert list(resumed) == [1, 2, 3, 4, 5]
 
 
 # Damage
-
-
-def saved(path):
-    elements = [(np.arange(i % 4), b"x" * i, np.float32(i)) for i in range(50)]
-    Dataset.from_generator(lambda: iter(elements)).save(path, shard_func=lambda a, b, c: len(a) % 2)
-    return elements
 
 
 @pytest.fixture
@@ -430,8 +380,8 @@ def test_a_cut_file_is_data_loss_even_where_a_record_ends(path):
     Dataset.range(10_000).save(path)
     (shard,) = shards_in(path)
     content = shard.read_bytes()
-    whole_records = [12 + 4 + int.from_bytes(content[:8], "little")]
-    for size in (*whole_records, 0, 5, len(content) - 1):
+    whole_record = 12 + 4 + int.from_bytes(content[:8], "little")
+    for size in (whole_record, 0, 5, len(content) - 1):
         shard.write_bytes(content[:size])
         found = outcomes(iter(Dataset.load(path)))
         assert isinstance(found[-1], DataLossError)
@@ -463,19 +413,20 @@ def same_json(before, after):
         return False
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_damage_anywhere_is_found(tmp_path_factory, data):
     path = str(tmp_path_factory.mktemp("fuzz") / "saved")
-    elements = saved(path)
+    elements = [(np.arange(i % 4), b"x" * i, np.float32(i)) for i in range(50)]
+    from_elements(elements).save(path, shard_func=lambda a, b, c: len(a) % 2)
     victim = Path(path, data.draw(st.sampled_from(files_in(path))))
-    content = bytearray(victim.read_bytes())
+    before = victim.read_bytes()
+    content = bytearray(before)
     at = data.draw(st.integers(0, 1 << 30)) % len(content)  # the size differs by a digit of a checksum
     if data.draw(st.booleans()):
         content[at] ^= data.draw(st.integers(1, 255))
     else:
         del content[at:]
-    before = victim.read_bytes()
     victim.write_bytes(content)
     if victim.name == "metadata.json" and same_json(before, content):  # a space became a tab
         assert len(list(Dataset.load(path))) == len(elements)
@@ -488,16 +439,12 @@ def test_damage_anywhere_is_found(tmp_path_factory, data):
     errors = [one for one in found if isinstance(one, Exception)]
     assert errors
     assert all(isinstance(one, DataLossError) for one in errors)
-    good = {len(element[1]): element for element in elements}
-    for one in found:
-        if not isinstance(one, Exception):
-            assert_elements_equal([one], [good[len(one[1])]])
+    good = [one for one in found if not isinstance(one, Exception)]
+    assert_elements_equal(good, [elements[len(one[1])] for one in good])
 
 
 def rewritten(path, **changes):
-    """metadata.json with other content and a digest that fits, as somebody could make it who means harm."""
-    import hashlib
-
+    """metadata.json with other content and a digest that fits, as an attacker could create it."""
     file = Path(path, "metadata.json")
     content = json.loads(file.read_text()) | changes
     del content["digest"]
@@ -505,17 +452,13 @@ def rewritten(path, **changes):
     file.write_text(json.dumps(content | {"digest": digest}))
 
 
-LEAF_SPEC = {"kind": "tensor", "shape": [], "dtype": "<i8"}
+LEAF = {"kind": "tensor", "shape": [], "dtype": "<i8"}
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"run": "../../etc"},
-        {"run": "/etc"},
-        {"run": "0123456789abcdeg"},
-        {"run": None},
-        {"run": ["0123456789abcdef"]},
+        *({"run": run} for run in ("../../etc", "/etc", "0123456789abcdeg", None, ["0123456789abcdef"])),
         {"shards": [{"file": "../a", "records": 1, "elements": 3, "crc": 0}]},
         {"shards": [{"file": -1, "records": 1, "elements": 3, "crc": 0}]},
         {"shards": [{"file": 0, "records": 1, "elements": True, "crc": 0}]},
@@ -524,18 +467,14 @@ LEAF_SPEC = {"kind": "tensor", "shape": [], "dtype": "<i8"}
         {"elements": 10**18},
         {"components": None},
         {"components": []},
-        {"components": [LEAF_SPEC, LEAF_SPEC]},
-        {"components": [{**LEAF_SPEC, "dtype": "|O"}]},
-        {"components": [{**LEAF_SPEC, "shape": [-1]}]},
-        {"components": [{**LEAF_SPEC, "shape": "abc"}]},
-        {"components": [{**LEAF_SPEC, "kind": "object"}]},
+        {"components": [LEAF, LEAF]},
+        *({"components": [LEAF | change]} for change in ({"dtype": "|O"}, {"shape": [-1]}, {"shape": "abc"})),
+        {"components": [LEAF | {"kind": "object"}]},
         {"structure": {"class": "os.system"}},
         {"structure": {"namedtuple": "x; import os", "names": ["a"], "of": ["*"]}},
         {"structure": {"namedtuple": "A", "names": ["__class__"], "of": ["*"]}},
         {"structure": {"namedtuple": "A", "names": ["a", "b"], "of": ["*"]}},
-        {"structure": {"dict": [["a", "*"], ["a", "*"]]}},
-        {"structure": {"dict": [[1, "*"]]}},
-        {"structure": {"dict": ["ab"]}},
+        *({"structure": {"dict": pairs}} for pairs in ([["a", "*"], ["a", "*"]], [[1, "*"]], ["ab"])),
         {"structure": "**"},
         {"compression": "BZIP"},
         {"about": {"$bytes": "?"}},
@@ -580,66 +519,12 @@ def test_a_newer_version_says_so(path):
         Dataset.load(path)
 
 
-def test_no_descriptor_stays_open(path):
-    Dataset.range(5000).save(path, shard_func=lambda x: x % 3)
-    with no_leaks():
-        iterator = iter(Dataset.load(path))
-        next(iterator)
-        iterator.close()
-        iterator = iter(Dataset.load(path))
-        next(iterator)
-        del iterator
-        list(Dataset.load(path))
-
-
 def test_files_of_the_format_are_as_documented(path):
     Dataset.range(3).save(path)
     run = Metadata.read(path).run
     assert files_in(path) == [f"{run}/00000000.tfrecord", "metadata.json"]
-    from dataset import TFRecordDataset
-
     (record,) = TFRecordDataset(Path(path, run, "00000000.tfrecord"))
     size = int.from_bytes(record[:4], "little")
     expected = {"elements": 3, "columns": [["array", "<i8", [3]]], "place": [run, 0, 0]}
     assert json.loads(record[4 : 4 + size]) == expected
     assert record[-24:] == np.arange(3).tobytes()
-
-
-@pytest.mark.parametrize("splits_dtype", [np.int32, np.int64])
-def test_row_splits_keep_their_dtype(tmp_path, splits_dtype):
-    once = RaggedTensor.from_rows([[1], [], [2, 3]], row_splits_dtype=splits_dtype)
-    twice = RaggedTensor(once, np.array([0, 1, 3], splits_dtype))
-    dataset = Dataset.from_tensors((once, twice)).repeat(3)
-    dataset.save(tmp_path)
-    loaded = Dataset.load(tmp_path)
-    assert loaded.element_spec == dataset.element_spec
-    assert_elements_equal(list(loaded), list(dataset))
-    assert next(iter(loaded))[1].row_splits_dtype == splits_dtype
-
-
-def test_rows_of_a_ragged_tensor_come_back(tmp_path):
-    rows = Dataset.from_tensor_slices(RaggedTensor.from_rows([[1], [], [2, 3]], row_splits_dtype=np.int32))
-    rows.save(tmp_path)
-    loaded = Dataset.load(tmp_path)
-    assert loaded.element_spec == rows.element_spec
-    assert_elements_equal(list(loaded), list(rows))
-    assert_elements_equal(list(loaded.batch(3)), list(rows.batch(3)))
-
-
-@pytest.mark.parametrize(
-    "empty",
-    [Dataset.range(0), Dataset.range(3).filter(lambda n: n > 5), Dataset.range(0).map(np.zeros)],
-    ids=["static", "filtered", "behind a function"],
-)
-def test_what_was_saved_empty_is_loaded_empty(empty, tmp_path):
-    empty.save(str(tmp_path / "saved"))
-    loaded = Dataset.load(str(tmp_path / "saved"))
-    assert len(loaded) == 0
-    assert list(loaded) == list(loaded.map(lambda n: n).shuffle(3).batch(2)) == list(loaded.repeat(2)) == []
-
-
-def test_what_was_saved_empty_behind_a_function_says_so_when_asked_for_its_spec(tmp_path):
-    Dataset.range(0).map(np.zeros).save(str(tmp_path / "saved"))
-    loaded = Dataset.load(str(tmp_path / "saved"))
-    with pytest.raises(SpecError, match=r"saved without elements.* pass load"):
-        _ = loaded.element_spec

@@ -16,18 +16,8 @@ def slices(values, dtype=None):
 
 def test_the_first_of_equal_elements_stays():
     check_operator(lambda: slices([3, 1, 3, 2, 1]).unique(), ints(3, 1, 2))
-    check_operator(lambda: Dataset.range(4).unique(), ints(0, 1, 2, 3))
-    check_operator(lambda: slices([5, 5, 5]).unique(), ints(5))
-    check_operator(lambda: Dataset.range(0).unique(), [])
-
-
-def test_each_pass_begins_anew():
     check_operator(lambda: slices([1, 1, 2]).unique().repeat(2), ints(1, 2, 1, 2))
-    check_operator(lambda: slices([1, 1, 2]).repeat(2).unique(), ints(1, 2))
-
-
-def test_runs_over_endless_data():
-    check_operator(lambda: Dataset.range(3).repeat().unique().take(3), ints(0, 1, 2))
+    check_operator(lambda: slices([1, 1, 2]).repeat().unique().take(2), ints(1, 2))
 
 
 def test_takes_up_to_the_last_new_element():
@@ -37,11 +27,8 @@ def test_takes_up_to_the_last_new_element():
 @pytest.mark.parametrize("dtype", np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?")
 def test_of_numbers_of_every_dtype(dtype):
     values = np.array([1, 0, 1, 0, 1], dtype)
-    assert_elements_equal(list(Dataset.from_tensor_slices(values).unique()), list(values[:2]))
-    swapped = values.astype(values.dtype.newbyteorder())
-    assert_elements_equal(list(Dataset.from_tensor_slices(swapped).unique()), list(swapped[:2]))
-    rows = np.stack([values, values], 1)
-    assert_elements_equal(list(Dataset.from_tensor_slices(rows).unique()), list(rows[:2]))
+    for source in (values, values.astype(values.dtype.newbyteorder()), np.stack([values, values], 1)):
+        assert_elements_equal(list(Dataset.from_tensor_slices(source).unique()), list(source[:2]))
 
 
 def test_of_the_largest_and_smallest_integers():
@@ -59,31 +46,22 @@ def test_nan_equals_nan_and_zero_equals_minus_zero_as_in_np_unique(dtype):
         assert_elements_equal(got, [source[0], source[2], source[4]])
 
 
-def test_of_dates():
-    days = np.array(["2020-01-01", "2020-01-02", "2020-01-01", "NaT", "NaT"], "M8[D]")
-    check_operator(Dataset.from_tensor_slices(days).unique, [days[0], days[1], days[3]])
-    made = Dataset.range(4).map(lambda x: days[x])
-    check_operator(made.unique, [days[0], days[1], days[3]])
-
-
-def test_of_text():
-    texts = Dataset.from_tensor_slices(["a", "b", "a", "a\x00", "", ""])
-    check_operator(texts.unique, [b"a", b"b", b"a\x00", b""])
-
-
 @pytest.mark.parametrize("as_rows", [False, True])
-def test_of_arrays(as_rows):
+def test_of_dates_text_and_arrays(as_rows):
     def source(values):
         dataset = Dataset.from_tensor_slices(values)
-        return dataset.map(lambda x: x.copy()) if as_rows else dataset
+        return dataset.map(np.copy if values.ndim > 1 else (lambda x: x)) if as_rows else dataset
 
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-01", "NaT", "NaT"], "M8[D]")
+    check_operator(source(days).unique, [days[0], days[1], days[3]])
+    check_operator(source(np.array(["a", "b", "a", "a\x00", "", ""], object)).unique, [b"a", b"b", b"a\x00", b""])
     values = np.array([[1, 2], [1, 3], [1, 2]])
-    check_operator(lambda: source(values).unique(), [values[0], values[1]])
-    check_operator(lambda: source(np.zeros((3, 0))).unique(), [np.zeros(0)])
+    check_operator(source(values).unique, [values[0], values[1]])
+    check_operator(source(np.zeros((3, 0))).unique, [np.zeros(0)])
     text = np.array([["a", "bc"], ["ab", "c"], ["a", "bc"]], object)
-    check_operator(lambda: source(text).unique(), list(text[:2].astype("S").astype(object)))
+    check_operator(source(text).unique, list(text[:2].astype("S").astype(object)))
     strided = np.arange(24).reshape(4, 6)[::2, ::3]
-    check_operator(lambda: source(np.concatenate([strided, strided])).unique(), list(strided))
+    check_operator(source(np.concatenate([strided, strided])).unique, list(strided))
 
 
 def test_shape_and_dtype_tell_elements_apart():
@@ -122,8 +100,7 @@ def test_equal_elements_are_equal_in_whatever_form_they_come():
 )
 def test_of_structures(elements):
     expected = [next(iter(Dataset.from_tensors(element))) for element in elements]
-    order = [*range(len(elements)), *reversed(range(len(elements)))]
-    check_operator(lambda: Dataset.from_generator(lambda: [elements[i] for i in order]).unique(), expected)
+    check_operator(lambda: Dataset.from_generator(lambda: [*elements, *reversed(elements)]).unique(), expected)
 
 
 class Color(enum.Enum):
@@ -150,11 +127,14 @@ def test_an_object_without_a_hash_fails_alone():
     values = [Color.RED, Bag(), Color.RED, Color.BLUE]
     for demand in (1, 9):
         got = outcomes(iter(Dataset.from_generator(lambda: values).unique().batch(demand).unbatch()))
-        errors = [x for x in got if isinstance(x, Exception)]
-        assert [type(error) for error in errors] == [SpecError]
-        assert "Bag is not hashable" in str(errors[0])
-        assert errors[0].__notes__[0].startswith("in unique from test_unique.py:")
-        assert errors[0].__notes__[0].endswith("element 1")
+        (error,) = [x for x in got if isinstance(x, Exception)]
+        assert isinstance(error, SpecError)
+        assert "Bag is not hashable" in str(error)
+        assert error.__notes__[0].startswith("in unique from test_unique.py:")
+        assert error.__notes__[0].endswith("element 1")
+    for error in outcomes(iter(Dataset.range(2).map(lambda x: (x, Dataset.range(3))).unique())):
+        assert isinstance(error, SpecError)
+        assert "Dataset" in str(error)
 
 
 def test_failures_of_the_input_pass():
@@ -177,9 +157,3 @@ def test_knows_spec_and_cardinality():
     for source in (Dataset.range(3), Dataset.range(3).repeat(), Dataset.range(0)):
         assert source.unique().cardinality() == -2
         assert source.unique().element_spec == source.element_spec
-
-
-def test_datasets_cannot_be_compared():
-    got = outcomes(iter(Dataset.range(2).map(lambda x: (x, Dataset.range(3))).unique()))
-    assert all(isinstance(outcome, SpecError) and "Dataset" in str(outcome) for outcome in got)
-    assert len(got) == 2

@@ -16,46 +16,57 @@ class OwnError(Exception):
     """An exception of the user's."""
 
 
-def explode(x):
-    raise OwnError(int(x))
+def explode(error):
+    raise error
 
 
 def guarded(*bad):
     """A function that gives its argument but raises for these."""
-
-    def check(x):
-        return explode(x) if int(x) in bad else x
-
-    return check
+    return lambda x: explode(OwnError(int(x))) if int(x) in bad else x
 
 
-def even(*bad):
-    check = guarded(*bad)
+def stopping(at):
+    return lambda x: explode(StopIteration) if x == at else x
+
+
+def interrupting(at, interrupt):
+    """A function that raises an interrupt, but only the first time."""
+    armed = [True]
+    return lambda x: explode(interrupt) if x == at and armed and armed.pop() else x
+
+
+def is_even(check):
     return lambda x: bool(check(x) % 2 == 0)
 
 
-def generate(bad):
+def generate(check):
     for x in range(SIZE):
-        yield guarded(bad)(x)
+        yield check(x)
+
+
+def numbers():
+    return Dataset.range(SIZE)
 
 
 PIPELINES = {
-    "map": lambda bad: Dataset.range(SIZE).map(guarded(bad)),
-    "map to tuples": lambda bad: Dataset.range(SIZE).map(lambda x: (guarded(bad)(x), np.ones(2))),
-    "map of tuples": lambda bad: Dataset.range(SIZE).enumerate().map(lambda i, x: guarded(bad)(x)),
-    "filter": lambda bad: Dataset.range(SIZE).filter(even(bad)),
-    "filter of tuples": lambda bad: Dataset.range(SIZE).enumerate().filter(lambda i, x: even(bad)(x)),
-    "function of flat_map": lambda bad: Dataset.range(SIZE).flat_map(lambda x: Dataset.from_tensors(guarded(bad)(x))),
-    "function of interleave": lambda bad: Dataset.range(SIZE).interleave(
-        lambda x: Dataset.from_tensors(guarded(bad)(x)), cycle_length=2
+    "map": lambda check: numbers().map(check),
+    "map to tuples": lambda check: numbers().map(lambda x: (check(x), np.ones(2))),
+    "map of tuples": lambda check: numbers().enumerate().map(lambda i, x: check(x)),
+    "random_map": lambda check: numbers().random_map(lambda rng, x: check(x), seed=1),
+    "scan": lambda check: numbers().scan(0, lambda state, x: (state + 1, check(x))),
+    "filter": lambda check: numbers().filter(is_even(check)),
+    "filter of tuples": lambda check: numbers().enumerate().filter(lambda i, x: is_even(check)(x)),
+    "take_while": lambda check: numbers().take_while(lambda x: check(x) >= 0),
+    "flat_map": lambda check: numbers().flat_map(lambda x: Dataset.from_tensors(check(x))),
+    "interleave": lambda check: numbers().interleave(lambda x: Dataset.from_tensors(check(x)), cycle_length=2),
+    "map inside flat_map": lambda check: Dataset.range(1).flat_map(lambda x: numbers().map(check)),
+    "map inside interleave": lambda check: Dataset.range(1).interleave(lambda x: numbers().map(check)),
+    "map inside twice": lambda check: Dataset.range(1).flat_map(
+        lambda x: Dataset.range(1).interleave(lambda y: numbers().map(check))
     ),
-    "map inside flat_map": lambda bad: Dataset.range(1).flat_map(lambda x: Dataset.range(SIZE).map(guarded(bad))),
-    "map inside interleave": lambda bad: Dataset.range(1).interleave(lambda x: Dataset.range(SIZE).map(guarded(bad))),
-    "map inside twice": lambda bad: Dataset.range(1).flat_map(
-        lambda x: Dataset.range(1).interleave(lambda y: Dataset.range(SIZE).map(guarded(bad)))
-    ),
-    "generator": lambda bad: Dataset.from_generator(generate, args=(bad,)),
+    "generator": lambda check: Dataset.from_generator(lambda: generate(check)),
 }
+WITHOUT_END = [name for name in PIPELINES if name != "generator"]  # those that an exception does not end
 
 BEHIND = {
     "nothing": lambda dataset: dataset,
@@ -81,11 +92,14 @@ def number_of(element):
     return int(element)
 
 
+def places_in(found):
+    return ["failed" if isinstance(x, Exception) else number_of(x) for x in found]
+
+
 @pytest.mark.parametrize(("name", "bad"), diagonals(3, PIPELINES, [0, 3, SIZE - 1]))
 def test_comes_out_at_its_place(name, bad):
-    found = check_operator(lambda: PIPELINES[name](bad))
-    places = ["failed" if isinstance(x, Exception) else number_of(x) for x in found]
-    assert places == ["failed" if x == bad else x for x in expected_elements(name, bad)]
+    found = check_operator(lambda: PIPELINES[name](guarded(bad)))
+    assert places_in(found) == ["failed" if x == bad else x for x in expected_elements(name, bad)]
 
 
 def notes_of(error):
@@ -95,59 +109,67 @@ def notes_of(error):
 
 @pytest.mark.parametrize(("name", "behind", "bad"), diagonals(3, PIPELINES, BEHIND, [0, 3, SIZE - 1]))
 def test_is_the_users_own_with_traceback_and_one_note(name, behind, bad):
-    found = outcomes(iter(BEHIND[behind](PIPELINES[name](bad))))
+    found = outcomes(iter(BEHIND[behind](PIPELINES[name](guarded(bad)))))
     (error,) = [x for x in found if isinstance(x, Exception)]
     assert type(error) is OwnError
     assert error.args == (bad,)
-    frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
-    assert frames[-1] == "explode"
+    assert traceback.extract_tb(error.__traceback__)[-1].name == "explode"
     (note,) = notes_of(error)
-    assert note.startswith("in ")
-    assert "test_user_errors.py" in note
+    assert note.startswith("in from_generator(" if name == "generator" else f"in {name.split()[0]}(")
+    assert "test_user_errors.py:" in note
     assert note.endswith(f"element {bad}")
 
 
 @pytest.mark.parametrize(("name", "bad", "batch"), diagonals(3, PIPELINES, [0, 3, SIZE - 1], [2, 3, SIZE, 100]))
 def test_takes_its_batch_with_it_and_no_other(name, bad, batch):
-    found = outcomes(iter(PIPELINES[name](bad).batch(batch)))
-    errors = [x for x in found if isinstance(x, Exception)]
-    assert len(errors) == 1
-    assert len(notes_of(errors[0])) == 1
+    found = outcomes(iter(PIPELINES[name](guarded(bad)).batch(batch)))
+    (error,) = [x for x in found if isinstance(x, Exception)]
+    (note,) = notes_of(error)
+    assert note.endswith(f"element {bad}")
+
+
+@pytest.mark.parametrize("name", WITHOUT_END)
+def test_stop_iteration_ends_nothing(name):
+    for batch in (1, 2):
+        found = outcomes(iter(PIPELINES[name](stopping(2)).batch(batch).unbatch()))
+        assert [type(x) for x in found if isinstance(x, Exception)] == [RuntimeError]
+    found = outcomes(iter(PIPELINES[name](stopping(2))))
+    assert places_in(found) == ["failed" if x == 2 else x for x in expected_elements(name, 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "interrupt"), diagonals(2, PIPELINES, [0, 2, 3], [KeyboardInterrupt, SystemExit])
+)
+def test_an_interrupt_comes_at_once_and_loses_no_element(name, at, interrupt):
+    iterator = iter(PIPELINES[name](interrupting(at, interrupt)).ignore_errors().batch(4).unbatch())
+    with pytest.raises(interrupt):
+        next(iterator)
+    assert places_in(iterator) == [x for x in range(SIZE) if "filter" not in name or x % 2 == 0]
 
 
 @pytest.mark.parametrize("bad", [0, 3, SIZE - 1])
 def test_ends_a_reduce_with_one_note(bad):
     with pytest.raises(OwnError) as caught:
-        Dataset.range(SIZE).reduce(np.int64(0), lambda total, x: total + guarded(bad)(x))
+        numbers().reduce(np.int64(0), lambda total, x: total + guarded(bad)(x))
     (note,) = caught.value.__notes__
     assert note.startswith("in reduce(")
     assert note.endswith(f"element {bad}")
     with pytest.raises(OwnError) as caught:
-        PIPELINES["map"](bad).reduce(np.int64(0), lambda total, x: total + x)
+        PIPELINES["map"](guarded(bad)).reduce(np.int64(0), lambda total, x: total + x)
     (note,) = caught.value.__notes__
     assert note.startswith("in map(")
-    assert [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)][-1] == "explode"
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "explode"
 
 
-@pytest.mark.parametrize("name", [name for name in PIPELINES if name != "generator"])
+@pytest.mark.parametrize("name", WITHOUT_END)
 def test_every_element_may_fail(name):
-    def make():
-        function = guarded(*range(SIZE))
-        table = {
-            "map": lambda ds: ds.map(function),
-            "filter": lambda ds: ds.filter(function),
-            "flat_map": lambda ds: ds.flat_map(function),
-            "interleave": lambda ds: ds.interleave(function),
-        }
-        return next(make for op, make in table.items() if op in name)(Dataset.range(SIZE))
-
-    found = check_operator(make)
+    found = check_operator(lambda: PIPELINES[name](guarded(*range(SIZE))))
     assert [error.args for error in found] == [(x,) for x in range(SIZE)]
 
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_an_exception_is_met_again_in_the_next_pass(name):
-    dataset = PIPELINES[name](3)
+    dataset = PIPELINES[name](guarded(3))
     passes = [outcomes(iter(dataset)) for _ in range(2)]
     first, second = (next(x for x in one if isinstance(x, Exception)) for one in passes)
     assert first is not second
@@ -157,10 +179,6 @@ def test_an_exception_is_met_again_in_the_next_pass(name):
 
 def test_one_exception_object_that_is_raised_again_and_again_says_where_it_was_raised_last():
     error = OwnError("shared")
-
-    def fail(x):
-        raise error
-
-    found = outcomes(iter(Dataset.range(3).map(fail)))
+    found = outcomes(iter(Dataset.range(3).map(lambda x: explode(error))))
     assert found == [error] * 3
     assert error.__notes__[-1].endswith("element 2")

@@ -16,9 +16,14 @@ INT64 = TensorSpec((), np.int64)
 Point = namedtuple("Point", "y x")  # noqa: PYI024  # the older form, which users also have
 
 
+def check(lib: Any, *bad: int) -> Any:
+    """Return a function of a number that returns it but fails for these."""
+    return lib.call(fail_at(*bad), INT64)
+
+
 def failing(lib: Any, *bad: int, size: int = 7) -> Any:
     """Return a dataset of the numbers below ``size`` that fails at these numbers."""
-    return lib.Dataset.range(size).map(lib.call(fail_at(*bad), INT64))
+    return lib.Dataset.range(size).map(check(lib, *bad))
 
 
 SOURCES: dict[str, Callable[[Any], Any]] = {

@@ -7,21 +7,46 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dataset
 from dataset.plan.node import spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.testing import assert_elements_equal
-from support.libraries import Ours, TensorFlow, map_plain
+from support import libraries
+from support.combinations import diagonals
+from support.libraries import map_plain
 
 FAILED = "an element that failed"
 ENDS_LATER = "and so on"
+
+
+class _WithMethodsOfDataset:
+    """Library class whose other attributes are those of its Dataset: ``lib.range(5)`` is ``lib.Dataset.range(5)``."""
+
+    Dataset: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.Dataset, name)
+
+
+class Ours(_WithMethodsOfDataset, libraries.Ours):
+    """This library."""
+
+
+class TensorFlow(_WithMethodsOfDataset, libraries.TensorFlow):
+    """tf.data."""
 
 
 @cache
 def oracle() -> TensorFlow:
     """Return tf.data, imported once per process."""
     return TensorFlow()
+
+
+def both() -> tuple[Ours, TensorFlow]:
+    """Return both libraries."""
+    return Ours(), oracle()
 
 
 def assert_same(
@@ -53,8 +78,7 @@ def assert_same(
         assert ours.cardinality() == expected, f"cardinality {ours.cardinality()}, in tf.data {expected}"
     if spec != "any":
         compare_specs(ours.element_spec, lib.spec(theirs.element_spec), as_known(ours, spec))
-    found = outcomes(iter(ours), plain, limit)
-    expected = outcomes(iter(theirs), lambda value: to_numpy(lib.tf, value), limit)
+    found, expected = outcomes_of(Ours(), ours, limit), outcomes_of(lib, theirs, limit)
     assert_outcomes_equal(found, expected)
     return found
 
@@ -80,6 +104,11 @@ def outcomes(elements: Iterator[Any], convert: Callable[[Any], Any], limit: int)
         except Exception:
             found.append(FAILED)
     return [*found, ENDS_LATER]
+
+
+def outcomes_of(lib: Any, dataset: Any, limit: int = 100) -> list[Any]:
+    """Return the outcomes of a dataset of a library, with this library's classes for components."""
+    return outcomes(iter(dataset), plain if lib.name == "dataset" else lambda value: to_numpy(lib.tf, value), limit)
 
 
 def has_failed(found: list[Any]) -> bool:
@@ -147,13 +176,101 @@ def assert_both_refuse(build: Callable[[Any], Any], error: type[Exception] | tup
     assert isinstance(ours, error), f"expected {error!r}, got {ours!r}"
 
 
+def assert_both_raise(use: Callable[[Any], Any], error: type[Exception] | tuple[type[Exception], ...]) -> None:
+    """Check that ``use(lib)`` raises ``error`` in both libraries."""
+    for lib in both():
+        found = attempt(use, lib)
+        assert isinstance(found, error), f"expected {error!r} in {lib.name}, got {found!r}"
+
+
+def same(
+    builds: Any, *tables: Any, step: int = 1, fixture: str = "", by: Callable[..., Any] = assert_same, **options: Any
+) -> Callable[..., None]:
+    """Return a test that pipelines are the same in both libraries.
+
+    Args:
+        builds: a function of a library and of one value of each table, or several in a list, which one test compares
+            in turn; or a dict of them by name, which are tested one by one.
+        tables: lists of values, or dicts of values by name. There is a test for each combination.
+        step: test only every ``step``-th combination; see ``diagonals``.
+        fixture: the name of a fixture whose value precedes those of the tables.
+        by: what compares one pipeline.
+        options: the options of ``by``, or functions of the names of the combination's values that return them. One more
+            is ``fails``: whether some of the elements must fail.
+    """
+    if isinstance(builds, dict):
+        tables = (*tables, builds)
+        builds = lambda lib, *values: values[-1](lib, *values[:-1])
+    builds = builds if isinstance(builds, list) else [builds]
+
+    def test(case: Any, request: pytest.FixtureRequest) -> None:
+        names, values = ([part[place] for part in case] for place in (0, 1))
+        if fixture:
+            values = [request.getfixturevalue(fixture), *values]
+        chosen = {key: option(*names) if callable(option) else option for key, option in options.items()}
+        fails = chosen.pop("fails", None)
+        for build in builds:
+            try:
+                found = by(lambda lib, build=build: build(lib, *values), **chosen)
+                assert fails is None or has_failed(found) is fails, found
+            except AssertionError as error:
+                error.add_note(f"{build.__code__.co_filename}:{build.__code__.co_firstlineno}: this pipeline")
+                raise
+
+    return _for_each(test, diagonals(step, *map(_items, tables)))
+
+
+def refused(
+    cases: dict[Any, Any], build: Callable[..., Any] = lambda lib, case: case(lib), *, fixture: str = ""
+) -> Callable[..., None]:
+    """Return a test that both libraries refuse the pipelines that ``build`` makes, given a library and a case.
+
+    ``cases`` has the cases by the exceptions that this library raises for them, in lists or in dicts by name. The value
+    of ``fixture`` precedes the case.
+    """
+
+    def test(case: Any, request: pytest.FixtureRequest) -> None:
+        ((_, (error, value)),) = case
+        values = [request.getfixturevalue(fixture), value] if fixture else [value]
+        assert_both_refuse(lambda lib: build(lib, *values), error)
+
+    every = [((name, (error, value)),) for error, table in cases.items() for name, value in _items(table)]
+    return _for_each(test, every)
+
+
+def _items(table: Any) -> list[tuple[Any, Any]]:
+    return list(table.items()) if isinstance(table, dict) else [(value, value) for value in table]
+
+
+def _for_each(test: Callable[..., None], cases: list[Any]) -> Callable[..., None]:
+    """Return a test of each case, a tuple of pairs of a name and a value."""
+    if cases == [()]:
+        return lambda request: test((), request)
+    ids = ["-".join(_shown(name, index) for name, _ in case) for index, case in enumerate(cases)]
+    return pytest.mark.parametrize("case", cases, ids=ids)(test)
+
+
+def _shown(name: Any, index: int) -> str:
+    """Return the text for a value in the name of a test, which must be the same in every process."""
+    if isinstance(name, str | type):
+        return getattr(name, "__name__", name)
+    text = repr(name)
+    return str(index) if " at 0x" in text else text
+
+
 __all__ = [
     "ENDS_LATER",
     "FAILED",
+    "Ours",
+    "assert_both_raise",
     "assert_both_refuse",
     "assert_outcomes_equal",
     "assert_same",
+    "both",
     "has_failed",
     "np",
     "oracle",
+    "outcomes_of",
+    "refused",
+    "same",
 ]

@@ -23,7 +23,7 @@ from support.strategies import pipelines
 LIMIT = 100
 CHAINS = os.environ.get("CHAINS")
 THOROUGH = settings(
-    max_examples=int(CHAINS or 300),
+    max_examples=int(CHAINS or 200),
     derandomize=CHAINS is None,
     database=None,
     deadline=None,

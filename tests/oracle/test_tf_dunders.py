@@ -2,40 +2,24 @@
 
 import pytest
 from cases import SOURCES, failing
-from compare import assert_outcomes_equal, attempt, oracle, outcomes
-
-from support.libraries import Ours
+from compare import Ours, assert_outcomes_equal, attempt, both, oracle, outcomes, same
 
 
-def length(build):
-    return [attempt(lambda lib: len(build(lib)), lib) for lib in (Ours(), oracle())]
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_len(source):
-    ours, theirs = length(SOURCES[source])
+def assert_same_length(build):
+    ours, theirs = (attempt(lambda lib: len(build(lib)), lib) for lib in both())
     assert type(ours) is type(theirs)
     assert isinstance(ours, TypeError) or ours == theirs
 
 
-def test_len_behind_other_transformations():
-    for build in (
-        lambda lib: lib.Dataset.range(7).batch(2),
-        lambda lib: lib.Dataset.range(7).repeat(3).skip(2),
-        lambda lib: lib.Dataset.range(7).repeat(),
-        lambda lib: lib.Dataset.range(7).flat_map(lib.Dataset.range),
-        lambda lib: lib.Dataset.from_tensors(True),
-        lambda lib: lib.Dataset.from_tensor_slices([True, False]),
-    ):
-        ours, theirs = length(build)
-        assert type(ours) is type(theirs)
-        assert isinstance(ours, TypeError) or ours == theirs
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_bool(source):
-    for lib in (Ours(), oracle()):
-        assert bool(SOURCES[source](lib)) is True
+OTHERS = {
+    "batches": lambda lib: lib.range(7).batch(2),
+    "repeated and skipped": lambda lib: lib.range(7).repeat(3).skip(2),
+    "without end": lambda lib: lib.range(7).repeat(),
+    "flat_map": lambda lib: lib.range(7).flat_map(lib.Dataset.range),
+    "tensors": lambda lib: lib.from_tensors(True),
+    "slices": lambda lib: lib.from_tensor_slices([True, False]),
+}
+test_len = same(SOURCES | OTHERS, by=assert_same_length)
 
 
 def values(iterator, limit=20):
@@ -46,19 +30,11 @@ def values(iterator, limit=20):
 def test_iter_starts_anew_each_time(source):
     def passes(lib):
         dataset = SOURCES[source](lib)
+        assert bool(dataset) is True
         first, second = iter(dataset), iter(dataset)
         return [*values(first, 2), *values(second, 5), *values(first), *values(iter(dataset))]
 
     assert_outcomes_equal(passes(Ours()), passes(oracle()))
-
-
-def test_iterators_stay_at_the_end():
-    for lib in (Ours(), oracle()):
-        iterator = iter(lib.Dataset.range(2))
-        assert iter(iterator) is iterator
-        assert values(iterator) == [0, 1]
-        assert values(iterator) == []
-        assert next(iterator, None) is None
 
 
 def test_a_loop_ends_at_a_failure_and_another_goes_on_behind_it():
@@ -75,19 +51,13 @@ def test_a_loop_ends_at_a_failure_and_another_goes_on_behind_it():
     assert loops(Ours()) == loops(oracle()) == [0, "failed", 2, "failed", 4]
 
 
-def test_comprehensions_enumerate_and_zip():
-    for lib in (Ours(), oracle()):
-        dataset = lib.Dataset.range(4)
-        assert [int(x) for x in dataset] == [0, 1, 2, 3]
-        assert [(i, int(x)) for i, x in enumerate(dataset)] == [(0, 0), (1, 1), (2, 2), (3, 3)]
-        assert [(int(a), int(b)) for a, b in zip(dataset, dataset.skip(1), strict=False)] == [(0, 1), (1, 2), (2, 3)]
-        assert max(int(x) for x in dataset) == 3
-
-
-def test_what_a_dataset_is_not():
-    for lib in (Ours(), oracle()):
-        dataset = lib.Dataset.range(3)
+def test_what_a_dataset_is_and_is_not():
+    for lib in both():
+        dataset, iterator = lib.range(3), iter(lib.range(2))
+        assert iter(iterator) is iterator
+        assert [values(iterator), values(iterator), next(iterator, None)] == [[0, 1], [], None]
+        assert [(int(a), int(b)) for a, b in zip(dataset, dataset.skip(1), strict=False)] == [(0, 1), (1, 2)]
         with pytest.raises(TypeError):
             next(dataset)
-        assert dataset != lib.Dataset.range(3)
-        assert len({dataset, dataset, lib.Dataset.range(3)}) == 2
+        assert dataset != lib.range(3)
+        assert len({dataset, dataset, lib.range(3)}) == 2

@@ -3,47 +3,48 @@
 import numpy as np
 import pytest
 from cases import ELEMENTS, NUMBERS, Point
-from compare import as_known, compare_specs, oracle
+from compare import Ours, as_known, both, compare_specs, oracle, same
 
 from dataset import TensorSpec
-from support.libraries import Ours, spec_from_tensorflow
+from support.libraries import spec_from_tensorflow
 
 
-def assert_same_spec(build, how="equal"):
+def assert_same_spec(build):
     ours = build(Ours())
-    compare_specs(ours.element_spec, oracle().spec(build(oracle()).element_spec), as_known(ours, how))
+    compare_specs(ours.element_spec, oracle().spec(build(oracle()).element_spec), as_known(ours, "equal"))
 
 
-@pytest.mark.parametrize("element", ELEMENTS)
-def test_elements(element):
-    def start(lib):
-        return lib.Dataset.from_tensors(ELEMENTS[element](lib))
-
-    assert_same_spec(start)
-    assert_same_spec(lambda lib: start(lib).repeat().take(2).skip(1).shuffle(2).cache().prefetch(1))
-    assert_same_spec(lambda lib: start(lib).enumerate())
-    assert_same_spec(lambda lib: lib.Dataset.zip((start(lib), {"b": start(lib), "a": start(lib)})))
-    assert_same_spec(lambda lib: start(lib).concatenate(start(lib)))
-    assert_same_spec(lambda lib: start(lib).filter(lambda *args: True))
-    assert_same_spec(lambda lib: start(lib).map(lambda *args: args))
-    assert_same_spec(lambda lib: start(lib).map(lambda *args: {"b": args[0], "a": (args[-1],)}))
+def start(lib, element):
+    return lib.from_tensors(element(lib))
 
 
-@pytest.mark.parametrize("dtype", NUMBERS)
-def test_dtypes(dtype):
-    assert_same_spec(lambda lib: lib.Dataset.from_tensors((np.ones((2, 0), dtype), np.dtype(dtype).type(1))))
-    assert_same_spec(lambda lib: lib.Dataset.range(3).map(lambda x: lib.cast(x, dtype)))
-
-
-@pytest.mark.parametrize(
-    ("first", "second"), [((2,), (3,)), ((2, 3), (2, 4)), ((2,), (2, 3)), ((), (1,)), ((0,), (0,)), ((2, 3), (2, 3))]
+test_elements = same(
+    [
+        start,
+        lambda lib, e: start(lib, e).repeat().take(2).skip(1).shuffle(2).cache().prefetch(1),
+        lambda lib, e: start(lib, e).enumerate(),
+        lambda lib, e: lib.zip((start(lib, e), {"b": start(lib, e), "a": start(lib, e)})),
+        lambda lib, e: start(lib, e).concatenate(start(lib, e)),
+        lambda lib, e: start(lib, e).filter(lambda *args: True),
+        lambda lib, e: start(lib, e).map(lambda *args: args),
+        lambda lib, e: start(lib, e).map(lambda *args: {"b": args[0], "a": (args[-1],)}),
+    ],
+    ELEMENTS,
+    by=assert_same_spec,
 )
-def test_two_shapes_together(first, second):
-    assert_same_spec(
-        lambda lib: lib.Dataset.from_tensors(np.zeros(first)).concatenate(lib.Dataset.from_tensors(np.zeros(second)))
-    )
-
-
+test_dtypes = same(
+    [
+        lambda lib, dtype: lib.from_tensors((np.ones((2, 0), dtype), np.dtype(dtype).type(1))),
+        lambda lib, dtype: lib.range(3).map(lambda x: lib.cast(x, dtype)),
+    ],
+    NUMBERS,
+    by=assert_same_spec,
+)
+test_two_shapes_together = same(
+    lambda lib, shapes: lib.from_tensors(np.zeros(shapes[0])).concatenate(lib.from_tensors(np.zeros(shapes[1]))),
+    [((2,), (3,)), ((2, 3), (2, 4)), ((2,), (2, 3)), ((), (1,)), ((0,), (0,)), ((2, 3), (2, 3))],
+    by=assert_same_spec,
+)
 SPECS = [
     TensorSpec((), np.int64),
     (TensorSpec((None, 2), np.float32), TensorSpec((3,), bytes)),
@@ -59,12 +60,12 @@ def test_a_declared_spec(spec):
     def component(one):
         return tf.TensorSpec(one.shape, tf.string if one.dtype == np.dtype("S") else one.dtype)
 
-    theirs = oracle().Dataset.from_generator(lambda: iter(()), output_signature=tf.nest.map_structure(component, spec))
-    ours = Ours.Dataset.from_generator(lambda: iter(()), output_signature=spec)
+    theirs = oracle().from_generator(lambda: iter(()), output_signature=tf.nest.map_structure(component, spec))
+    ours = Ours().from_generator(lambda: iter(()), output_signature=spec)
     compare_specs(ours.element_spec, spec_from_tensorflow(tf, theirs.element_spec), "equal")
 
 
 def test_it_is_a_property_that_cannot_be_set():
-    for lib in (Ours(), oracle()):
+    for lib in both():
         with pytest.raises(AttributeError):
-            lib.Dataset.range(3).element_spec = None
+            lib.range(3).element_spec = None

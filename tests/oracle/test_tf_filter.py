@@ -2,60 +2,47 @@
 
 import numpy as np
 import pytest
-from cases import ELEMENTS, SOURCES, failing
-from compare import assert_both_refuse, assert_same, attempt, oracle
+from cases import ELEMENTS, SOURCES, check, failing
+from compare import attempt, oracle, refused, same
 
 from dataset import Dataset, SpecError, TensorSpec
 from support.libraries import fail_at
-
-BOOL = TensorSpec((), np.bool_)
 
 PREDICATES = {
     "some": lambda x: x % 3 != 1,
     "all": lambda x: x >= 0,
     "the first": lambda x: x == 0,
     "a Python bool": lambda x: True,
+    "none": lambda x: x < 0,
 }
+FINITE = {name: make for name, make in SOURCES.items() if name != "endless"}
 
 
-@pytest.mark.parametrize("predicate", PREDICATES)
-@pytest.mark.parametrize("source", SOURCES)
-def test_sources(source, predicate):
-    limit = 1 if source == "endless" and predicate == "the first" else 12
-    assert_same(lambda lib: SOURCES[source](lib).filter(PREDICATES[predicate]), limit=limit)
+def even(lib, *bad):
+    return lib.call(lambda x: np.bool_(fail_at(*bad)(x) % 2 == 0), TensorSpec((), np.bool_))
 
 
-@pytest.mark.parametrize("source", [source for source in SOURCES if source != "endless"])
-def test_none(source):
-    assert_same(lambda lib: SOURCES[source](lib).filter(lambda x: x < 0))
-
-
-@pytest.mark.parametrize("element", ELEMENTS)
-def test_structures(element):
-    assert_same(lambda lib: lib.Dataset.from_tensors(ELEMENTS[element](lib)).repeat(2).filter(lambda *args: True))
-
-
-def check(*bad):
-    function = fail_at(*bad)
-    return lambda x: np.bool_(function(x) % 2 == 0)
-
-
-@pytest.mark.parametrize(
-    "bad", [(0,), (3,), (6,), (0, 6), (2, 3, 4), (0, 1, 2, 4, 5, 6), (0, 1, 2, 3, 4, 5, 6)], ids=str
+test_sources = same(lambda lib, source, predicate: source(lib).filter(predicate), FINITE, PREDICATES)
+test_endless_data = same(
+    lambda lib, predicate: SOURCES["endless"](lib).filter(PREDICATES[predicate]),
+    ["some", "all", "the first", "a Python bool"],
+    limit=lambda predicate: 1 if predicate == "the first" else 12,
 )
-def test_failures(bad):
-    assert_same(lambda lib: lib.Dataset.range(7).filter(lib.call(check(*bad), BOOL)))
-    assert_same(lambda lib: lib.Dataset.range(7).filter(lib.call(check(*bad), BOOL)).take(2))
-    assert_same(lambda lib: lib.Dataset.range(7).filter(lib.call(check(*bad), BOOL)).repeat(2))
-
-
-def test_failures_below_and_inside():
-    assert_same(lambda lib: failing(lib, 1, 4).filter(lib.call(check(0, 5), BOOL)))
-    assert_same(
-        lambda lib: (
-            failing(lib, 1, 4).filter(lib.call(check(0, 5), BOOL)).map(lib.call(fail_at(2), TensorSpec((), np.int64)))
-        )
-    )
+test_structures = same(lambda lib, e: lib.from_tensors(e(lib)).repeat(2).filter(lambda *args: True), ELEMENTS)
+test_failures = same(
+    [
+        lambda lib, bad: lib.range(7).filter(even(lib, *bad)),
+        lambda lib, bad: lib.range(7).filter(even(lib, *bad)).take(2),
+        lambda lib, bad: lib.range(7).filter(even(lib, *bad)).repeat(2),
+    ],
+    [(0,), (3,), (6,), (0, 6), (2, 3, 4), (0, 1, 2, 4, 5, 6), (0, 1, 2, 3, 4, 5, 6)],
+)
+test_failures_below_and_inside = same(
+    [
+        lambda lib: failing(lib, 1, 4).filter(even(lib, 0, 5)),
+        lambda lib: failing(lib, 1, 4).filter(even(lib, 0, 5)).map(check(lib, 2)),
+    ]
+)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +50,11 @@ def test_failures_below_and_inside():
 )
 def test_a_predicate_that_gives_no_bool(result):
     """tf.data traces the predicate at construction; here it is first called when an element is requested."""
-    assert isinstance(attempt(lambda lib: lib.Dataset.range(3).filter(result), oracle()), Exception)
+    assert isinstance(attempt(lambda lib: lib.range(3).filter(result), oracle()), Exception)
     with pytest.raises(SpecError, match="must return a bool"):
         next(iter(Dataset.range(3).filter(result)))
 
 
-@pytest.mark.parametrize("predicate", [None, 3, "abs", [bool]], ids=repr)
-def test_what_is_no_function(predicate):
-    assert_both_refuse(lambda lib: lib.Dataset.range(3).filter(predicate), TypeError)
+test_what_is_no_function = refused(
+    {TypeError: [None, 3, "abs", [bool]]}, lambda lib, predicate: lib.range(3).filter(predicate)
+)

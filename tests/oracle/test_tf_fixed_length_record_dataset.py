@@ -6,11 +6,11 @@ import zlib
 from pathlib import Path
 
 import pytest
-from compare import FAILED, assert_both_refuse, assert_same, outcomes
-
-from support.libraries import Ours
+from compare import FAILED, Ours, assert_same, outcomes, refused
 
 COMPRESS = {"": bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}
+NOT_WHOLE = [(b"abcdefg", (2,)), (b"a", (2,)), (b"HabcdeFF", (2, 1, 2)), (b"HHHaFFF", (2, 3, 3)), (b"H", (2, 3))]
+NOT_WHOLE += [(b"", (2, 3)), (b"F", (2, 0, 2)), (b"HF", (2, 3, 3))]
 
 
 def write(path, content):
@@ -36,20 +36,7 @@ def test_files_of_whole_records(tmp_path, sizes, compression):
 
 
 @pytest.mark.parametrize("compression", COMPRESS)
-@pytest.mark.parametrize(
-    ("content", "sizes"),
-    [
-        (b"abcdefg", (2,)),
-        (b"a", (2,)),
-        (b"HabcdeFF", (2, 1, 2)),
-        (b"HHHaFFF", (2, 3, 3)),
-        (b"H", (2, 3)),
-        (b"", (2, 3)),
-        (b"F", (2, 0, 2)),
-        (b"HF", (2, 3, 3)),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("content", "sizes"), NOT_WHOLE, ids=repr)
 def test_files_that_hold_no_whole_number_of_records(tmp_path, content, sizes, compression):
     """A file of known size returns only an error; a compressed file returns its complete records before the error."""
     bad, good = write(tmp_path / "bad", COMPRESS[compression](content)), write(tmp_path / "good", b"xxyy")
@@ -63,17 +50,13 @@ def test_files_that_hold_no_whole_number_of_records(tmp_path, content, sizes, co
         assert outcomes(iter(Ours.FixedLengthRecordDataset([bad, good], *sizes)), bytes, 9) == [FAILED, b"xx", b"yy"]
 
 
-def test_many_records(tmp_path):
-    content = random.Random(1).randbytes(700_000)
-    for compression, compress in COMPRESS.items():
-        path = write(tmp_path / "a", compress(content))
-        for size, header, footer in ((700, 0, 0), (699, 700, 300), (300_000, 50_000, 50_000), (100, 200_000, 400_000)):
-            assert_same(
-                lambda lib, path=path, compression=compression, size=size, header=header, footer=footer: (
-                    lib.FixedLengthRecordDataset(path, size, header, footer, None, compression)
-                ),
-                limit=5000,
-            )
+@pytest.mark.parametrize("compression", COMPRESS)
+@pytest.mark.parametrize(
+    "sizes", [(700, 0, 0), (699, 700, 300), (300_000, 50_000, 50_000), (100, 200_000, 400_000)], ids=str
+)
+def test_many_records(tmp_path, sizes, compression):
+    path = write(tmp_path / "a", COMPRESS[compression](random.Random(1).randbytes(700_000)))
+    assert_same(lambda lib: lib.FixedLengthRecordDataset(path, *sizes, None, compression), limit=5000)
 
 
 @pytest.fixture
@@ -84,15 +67,10 @@ def paths(tmp_path):
 def test_names(paths):
     for names in (paths, tuple(paths), paths[0], [], [Path(paths[0]), paths[3].encode()]):
         assert_same(lambda lib, names=names: lib.FixedLengthRecordDataset(names, 2))
-    assert_same(lambda lib: lib.FixedLengthRecordDataset(lib.Dataset.from_tensor_slices(paths), 2))
-    assert_same(
-        lambda lib: lib.Dataset.from_tensor_slices(paths).flat_map(lambda p: lib.FixedLengthRecordDataset(p, 2))
-    )
-
-
-@pytest.mark.parametrize("reads", [1, 2, 3, 4])
-def test_parallel_reads(paths, reads):
-    assert_same(lambda lib: lib.FixedLengthRecordDataset(paths, 2, num_parallel_reads=reads))
+    assert_same(lambda lib: lib.FixedLengthRecordDataset(lib.from_tensor_slices(paths), 2))
+    assert_same(lambda lib: lib.from_tensor_slices(paths).flat_map(lambda p: lib.FixedLengthRecordDataset(p, 2)))
+    for reads in (1, 2, 3, 4):
+        assert_same(lambda lib, n=reads: lib.FixedLengthRecordDataset(paths, 2, num_parallel_reads=n))
 
 
 def test_a_missing_file(tmp_path, paths):
@@ -101,21 +79,15 @@ def test_a_missing_file(tmp_path, paths):
     assert outcomes(iter(Ours.FixedLengthRecordDataset(files, 2)), bytes, 9) == [b"cc", FAILED, b"cc"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [{"record_bytes": 0}, {"record_bytes": -1}, {"header_bytes": -1}, {"footer_bytes": -1}, {"buffer_size": -1}],
-    ids=str,
+WRONG_TYPES = [{"record_bytes": 2.0}, {"record_bytes": "2"}, {"header_bytes": 2.0}, {"footer_bytes": "x"}]
+test_arguments_that_are_wrong = refused(
+    {
+        ValueError: [
+            {"record_bytes": 0},
+            *({name: -1} for name in ("record_bytes", "header_bytes", "footer_bytes", "buffer_size")),
+        ],
+        TypeError: [*WRONG_TYPES, {"filenames": 3}],
+    },
+    lambda lib, paths, arguments: lib.FixedLengthRecordDataset(**{"filenames": paths, "record_bytes": 2, **arguments}),
+    fixture="paths",
 )
-def test_numbers_that_are_too_small(paths, arguments):
-    assert_both_refuse(lambda lib: lib.FixedLengthRecordDataset(paths, **{"record_bytes": 2, **arguments}), ValueError)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{"record_bytes": 2.0}, {"record_bytes": "2"}, {"header_bytes": 2.0}, {"footer_bytes": "x"}, {"filenames": 3}],
-    ids=str,
-)
-def test_what_is_no_number(paths, arguments):
-    assert_both_refuse(
-        lambda lib: lib.FixedLengthRecordDataset(**{"filenames": paths, "record_bytes": 2, **arguments}), TypeError
-    )

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from cases import NUMBERS, Point, int64
-from compare import assert_both_refuse, assert_same
+from compare import assert_same, refused, same
 
 from support.libraries import BadElementError
 
 
-def generated(lib, values, signature, **arguments):
-    return lib.Dataset.from_generator(lambda: iter(values), output_signature=signature, **arguments)
+def generated(lib, values, signature):
+    return lib.from_generator(lambda: iter(values), output_signature=signature)
 
 
 def i64(lib, *shape):
@@ -38,19 +38,22 @@ SIGNATURES = {
 }
 
 
-@pytest.mark.parametrize("case", SIGNATURES)
-def test_signatures(case):
-    signature, values = SIGNATURES[case]
-    assert_same(lambda lib: generated(lib, values, signature(lib)))
-    assert_same(lambda lib: generated(lib, values, signature(lib)).repeat(2).take(3))
-
-
-@pytest.mark.parametrize("dtype", NUMBERS)
-def test_dtypes(dtype):
-    assert_same(
-        lambda lib: generated(lib, [np.ones(2, dtype), np.ones(2, dtype).tolist()], lib.TensorSpec((2,), dtype))
-    )
-    assert_same(lambda lib: generated(lib, [np.ones((), dtype)], lib.TensorSpec((), dtype)))
+test_signatures = same(
+    {
+        "once": lambda lib, case: generated(lib, case[1], case[0](lib)),
+        "twice": lambda lib, case: generated(lib, case[1], case[0](lib)).repeat(2).take(3),
+    },
+    SIGNATURES,
+)
+test_dtypes = same(
+    {
+        "vectors": lambda lib, dtype: generated(
+            lib, [np.ones(2, dtype), np.ones(2, dtype).tolist()], lib.TensorSpec((2,), dtype)
+        ),
+        "scalars": lambda lib, dtype: generated(lib, [np.ones((), dtype)], lib.TensorSpec((), dtype)),
+    },
+    NUMBERS,
+)
 
 
 SPECIAL = {
@@ -66,7 +69,7 @@ SPECIAL = {
         {"r": lib.ragged([[1], [2, 3]]), "x": 1},
         {"r": lib.RaggedTensorSpec((2, None), np.int64), "x": i64(lib)},
     ),
-    "a dataset": lambda lib: (lib.Dataset.range(3), lib.DatasetSpec(i64(lib))),
+    "a dataset": lambda lib: (lib.range(3), lib.DatasetSpec(i64(lib))),
     "ragged, of another size": lambda lib: (lib.ragged([[1]]), lib.RaggedTensorSpec((2, None), np.int64)),
     "ragged, of another dtype": lambda lib: (lib.ragged([[1]], np.int32), lib.RaggedTensorSpec((1, None), np.int64)),
     "dense where ragged is declared": lambda lib: ([[1]], lib.RaggedTensorSpec((1, None), np.int64)),
@@ -75,14 +78,12 @@ SPECIAL = {
 }
 
 
-@pytest.mark.parametrize("case", SPECIAL)
-def test_ragged_sparse_and_datasets(case):
-    def build(lib):
-        value, signature = SPECIAL[case](lib)
-        return generated(lib, [value, value], signature)
+def twice(lib, case):
+    value, signature = case(lib)
+    return generated(lib, [value, value], signature)
 
-    assert_same(build)
 
+test_ragged_sparse_and_datasets = same(twice, SPECIAL)
 
 WRONG = {
     "text for a number": (i64, "x"),
@@ -117,45 +118,44 @@ def test_a_wrong_value_fails_alone(case, place):
     assert_same(lambda lib: generated(lib, values, signature(lib)))
 
 
-@pytest.mark.parametrize("after", [0, 1, 3])
-def test_a_generator_that_raises(after):
-    def generate():
-        yield from range(after)
-        raise BadElementError
-
-    assert_same(lambda lib: lib.Dataset.from_generator(generate, output_signature=i64(lib)))
-    assert_same(lambda lib: lib.Dataset.from_generator(generate, output_signature=i64(lib)).repeat(2))
-    assert_same(lambda lib: lib.Dataset.from_generator(generate, output_signature=i64(lib)).take(2))
+def fails_after(count):
+    yield from range(count)
+    raise BadElementError
 
 
-def test_an_iterator_that_goes_on_behind_its_exception():
-    class Source:
-        def __init__(self):
-            self.number = 0
+class GoesOn:
+    """An iterator that goes on behind its exceptions."""
 
-        def __iter__(self):
-            return self
+    def __init__(self):
+        self.numbers = iter(range(1, 6))
 
-        def __next__(self):
-            self.number += 1
-            if self.number in {1, 3}:
-                raise BadElementError
-            if self.number == 6:
-                raise StopIteration
-            return self.number
+    def __iter__(self):
+        return self
 
-    assert_same(lambda lib: lib.Dataset.from_generator(Source, output_signature=i64(lib)))
+    def __next__(self):
+        number = next(self.numbers)
+        if number in {1, 3}:
+            raise BadElementError
+        return number
 
 
-def test_what_can_be_the_generator():
-    class Source:
-        def __iter__(self):
-            return iter([1, 2])
-
-    for source in (Source, lambda: [1, 2], lambda: range(3), lambda: iter(()), lambda: np.arange(3), list):
-        assert_same(lambda lib, source=source: lib.Dataset.from_generator(source, output_signature=i64(lib)))
+class Iterable:
+    def __iter__(self):
+        return iter([1, 2])
 
 
+test_a_generator_that_raises = same(
+    {
+        "once": lambda lib, count: lib.from_generator(lambda: fails_after(count), output_signature=i64(lib)),
+        "twice": lambda lib, count: lib.from_generator(lambda: fails_after(count), output_signature=i64(lib)).repeat(2),
+        "taken": lambda lib, count: lib.from_generator(lambda: fails_after(count), output_signature=i64(lib)).take(2),
+    },
+    [0, 1, 3],
+)
+test_what_can_be_the_generator = same(
+    lambda lib, source: lib.from_generator(source, output_signature=i64(lib)),
+    [GoesOn, Iterable, lambda: [1, 2], lambda: range(3), lambda: iter(()), lambda: np.arange(3), list],
+)
 TYPES = {
     "one": (np.int64, None, [1, [2, 3]]),
     "one with a shape": (np.int64, (2,), [[1, 2]]),
@@ -170,61 +170,48 @@ TYPES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("case", TYPES)
-def test_output_types(case):
-    types, shapes, values = TYPES[case]
-    assert_same(lambda lib: lib.Dataset.from_generator(lambda: iter(values), types, shapes))
-
-
-@pytest.mark.parametrize("args", [(), (3,), (5, 2), [4]], ids=repr)
-def test_args(args):
-    def count(*numbers):
-        yield len(numbers)
-        yield from numbers
-
-    assert_same(lambda lib: lib.Dataset.from_generator(count, args=args, output_signature=i64(lib)))
-
-
-@pytest.mark.parametrize(
-    "argument", ["ü", b"a\x00", True, np.float32(1), np.eye(2), ["a", b"b"], int64([1, 2]), [[True], [False]]], ids=repr
+test_output_types = pytest.mark.filterwarnings("ignore::DeprecationWarning")(
+    same(lambda lib, case: lib.from_generator(lambda: iter(case[2]), *case[:2]), TYPES)
 )
-def test_what_becomes_of_an_argument(argument):
-    def describe(value):
-        yield f"{type(value).__name__} {getattr(value, 'dtype', None)} {value!r}"
-
-    assert_same(
-        lambda lib: lib.Dataset.from_generator(describe, args=(argument,), output_signature=lib.TensorSpec((), bytes))
-    )
 
 
-@pytest.mark.parametrize("args", [3, np.arange(2)], ids=repr)
-def test_what_is_no_args(args):
-    assert_both_refuse(lambda lib: lib.Dataset.from_generator(iter, args=args, output_signature=i64(lib)), TypeError)
+def count(*numbers):
+    yield len(numbers)
+    yield from numbers
 
 
-@pytest.mark.parametrize("generator", [None, 3, [1, 2], iter([1]), range(3)], ids=lambda value: type(value).__name__)
-def test_what_is_no_generator(generator):
-    assert_both_refuse(lambda lib: lib.Dataset.from_generator(generator, output_signature=i64(lib)), TypeError)
+def describe(value):
+    yield f"{type(value).__name__} {getattr(value, 'dtype', None)} {value!r}"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (lambda lib: {"output_shapes": ()}, TypeError),
-        (lambda lib: {"output_types": np.int64, "output_signature": i64(lib)}, TypeError),
-        (lambda lib: {"output_shapes": (), "output_signature": i64(lib)}, TypeError),
-        (lambda lib: {"output_types": (np.int64, np.int64), "output_shapes": ((),)}, ValueError),
-        (lambda lib: {"output_types": {"a": np.int64}, "output_shapes": {"b": ()}}, ValueError),
-        (lambda lib: {"output_types": np.int64, "output_shapes": (-1,)}, ValueError),
-        (lambda lib: {"output_types": "no such type"}, TypeError),
-        (lambda lib: {"output_types": [np.int64, np.int64]}, TypeError),
-        (lambda lib: {"output_signature": 3}, TypeError),
-        (lambda lib: {"output_signature": np.int64}, TypeError),
-        (lambda lib: {"output_signature": [i64(lib)]}, TypeError),
-        (lambda lib: {"output_signature": ()}, ValueError),
-        (lambda lib: {"output_signature": (None,)}, ValueError),
-    ],
+test_args = same(
+    lambda lib, args: lib.from_generator(count, args=args, output_signature=i64(lib)), [(), (3,), (5, 2), [4]]
 )
-def test_what_is_no_signature(arguments, error):
-    assert_both_refuse(lambda lib: lib.Dataset.from_generator(lambda: iter([1]), **arguments(lib)), error)
+test_what_becomes_of_an_argument = same(
+    lambda lib, argument: lib.from_generator(describe, args=(argument,), output_signature=lib.TensorSpec((), bytes)),
+    ["ü", b"a\x00", True, np.float32(1), np.eye(2), ["a", b"b"], int64([1, 2]), [[True], [False]]],
+)
+test_what_is_no_args = refused(
+    {TypeError: [3, np.arange(2)]}, lambda lib, args: lib.from_generator(iter, args=args, output_signature=i64(lib))
+)
+test_what_is_no_generator = refused(
+    {TypeError: [None, 3, [1, 2], iter([1]), range(3)]},
+    lambda lib, generator: lib.from_generator(generator, output_signature=i64(lib)),
+)
+NO_TYPES = [{"output_shapes": ()}, {"output_types": "no such type"}, {"output_types": [np.int64, np.int64]}]
+NO_TYPES += [{"output_signature": 3}, {"output_signature": np.int64}]
+NO_VALUES = [{"output_types": (np.int64, np.int64), "output_shapes": ((),)}, {"output_signature": ()}]
+NO_VALUES += [{"output_types": {"a": np.int64}, "output_shapes": {"b": ()}}, {"output_signature": (None,)}]
+NO_VALUES += [{"output_types": np.int64, "output_shapes": (-1,)}]
+test_what_is_no_signature = refused(
+    {
+        TypeError: [
+            lambda lib: {"output_types": np.int64, "output_signature": i64(lib)},
+            lambda lib: {"output_shapes": (), "output_signature": i64(lib)},
+            lambda lib: {"output_signature": [i64(lib)]},
+            *(lambda lib, arguments=arguments: arguments for arguments in NO_TYPES),
+        ],
+        ValueError: [lambda lib, arguments=arguments: arguments for arguments in NO_VALUES],
+    },
+    lambda lib, arguments: lib.from_generator(lambda: iter([1]), **arguments(lib)),
+)

@@ -3,9 +3,8 @@
 from collections import OrderedDict
 
 import numpy as np
-import pytest
 from cases import NUMBERS, Point, int64
-from compare import assert_both_refuse, assert_same
+from compare import refused, same
 
 ROWS = {
     "vector": lambda lib: int64([1, 2, 3]),
@@ -40,53 +39,26 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("rows", ROWS)
-def test_rows(rows):
-    assert_same(lambda lib: lib.Dataset.from_tensor_slices(ROWS[rows](lib)))
-
-
-@pytest.mark.parametrize(
-    ("rows", "dtype"), [([[1, 2], [], [3]], np.int64), ([["a"], ["b", "c"]], object), ([[]], np.float32)]
+test_rows = same(lambda lib, rows: lib.from_tensor_slices(rows(lib)), ROWS)
+# They are dense in both libraries; the spec matters only for batching, which makes them ragged again.
+test_rows_of_a_ragged_matrix = same(
+    {
+        "alone": lambda lib, case: lib.from_tensor_slices(lib.ragged(*case)),
+        "beside others": lambda lib, case: lib.from_tensor_slices((lib.ragged(*case), np.zeros(len(case[0])))),
+    },
+    [([[1, 2], [], [3]], np.int64), ([["a"], ["b", "c"]], object), ([[]], np.float32)],
+    spec="any",
 )
-def test_rows_of_a_ragged_matrix(rows, dtype):
-    """They are dense in both libraries; the spec matters only for batching, which makes them ragged again."""
-    assert_same(lambda lib: lib.Dataset.from_tensor_slices(lib.ragged(rows, dtype)), spec="any")
-    beside = lambda lib: lib.Dataset.from_tensor_slices((lib.ragged(rows, dtype), np.zeros(len(rows))))
-    assert_same(beside, spec="any")
-
-
-@pytest.mark.parametrize("shape", [(0,), (1,), (3,), (2, 2), (2, 0), (0, 3), (1, 2, 3)])
-@pytest.mark.parametrize("dtype", NUMBERS)
-def test_dtypes(dtype, shape):
-    assert_same(lambda lib: lib.Dataset.from_tensor_slices(np.ones(shape, dtype)))
-
-
-@pytest.mark.parametrize(
-    "tensors",
-    [
-        np.int64(3),
-        b"text",
-        (np.arange(2), np.int64(1)),
-        (np.arange(2), np.arange(3)),
-        {"a": np.zeros((2, 3)), "b": np.zeros((3, 2))},
-        ((), None),
-        (),
-        {},
-        None,
-        [[1, 2], [3]],
-    ],
-    ids=repr,
+SHAPES = [(0,), (1,), (3,), (2, 2), (2, 0), (0, 3), (1, 2, 3)]
+test_dtypes = same(lambda lib, shape, dtype: lib.from_tensor_slices(np.ones(shape, dtype)), SHAPES, NUMBERS)
+WITHOUT_ROWS = [np.int64(3), b"text", (np.arange(2), np.int64(1)), ((), None), (), {}, None, [[1, 2], [3]]]
+UNEQUAL = [(np.arange(2), np.arange(3)), {"a": np.zeros((2, 3)), "b": np.zeros((3, 2))}]
+REFUSED = [lambda lib, tensors=tensors: tensors for tensors in WITHOUT_ROWS + UNEQUAL]
+REFUSED += [
+    lambda lib: lib.sparse([[1]], int64([1]), [3]),
+    lambda lib: (lib.ragged([[1], []]), int64([1])),
+    lambda lib: (lib.sparse([[1, 0]], int64([1]), [3, 1]), int64([1])),
+]
+test_what_has_no_rows_or_not_as_many = refused(
+    {ValueError: REFUSED}, lambda lib, tensors: lib.from_tensor_slices(tensors(lib))
 )
-def test_what_has_no_rows_or_not_as_many(tensors):
-    assert_both_refuse(lambda lib: lib.Dataset.from_tensor_slices(tensors), ValueError)
-
-
-def test_a_sparse_vector():
-    assert_both_refuse(lambda lib: lib.Dataset.from_tensor_slices(lib.sparse([[1]], int64([1]), [3])), ValueError)
-
-
-def test_ragged_and_sparse_with_another_number_of_rows():
-    assert_both_refuse(lambda lib: lib.Dataset.from_tensor_slices((lib.ragged([[1], []]), int64([1]))), ValueError)
-    assert_both_refuse(
-        lambda lib: lib.Dataset.from_tensor_slices((lib.sparse([[1, 0]], int64([1]), [3, 1]), int64([1]))), ValueError
-    )

@@ -1,57 +1,34 @@
 """Tests of from_tensors against tf.data's."""
 
 import numpy as np
-import pytest
 from cases import ELEMENTS, NUMBERS
-from compare import assert_both_refuse, assert_same
+from compare import refused, same
 
-
-@pytest.mark.parametrize("element", ELEMENTS)
-def test_elements(element):
-    assert_same(lambda lib: lib.Dataset.from_tensors(ELEMENTS[element](lib)))
-
-
-@pytest.mark.parametrize("shape", [(), (2,), (0,), (2, 0, 1)])
-@pytest.mark.parametrize("dtype", NUMBERS)
-def test_dtypes(dtype, shape):
-    assert_same(lambda lib: lib.Dataset.from_tensors(np.ones(shape, dtype)))
-    assert_same(lambda lib: lib.Dataset.from_tensors(lib.const(np.ones(shape), dtype)))
-
-
-def test_extreme_values():
-    for value in (np.float64("nan"), np.float32("-inf"), np.uint64(2**64 - 1), np.int64(-(2**63)), np.float64(-0.0)):
-        assert_same(lambda lib, value=value: lib.Dataset.from_tensors(value))
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.arange(6).reshape(2, 3)[:, ::-1],
-        np.asfortranarray(np.arange(6).reshape(2, 3)),
-        np.array(["a", "bc"], "S"),
-        np.array([b"a\x00", b"bc"], "S4"),
-        np.array(3.5),
-        [np.array([1, 2]), np.array([3, 4])],
-        np.str_("ü"),
-        np.bytes_(b"x"),
-    ],
-    ids=repr,
+test_elements = same(lambda lib, element: lib.from_tensors(element(lib)), ELEMENTS)
+test_dtypes = same(
+    {
+        "arrays": lambda lib, dtype, shape: lib.from_tensors(np.ones(shape, dtype)),
+        "tensors": lambda lib, dtype, shape: lib.from_tensors(lib.const(np.ones(shape), dtype)),
+    },
+    NUMBERS,
+    [(), (2,), (0,), (2, 0, 1)],
 )
-def test_arrays_of_every_layout(array):
-    assert_same(lambda lib: lib.Dataset.from_tensors(array))
-
-
-@pytest.mark.parametrize("rows", [[[1, 2], [3]], ["a", ["b"]], [np.zeros(2), np.zeros(3)]], ids=repr)
-def test_what_is_no_array(rows):
-    assert_both_refuse(lambda lib: lib.Dataset.from_tensors(rows), (TypeError, ValueError))
-
-
-@pytest.mark.parametrize("element", [None, (), {}, (None,), {"a": None}, ((), None)], ids=repr)
-def test_what_has_no_component(element):
-    assert_both_refuse(lambda lib: lib.Dataset.from_tensors(element), ValueError)
-
-
-@pytest.mark.parametrize("name", [None, "label"])
-def test_a_name(name):
-    assert_same(lambda lib: lib.Dataset.from_tensors(np.int64(1), name=name))
-    assert_same(lambda lib: lib.Dataset.from_tensors(tensors=np.int64(1), name=name))
+EXTREMES = [np.float64("nan"), np.float32("-inf"), np.uint64(2**64 - 1), np.int64(-(2**63)), np.float64(-0.0)]
+LAYOUTS = [np.arange(6).reshape(2, 3)[:, ::-1], np.asfortranarray(np.arange(6).reshape(2, 3)), np.array(3.5)]
+LAYOUTS += [np.array(["a", "bc"], "S"), np.array([b"a\x00", b"bc"], "S4"), [np.array([1, 2]), np.array([3, 4])]]
+LAYOUTS += [np.str_("ü"), np.bytes_(b"x")]
+test_extreme_values_and_arrays_of_every_layout = same(lambda lib, value: lib.from_tensors(value), [*EXTREMES, *LAYOUTS])
+test_what_is_refused = refused(
+    {
+        (TypeError, ValueError): [[[1, 2], [3]], ["a", ["b"]], [np.zeros(2), np.zeros(3)]],
+        ValueError: [None, (), {}, (None,), {"a": None}, ((), None)],
+    },
+    lambda lib, element: lib.from_tensors(element),
+)
+test_a_name = same(
+    {
+        "tensors": lambda lib, name: lib.from_tensors(tensors=np.int64(1), name=name),
+        "position": lambda lib, name: lib.from_tensors(np.int64(1), name=name),
+    },
+    [None, "label"],
+)

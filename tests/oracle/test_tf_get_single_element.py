@@ -1,28 +1,26 @@
 """Tests of get_single_element and fingerprint against tf.data's."""
 
-import numpy as np
 import pytest
-from compare import attempt, oracle, to_numpy
+from cases import failing
+from compare import Ours, assert_both_raise, both, oracle, to_numpy
 
-from dataset import TensorSpec
 from dataset.testing import assert_elements_equal
-from support.libraries import Ours, fail_at
 
 ONE = {
-    "scalar": lambda lib: lib.Dataset.range(3, 4),
-    "nested": lambda lib: lib.Dataset.range(1).map(lambda x: (x, {"a": x + 1, "b": (x,)})),
-    "text": lambda lib: lib.Dataset.from_tensors(lib.const("text", bytes)),
-    "batch": lambda lib: lib.Dataset.range(5).batch(9),
-    "taken": lambda lib: lib.Dataset.range(5).repeat().take(1),
-    "ragged": lambda lib: lib.Dataset.from_tensors(lib.ragged([[1], [2, 3]])),
+    "scalar": lambda lib: lib.range(3, 4),
+    "nested": lambda lib: lib.range(1).map(lambda x: (x, {"a": x + 1, "b": (x,)})),
+    "text": lambda lib: lib.from_tensors(lib.const("text", bytes)),
+    "batch": lambda lib: lib.range(5).batch(9),
+    "taken": lambda lib: lib.range(5).repeat().take(1),
+    "ragged": lambda lib: lib.from_tensors(lib.ragged([[1], [2, 3]])),
 }
 
 OTHERS = {
-    "empty": lambda lib: lib.Dataset.range(0),
-    "two": lambda lib: lib.Dataset.range(2),
-    "endless": lambda lib: lib.Dataset.range(2).repeat(),
-    "failing": lambda lib: lib.Dataset.range(1).map(lib.call(fail_at(0), TensorSpec((), np.int64))),
-    "failing second": lambda lib: lib.Dataset.range(2).map(lib.call(fail_at(1), TensorSpec((), np.int64))),
+    "empty": lambda lib: lib.range(0),
+    "two": lambda lib: lib.range(2),
+    "endless": lambda lib: lib.range(2).repeat(),
+    "failing": lambda lib: failing(lib, 0, size=1),
+    "failing second": lambda lib: failing(lib, 1, size=2),
 }
 
 
@@ -34,23 +32,22 @@ def test_one_element(case):
 
 @pytest.mark.parametrize("case", OTHERS)
 def test_anything_else_fails(case):
-    for lib in (oracle(), Ours()):
-        assert isinstance(attempt(lambda lib: OTHERS[case](lib).get_single_element(), lib), Exception)
+    assert_both_raise(lambda lib: OTHERS[case](lib).get_single_element(), Exception)
 
 
 PAIRS = {
-    "range": lambda lib, n: lib.Dataset.range(3 + n),
-    "data": lambda lib, n: lib.Dataset.from_tensor_slices(lib.const([1, 2, n], "int64")),
-    "text": lambda lib, n: lib.Dataset.from_tensor_slices(lib.const(["a", "b" * (n + 1)], bytes)),
-    "function": lambda lib, n: lib.Dataset.range(3).map([lambda x: x + 1, lambda x: x + 2][n]),
-    "batch": lambda lib, n: lib.Dataset.range(3).batch(2 + n),
-    "order": lambda lib, n: [lib.Dataset.range(9).take(3).skip(1), lib.Dataset.range(9).skip(1).take(3)][n],
+    "range": lambda lib, n: lib.range(3 + n),
+    "data": lambda lib, n: lib.from_tensor_slices(lib.const([1, 2, n], "int64")),
+    "text": lambda lib, n: lib.from_tensor_slices(lib.const(["a", "b" * (n + 1)], bytes)),
+    "function": lambda lib, n: lib.range(3).map([lambda x: x + 1, lambda x: x + 2][n]),
+    "batch": lambda lib, n: lib.range(3).batch(2 + n),
+    "order": lambda lib, n: [lib.range(9).take(3).skip(1), lib.range(9).skip(1).take(3)][n],
 }
 
 
 @pytest.mark.parametrize("case", PAIRS)
 def test_fingerprints_are_equal_where_tf_datas_are(case):
-    for lib in (oracle(), Ours()):
+    for lib in both():
         first, again, other = (int(PAIRS[case](lib, n).fingerprint()) for n in (0, 0, 1))
         assert first == again
         assert first != other

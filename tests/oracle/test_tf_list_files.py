@@ -4,9 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compare import assert_both_refuse, assert_same, oracle
-
-from support.libraries import Ours
+from compare import assert_same, both, refused, same
 
 NAMES = ["b.txt", "a.txt", "a10.txt", "a2.txt", "A.txt", "c.dat", ".hidden.txt", "a[1].txt", "ü.txt", "x y.txt"]
 
@@ -31,60 +29,56 @@ PATTERNS += ["**", "**/*.txt", "a[[]1].txt", r"a\[1\].txt", ".*", "sub", "x y.tx
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_patterns(folder, pattern):
-    found = assert_same(lambda lib: lib.Dataset.list_files(f"{folder}/{pattern}", shuffle=False))
-    assert found
+    assert assert_same(lambda lib: lib.list_files(f"{folder}/{pattern}", shuffle=False))
 
 
-def test_relative_patterns():
+def names(dataset):
+    return [bytes(name) for name in dataset.as_numpy_iterator()]
+
+
+test_relative_patterns = same(
+    lambda lib, pattern: lib.list_files(pattern, shuffle=False), ["sub/*", "sub/?.txt", "a.txt", "./*", "../*/*.txt"]
+)
+
+
+def test_relative_patterns_that_start_with_a_wildcard():
     """If the first path component has a wildcard, tf.data prefixes results with "./"; this library does not."""
-    for pattern in ("sub/*", "sub/?.txt", "a.txt", "./*", "../*/*.txt"):
-        assert_same(lambda lib, pattern=pattern: lib.Dataset.list_files(pattern, shuffle=False))
-    assert b"a.txt" in set(Ours.Dataset.list_files("*.txt"))
-    assert b"./a.txt" in {name.numpy() for name in oracle().Dataset.list_files("*.txt")}
+    ours, theirs = (names(lib.list_files("*.txt")) for lib in both())
+    assert b"a.txt" in ours
+    assert b"./a.txt" in theirs
 
 
-def test_several_patterns(folder):
-    for patterns in (
-        ["*.txt", "a*"],
-        ["c*", "nothing*"],
-        ("sub/*", "b*"),
-        np.array(["c*", "b*"]),
-        [b"c*"],
-        ["a*", "a*"],
-    ):
-        names = [f"{folder}/{pattern if isinstance(pattern, str) else pattern.decode()}" for pattern in patterns]
-        given = np.array(names) if isinstance(patterns, np.ndarray) else type(patterns)(names)
-        assert_same(lambda lib, given=given: lib.Dataset.list_files(given, shuffle=False))
+test_several_patterns = same(
+    lambda lib, folder, case: lib.list_files(case[0](f"{folder}/{one}" for one in case[1:]), shuffle=False),
+    [
+        *((list, "*.txt", "a*"), (list, "c*", "nothing*"), (tuple, "sub/*", "b*"), (list, "a*", "a*")),
+        (lambda paths: np.array(list(paths)), "c*", "b*"),
+        (lambda paths: [path.encode() for path in paths], "c*"),
+    ],
+    fixture="folder",
+)
+# A seed means nothing without shuffling.
+test_a_seed = same(
+    lambda lib, folder: lib.list_files(f"{folder}/*.txt", shuffle=False, seed=3, name="label"), fixture="folder"
+)
 
 
 @pytest.mark.parametrize("shuffle", [None, True])
 def test_shuffled(folder, shuffle):
-    def names(lib, dataset):
-        return sorted(element if lib is Ours else element.numpy() for element in dataset)
-
-    pattern = f"{folder}/*"
-    ours, theirs = (lib.Dataset.list_files(pattern, shuffle=shuffle) for lib in (Ours, oracle()))
-    assert names(Ours, ours) == names(oracle(), theirs)
+    ours, theirs = (lib.list_files(f"{folder}/*", shuffle=shuffle) for lib in both())
+    assert sorted(names(ours)) == sorted(names(theirs))
     assert len(ours) == len(theirs)
-    for lib in (Ours, oracle()):
-        dataset = lib.Dataset.list_files(pattern, shuffle, seed=3)
-        passes = [[bytes(x if lib is Ours else x.numpy()) for x in dataset] for _ in range(4)]
-        again = [bytes(x if lib is Ours else x.numpy()) for x in lib.Dataset.list_files(pattern, shuffle, seed=3)]
-        assert passes[0] == again
+    for lib in both():
+        dataset, again = (lib.list_files(f"{folder}/*", shuffle, seed=3) for _ in range(2))
+        passes = [names(dataset) for _ in range(4)]
+        assert passes[0] == names(again)
         assert any(one != passes[0] for one in passes)
 
 
-def test_a_seed_means_nothing_without_shuffling(folder):
-    assert_same(lambda lib: lib.Dataset.list_files(f"{folder}/*.txt", shuffle=False, seed=3, name="label"))
-
-
-@pytest.mark.parametrize(
-    "pattern", ["nothing*", "no/such/folder/*", "{a,b}.txt", "*.TXT", ["nothing*", "none"]], ids=str
+test_what_is_refused = refused(
+    {
+        FileNotFoundError: ["nothing*", "no/such/folder/*", "{a,b}.txt", "*.TXT", ["nothing*", "none"]],
+        TypeError: [3, None, [], [3], [["a.txt"]]],
+    },
+    lambda lib, pattern: lib.list_files(pattern),
 )
-def test_no_match(pattern):
-    assert_both_refuse(lambda lib: lib.Dataset.list_files(pattern), FileNotFoundError)
-
-
-@pytest.mark.parametrize("pattern", [3, None, [], [3], [["a.txt"]]], ids=repr)
-def test_what_is_no_pattern(pattern):
-    assert_both_refuse(lambda lib: lib.Dataset.list_files(pattern), TypeError)

@@ -5,30 +5,27 @@ from functools import partial
 
 import numpy as np
 import pytest
-from cases import ELEMENTS, INT64, NUMBERS, SOURCES, Point, failing, int64
-from compare import assert_both_refuse, assert_same, attempt, oracle
+from cases import ELEMENTS, INT64, NUMBERS, SOURCES, Point, check, failing, int64
+from compare import attempt, oracle, refused, same
 
 from dataset import Dataset, SpecError, TensorSpec
 from support.libraries import fail_at
 
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_sources(source):
-    spec = "any" if "empty" in source else "equal"  # which is found by running the function on an element
-    assert_same(lambda lib: SOURCES[source](lib).map(lambda x: x * 2 + 1), limit=12, spec=spec)
-    twice = lambda lib: SOURCES[source](lib).map(lambda x: (x, x > 2)).map(lambda x, y: {"y": y, "x": x})
-    assert_same(twice, limit=12, spec=spec)
-
-
-@pytest.mark.parametrize("element", ELEMENTS)
-def test_arguments(element):
-    """Return the arguments of a function: the items of a tuple, or the element."""
-    assert_same(lambda lib: lib.Dataset.from_tensors(ELEMENTS[element](lib)).repeat(2).map(lambda *args: args))
-
-
-@pytest.mark.parametrize("element", ["tuple", "tuple of one", "nested tuples", "None in a tuple", "list in a tuple"])
-def test_items_by_number(element):
-    assert_same(lambda lib: lib.Dataset.from_tensors(ELEMENTS[element](lib)).map(lambda first, *rest: first))
+test_sources = same(
+    {
+        "once": lambda lib, source: source(lib).map(lambda x: x * 2 + 1),
+        "twice": lambda lib, source: source(lib).map(lambda x: (x, x > 2)).map(lambda x, y: {"y": y, "x": x}),
+    },
+    SOURCES,
+    limit=12,
+    spec=lambda source, _: "any" if "empty" in source else "equal",  # found by running the function on an element
+)
+# The arguments of a function are the items of a tuple, or the element.
+test_arguments = same(lambda lib, element: lib.from_tensors(element(lib)).repeat(2).map(lambda *args: args), ELEMENTS)
+test_items_by_number = same(
+    lambda lib, element: lib.from_tensors(ELEMENTS[element](lib)).map(lambda first, *rest: first),
+    ["tuple", "tuple of one", "nested tuples", "None in a tuple", "list in a tuple"],
+)
 
 
 RESULTS = {
@@ -61,53 +58,34 @@ RESULTS = {
     "ragged": lambda lib, x: lib.ragged([[1, 2], [], [3]]),
     "ragged in a dict": lambda lib, x: {"r": lib.ragged([[1], []]), "x": x},
     "sparse": lambda lib, x: lib.sparse([[0, 1], [2, 0]], int64([5, 6]), [3, 2]),
-    "a dataset": lambda lib, x: lib.Dataset.range(x),
-    "a dataset in a dict": lambda lib, x: {"d": lib.Dataset.range(2).map(lambda y: (y, y)), "x": x},
+    "a dataset": lambda lib, x: lib.range(x),
+    "a dataset in a dict": lambda lib, x: {"d": lib.range(2).map(lambda y: (y, y)), "x": x},
 }
 
 
-@pytest.mark.parametrize("result", RESULTS)
-def test_results(result):
-    found = assert_same(lambda lib: lib.Dataset.range(1, 4).map(lambda x: RESULTS[result](lib, x)), spec="compatible")
-    assert len(found) == 3
-
-
-@pytest.mark.parametrize("dtype", NUMBERS)
-def test_dtypes(dtype):
-    assert_same(lambda lib: lib.Dataset.range(3).map(lambda x: lib.cast(x, dtype)))
-    assert_same(lambda lib: lib.Dataset.range(3).map(lambda x: np.ones((2, 0), dtype)))
-    assert_same(lambda lib: lib.Dataset.from_tensors(np.ones(2, dtype)).map(lambda x: (x[0], x)))
-
-
-PLACES = [(0,), (3,), (6,), (0, 6), (2, 3, 4), (0, 1, 2), (4, 5, 6)]
-
-
-@pytest.mark.parametrize("bad", PLACES, ids=str)
-def test_failures(bad):
-    assert_same(lambda lib: failing(lib, *bad))
-    assert_same(lambda lib: failing(lib, *bad).map(lambda x: x * 2).take(3))
-    assert_same(lambda lib: failing(lib, *bad).repeat(2))
-
-
-@pytest.mark.parametrize("bad", PLACES, ids=str)
-@pytest.mark.parametrize("calls", [1, 3])
-def test_failures_with_parallel_calls(bad, calls):
-    assert_same(lambda lib: lib.Dataset.range(7).map(lib.call(fail_at(*bad), INT64), num_parallel_calls=calls))
-
-
-def test_two_functions_that_fail():
-    assert_same(lambda lib: failing(lib, 1, 4).map(lib.call(fail_at(0, 4, 6), INT64)))
-
-
-def test_failures_in_a_function_of_several_arguments():
-    def build(lib):
-        pairs = lib.Dataset.range(5).map(lambda x: (x, x * 2))
-        check = fail_at(2)
-        return pairs.map(lib.call(lambda x, y: (check(x), y), (INT64, INT64)))
-
-    assert_same(build)
-
-
+test_results = same(
+    lambda lib, result: lib.range(1, 4).map(lambda x: result(lib, x)), RESULTS, spec="compatible", fails=False
+)
+test_dtypes = same(
+    {
+        "cast": lambda lib, dtype: lib.range(3).map(lambda x: lib.cast(x, dtype)),
+        "constant": lambda lib, dtype: lib.range(3).map(lambda x: np.ones((2, 0), dtype)),
+        "argument": lambda lib, dtype: lib.from_tensors(np.ones(2, dtype)).map(lambda x: (x[0], x)),
+    },
+    NUMBERS,
+)
+FAILING = {
+    "alone": lambda lib, bad: failing(lib, *bad),
+    "mapped": lambda lib, bad: failing(lib, *bad).map(lambda x: x * 2).take(3),
+    "repeated": lambda lib, bad: failing(lib, *bad).repeat(2),
+    "with one call": lambda lib, bad: lib.range(7).map(check(lib, *bad), num_parallel_calls=1),
+    "with three calls": lambda lib, bad: lib.range(7).map(check(lib, *bad), num_parallel_calls=3),
+}
+test_failures = same(FAILING, [(0,), (3,), (6,), (0, 6), (2, 3, 4), (0, 1, 2), (4, 5, 6)])
+test_two_functions_that_fail = same(lambda lib: failing(lib, 1, 4).map(check(lib, 0, 4, 6)))
+test_failures_in_a_function_of_several_arguments = same(
+    lambda lib: lib.range(5).map(lambda x: (x, x * 2)).map(lib.call(lambda x, y: (fail_at(2)(x), y), (INT64, INT64)))
+)
 PARALLEL = [{"num_parallel_calls": count} for count in (None, 1, 2, 100, -1)]
 PARALLEL += [{"num_parallel_calls": 3, "deterministic": True}, {"deterministic": True}]
 PARALLEL += [{"synchronous": flag} for flag in (None, True, False)]
@@ -117,82 +95,53 @@ PARALLEL += [{"use_unbounded_threadpool": flag, "num_parallel_calls": 3} for fla
 PARALLEL += [{"use_unbounded_threadpool": True, "synchronous": True}]
 
 
-@pytest.mark.filterwarnings("ignore:The `deterministic` argument has no effect:UserWarning")
-@pytest.mark.parametrize("arguments", PARALLEL, ids=str)
-@pytest.mark.parametrize("source", ["known", "one", "unknown", "endless", "fails inside"])
-def test_how_calls_are_made(source, arguments):
-    assert_same(lambda lib: SOURCES[source](lib).map(lambda x: x + 1, **arguments), limit=12)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"synchronous": True, "num_parallel_calls": 1},
-        {"synchronous": True, "num_parallel_calls": -1},
-        {"num_parallel_calls": 0},
-        {"num_parallel_calls": -2},
-    ],
-    ids=str,
+test_how_calls_are_made = pytest.mark.filterwarnings("ignore:The `deterministic` argument has no effect:UserWarning")(
+    same(
+        lambda lib, source, arguments: SOURCES[source](lib).map(lambda x: x + 1, **arguments),
+        ["known", "one", "unknown", "endless", "fails inside"],
+        PARALLEL,
+        limit=12,
+    )
 )
-def test_wrong_ways_to_make_calls(arguments):
-    assert_both_refuse(lambda lib: lib.Dataset.range(3).map(lambda x: x, **arguments), ValueError)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"num_parallel_calls": 2.0},
-        {"num_parallel_calls": "2"},
-        {"synchronous": 1},
-        {"synchronous": "yes"},
-        {"use_unbounded_threadpool": 1, "num_parallel_calls": 2},
-        {"use_unbounded_threadpool": "yes", "num_parallel_calls": 2},
-    ],
-    ids=str,
+WRONG_VALUES = [{"synchronous": True, "num_parallel_calls": 1}, {"synchronous": True, "num_parallel_calls": -1}]
+WRONG_VALUES += [{"num_parallel_calls": 0}, {"num_parallel_calls": -2}]
+WRONG_TYPES = [{"num_parallel_calls": 2.0}, {"num_parallel_calls": "2"}, {"synchronous": 1}, {"synchronous": "yes"}]
+WRONG_TYPES += [{"use_unbounded_threadpool": flag, "num_parallel_calls": 2} for flag in (1, "yes")]
+WRONG_TYPES += [{"map_func": function} for function in (None, 3, "abs", [len])]
+test_what_is_refused = refused(
+    {ValueError: WRONG_VALUES, TypeError: WRONG_TYPES},
+    lambda lib, arguments: lib.range(3).map(**{"map_func": lambda x: x, **arguments}),
 )
-def test_what_is_no_count_and_no_bool(arguments):
-    assert_both_refuse(lambda lib: lib.Dataset.range(3).map(lambda x: x, **arguments), TypeError)
-
-
-@pytest.mark.parametrize("function", [None, 3, "abs", [len]], ids=repr)
-def test_what_is_no_function(function):
-    assert_both_refuse(lambda lib: lib.Dataset.range(3).map(function), TypeError)
 
 
 @pytest.mark.parametrize("result", [None, (), {}, (None, None), []], ids=repr)
 def test_a_result_without_components(result):
     """tf.data traces the function at construction; here it is first called when an element is requested."""
-    assert isinstance(attempt(lambda lib: lib.Dataset.range(3).map(lambda x: result), oracle()), Exception)
+    assert isinstance(attempt(lambda lib: lib.range(3).map(lambda x: result), oracle()), Exception)
     with pytest.raises(SpecError, match="must return an element"):
         list(Dataset.range(3).map(lambda x: result))
 
 
-def test_functions_of_other_kinds():
-    class Adds:
-        def __init__(self, number):
-            self.number = number
+class Adds:
+    def __init__(self, number):
+        self.number = number
 
-        def __call__(self, x):
-            return x + self.number
+    def __call__(self, x):
+        return x + self.number
 
-        def method(self, x):
-            return x * self.number
-
-    assert_same(lambda lib: lib.Dataset.range(3).map(Adds(2)))
-    assert_same(lambda lib: lib.Dataset.range(3).map(Adds(2).method))
-    assert_same(lambda lib: lib.Dataset.range(3).map(partial(lambda y, x: x + y, np.int64(5))))
-    assert_same(lambda lib: lib.Dataset.range(3).map(lambda x, y=7: x + y))
-    assert_same(lambda lib: lib.Dataset.zip(lib.Dataset.range(3), lib.Dataset.range(3)).map(lambda *args: args[1]))
+    def method(self, x):
+        return x * self.number
 
 
-@pytest.mark.parametrize(
-    ("function", "returns"),
-    [
-        (lambda x: np.zeros((int(x), 2), np.float32), TensorSpec((None, 2), np.float32)),
-        (lambda x: b"\x00" * int(x), TensorSpec((), bytes)),
-        (lambda x: (x, [float(x)]), (INT64, TensorSpec((None,), np.float64))),
-        (lambda x: {"b": x, "a": np.ones(int(x) % 2)}, {"b": INT64, "a": TensorSpec(None, np.float64)}),
-    ],
+test_functions_of_other_kinds = same(
+    lambda lib, function: lib.range(3).map(function),
+    [Adds(2), Adds(2).method, partial(lambda y, x: x + y, np.int64(5)), lambda x, y=7: x + y],
 )
-def test_unknown_shapes(function, returns):
-    assert_same(lambda lib: lib.Dataset.range(4).map(lib.call(function, returns)), spec="compatible")
+test_any_number_of_arguments = same(lambda lib: lib.zip(lib.range(3), lib.range(3)).map(lambda *args: args[1]))
+UNKNOWN = [
+    (lambda x: np.zeros((int(x), 2), np.float32), TensorSpec((None, 2), np.float32)),
+    (lambda x: b"\x00" * int(x), TensorSpec((), bytes)),
+    (lambda x: (x, [float(x)]), (INT64, TensorSpec((None,), np.float64))),
+    (lambda x: {"b": x, "a": np.ones(int(x) % 2)}, {"b": INT64, "a": TensorSpec(None, np.float64)}),
+]
+test_unknown_shapes = same(lambda lib, case: lib.range(4).map(lib.call(*case)), UNKNOWN, spec="compatible")

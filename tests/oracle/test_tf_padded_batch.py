@@ -1,8 +1,7 @@
 """Tests of padded_batch against tf.data's."""
 
 import numpy as np
-import pytest
-from compare import assert_both_refuse, assert_same, has_failed
+from compare import refused, same
 
 from support.combinations import diagonals
 from support.libraries import arrays, counting
@@ -29,62 +28,65 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("shapes", "size", "drop"), diagonals(3, SHAPES, [1, 2, 9], [False, True]), ids=repr)
-def test_shapes(shapes, size, drop):
-    values, shape = shapes
-    assert_same(lambda lib: arrays(lib, *VALUES[values]).padded_batch(size, shape, drop_remainder=drop))
+def padded(lib, values, *arguments, **named):
+    return arrays(lib, *VALUES[values]).padded_batch(*arguments, **named)
 
 
-@pytest.mark.parametrize("shape", [[2], [0], [3]])
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_elements_larger_than_their_padded_shape_fail_in_their_batch(size, shape):
-    lengths = [9, 1, 1, 2, 1, 1, 9]
-    found = assert_same(lambda lib: arrays(lib, [np.ones(n) for n in lengths], (None,)).padded_batch(size, shape))
-    assert has_failed(found)
+test_shapes = same(
+    lambda lib, case: padded(lib, case[0][0], case[1], case[0][1], drop_remainder=case[2]),
+    diagonals(3, SHAPES, [1, 2, 9], [False, True]),
+)
+test_elements_larger_than_their_padded_shape_fail_in_their_batch = same(
+    lambda lib, size, n: arrays(lib, map(np.ones, [9, 1, 1, 2, 1, 1, 9]), (None,)).padded_batch(size, [n]),
+    [1, 2, 3],
+    [2, 0, 3],
+    fails=True,
+)
+RANKS = [(1,), (1, 1), (2,), (3,), ()]
+test_elements_of_another_rank_fail_in_their_batch = same(
+    lambda lib, n: arrays(lib, map(np.ones, RANKS), None).padded_batch(2, [n]), [None, 4], fails=True
+)
+test_one_component_larger_than_its_padded_shape_is_enough = same(
+    lambda lib: lib.zip((vectors(lib), vectors(lib))).padded_batch(2, ([None], [2])), fails=True
+)
 
 
-def test_one_component_larger_than_its_padded_shape_is_enough():
-    def build(lib):
-        both = arrays(lib, *VALUES["vectors"]), arrays(lib, *VALUES["vectors"])
-        return lib.Dataset.zip(both).padded_batch(2, ([None], [2]))
-
-    assert has_failed(assert_same(build))
+def vectors(lib):
+    return arrays(lib, *VALUES["vectors"])
 
 
-def test_elements_of_another_rank_fail_in_their_batch():
-    values = [np.ones(1), np.ones((1, 1)), np.ones(2), np.ones(3), np.ones(())]
-    assert has_failed(assert_same(lambda lib: arrays(lib, values, None).padded_batch(2, [None])))
-    assert has_failed(assert_same(lambda lib: arrays(lib, values, None).padded_batch(2, [4])))
+def bits(lib, dtype):
+    return arrays(lib, [[1], [], [0, 1]], (None,), np.dtype(dtype))
 
 
-DTYPES = ["?", "i1", "i4", "i8", "u1", "u8", "f2", "f4", "f8", "c8"]
+def text(lib):
+    return arrays(lib, [[b"a\0"], [], [b"", b"b"]], (None,), bytes)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_what_fills_up_every_dtype(dtype):
-    content = [[1], [], [0, 1]]
-    assert_same(lambda lib: arrays(lib, content, (None,), np.dtype(dtype)).padded_batch(2))
-    value = np.ones((), dtype)[()]
-    assert_same(lambda lib: arrays(lib, content, (None,), np.dtype(dtype)).padded_batch(2, padding_values=value))
-    assert_same(lambda lib: arrays(lib, content, (None,), np.dtype(dtype)).padded_batch(2, [4], np.array(value)))
-
-
-@pytest.mark.parametrize("value", [None, "x", b"z\0", b"", ""])
-def test_what_fills_up_text(value):
-    content = [[b"a\0"], [], [b"", b"b"]]
-    assert_same(lambda lib: arrays(lib, content, (None,), bytes).padded_batch(2, padding_values=value))
-    assert_same(lambda lib: arrays(lib, content, (None,), bytes).padded_batch(3, [4], value))
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -0.0, 1e9, np.float32(2)])
-def test_what_fills_up_floats(value):
-    assert_same(lambda lib: arrays(lib, [[1], []], (None,), np.float32).padded_batch(2, padding_values=value))
+test_what_fills_up_every_dtype = same(
+    {
+        "the default": lambda lib, dtype: bits(lib, dtype).padded_batch(2),
+        "a scalar": lambda lib, dtype: bits(lib, dtype).padded_batch(2, padding_values=np.ones((), dtype)[()]),
+        "an array": lambda lib, dtype: bits(lib, dtype).padded_batch(2, [4], np.ones((), dtype)),
+    },
+    ["?", "i1", "i4", "i8", "u1", "u8", "f2", "f4", "f8", "c8"],
+)
+test_what_fills_up_text = same(
+    {
+        "the longest": lambda lib, value: text(lib).padded_batch(2, padding_values=value),
+        "a size": lambda lib, value: text(lib).padded_batch(3, [4], value),
+    },
+    [None, "x", b"z\0", b"", ""],
+)
+test_what_fills_up_floats = same(
+    lambda lib, value: arrays(lib, [[1], []], (None,), np.float32).padded_batch(2, padding_values=value),
+    [np.nan, np.inf, -0.0, 1e9, np.float32(2)],
+)
 
 
 def nested(lib):
-    vectors = [arrays(lib, *VALUES["vectors"]) for _ in range(2)]
     text = arrays(lib, [[b"a"] * i for i in range(5)], (None,), bytes)
-    return lib.Dataset.zip({"b": (vectors[0], text), "a": vectors[1], "c": lib.Dataset.range(5)})
+    return lib.zip({"b": (vectors(lib), text), "a": vectors(lib), "c": lib.range(5)})
 
 
 ARGUMENTS = {
@@ -101,99 +103,59 @@ ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize("arguments", ARGUMENTS)
-def test_nested_arguments(arguments):
-    assert_same(lambda lib: nested(lib).padded_batch(2, **ARGUMENTS[arguments]))
-
-
-def test_a_scalar_goes_for_every_component():
-    def pairs(lib):
-        return lib.Dataset.zip(arrays(lib, *VALUES["vectors"]), (arrays(lib, *VALUES["matrices"]),))
-
-    assert_same(lambda lib: pairs(lib).padded_batch(2, padding_values=np.int64(-1)))
-    assert_both_refuse(lambda lib: nested(lib).padded_batch(2, padding_values=np.int64(-1)), TypeError)
-
-
-@pytest.mark.parametrize("bad", [(0,), (1,), (2,), (1, 2), (4,)])
-def test_failures(bad):
-    assert has_failed(assert_same(lambda lib: counting(lib, 5, bad=bad).padded_batch(2), spec="any"))
-
-
-def test_chains_and_counts():
-    assert_same(lambda lib: counting(lib, 5).padded_batch(2))
-    assert_same(lambda lib: counting(lib, 5).padded_batch(2, [5], drop_remainder=True).batch(2))
-    assert_same(lambda lib: counting(lib, 5).padded_batch(2, [5]).unbatch().padded_batch(3, [6]), spec="compatible")
-    assert_same(lambda lib: counting(lib, 3).repeat().padded_batch(2), limit=4)
-    assert_same(lambda lib: lib.Dataset.range(5).batch(2).padded_batch(2))
-    assert_same(lambda lib: lib.Dataset.range(5).batch(2).padded_batch(2).padded_batch(2, [3, 3]))
-
-
-def refused(name, *arguments, source=VALUES["vectors"], dtype=np.int64, **named):
-    return pytest.param(lambda lib: arrays(lib, *source, dtype).padded_batch(*arguments, **named), id=name)
-
-
-@pytest.mark.parametrize(
-    "build",
-    [
-        refused("size 0", 0),
-        refused("size -1", -1),
-        refused("size 2.0", 2.0),
-        refused("size None", None),
-        refused("too few dimensions", 2, []),
-        refused("too many dimensions", 2, [4, 4]),
-        refused("a negative dimension", 2, [-2]),
-        refused("a fraction", 2, [2.5]),
-        refused("text for a shape", 2, "4"),
-        refused("too small for what is known", 2, [1], source=VALUES["fixed"]),
-        refused("too small for a known dimension", 2, [None, 1], source=VALUES["rows of two"]),
-        refused("a dimension for scalars", 2, [2], source=VALUES["scalars"]),
-        refused("shapes in a tuple", 2, ([4],)),
-        refused("shapes in a dict", 2, {"a": [4]}),
-        refused("unknown rank", 2, source=([[1]], None)),
-        refused("a float for ints", 2, None, 1.0),
-        refused("a fraction for ints", 2, None, 1.5),
-        refused("text for ints", 2, None, "a"),
-        refused("a bool for ints", 2, None, True),
-        refused("narrow ints for ints", 2, None, np.int32(1)),
-        refused("a float64 for float32", 2, None, np.float64(1), dtype=np.float32),
-        refused("a vector", 2, None, np.array([1])),
-        refused("a list", 2, None, [1]),
-        refused("a tuple", 2, None, (np.int64(1),)),
-        refused("a dict", 2, None, {"a": np.int64(1)}),
-        refused("a number for text", 2, None, 0, source=([[b"a"]], (None,)), dtype=bytes),
-        refused("a number for bools", 2, None, 1, dtype=np.bool_),
-        refused("-1 for uint8", 2, None, -1, dtype=np.uint8),
-        refused("300 for uint8", 2, None, 300, dtype=np.uint8),
-        refused("1e9 for float16", 2, None, 1e9, dtype=np.float16),
-        refused("drop_remainder no bool", 2, None, None, 1),
-    ],
+test_nested_arguments = same(lambda lib, arguments: nested(lib).padded_batch(2, **arguments), ARGUMENTS)
+test_failures = same(
+    lambda lib, bad: counting(lib, 5, bad=bad).padded_batch(2), [(0,), (1,), (2,), (1, 2), (4,)], spec="any", fails=True
 )
-def test_what_both_refuse(build):
-    assert_both_refuse(build, (TypeError, ValueError))
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"padded_shapes": {"a": [5]}},
-        {"padded_shapes": {"a": [5], "b": [5], "c": []}},
-        {"padded_shapes": ([5], ([5], [5]), [])},
-        {"padded_shapes": [None]},
-        {"padding_values": {"a": np.int64(1)}},
-        {"padding_values": {"a": np.int64(1), "b": np.int64(1), "c": np.int64(1)}},
-        {"padding_values": (np.int64(1),)},
-    ],
-    ids=repr,
+CHAINS = {
+    "unknown": lambda lib: counting(lib, 5).padded_batch(2),
+    "batch": lambda lib: counting(lib, 5).padded_batch(2, [5], drop_remainder=True).batch(2),
+    "endless": lambda lib: counting(lib, 3).repeat().padded_batch(2),
+    "of batches": lambda lib: lib.range(5).batch(2).padded_batch(2),
+    "twice": lambda lib: lib.range(5).batch(2).padded_batch(2).padded_batch(2, [3, 3]),
+    "unbatch": lambda lib: counting(lib, 5).padded_batch(2, [5]).unbatch().padded_batch(3, [6]),
+    "a scalar for every component": lambda lib: lib.zip(vectors(lib), (arrays(lib, *VALUES["matrices"]),)).padded_batch(
+        2, padding_values=np.int64(-1)
+    ),
+}
+test_chains_and_counts = same(CHAINS, limit=9, spec=lambda name: "compatible" if name == "unbatch" else "equal")
+REFUSED = [(0,), (-1,), (2.0,), (None,), (2, []), (2, [4, 4]), (2, [-2]), (2, [2.5]), (2, "4"), (2, ([4],))]
+REFUSED += [(2, {"a": [4]}), (2, None, 1.0), (2, None, 1.5), (2, None, "a"), (2, None, True), (2, None, np.int32(1))]
+REFUSED += [(2, None, value) for value in (np.array([1]), [1], (np.int64(1),), {"a": np.int64(1)})]
+REFUSED += [(2, None, None, 1)]
+test_what_is_refused_for_vectors = refused(
+    {(TypeError, ValueError): REFUSED}, lambda lib, arguments: padded(lib, "vectors", *arguments)
 )
-def test_other_structures_than_that_of_the_elements(arguments):
-    assert_both_refuse(lambda lib: nested(lib).padded_batch(2, **arguments), (TypeError, ValueError))
-
-
-def test_ragged_and_sparse():
-    ragged, sparse = ([[0, 1, 2], [0, 1, 2]], [1, 2]), ([[0, 0]], [1], [2, 2])
-    for build in (
-        lambda lib: lib.Dataset.from_tensor_slices(lib.from_splits(*ragged)).padded_batch(2),
-        lambda lib: lib.Dataset.from_tensors(lib.from_splits(*ragged)).padded_batch(2),
-        lambda lib: lib.Dataset.from_tensor_slices(lib.sparse(*sparse)).padded_batch(2),
-    ):
-        assert_both_refuse(build, TypeError)
+REFUSED_FOR_DTYPES = [(np.float32, np.float64(1)), (bytes, 0), (np.bool_, 1), (np.uint8, -1), (np.uint8, 300)]
+test_values_that_are_refused_for_a_dtype = refused(
+    {(TypeError, ValueError): [*REFUSED_FOR_DTYPES, (np.float16, 1e9)]},
+    lambda lib, case: arrays(lib, [[1]], (None,), case[0]).padded_batch(2, None, case[1]),
+)
+RAGGED = [[0, 1, 2], [0, 1, 2]], [1, 2]
+test_other_elements_that_are_refused = refused(
+    {
+        (TypeError, ValueError): {
+            "too small for what is known": lambda lib: padded(lib, "fixed", 2, [1]),
+            "too small for a known dimension": lambda lib: padded(lib, "rows of two", 2, [None, 1]),
+            "a dimension for scalars": lambda lib: padded(lib, "scalars", 2, [2]),
+            "unknown rank": lambda lib: arrays(lib, [[1]], None).padded_batch(2),
+        },
+        TypeError: {
+            "a scalar for ints and text": lambda lib: nested(lib).padded_batch(2, padding_values=np.int64(-1)),
+            "rows": lambda lib: lib.from_tensor_slices(lib.from_splits(*RAGGED)).padded_batch(2),
+            "ragged": lambda lib: lib.from_tensors(lib.from_splits(*RAGGED)).padded_batch(2),
+            "sparse": lambda lib: lib.from_tensor_slices(lib.sparse([[0, 0]], [1], [2, 2])).padded_batch(2),
+        },
+    }
+)
+SHAPES_OF_OTHERS = [{"a": [5]}, {"a": [5], "b": [5], "c": []}, ([5], ([5], [5]), []), [None]]
+VALUES_OF_OTHERS = [{"a": np.int64(1)}, dict.fromkeys("abc", np.int64(1)), (np.int64(1),)]
+test_other_structures_than_that_of_the_elements = refused(
+    {
+        (TypeError, ValueError): [
+            *({"padded_shapes": shapes} for shapes in SHAPES_OF_OTHERS),
+            *({"padding_values": values} for values in VALUES_OF_OTHERS),
+        ]
+    },
+    lambda lib, arguments: nested(lib).padded_batch(2, **arguments),
+)

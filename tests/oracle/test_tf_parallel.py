@@ -6,17 +6,15 @@ The functions have a different delay for each element, so that calls do not end 
 import collections
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 from cases import INT64
-from compare import assert_both_refuse, assert_outcomes_equal, assert_same, attempt, oracle, outcomes, plain, to_numpy
+from compare import Ours, assert_outcomes_equal, assert_same, attempt, both, oracle, outcomes_of, refused, same
 
-from dataset import Dataset, io
+from dataset import io
 from support.combinations import diagonals
-from support.libraries import Ours, arrays, fail_at
+from support.libraries import arrays, fail_at
 
 CALLS = [1, 2, 4, -1]
 ORDERED = [{}, {"deterministic": True}]
@@ -37,10 +35,6 @@ def slowly(lib, *bad):
     return lib.call(work, INT64)
 
 
-def outcomes_of(lib, dataset):
-    return outcomes(iter(dataset), plain if lib.name == "dataset" else lambda value: to_numpy(lib.tf, value), 100)
-
-
 def as_set(found):
     return collections.Counter(map(repr, found))
 
@@ -48,25 +42,12 @@ def as_set(found):
 # map
 
 PLACES = [(), (0,), (3,), (6,), (0, 1, 6), (2, 3), (0, 1, 2, 3, 4, 5, 6)]
-
-
-@pytest.mark.parametrize("bad", PLACES, ids=str)
-@pytest.mark.parametrize("arguments", calls_and_order, ids=str)
-def test_map(arguments, bad):
-    spec = "any" if len(bad) == 7 else "equal"  # which is found by running the function on an element
-    assert_same(lambda lib: lib.Dataset.range(7).map(slowly(lib, *bad), **arguments), spec=spec)
-
-
-@pytest.mark.parametrize("bad", [(), (0,), (3,), (0, 4, 6)], ids=str)
-@pytest.mark.parametrize("calls", [2, -1])
-def test_map_of_a_map_that_fails(calls, bad):
-    def build(lib):
-        numbers = lib.Dataset.range(7).map(slowly(lib, *bad), num_parallel_calls=calls)
-        return numbers.map(slowly(lib, 1, 4), num_parallel_calls=calls)
-
-    assert_same(build)
-
-
+test_map = same(
+    lambda lib, bad, arguments: lib.range(7).map(slowly(lib, *bad), **arguments),
+    PLACES,
+    calls_and_order,
+    spec=lambda bad, _: "any" if len(bad) == 7 else "equal",  # which is found by running the function on an element
+)
 BEHIND = {
     "batch": lambda lib, dataset: lib.unfused(dataset).batch(3),
     "shuffled once": lambda lib, dataset: dataset.shuffle(1),
@@ -74,17 +55,17 @@ BEHIND = {
     "take": lambda lib, dataset: dataset.take(4),
     "skip and prefetch": lambda lib, dataset: dataset.skip(2).prefetch(2),
     "filter": lambda lib, dataset: dataset.filter(lambda x: x % 2 == 0),
-    "zip": lambda lib, dataset: lib.Dataset.zip(dataset, lib.Dataset.range(5)),
+    "zip": lambda lib, dataset: lib.zip(dataset, lib.range(5)),
     "ignore_errors": lambda lib, dataset: dataset.ignore_errors(),
     "scan": lambda lib, dataset: dataset.scan(lib.const(0, np.int64), lambda total, x: (total + x, total + x)),
+    "a map that fails": lambda lib, dataset: dataset.map(slowly(lib, 1, 4), num_parallel_calls=2),
+    "a tuned map that fails": lambda lib, dataset: dataset.map(slowly(lib, 1, 4), num_parallel_calls=-1),
 }
-
-
-@pytest.mark.parametrize("bad", [(), (0,), (3, 4), (6,)], ids=str)
-@pytest.mark.parametrize("behind", BEHIND)
-def test_what_is_behind_a_parallel_map(behind, bad):
-    assert_same(lambda lib: BEHIND[behind](lib, lib.Dataset.range(7).map(slowly(lib, *bad), num_parallel_calls=3)))
-
+test_what_is_behind_a_parallel_map = same(
+    lambda lib, bad, behind: behind(lib, lib.range(7).map(slowly(lib, *bad), num_parallel_calls=3)),
+    [(), (0,), (3, 4), (6,)],
+    BEHIND,
+)
 
 # interleave
 
@@ -92,44 +73,41 @@ CYCLES = [(1, 1), (2, 1), (2, 3), (3, 2), (5, 1), (9, 2)]
 SIZES = {"growing": [0, 1, 2, 3, 4], "shrinking": [4, 3, 0, 1, 0], "empty": [0, 0, 0], "one": [5], "none": []}
 
 
-def cycle_and_calls(cycle):
-    return [calls for calls in CALLS if calls <= cycle[0]]
-
-
-PARALLEL_CYCLES = [(cycle, calls) for cycle in CYCLES for calls in cycle_and_calls(cycle)]
+PARALLEL_CYCLES = [(cycle, calls) for cycle in CYCLES for calls in CALLS if calls <= cycle[0]]
 
 
 def interleaved(lib, sizes, cycle, reading=(), **arguments):
     """Return datasets of these sizes; the numbers of each start at ten times its index."""
     table = lib.const(np.array([*sizes, 0], np.int64))
-    numbers = lib.Dataset.range(len(sizes))
+    numbers = lib.range(len(sizes))
     read = slowly(lib, *reading)
-    return numbers.interleave(lambda x: lib.Dataset.range(x * 10, x * 10 + table[x]).map(read), *cycle, **arguments)
+    return numbers.interleave(lambda x: lib.range(x * 10, x * 10 + table[x]).map(read), *cycle, **arguments)
 
 
-@pytest.mark.parametrize(("sizes", "cycle"), diagonals(2, SIZES, PARALLEL_CYCLES), ids=str)
-def test_interleave(sizes, cycle):
-    spec = "any" if sizes in {"empty", "none"} else "equal"
-    assert_same(lambda lib: interleaved(lib, SIZES[sizes], cycle[0], num_parallel_calls=cycle[1]), spec=spec)
+test_interleave = same(
+    lambda lib, sizes, cycle: interleaved(lib, sizes, cycle[0], num_parallel_calls=cycle[1]),
+    SIZES,
+    PARALLEL_CYCLES,
+    step=2,
+    spec=lambda sizes, _: "any" if sizes in {"empty", "none"} else "equal",
+)
 
 
-FAILING: dict[str, Callable[..., Any]] = {
+def opened_by(lib, numbers, opening, cycle, **arguments):
+    return numbers.interleave(lambda x: lib.from_tensors(opening(x)).repeat(2), *cycle, **arguments)
+
+
+FAILING = {
     "the datasets": lambda lib, bad, cycle, **arguments: interleaved(
         lib, SIZES["growing"], cycle, [number * 10 for number in bad], **arguments
     ),
-    "the function": lambda lib, bad, cycle, **arguments: opened_by(lib, slowly(lib, *bad), cycle, **arguments),
-    "the input": lambda lib, bad, cycle, **arguments: (
-        lib.Dataset.range(5)
-        .map(slowly(lib, *bad))
-        .interleave(lambda x: lib.Dataset.from_tensors(x).repeat(2), *cycle, **arguments)
+    "the function": lambda lib, bad, cycle, **arguments: opened_by(
+        lib, lib.range(5), slowly(lib, *bad), cycle, **arguments
+    ),
+    "the input": lambda lib, bad, cycle, **arguments: opened_by(
+        lib, lib.range(5).map(slowly(lib, *bad)), lambda x: x, cycle, **arguments
     ),
 }
-
-
-def opened_by(lib, opening, cycle, **arguments):
-    return lib.Dataset.range(5).interleave(
-        lambda x: lib.Dataset.from_tensors(opening(x)).repeat(2), *cycle, **arguments
-    )
 
 
 @pytest.mark.parametrize(
@@ -148,13 +126,9 @@ def test_interleave_where_something_fails(what, bad, cycle):
     assert as_set(ours) == as_set(parallel)
 
 
-def test_endless_datasets():
-    assert_same(
-        lambda lib: lib.Dataset.range(5).interleave(
-            lambda x: lib.Dataset.from_tensors(x).repeat(), 3, 2, num_parallel_calls=3
-        ),
-        limit=30,
-    )
+test_endless_datasets = same(
+    lambda lib: lib.range(5).interleave(lambda x: lib.from_tensors(x).repeat(), 3, 2, num_parallel_calls=3), limit=30
+)
 
 
 @pytest.mark.parametrize("reads", [1, 2, 3, 5])
@@ -169,28 +143,24 @@ def test_parallel_reads_of_files_of_different_lengths(tmp_path, reads):
 
 # batch
 
-
-@pytest.mark.parametrize("arguments", calls_and_order, ids=str)
-@pytest.mark.parametrize("drop", [True, False])
-def test_batch(drop, arguments):
-    assert_same(lambda lib: lib.Dataset.range(20).batch(3, drop, **arguments))
-    assert_same(lambda lib: lib.Dataset.range(20).batch(2, drop, **arguments).batch(3, drop, **arguments))
-
-
-@pytest.mark.parametrize("calls", CALLS)
-@pytest.mark.parametrize("bad", [(0,), (4,), (5,), (2, 3, 6), (0, 1, 2, 3, 4, 5, 6)], ids=str)
-def test_batch_of_elements_that_fail(bad, calls):
-    spec = "any" if len(bad) == 7 else "equal"
-    assert_same(
-        lambda lib: lib.unfused(lib.Dataset.range(7).map(slowly(lib, *bad))).batch(3, num_parallel_calls=calls),
-        spec=spec,
-    )
-
-
-@pytest.mark.parametrize("calls", CALLS)
-def test_batch_of_what_cannot_be_stacked(calls):
-    values = [[1], [2, 3], [4], [5], [6, 7], [8, 9], [1]]
-    assert_same(lambda lib: arrays(lib, values, (None,)).batch(2, num_parallel_calls=calls))
+test_batch = same(
+    {
+        "once": lambda lib, drop, arguments: lib.range(20).batch(3, drop, **arguments),
+        "twice": lambda lib, drop, arguments: lib.range(20).batch(2, drop, **arguments).batch(3, drop, **arguments),
+    },
+    [True, False],
+    calls_and_order,
+)
+test_batch_of_elements_that_fail = same(
+    lambda lib, bad, n: lib.unfused(lib.range(7).map(slowly(lib, *bad))).batch(3, num_parallel_calls=n),
+    [(0,), (4,), (5,), (2, 3, 6), (0, 1, 2, 3, 4, 5, 6)],
+    CALLS,
+    spec=lambda bad, _: "any" if len(bad) == 7 else "equal",
+)
+UNEVEN = [[1], [2, 3], [4], [5], [6, 7], [8, 9], [1]]
+test_batch_of_what_cannot_be_stacked = same(
+    lambda lib, calls: arrays(lib, UNEVEN, (None,)).batch(2, num_parallel_calls=calls), CALLS
+)
 
 
 def test_everything_in_one_pipeline():
@@ -205,7 +175,7 @@ def test_everything_in_one_pipeline():
 
 
 UNORDERED = {
-    "map": lambda lib, bad: lib.Dataset.range(9).map(slowly(lib, *bad), num_parallel_calls=3, deterministic=False),
+    "map": lambda lib, bad: lib.range(9).map(slowly(lib, *bad), num_parallel_calls=3, deterministic=False),
     "interleave": lambda lib, bad: interleaved(
         lib, SIZES["growing"], (3, 2), bad, num_parallel_calls=3, deterministic=False
     ),
@@ -215,7 +185,7 @@ UNORDERED = {
 @pytest.mark.parametrize("op", UNORDERED)
 @pytest.mark.parametrize("bad", [(), (0,), (1, 8, 20, 31)], ids=str)
 def test_without_order_the_same_elements_and_failures_come_out(op, bad):
-    ours, theirs = (outcomes_of(lib, UNORDERED[op](lib, bad)) for lib in (Ours(), oracle()))
+    ours, theirs = (outcomes_of(lib, UNORDERED[op](lib, bad)) for lib in both())
     assert as_set(ours) == as_set(theirs)
 
 
@@ -228,11 +198,11 @@ def keeps_order(lib, op, arguments, option, seconds):
             gate.wait(seconds)
         return x
 
-    held, numbers = lib.call(hold, INT64), lib.Dataset.range(4)
+    held, numbers = lib.call(hold, INT64), lib.range(4)
     if op == "map":
         dataset = numbers.map(held, **arguments)
     else:
-        dataset = numbers.interleave(lambda x: lib.Dataset.from_tensors(x).map(held), 2, **arguments)
+        dataset = numbers.interleave(lambda x: lib.from_tensors(x).map(held), 2, **arguments)
     if option is not None:
         options = lib.Options()
         options.deterministic = option
@@ -261,16 +231,22 @@ def test_who_says_whether_order_is_kept(op, calls, order, option):
 
 
 METHODS = {
-    "map": lambda lib, **arguments: lib.Dataset.range(3).map(lambda x: x, **arguments),
-    "interleave": lambda lib, **arguments: lib.Dataset.range(3).interleave(lib.Dataset.range, 2, **arguments),
-    "batch": lambda lib, **arguments: lib.Dataset.range(3).batch(2, **arguments),
+    "map": lambda lib, **arguments: lib.range(3).map(lambda x: x, **arguments),
+    "interleave": lambda lib, **arguments: lib.range(3).interleave(lib.range, 2, **arguments),
+    "batch": lambda lib, **arguments: lib.range(3).batch(2, **arguments),
 }
 
 
-@pytest.mark.parametrize("method", ["map", "interleave"])
-@pytest.mark.parametrize("calls", [0, -2, -100])
-def test_counts_that_are_too_small(method, calls):
-    assert_both_refuse(lambda lib: METHODS[method](lib, num_parallel_calls=calls), ValueError)
+test_counts_that_are_too_small_or_no_counts = refused(
+    {
+        ValueError: [(method, calls) for method in ("map", "interleave") for calls in (0, -2, -100)],
+        TypeError: [(method, calls) for method in METHODS for calls in (2.0, "2", [2], b"1")],
+    },
+    lambda lib, case: METHODS[case[0]](lib, num_parallel_calls=case[1]),
+)
+test_counts_of_other_classes = same(
+    lambda lib, method, calls: method(lib, num_parallel_calls=calls), METHODS, [np.int64(2), np.int32(2), np.array(2)]
+)
 
 
 @pytest.mark.parametrize("calls", [0, -2, -100])
@@ -281,24 +257,12 @@ def test_a_count_that_is_too_small_for_batch(calls):
         METHODS["batch"](Ours(), num_parallel_calls=calls)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("calls", [2.0, "2", [2], b"1"], ids=repr)
-def test_what_is_no_count(method, calls):
-    assert_both_refuse(lambda lib: METHODS[method](lib, num_parallel_calls=calls), TypeError)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("calls", [np.int64(2), np.int32(2), np.array(2)], ids=repr)
-def test_counts_of_other_classes(method, calls):
-    assert_same(lambda lib: METHODS[method](lib, num_parallel_calls=calls))
-
-
 @pytest.mark.parametrize("calls", [3, 100])
 def test_more_calls_than_the_cycle_is_long(calls):
     """tf.data rejects them; here, at most as many datasets are read in parallel as are open."""
 
     def build(lib, **arguments):
-        return lib.Dataset.range(1, 4).interleave(lambda x: lib.Dataset.from_tensors(x).repeat(x), 2, **arguments)
+        return lib.range(1, 4).interleave(lambda x: lib.from_tensors(x).repeat(x), 2, **arguments)
 
     assert isinstance(attempt(lambda lib: build(lib, num_parallel_calls=calls), oracle()), Exception)
     found = outcomes_of(Ours(), build(Ours(), num_parallel_calls=calls))
@@ -307,11 +271,8 @@ def test_more_calls_than_the_cycle_is_long(calls):
 
 def test_an_executor_is_this_librarys_own():
     """tf.data does not have executors; here the default is threads, and other values are rejected at construction."""
-    theirs = attempt(
-        lambda lib: lib.Dataset.range(3).map(lambda x: x, num_parallel_calls=2, executor="thread"), oracle()
-    )
-    assert isinstance(theirs, TypeError)
-    ours = Dataset.range(3).map(lambda x: x, num_parallel_calls=2, executor="thread")
-    assert list(ours) == [0, 1, 2]
+    by = lambda executor: lambda lib: lib.range(3).map(lambda x: x, num_parallel_calls=2, executor=executor)
+    assert isinstance(attempt(by("thread"), oracle()), TypeError)
+    assert list(by("thread")(Ours())) == [0, 1, 2]
     with pytest.raises(ValueError, match="executor"):
-        Dataset.range(3).map(lambda x: x, num_parallel_calls=2, executor="fiber")
+        by("fiber")(Ours())

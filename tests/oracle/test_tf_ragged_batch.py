@@ -1,10 +1,8 @@
 """Tests of ragged_batch against tf.data's."""
 
 import numpy as np
-import pytest
-from compare import assert_both_refuse, assert_same, has_failed
+from compare import refused, same
 
-from support.combinations import diagonals
 from support.libraries import arrays, counting
 
 UNEVEN = {
@@ -24,32 +22,22 @@ UNEVEN = {
 }
 
 
-@pytest.mark.parametrize(("values", "size", "drop"), diagonals(2, UNEVEN, [1, 2, 3, 9], [False, True]))
-def test_shapes(values, size, drop):
-    assert_same(lambda lib: arrays(lib, *UNEVEN[values]).ragged_batch(size, drop))
-
-
-@pytest.mark.parametrize("splits", [np.int32, np.int64, "int32", np.dtype("int64")])
-@pytest.mark.parametrize("values", ["vectors", "all empty", "rows of two", "fixed", "scalars", "none"])
-def test_the_dtype_of_row_splits(values, splits):
-    # With more than one ragged dimension, tf.data fails to make int32 row splits.
-    assert_same(lambda lib: arrays(lib, *UNEVEN[values]).ragged_batch(2, row_splits_dtype=splits))
-
-
-@pytest.mark.parametrize("splits", [np.int16, np.float32, np.uint32])
-def test_other_dtypes_of_row_splits(splits):
-    assert_both_refuse(
-        lambda lib: arrays(lib, *UNEVEN["vectors"]).ragged_batch(2, row_splits_dtype=splits), (TypeError, ValueError)
-    )
-
-
-@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint16, np.float16, np.float64, np.complex64])
-def test_dtypes(dtype):
-    assert_same(lambda lib: arrays(lib, [[1], [], [0, 1]], (None,), dtype).ragged_batch(2))
-
-
-def test_text():
-    assert_same(lambda lib: arrays(lib, [[b"a\0"], [b"", b"b"], []], (None,), bytes).ragged_batch(2))
+test_shapes = same(
+    lambda lib, values, size, drop: arrays(lib, *values).ragged_batch(size, drop),
+    UNEVEN,
+    [1, 2, 3, 9],
+    [False, True],
+    step=2,
+)
+# With more than one ragged dimension, tf.data fails to make int32 row splits.
+test_the_dtype_of_row_splits = same(
+    lambda lib, values, splits: arrays(lib, *UNEVEN[values]).ragged_batch(2, row_splits_dtype=splits),
+    ["vectors", "all empty", "rows of two", "fixed", "scalars", "none"],
+    [np.int32, np.int64, "int32", np.dtype("int64")],
+)
+CONTENT = {dtype: [[1], [], [0, 1]] for dtype in (np.bool_, np.int8, np.uint16, np.float16, np.float64, np.complex64)}
+CONTENT |= {bytes: [[b"a\0"], [b"", b"b"], []]}
+test_dtypes = same(lambda lib, dtype: arrays(lib, CONTENT[dtype], (None,), dtype).ragged_batch(2), list(CONTENT))
 
 
 RAGGED = {
@@ -60,63 +48,51 @@ RAGGED = {
 }
 
 
-@pytest.mark.parametrize("splits", [np.int32, np.int64])
-@pytest.mark.parametrize("ragged", RAGGED)
-def test_ragged_components_keep_their_row_splits(ragged, splits):
-    levels, dtype = RAGGED[ragged]
-    flat = np.arange(3)
-
-    def rows(lib):
-        return lib.Dataset.from_tensor_slices(lib.from_splits(levels, flat, dtype))
-
-    assert_same(lambda lib: rows(lib).ragged_batch(2, row_splits_dtype=splits))
-    assert_same(lambda lib: rows(lib).ragged_batch(2).ragged_batch(2))
-    assert_same(lambda lib: rows(lib).ragged_batch(2).unbatch(), cardinality=False)
+def rows(lib, ragged):
+    levels, dtype = ragged
+    return lib.from_tensor_slices(lib.from_splits(levels, np.arange(3), dtype))
 
 
-def test_sparse_components_are_batched_as_by_batch():
-    assert_same(
-        lambda lib: lib.Dataset.from_tensor_slices(lib.sparse([[0, 0], [1, 1]], [1.5, 2], [3, 2])).ragged_batch(2)
-    )
+test_ragged_components_keep_their_row_splits = same(
+    lambda lib, ragged, splits: rows(lib, ragged).ragged_batch(2, row_splits_dtype=splits), RAGGED, [np.int32, np.int64]
+)
+test_batches_of_batches = same(lambda lib, ragged: rows(lib, ragged).ragged_batch(2).ragged_batch(2), RAGGED)
+test_rows_of_batches = same(lambda lib, ragged: rows(lib, ragged).ragged_batch(2).unbatch(), RAGGED, cardinality=False)
 
 
-def test_structures():
-    def pair(lib):
-        return {"b": arrays(lib, *UNEVEN["vectors"]), "a": (lib.Dataset.range(5), arrays(lib, *UNEVEN["vectors"]))}
-
-    assert_same(lambda lib: lib.Dataset.zip(pair(lib)).ragged_batch(2))
-    assert_same(lambda lib: lib.Dataset.from_tensors((np.int64(1), None)).repeat(3).ragged_batch(2))
+def vectors(lib):
+    return arrays(lib, *UNEVEN["vectors"])
 
 
-def test_chains():
-    assert_same(lambda lib: arrays(lib, *UNEVEN["vectors"]).ragged_batch(2).ragged_batch(2))
-    assert_same(lambda lib: arrays(lib, *UNEVEN["vectors"]).ragged_batch(2).batch(2))
-    assert_same(lambda lib: arrays(lib, *UNEVEN["vectors"]).ragged_batch(2).unbatch())
-    assert_same(lambda lib: arrays(lib, *UNEVEN["matrices"]).ragged_batch(2).unbatch())
-    assert_same(lambda lib: arrays(lib, *UNEVEN["matrices"]).ragged_batch(2).unbatch().unbatch())
-    assert_same(lambda lib: arrays(lib, *UNEVEN["vectors"]).ragged_batch(2, True).unbatch())
-    assert_same(lambda lib: arrays(lib, *UNEVEN["vectors"]).ragged_batch(2).unbatch().batch(3))
-    assert_same(lambda lib: lib.Dataset.range(7).ragged_batch(2, True).ragged_batch(2, True).unbatch())
+def matrices(lib):
+    return arrays(lib, *UNEVEN["matrices"]).ragged_batch(2)
 
 
-@pytest.mark.parametrize("bad", [(0,), (1,), (2,), (1, 2), (4,)])
-def test_failures(bad):
-    found = assert_same(lambda lib: counting(lib, 5, bad=bad).ragged_batch(2), spec="any")
-    assert has_failed(found)
-
-
-def test_behind_map_and_repeat():
-    assert_same(lambda lib: counting(lib, 5).ragged_batch(2))
-    assert_same(lambda lib: counting(lib, 5).repeat(2).ragged_batch(3, drop_remainder=True))
-    assert_same(lambda lib: counting(lib, 3).repeat().ragged_batch(2), limit=5)
-    assert_same(lambda lib: lib.Dataset.range(5).map(lambda x: x * 2).ragged_batch(2))
-
-
-@pytest.mark.parametrize("size", [0, -1, 2.0, "2", None, [2]])
-def test_what_is_no_batch_size(size):
-    assert_both_refuse(lambda lib: lib.Dataset.range(3).ragged_batch(size), (TypeError, ValueError))
-
-
-@pytest.mark.parametrize("drop", [1, None, "yes"])
-def test_what_is_no_bool(drop):
-    assert_both_refuse(lambda lib: lib.Dataset.range(3).ragged_batch(2, drop), (TypeError, ValueError))
+CHAINS = {
+    "sparse, as by batch": lambda lib: lib.from_tensor_slices(
+        lib.sparse([[0, 0], [1, 1]], [1.5, 2], [3, 2])
+    ).ragged_batch(2),
+    "nested": lambda lib: lib.zip({"b": vectors(lib), "a": (lib.range(5), vectors(lib))}).ragged_batch(2),
+    "beside None": lambda lib: lib.from_tensors((np.int64(1), None)).repeat(3).ragged_batch(2),
+    "twice": lambda lib: vectors(lib).ragged_batch(2).ragged_batch(2),
+    "batch": lambda lib: vectors(lib).ragged_batch(2).batch(2),
+    "unbatch": lambda lib: vectors(lib).ragged_batch(2).unbatch(),
+    "unbatch matrices": lambda lib: matrices(lib).unbatch(),
+    "unbatch twice": lambda lib: matrices(lib).unbatch().unbatch(),
+    "unbatch full": lambda lib: vectors(lib).ragged_batch(2, True).unbatch(),
+    "unbatch and batch": lambda lib: vectors(lib).ragged_batch(2).unbatch().batch(3),
+    "scalars": lambda lib: lib.range(7).ragged_batch(2, True).ragged_batch(2, True).unbatch(),
+    "map": lambda lib: lib.range(5).map(lambda x: x * 2).ragged_batch(2),
+    "unknown": lambda lib: counting(lib, 5).ragged_batch(2),
+    "repeat": lambda lib: counting(lib, 5).repeat(2).ragged_batch(3, drop_remainder=True),
+    "endless": lambda lib: counting(lib, 3).repeat().ragged_batch(2),
+}
+test_chains = same(CHAINS, limit=12)
+test_failures = same(
+    lambda lib, bad: counting(lib, 5, bad=bad).ragged_batch(2), [(0,), (1,), (2,), (1, 2), (4,)], spec="any", fails=True
+)
+REFUSED = [*((size,) for size in (0, -1, 2.0, "2", None, [2])), (2, 1), (2, None), (2, "yes")]
+REFUSED += [(2, False, splits) for splits in (np.int16, np.float32, np.uint32)]
+test_what_is_refused = refused(
+    {(TypeError, ValueError): REFUSED}, lambda lib, arguments: vectors(lib).ragged_batch(*arguments)
+)

@@ -1,29 +1,29 @@
 """Tests of reduce against tf.data's. The result is compared as the only element of a dataset."""
 
 import numpy as np
-import pytest
-from cases import INT64, SOURCES, Point, failing, int64
-from compare import assert_both_refuse, assert_same
+from cases import SOURCES, Point, check, failing, int64
+from compare import refused, same
 
 from dataset import TensorSpec
-from support.libraries import fail_at
 
 FINITE = [source for source in SOURCES if source != "endless" and not source.startswith("fails")]
 
 
 def reduced(lib, dataset, initial, function):
-    return lib.Dataset.from_tensors(dataset.reduce(initial, function))
+    return lib.from_tensors(dataset.reduce(initial, function))
 
 
-@pytest.mark.parametrize("source", FINITE)
-def test_sources(source):
-    def build(lib, initial, function):
-        return reduced(lib, SOURCES[source](lib), initial, function)
+def summed(state, x):
+    return state + x
 
-    assert_same(lambda lib: build(lib, int64(5), lambda total, x: total + x))
-    assert_same(lambda lib: build(lib, int64(5), lambda total, x: x))
-    assert_same(lambda lib: build(lib, int64(5), lambda total, x: total))
-    assert_same(lambda lib: build(lib, (int64(0), int64(1)), lambda state, x: (state[0] + 1, state[1] * 2 + x)))
+
+FOLDS = {
+    "sum": (int64(5), summed),
+    "last": (int64(5), lambda total, x: x),
+    "none": (int64(5), lambda total, x: total),
+    "tuple": ((int64(0), int64(1)), lambda state, x: (state[0] + 1, state[1] * 2 + x)),
+}
+test_sources = same(lambda lib, source, fold: reduced(lib, SOURCES[source](lib), *fold), FINITE, FOLDS)
 
 
 STATES = {
@@ -39,13 +39,7 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("size", [0, 1, 4])
-def test_states(state, size):
-    initial, function = STATES[state]
-    assert_same(lambda lib: reduced(lib, lib.Dataset.range(size), initial(lib), function))
-
-
+test_states = same(lambda lib, case, size: reduced(lib, lib.range(size), case[0](lib), case[1]), STATES, [0, 1, 4])
 ELEMENTS = {
     "tuple": (lambda lib, x: (x, x * 2), lambda s, e: s + e[0] * e[1]),
     "tuple of one": (lambda lib, x: (x,), lambda s, e: s + (e[0] if isinstance(e, tuple) else e)),
@@ -55,53 +49,25 @@ ELEMENTS = {
 }
 
 
-@pytest.mark.parametrize("element", ELEMENTS)
-def test_elements(element):
-    make, function = ELEMENTS[element]
-    assert_same(lambda lib: reduced(lib, lib.Dataset.range(4).map(lambda x: make(lib, x)), int64(1), function))
-
-
-def test_a_state_that_grows():
-    def build(lib):
-        append = lib.call(np.append, TensorSpec((None,), np.int64))
-        return reduced(lib, lib.Dataset.range(4), int64([]), append)
-
-    assert_same(build, spec="compatible")
-
-
-def test_failures():
-    for bad in (0, 3, 6):
-        check = fail_at(bad)
-        assert_same(lambda lib, bad=bad: reduced(lib, failing(lib, bad), int64(0), lambda s, x: s + x))
-        assert_same(
-            lambda lib, check=check: reduced(
-                lib, lib.Dataset.range(7), int64(0), lib.call(lambda s, x: check(x), INT64)
-            )
-        )
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda s, x: (s, x),
-        lambda s, x: None,
-        lambda s, x: b"text",
-        lambda s: s,
-        lambda s, x, y: s,
-    ],
+test_elements = same(
+    lambda lib, case: reduced(lib, lib.range(4).map(lambda x: case[0](lib, x)), int64(1), case[1]), ELEMENTS
 )
-def test_what_the_function_may_not_return(function):
-    assert_both_refuse(lambda lib: reduced(lib, lib.Dataset.range(3), int64(0), function), Exception)
-
-
-@pytest.mark.parametrize("function", [None, 3, "add"], ids=repr)
-def test_what_is_no_function(function):
-    assert_both_refuse(lambda lib: reduced(lib, lib.Dataset.range(3), int64(0), function), TypeError)
-
-
-def test_names():
-    assert_same(
-        lambda lib: lib.Dataset.from_tensors(
-            lib.Dataset.range(3).reduce(initial_state=int64(0), reduce_func=lambda s, x: s + x, name="label")
-        )
-    )
+test_a_state_that_grows = same(
+    lambda lib: reduced(lib, lib.range(4), int64([]), lib.call(np.append, TensorSpec((None,), np.int64))),
+    spec="compatible",
+)
+test_failures = same(
+    {
+        "of an element": lambda lib, bad: reduced(lib, failing(lib, bad), int64(0), summed),
+        "of the function": lambda lib, bad: reduced(lib, lib.range(7), int64(0), lambda s, x: check(lib, bad)(x)),
+    },
+    [0, 3, 6],
+)
+WRONG = [lambda s, x: (s, x), lambda s, x: None, lambda s, x: b"text", lambda s: s, lambda s, x, y: s]
+test_what_is_refused = refused(
+    {Exception: WRONG, TypeError: [None, 3, "add"]},
+    lambda lib, function: reduced(lib, lib.range(3), int64(0), function),
+)
+test_names = same(
+    lambda lib: lib.from_tensors(lib.range(3).reduce(initial_state=int64(0), reduce_func=summed, name="label"))
+)

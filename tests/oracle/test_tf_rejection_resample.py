@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-from compare import assert_same, oracle
+from cases import check, failing
+from compare import Ours, assert_both_raise, both, oracle, same
 
-from dataset import TensorSpec
-from support.libraries import Ours, fail_at
-
-SCALAR = TensorSpec((), np.int64)
 LENGTHS = {
     "known": lambda dataset: dataset,
     "endless": lambda dataset: dataset.repeat(),
@@ -20,7 +17,7 @@ LENGTHS = {
 @pytest.mark.parametrize("initial", [None, [0.5, 0.5]])
 def test_cardinality_and_spec(length, target, initial):
     def build(lib):
-        return LENGTHS[length](lib.Dataset.range(4)).rejection_resample(lambda x: x % 2, target, initial, seed=1)
+        return LENGTHS[length](lib.range(4)).rejection_resample(lambda x: x % 2, target, initial, seed=1)
 
     ours, theirs = build(Ours()), build(oracle())
     assert ours.cardinality() == int(theirs.cardinality())
@@ -28,36 +25,34 @@ def test_cardinality_and_spec(length, target, initial):
 
 
 STRUCTURES = {
-    "scalars": (lambda lib: lib.Dataset.range(6), lambda x: x % 2),
-    "tuples": (lambda lib: lib.Dataset.range(6).enumerate(), lambda i, x: i % 2),
-    "dicts": (lambda lib: lib.Dataset.zip({"a": lib.Dataset.range(6)}), lambda x: x["a"] % 2),
-    "tuples of one": (lambda lib: lib.Dataset.zip((lib.Dataset.range(6),)), lambda x: x % 2),
+    "scalars": (lambda lib: lib.range(6), lambda x: x % 2),
+    "tuples": (lambda lib: lib.range(6).enumerate(), lambda i, x: i % 2),
+    "dicts": (lambda lib: lib.zip({"a": lib.range(6)}), lambda x: x["a"] % 2),
+    "tuples of one": (lambda lib: lib.zip((lib.range(6),)), lambda x: x % 2),
 }
-
-
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_data_as_wanted_pass_with_their_class(structure):
-    source, label = STRUCTURES[structure]
-    assert_same(lambda lib: source(lib).rejection_resample(label, [0.5, 0.5], [0.5, 0.5], seed=1), spec="compatible")
-
-
-@pytest.mark.parametrize("structure", ["scalars", "tuples", "dicts"])  # there tf.data does not unwrap a tuple of one
-def test_a_class_alone_is_filtered_out(structure):
-    source, label = STRUCTURES[structure]
-    assert_same(lambda lib: source(lib).rejection_resample(label, [0.0, 1.0], [0.5, 0.5], seed=1), spec="compatible")
-
-
-@pytest.mark.parametrize("target", [[0.5, 0.5], [0.0, 1.0]])
-def test_failures_of_the_function_and_of_the_data(target):
-    def build(lib, *, in_data):
-        check = lib.call(fail_at(2, 5), SCALAR)
-        data = lib.Dataset.range(8).map(check) if in_data else lib.Dataset.range(8)
-        return data.rejection_resample(
-            (lambda x: x % 2) if in_data else (lambda x: check(x) % 2), target, [0.5, 0.5], seed=1
-        )
-
-    for in_data in (True, False):
-        assert_same(lambda lib, in_data=in_data: build(lib, in_data=in_data), spec="compatible")
+test_data_as_wanted_pass_with_their_class = same(
+    lambda lib, case: case[0](lib).rejection_resample(case[1], [0.5, 0.5], [0.5, 0.5], seed=1),
+    STRUCTURES,
+    spec="compatible",
+)
+UNWRAPPED = {name: case for name, case in STRUCTURES.items() if name != "tuples of one"}  # tf.data does not unwrap it
+test_a_class_alone_is_filtered_out = same(
+    lambda lib, case: case[0](lib).rejection_resample(case[1], [0.0, 1.0], [0.5, 0.5], seed=1),
+    UNWRAPPED,
+    spec="compatible",
+)
+test_failures = same(
+    {
+        "of the data": lambda lib, target: failing(lib, 2, 5, size=8).rejection_resample(
+            lambda x: x % 2, target, [0.5, 0.5], seed=1
+        ),
+        "of the function": lambda lib, target: lib.range(8).rejection_resample(
+            lambda x: check(lib, 2, 5)(x) % 2, target, [0.5, 0.5], seed=1
+        ),
+    },
+    [[0.5, 0.5], [0.0, 1.0]],
+    spec="compatible",
+)
 
 
 @pytest.mark.parametrize("given", [True, False])
@@ -65,7 +60,7 @@ def test_shares(given):
     classes = np.random.default_rng(0).choice(3, size=3000, p=[0.6, 0.3, 0.1])
 
     def shares(lib):
-        data = lib.Dataset.from_tensor_slices(classes.astype(np.int32))
+        data = lib.from_tensor_slices(classes.astype(np.int32))
         initial = [0.6, 0.3, 0.1] if given else None
         dataset = data.rejection_resample(lambda x: x, [0.3, 0.3, 0.4], initial, seed=1)
         labels = [int(label) for label, _ in dataset]
@@ -76,18 +71,16 @@ def test_shares(given):
 
 @pytest.mark.parametrize("given", [True, False])
 def test_which_passes_are_alike(given):
-    for lib in (Ours(), oracle()):
-        data = lib.Dataset.range(60)
+    for lib in both():
+        data = lib.range(60)
         dataset = data.rejection_resample(lambda x: x % 2, [0.2, 0.8], [0.5, 0.5] if given else None, seed=5)
         first, second = ([int(x) for _, x in dataset] for _ in range(2))
         assert first == second
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [(lambda x: x % 2, [0.3, 0.3, 0.4], [0.5, 0.5]), (lambda x: x % 2, [[0.5, 0.5]], [[0.5, 0.5]]), (3, [0.5, 0.5])],
-)
-def test_what_is_refused(arguments):
-    for lib, errors in ((Ours(), (TypeError, ValueError)), (oracle(), Exception)):
-        with pytest.raises(errors):
-            lib.Dataset.range(4).rejection_resample(*arguments)
+def test_what_is_refused():
+    half = [0.5, 0.5]
+    for arguments in ((abs, [0.3, 0.3, 0.4], half), (abs, [half], [half]), (3, half)):
+        assert_both_raise(lambda lib, given=arguments: lib.range(4).rejection_resample(*given), Exception)
+        with pytest.raises((TypeError, ValueError)):
+            Ours().range(4).rejection_resample(*arguments)

@@ -1,13 +1,11 @@
 """Tests of scan against tf.data's."""
 
 import numpy as np
-import pytest
-from compare import assert_both_refuse, assert_same
+from cases import check, failing
+from compare import refused, same
 
 from dataset import TensorSpec
-from support.libraries import fail_at
 
-INT = TensorSpec((), np.int64)
 VECTOR = TensorSpec((None,), np.int64)
 
 
@@ -20,34 +18,34 @@ def running_sum(total, x):
 
 
 SOURCES = {
-    "range": lambda lib: lib.Dataset.range(5),
-    "one": lambda lib: lib.Dataset.range(1),
-    "endless": lambda lib: lib.Dataset.range(5).repeat(),
-    "unknown": lambda lib: lib.Dataset.range(9).filter(lambda x: x % 2 == 0),
-    "failing": lambda lib: lib.Dataset.range(5).map(lib.call(fail_at(1, 4), INT)),
-    "failing first": lambda lib: lib.Dataset.range(5).map(lib.call(fail_at(0, 1), INT)),
+    "range": lambda lib: lib.range(5),
+    "one": lambda lib: lib.range(1),
+    "endless": lambda lib: lib.range(5).repeat(),
+    "unknown": lambda lib: lib.range(9).filter(lambda x: x % 2 == 0),
+    "failing": lambda lib: failing(lib, 1, 4, size=5),
+    "failing first": lambda lib: failing(lib, 0, 1, size=5),
 }
+test_sources = same(
+    {
+        "alone": lambda lib, source: source(lib).scan(zero(lib), running_sum),
+        "batch": lambda lib, source: source(lib).scan(zero(lib), running_sum).batch(2),
+        "take": lambda lib, source: source(lib).scan(zero(lib), running_sum).take(2).repeat(2),
+    },
+    SOURCES,
+    limit=12,
+)
+test_an_empty_source = same(lambda lib: lib.range(0).scan(zero(lib), running_sum), spec="any")
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_sources(source):
-    assert_same(lambda lib: SOURCES[source](lib).scan(zero(lib), running_sum), limit=12)
-    assert_same(lambda lib: SOURCES[source](lib).scan(zero(lib), running_sum).batch(2), limit=12)
-    assert_same(lambda lib: SOURCES[source](lib).scan(zero(lib), running_sum).take(2).repeat(2), limit=12)
+def step_that_fails(lib, *bad):
+    return lambda s, x: (s + check(lib, *bad)(x), s * 10 + x)
 
 
-def test_an_empty_source():
-    assert_same(lambda lib: lib.Dataset.range(0).scan(zero(lib), running_sum), spec="any")
-
-
-@pytest.mark.parametrize("bad", [(0,), (2,), (4,), (0, 1), (1, 2, 3)])
-@pytest.mark.parametrize("bad_inputs", [(), (1,), (2, 3)])
-def test_failures_leave_the_state(bad, bad_inputs):
-    def build(lib):
-        step = lib.call(lambda s, x: (s + fail_at(*bad)(x), s * 10 + x), (INT, INT))
-        return lib.Dataset.range(5).map(lib.call(fail_at(*bad_inputs), INT)).scan(zero(lib), step)
-
-    assert_same(build)
+test_failures_leave_the_state = same(
+    lambda lib, bad, bad_inputs: failing(lib, *bad_inputs, size=5).scan(zero(lib), step_that_fails(lib, *bad)),
+    [(0,), (2,), (4,), (0, 1), (1, 2, 3)],
+    [(), (1,), (2, 3)],
+)
 
 
 STATES = {
@@ -62,11 +60,7 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_states(state):
-    initial, step = STATES[state]
-    assert_same(lambda lib: lib.Dataset.range(4).scan(initial(lib), step))
-
+test_states = same(lambda lib, case: lib.range(4).scan(case[0](lib), case[1]), STATES)
 
 OUTPUTS = {
     "tuple": lambda s, x: (s, (s, x)),
@@ -80,35 +74,20 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-def test_outputs(output):
-    assert_same(lambda lib: lib.Dataset.range(4).scan(zero(lib), OUTPUTS[output]))
-
-
-def test_datasets_as_outputs():
-    assert_same(
-        lambda lib: lib.Dataset.range(3).scan(zero(lib), lambda s, x: (s + x, lib.Dataset.range(s))), spec="any"
-    )
-
-
-def test_a_tuple_is_one_argument():
-    def pairs(lib):
-        return lib.Dataset.range(4).enumerate(start=5)
-
-    assert_same(lambda lib: pairs(lib).scan(zero(lib), lambda s, e: (s + e[0] * e[1], s)))
-    assert_same(lambda lib: lib.Dataset.from_tensor_slices((np.arange(3),)).scan(zero(lib), lambda s, e: (s + e[0], e)))
-    named = {"a": np.arange(3), "b": np.arange(3.0)}
-    assert_same(lambda lib: lib.Dataset.from_tensor_slices(named).scan(zero(lib), lambda s, e: (s + e["a"], e)))
-
-
-def test_the_state_may_change_its_shape():
-    def build(lib):
-        step = lib.call(lambda s, x: (np.append(s, x), s), (VECTOR, VECTOR))
-        return lib.Dataset.range(4).scan(np.zeros(0, np.int64), step)
-
-    assert_same(build, spec="compatible")
-
-
-@pytest.mark.parametrize("function", [None, 3])
-def test_what_is_no_function(function):
-    assert_both_refuse(lambda lib: lib.Dataset.range(3).scan(zero(lib), function), TypeError)
+test_outputs = same(lambda lib, step: lib.range(4).scan(zero(lib), step), OUTPUTS)
+test_datasets_as_outputs = same(
+    lambda lib: lib.range(3).scan(zero(lib), lambda s, x: (s + x, lib.range(s))), spec="any"
+)
+NAMED = {"a": np.arange(3), "b": np.arange(3.0)}
+test_a_tuple_is_one_argument = same(
+    {
+        "pairs": lambda lib: lib.range(4).enumerate(start=5).scan(zero(lib), lambda s, e: (s + e[0] * e[1], s)),
+        "one": lambda lib: lib.from_tensor_slices((np.arange(3),)).scan(zero(lib), lambda s, e: (s + e[0], e)),
+        "dict": lambda lib: lib.from_tensor_slices(NAMED).scan(zero(lib), lambda s, e: (s + e["a"], e)),
+    }
+)
+test_the_state_may_change_its_shape = same(
+    lambda lib: lib.range(4).scan(np.zeros(0, np.int64), lib.call(lambda s, x: (np.append(s, x), s), (VECTOR, VECTOR))),
+    spec="compatible",
+)
+test_what_is_no_function = refused({TypeError: [None, 3]}, lambda lib, function: lib.range(3).scan(zero(lib), function))

@@ -6,29 +6,26 @@ The random numbers of the libraries differ, so the tests compare which passes ha
 import numpy as np
 import pytest
 from cases import ELEMENTS, SOURCES, failing
-from compare import FAILED, assert_both_refuse, assert_same, oracle, outcomes
+from compare import FAILED, Ours, both, oracle, outcomes, refused, same
 
 from support.combinations import diagonals
-from support.libraries import Ours
 
 SIZE = 30  # this many elements do not have the same order twice by chance
 
 
 @pytest.fixture(autouse=True)
 def _without_a_global_seed():
-    for lib in (Ours(), oracle()):
+    for lib in both():
         lib.set_random_seed(None)
     yield
-    for lib in (Ours(), oracle()):
+    for lib in both():
         lib.set_random_seed(None)
 
 
 def order(elements, count=SIZE):
     """Return the next ``count`` elements, as a tuple of ints or of tuples of ints."""
-    found = []
-    for _, element in zip(range(count), elements, strict=False):
-        found.append(tuple(map(int, element)) if isinstance(element, tuple) else int(element))
-    return tuple(found)
+    some = [element for _, element in zip(range(count), elements, strict=False)]
+    return tuple(tuple(map(int, element)) if isinstance(element, tuple) else int(element) for element in some)
 
 
 def pattern(passes):
@@ -42,13 +39,12 @@ def new_iterators(lib, shuffled):
 
 
 def repeat_behind(lib, shuffled):
-    iterator = iter(shuffled(lib).repeat(4))
-    return [order(iterator) for _ in range(4)]
+    return passes_of(shuffled(lib).repeat(4), 4)
 
 
 def repeat_behind_and_new_iterators(lib, shuffled):
     dataset = shuffled(lib).repeat(2)
-    return [order(iterator) for iterator in (iter(dataset), iter(dataset)) for _ in range(2)] + passes_of(dataset, 2)
+    return [one for _ in range(3) for one in passes_of(dataset, 2)]
 
 
 def passes_of(dataset, count):
@@ -83,14 +79,12 @@ def used_by_two_chains_that_repeat(lib, shuffled):
 
 def concatenated_with_itself(lib, shuffled):
     dataset = shuffled(lib)
-    both = dataset.concatenate(dataset)
-    return [*passes_of(both, 2), *passes_of(both, 2)]
+    return [one for _ in range(2) for one in passes_of(dataset.concatenate(dataset), 2)]
 
 
 def zipped_with_itself(lib, shuffled):
     dataset = shuffled(lib)
-    pairs = order(lib.Dataset.zip(dataset, dataset))
-    return [tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)]
+    return list(zip(*order(lib.zip(dataset, dataset)), strict=True))
 
 
 def behind_a_cache(lib, shuffled):
@@ -98,16 +92,15 @@ def behind_a_cache(lib, shuffled):
 
 
 def in_a_flat_map(lib, shuffled):
-    return passes_of(lib.Dataset.range(3).flat_map(lambda x: shuffled(lib)), 3)
+    return passes_of(lib.range(3).flat_map(lambda x: shuffled(lib)), 3)
 
 
 def with_a_global_seed(lib, shuffled):
-    lib.set_random_seed(5)
-    found = [*new_iterators(lib, shuffled)[:2], *new_iterators(lib, shuffled)[:2]]
-    lib.set_random_seed(5)
-    found += [*new_iterators(lib, shuffled)[:2], *new_iterators(lib, shuffled)[:2]]
-    lib.set_random_seed(6)
-    return [*found, *new_iterators(lib, shuffled)[:2]]
+    found = []
+    for seed, count in ((5, 2), (5, 2), (6, 1)):
+        lib.set_random_seed(seed)
+        found += [one for _ in range(count) for one in new_iterators(lib, shuffled)[:2]]
+    return found
 
 
 def with_a_global_seed_set_behind(lib, shuffled):
@@ -144,7 +137,7 @@ def test_which_orders_are_equal(arguments, use):
     arguments = {"buffer_size": SIZE, **SHUFFLES[arguments]}
 
     def shuffled(lib):
-        return lib.Dataset.range(SIZE).shuffle(**arguments)
+        return lib.range(SIZE).shuffle(**arguments)
 
     ours, theirs = use(Ours(), shuffled), use(oracle(), shuffled)
     for one in ours:
@@ -156,30 +149,21 @@ def test_which_orders_are_equal(arguments, use):
 @pytest.mark.parametrize("use", USES, ids=name_of)
 def test_which_orders_of_two_shuffles_are_equal(use):
     def shuffled(lib):
-        return lib.Dataset.range(SIZE).shuffle(SIZE, seed=1).shuffle(7, seed=2, reshuffle_each_iteration=False)
+        return lib.range(SIZE).shuffle(SIZE, seed=1).shuffle(7, seed=2, reshuffle_each_iteration=False)
 
     assert pattern(use(Ours(), shuffled)) == pattern(use(oracle(), shuffled))
 
 
 def test_which_orders_are_equal_for_different_arguments():
-    def passes(lib):
-        every = [
-            {"seed": 1},
-            {"seed": 2},
-            {"seed": 1},
-            {"seed": 2**40},
-            {"seed": np.int64(1)},
-            {"seed": 1, "name": "x"},
-        ]
-        return [order(lib.Dataset.range(SIZE).shuffle(SIZE, **arguments)) for arguments in every]
-
-    assert pattern(passes(Ours())) == pattern(passes(oracle()))
+    seeds = [{"seed": 1}, {"seed": 2}, {"seed": 1}, {"seed": 2**40}, {"seed": np.int64(1)}, {"seed": 1, "name": "x"}]
+    ours, theirs = ([order(lib.range(SIZE).shuffle(SIZE, **arguments)) for arguments in seeds] for lib in both())
+    assert pattern(ours) == pattern(theirs)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, SIZE - 1, SIZE, 100, -2])
 def test_repeat_before(size):
     def passes(lib):
-        dataset = lib.Dataset.range(SIZE).repeat(3).shuffle(size, seed=3)
+        dataset = lib.range(SIZE).repeat(3).shuffle(size, seed=3)
         return [order(dataset, 3 * SIZE), order(dataset, 3 * SIZE)]
 
     ours, theirs = passes(Ours()), passes(oracle())
@@ -192,7 +176,7 @@ def test_no_element_comes_earlier_than_the_buffer_allows(size):
     """The k-th element was drawn when ``size + k`` elements had been read."""
     places = {}
     for lib in (Ours(), oracle()):
-        dataset = lib.Dataset.range(SIZE).shuffle(size, seed=7)
+        dataset = lib.range(SIZE).shuffle(size, seed=7)
         orders = [order(dataset) for _ in range(200)]
         assert all(number < place + size for one in orders for place, number in enumerate(one))
         places[lib.name] = {(place, number) for one in orders for place, number in enumerate(one)}
@@ -212,10 +196,10 @@ def test_sources(source, size):
     assert in_order(Ours()) == in_order(oracle())
 
 
-def test_a_buffer_of_one_changes_nothing():
-    for bad in ((), (0,), (3,), (6,), (0, 1, 5, 6)):
-        assert_same(lambda lib, bad=bad: failing(lib, *bad).shuffle(1))
-    assert_same(lambda lib: lib.Dataset.range(3).repeat().shuffle(1), limit=12)
+test_a_buffer_of_one_changes_nothing = same(
+    lambda lib, bad: failing(lib, *bad).shuffle(1), [(), (0,), (3,), (6,), (0, 1, 5, 6)]
+)
+test_nor_of_endless_data = same(lambda lib: lib.range(3).repeat().shuffle(1), limit=12)
 
 
 @pytest.mark.parametrize("bad", [(0,), (3,), (6,), (0, 1), (5, 6), (0, 1, 2, 4, 5, 6)], ids=str)
@@ -230,24 +214,10 @@ def test_places_of_failures(size, bad):
     assert places(Ours()) == places(oracle())
 
 
-@pytest.mark.parametrize("element", ELEMENTS)
-def test_structures(element):
-    assert_same(lambda lib: lib.Dataset.from_tensors(ELEMENTS[element](lib)).repeat(3).shuffle(2, seed=1))
-
-
-@pytest.mark.parametrize("size", [0, -1, -3])
-def test_a_size_that_is_too_small(size):
-    assert_both_refuse(lambda lib: lib.Dataset.range(5).shuffle(size), ValueError)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{"buffer_size": 2.0}, {"buffer_size": "2"}, {"seed": 1.5}, {"seed": "1"}],
-    ids=str,
+test_structures = same(lambda lib, element: lib.from_tensors(element(lib)).repeat(3).shuffle(2, seed=1), ELEMENTS)
+WRONG_TYPES = [{"buffer_size": 2.0}, {"buffer_size": "2"}, {"seed": 1.5}, {"seed": "1"}]
+WRONG_TYPES += [{"reshuffle_each_iteration": "no"}]
+test_what_is_refused = refused(
+    {ValueError: [{"buffer_size": size} for size in (0, -1, -3)], TypeError: WRONG_TYPES},
+    lambda lib, arguments: lib.range(5).shuffle(**{"buffer_size": 3, **arguments}),
 )
-def test_what_is_no_number(arguments):
-    assert_both_refuse(lambda lib: lib.Dataset.range(5).shuffle(**{"buffer_size": 3, **arguments}), TypeError)
-
-
-def test_what_is_no_bool():
-    assert_both_refuse(lambda lib: lib.Dataset.range(5).shuffle(3, reshuffle_each_iteration="no"), TypeError)

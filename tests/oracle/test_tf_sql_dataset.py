@@ -4,10 +4,9 @@ import sqlite3
 
 import numpy as np
 import pytest
-from compare import FAILED, assert_both_refuse, assert_same, oracle, outcomes
+from compare import FAILED, Ours, assert_same, oracle, outcomes, refused, same
 
 import dataset
-from support.libraries import Ours
 
 ROWS = [
     (1, 1.5, "one", b"\x00\xff", None, "7"),
@@ -28,38 +27,19 @@ def path(tmp_path):
     return str(tmp_path / "rows.db")
 
 
-@pytest.mark.parametrize(
-    ("columns", "types"),
-    [
-        ("i", (np.int64,)),
-        ("i", np.int64),
-        ("i", {"a": np.int64}),
-        ("i, s", (np.int64, (bytes,))),
-        ("f, i", {"b": np.int64, "a": np.float64}),
-        ("i, f, s, b", (np.int64, np.float64, bytes, bytes)),
-        ("i % 100", (np.int8,)),
-        ("i % 100", (np.int16,)),
-        ("i % 100", (np.int32,)),
-        ("abs(i) % 100", (np.uint8,)),
-        ("abs(i) % 100", (np.uint16,)),
-        ("i", (np.float64,)),
-        ("i", (bytes,)),
-        ("i", (np.bool_,)),
-        ("i - 1, i % 2", (np.bool_, np.bool_)),
-        ("f", (bytes,)),
-        ("i * 1.0", (bytes,)),
-        ("i * 1e-7", (bytes,)),
-        ("i / 3.0", (bytes,)),
-        ("f * f", (bytes,)),
-        ("-f * 1e300 * 1e300", (bytes,)),
-        ("n", (bytes,)),
-        ("NULL, NULL, NULL, NULL", (np.int64, np.float64, bytes, np.bool_)),
-        ("1.0, -3.0", (np.int64, np.int8)),
-        ("t", (np.float64,)),
-        ("trim(s, 'abcdefghijklmnopqrstuvwxyzö')", (bytes,)),
-        ("x'3132', '12'", (np.int64, np.int64)),
-    ],
-)
+COLUMNS = [("i", (np.int64,)), ("i", np.int64), ("i", {"a": np.int64}), ("i, s", (np.int64, (bytes,)))]
+COLUMNS += [("f, i", {"b": np.int64, "a": np.float64}), ("i, f, s, b", (np.int64, np.float64, bytes, bytes))]
+COLUMNS += [("i % 100", (dtype,)) for dtype in (np.int8, np.int16, np.int32)]
+COLUMNS += [("abs(i) % 100", (dtype,)) for dtype in (np.uint8, np.uint16)]
+COLUMNS += [("i", (dtype,)) for dtype in (np.float64, bytes, np.bool_)]
+COLUMNS += [("i - 1, i % 2", (np.bool_, np.bool_))]
+EXPRESSIONS = ["f", "i * 1.0", "i * 1e-7", "i / 3.0", "f * f", "-f * 1e300 * 1e300", "n"]
+COLUMNS += [(text, (bytes,)) for text in (*EXPRESSIONS, "trim(s, 'abcdefghijklmnopqrstuvwxyzö')")]
+COLUMNS += [("NULL, NULL, NULL, NULL", (np.int64, np.float64, bytes, np.bool_)), ("1.0, -3.0", (np.int64, np.int8))]
+COLUMNS += [("t", (np.float64,)), ("x'3132', '12'", (np.int64, np.int64))]
+
+
+@pytest.mark.parametrize(("columns", "types"), COLUMNS)
 def test_columns(path, columns, types):
     query = f"SELECT {columns} FROM rows"  # noqa: S608  # the words are those above
     found = assert_same(lambda lib: lib.SqlDataset("sqlite", path, query, types))
@@ -67,47 +47,37 @@ def test_columns(path, columns, types):
     assert len(found) == len(ROWS)
 
 
-def test_queries(path):
-    for query in (
-        "SELECT i FROM rows WHERE i < 0",
-        "SELECT i FROM rows WHERE 0",
-        "SELECT i FROM rows ORDER BY f DESC",
-        "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT 3000) SELECT x FROM r",
-        "VALUES (3), (4)",
-        "SELECT i FROM rows;",
-        "SELECT 1 -- the end",
-    ):
-        assert_same(lambda lib, query=query: lib.SqlDataset("sqlite", path, query, (np.int64,)), limit=5000)
-
-
-def test_in_a_pipeline(path):
-    def rows(lib):
-        return lib.SqlDataset("sqlite", path, "SELECT i, s FROM rows ORDER BY i", (np.int64, bytes))
-
-    assert_same(lambda lib: rows(lib).repeat(2).batch(3))
-    assert_same(lambda lib: rows(lib).map(lambda i, s: (s, i + 1)).skip(1).shard(2, 1))
-    assert_same(lambda lib: rows(lib).prefetch(2))
-
-
-@pytest.mark.parametrize("source", [":memory:", "file::memory:", "uri"])
-def test_sources(path, source):
-    source = f"file:{path}?mode=ro" if source == "uri" else source
-    assert_same(lambda lib: lib.SqlDataset("sqlite", source, "SELECT 1", (np.int64,)))
-
-
-@pytest.mark.parametrize(
-    ("query", "types"),
-    [
-        ("SELEC i FROM rows", (np.int64,)),
-        ("SELECT i FROM nowhere", (np.int64,)),
-        ("SELECT i, s FROM rows", (np.int64,)),
-        ("SELECT i FROM rows", (np.int64, bytes)),
-        ("DELETE FROM rows", (np.int64,)),
-        ("CREATE TABLE other(a)", (np.int64,)),
-        ("", (np.int64,)),
-        ("-- nothing", (np.int64,)),
-    ],
+QUERIES = ["SELECT i FROM rows WHERE i < 0", "SELECT i FROM rows WHERE 0", "SELECT i FROM rows ORDER BY f DESC"]
+QUERIES += ["WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT 3000) SELECT x FROM r"]
+QUERIES += ["VALUES (3), (4)", "SELECT i FROM rows;", "SELECT 1 -- the end"]
+test_queries = same(
+    lambda lib, path, query: lib.SqlDataset("sqlite", path, query, (np.int64,)), QUERIES, fixture="path", limit=5000
 )
+
+
+def ordered(lib, path):
+    return lib.SqlDataset("sqlite", path, "SELECT i, s FROM rows ORDER BY i", (np.int64, bytes))
+
+
+test_in_a_pipeline = same(
+    {
+        "repeat": lambda lib, path: ordered(lib, path).repeat(2).batch(3),
+        "map": lambda lib, path: ordered(lib, path).map(lambda i, s: (s, i + 1)).skip(1).shard(2, 1),
+        "prefetch": lambda lib, path: ordered(lib, path).prefetch(2),
+    },
+    fixture="path",
+)
+test_sources = same(
+    lambda lib, path, source: lib.SqlDataset("sqlite", source.format(path), "SELECT 1", (np.int64,)),
+    [":memory:", "file::memory:", "file:{}?mode=ro"],
+    fixture="path",
+)
+BAD = ["SELEC i FROM rows", "SELECT i FROM nowhere", "SELECT i, s FROM rows", "DELETE FROM rows"]
+BAD_QUERIES = [(query, (np.int64,)) for query in (*BAD, "CREATE TABLE other(a)", "", "-- nothing")]
+BAD_QUERIES += [("SELECT i FROM rows", (np.int64, bytes))]
+
+
+@pytest.mark.parametrize(("query", "types"), BAD_QUERIES)
 def test_queries_that_fail(path, query, types):
     """tf.data raises for them forever; here the error is raised once and ends the iteration."""
     found = assert_same(lambda lib: lib.SqlDataset("sqlite", path, query, types), limit=1)
@@ -145,20 +115,11 @@ def test_where_tf_data_makes_another_value_of_it_the_row_fails(path, column, dty
         next(iter(Ours.SqlDataset("sqlite", path, query, (dtype,))))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (("mysql", "a.db", "SELECT 1", (np.int64,)), ValueError),
-        (("SQLITE", "a.db", "SELECT 1", (np.int64,)), ValueError),
-        ((3, "a.db", "SELECT 1", (np.int64,)), TypeError),
-        (("sqlite", 3, "SELECT 1", (np.int64,)), TypeError),
-        (("sqlite", None, "SELECT 1", (np.int64,)), TypeError),
-        (("sqlite", "a.db", 3, (np.int64,)), TypeError),
-        (("sqlite", "a.db", "SELECT 1", ()), ValueError),
-        (("sqlite", "a.db", "SELECT 1", (np.complex64,)), TypeError),
-        (("sqlite", "a.db", "SELECT 1", [np.int64]), TypeError),
-    ],
-    ids=repr,
+USUAL = ("sqlite", "a.db", "SELECT 1", (np.int64,))
+test_arguments_that_are_wrong = refused(
+    {
+        ValueError: [{0: "mysql"}, {0: "SQLITE"}, {3: ()}],
+        TypeError: [{0: 3}, {1: 3}, {1: None}, {2: 3}, {3: (np.complex64,)}, {3: [np.int64]}],
+    },
+    lambda lib, others: lib.SqlDataset(*(others.get(place, one) for place, one in enumerate(USUAL))),
 )
-def test_arguments_that_are_wrong(arguments, error):
-    assert_both_refuse(lambda lib: lib.SqlDataset(*arguments), error)

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compare import FAILED, assert_both_refuse, assert_same, oracle, outcomes
+from compare import FAILED, Ours, assert_same, both, oracle, outcomes, refused, same
 
 from dataset import io
-from support.libraries import Ours
 
 RECORDS = {
     "some": [b"one", b"two\x00", b"", b"\xff" * 3],
@@ -21,14 +20,10 @@ RECORDS = {
 
 
 def write(path, records, compression="", *, by="ours"):
-    if by == "ours":
-        with io.TFRecordWriter(str(path), compression or None) as writer:
-            for record in records:
-                writer.write(record)
-    else:
-        with oracle().tf.io.TFRecordWriter(str(path), compression) as writer:
-            for record in records:
-                writer.write(record)
+    open_writer = io.TFRecordWriter if by == "ours" else oracle().tf.io.TFRecordWriter
+    with open_writer(str(path), compression) as writer:
+        for record in records:
+            writer.write(record)
     return str(path)
 
 
@@ -45,34 +40,30 @@ def test_files(tmp_path, records, compression, by):
 
 @pytest.fixture
 def paths(tmp_path):
-    return [
-        write(tmp_path / name, [b"%s%d" % (name.encode(), i) for i in range(n)])
-        for name, n in zip("abcd", (3, 0, 1, 4), strict=True)
-    ]
+    counts = {"a": 3, "b": 0, "c": 1, "d": 4}
+    return [write(tmp_path / name, [f"{name}{i}".encode() for i in range(n)]) for name, n in counts.items()]
 
 
 def test_names(paths):
-    for names in (paths, tuple(paths), paths[0], paths[:1], np.array(paths)):
+    kinds = [paths, tuple(paths), paths[0], paths[:1], np.array(paths), Path(paths[0]), list(map(Path, paths))]
+    for names in (*kinds, [paths[0], paths[3].encode()], np.str_(paths[0]), []):
         assert_same(lambda lib, names=names: lib.TFRecordDataset(names))
-    assert_same(lambda lib: lib.TFRecordDataset(lib.Dataset.from_tensor_slices(paths)))
-    assert_same(lambda lib: lib.TFRecordDataset(lib.Dataset.from_tensors(paths[0]).repeat(2)))
-    assert_same(lambda lib: lib.TFRecordDataset(lib.Dataset.list_files(f"{Path(paths[0]).parent}/*", shuffle=False)))
+    assert_same(lambda lib: lib.TFRecordDataset(lib.from_tensor_slices(paths)))
+    assert_same(lambda lib: lib.TFRecordDataset(lib.from_tensors(paths[0]).repeat(2)))
+    assert_same(lambda lib: lib.TFRecordDataset(lib.list_files(f"{Path(paths[0]).parent}/*", shuffle=False)))
+    assert_same(lambda lib: lib.TFRecordDataset(lib.range(2).map(lambda x: lib.const(paths[0], object))))
     assert_same(lambda lib: lib.TFRecordDataset(filenames=paths, compression_type=None, buffer_size=None, name="label"))
-
-
-@pytest.mark.parametrize("reads", [1, 2, 3, 4, -1])
-def test_parallel_reads(paths, reads):
-    # With AUTOTUNE, tf.data interleaves as many files as there are cores; with one file there is no difference.
-    files = paths if reads > 0 else paths[:1]
-    assert_same(lambda lib: lib.TFRecordDataset(files, num_parallel_reads=reads))
-
-
-def test_in_a_pipeline(paths):
-    assert_same(lambda lib: lib.Dataset.from_tensor_slices(paths).interleave(lib.TFRecordDataset, cycle_length=2))
-    assert_same(
-        lambda lib: lib.Dataset.from_tensor_slices(paths).flat_map(lib.TFRecordDataset).skip(2).repeat(2).take(9)
-    )
     assert_same(lambda lib: lib.TFRecordDataset(paths).shard(2, 1))
+    assert_same(lambda lib: lib.from_tensor_slices(paths).interleave(lib.TFRecordDataset, cycle_length=2))
+    assert_same(lambda lib: lib.from_tensor_slices(paths).flat_map(lib.TFRecordDataset).skip(2).repeat(2).take(9))
+
+
+# With AUTOTUNE, tf.data interleaves as many files as there are cores; with one file there is no difference.
+test_parallel_reads = same(
+    lambda lib, paths, n: lib.TFRecordDataset(paths if n > 0 else paths[:1], num_parallel_reads=n),
+    [1, 2, 3, 4, -1],
+    fixture="paths",
+)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -127,7 +118,7 @@ def test_damaged_files(tmp_path, damage):
     assert_same(lambda lib: lib.TFRecordDataset(bad))
     assert_same(lambda lib: lib.TFRecordDataset([good, bad, good]))
     assert_same(lambda lib: lib.TFRecordDataset([good, bad, good], num_parallel_reads=1))
-    assert_same(lambda lib: lib.Dataset.from_tensor_slices([bad, good]).interleave(lib.TFRecordDataset, 2, 1))
+    assert_same(lambda lib: lib.from_tensor_slices([bad, good]).interleave(lib.TFRecordDataset, 2, 1))
 
 
 def test_no_tfrecord_file(tmp_path):
@@ -136,28 +127,19 @@ def test_no_tfrecord_file(tmp_path):
     assert_same(lambda lib: lib.TFRecordDataset(str(path)))
 
 
-@pytest.mark.parametrize("names", [3, [3], 2.5, np.arange(2), None], ids=repr)
-def test_what_is_no_name(names):
-    assert_both_refuse(lambda lib: lib.TFRecordDataset(names), TypeError)
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        lambda lib: lib.Dataset.range(2),
-        lambda lib: lib.Dataset.from_tensors(["a", "b"]),
-        lambda lib: lib.Dataset.from_tensors(("a", "b")),
-        lambda lib: lib.Dataset.from_tensors({"a": "b"}),
-    ],
+NO_NAMES = [lambda lib, names=names: names for names in (3, [3], 2.5, np.arange(2), None)]
+NO_NAMES += [lambda lib, names=names: lib.from_tensors(names) for names in (["a", "b"], ("a", "b"), {"a": "b"})]
+test_what_is_no_name = refused(
+    {TypeError: [*NO_NAMES, lambda lib: lib.range(2)]}, lambda lib, names: lib.TFRecordDataset(names(lib))
 )
-def test_what_is_no_dataset_of_names(names):
-    assert_both_refuse(lambda lib: lib.TFRecordDataset(names(lib)), TypeError)
-
-
-def test_other_kinds_of_names(paths):
-    for names in (Path(paths[0]), [Path(path) for path in paths], [paths[0], paths[3].encode()], np.str_(paths[0]), []):
-        assert_same(lambda lib, names=names: lib.TFRecordDataset(names))
-    assert_same(lambda lib: lib.TFRecordDataset(lib.Dataset.range(2).map(lambda x: lib.const(paths[0], object))))
+test_what_is_no_number = refused(
+    {
+        ValueError: [{"num_parallel_reads": number} for number in (0, -2)],
+        TypeError: [{name: value} for name in ("num_parallel_reads", "buffer_size") for value in (2.5, "2")],
+    },
+    lambda lib, paths, arguments: lib.TFRecordDataset(paths, **arguments),
+    fixture="paths",
+)
 
 
 def test_another_compression_than_the_files(tmp_path):
@@ -174,27 +156,13 @@ def test_a_directory_in_the_place_of_a_file(tmp_path):
     assert_same(lambda lib: lib.TFRecordDataset(str(tmp_path)), limit=1)
 
 
-@pytest.mark.parametrize("arguments", [{"num_parallel_reads": 0}, {"num_parallel_reads": -2}], ids=str)
-def test_numbers_that_are_too_small(paths, arguments):
-    assert_both_refuse(lambda lib: lib.TFRecordDataset(paths, **arguments), ValueError)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{"num_parallel_reads": 2.5}, {"num_parallel_reads": "2"}, {"buffer_size": 2.5}, {"buffer_size": "2"}],
-    ids=str,
-)
-def test_what_is_no_number(paths, arguments):
-    assert_both_refuse(lambda lib: lib.TFRecordDataset(paths, **arguments), TypeError)
-
-
 @pytest.mark.parametrize("reshuffle", [True, False])
 @pytest.mark.parametrize("size", [7, 30, 100])
 def test_epochs_of_a_shuffle_do_not_mix(tmp_path, size, reshuffle):
     """Both libraries fill the buffer for the next epoch before the current one ends."""
     path = write(tmp_path / "a", [b"%d" % i for i in range(30)])
 
-    for lib in (Ours(), oracle()):
+    for lib in both():
         records = lib.TFRecordDataset(path).shuffle(size, 1, reshuffle).repeat(4).as_numpy_iterator()
         epochs = [[int(record) for record in itertools.islice(records, 30)] for _ in range(4)]
         assert [sorted(epoch) for epoch in epochs] == [list(range(30))] * 4

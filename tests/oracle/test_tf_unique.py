@@ -1,11 +1,10 @@
 """Tests of unique against tf.data's, for the elements that it supports: one component of int32, int64 or string."""
 
 import numpy as np
-import pytest
-from compare import assert_same
+from cases import failing
+from compare import same
 
-from dataset import TensorSpec
-from support.libraries import fail_at
+from support.libraries import arrays
 
 VALUES = {
     "int64": np.array([3, 1, 3, 2, 1, 3]),
@@ -24,31 +23,25 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("values", VALUES)
-def test_slices(values):
-    assert_same(lambda lib: lib.Dataset.from_tensor_slices(VALUES[values]).unique())
-    assert_same(lambda lib: lib.Dataset.from_tensor_slices(VALUES[values]).unique().repeat(2).batch(3))
-    assert_same(lambda lib: lib.Dataset.from_tensor_slices(VALUES[values]).repeat(2).unique())
-
-
-def test_shapes_tell_elements_apart():
-    table = [[1, 2], [[1, 2]], [[1], [2]], [1, 2], [], [[]], []]
-
-    def build(lib):
-        arrays = [np.array(value, np.int64) for value in table]
-        return lib.Dataset.from_generator(lambda: arrays, output_signature=lib.TensorSpec(None, np.int64)).unique()
-
-    assert_same(build)
-
-
-def test_endless_data():
-    assert_same(lambda lib: lib.Dataset.range(3).repeat().unique().take(3))
-
-
-@pytest.mark.parametrize("bad", [(0,), (2, 5), (1, 2, 3)])
-def test_failures(bad):
-    def build(lib):
-        return lib.Dataset.range(6).map(lib.call(fail_at(*bad), TensorSpec((), np.int64))).map(lambda x: x % 2).unique()
-
-    assert_same(build)
-    assert_same(lambda lib: build(lib).batch(2))
+test_slices = same(
+    {
+        "alone": lambda lib, values: lib.from_tensor_slices(values).unique(),
+        "batch": lambda lib, values: lib.from_tensor_slices(values).unique().repeat(2).batch(3),
+        "repeat": lambda lib, values: lib.from_tensor_slices(values).repeat(2).unique(),
+    },
+    VALUES,
+)
+SHAPES = [[1, 2], [[1, 2]], [[1], [2]], [1, 2], [], [[]], []]
+test_others = same(
+    {
+        "shapes tell elements apart": lambda lib: arrays(lib, SHAPES, None).unique(),
+        "endless data": lambda lib: lib.range(3).repeat().unique().take(3),
+    }
+)
+test_failures = same(
+    {
+        "alone": lambda lib, bad: failing(lib, *bad, size=6).map(lambda x: x % 2).unique(),
+        "batch": lambda lib, bad: failing(lib, *bad, size=6).map(lambda x: x % 2).unique().batch(2),
+    },
+    [(0,), (2, 5), (1, 2, 3)],
+)

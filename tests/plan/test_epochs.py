@@ -17,25 +17,15 @@ def pairs():
     return Dataset.zip(shuffled, Dataset.random(seed=4, rerandomize_each_iteration=True))
 
 
-def test_an_epoch_is_that_of_a_process_that_has_been_through_those_before():
+def test_an_epoch_is_that_of_a_process_that_has_been_through_those_before_and_epochs_go_on_from_there():
     dataset = pairs()
     epochs = [everything(dataset) for _ in range(4)]
     assert epochs[0] != epochs[1]
-    for number, epoch in enumerate(epochs):
-        assert everything(Dataset(with_epoch(pairs().plan, number))) == epoch
-
-
-def test_epochs_go_on_from_there():
-    dataset, later = pairs(), Dataset(with_epoch(pairs().plan, 2))
-    epochs = [everything(dataset) for _ in range(4)]
-    assert [everything(later) for _ in range(2)] == epochs[2:]
-
-
-def test_the_plan_that_is_given_stays_where_it_is():
-    dataset = pairs()
-    first = everything(Dataset(with_epoch(dataset.plan, 0)))
-    everything(Dataset(with_epoch(dataset.plan, 5)))
-    assert everything(dataset) == first
+    given = pairs()
+    for number in range(4):
+        later = Dataset(with_epoch(given.plan, number))
+        assert [everything(later) for _ in epochs[number:]] == epochs[number:]
+    assert everything(given) == epochs[0]  # the plan that is given stays where it is
 
 
 def test_a_copy_stays_at_the_epoch():

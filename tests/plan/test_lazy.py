@@ -9,6 +9,15 @@ from dataset import Dataset, TensorSpec
 from dataset.plan.lazy import lazy_property
 
 
+def in_thread(function):
+    """Return the result of ``function`` in a thread, which does not outlive the tests if it waits forever."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()), daemon=True)
+    thread.start()
+    thread.join(30)
+    return found[0]
+
+
 class Counted:
     def __init__(self):
         self.calls = 0
@@ -31,29 +40,19 @@ def test_is_computed_once_and_again_where_that_failed():
     assert Counted.value.__doc__ == "What it is."
 
 
-def test_another_instance_can_be_asked_while_one_computes():
+def test_another_instance_can_be_used_while_one_computes():
     class Waiting:
         def __init__(self, other):
             self.other = other
 
         @lazy_property
         def value(self):
-            if self.other is None:
-                return "done"
-            found = []
-            thread = threading.Thread(target=lambda: found.append(self.other.value), daemon=True)
-            thread.start()
-            thread.join(30)
-            return found
+            return "done" if self.other is None else in_thread(lambda: self.other.value)
 
-    assert Waiting(Waiting(None)).value == ["done"]
+    assert Waiting(Waiting(None)).value == "done"
 
 
-def test_a_spec_found_by_running_needs_no_patience_where_a_background_thread_asks_for_a_spec():
+def test_a_spec_found_by_running_needs_no_patience_where_a_background_thread_uses_a_spec():
     rows = Dataset.from_tensor_slices(np.zeros((4, 2)))
     dataset = Dataset.range(2).flat_map(lambda _: rows.batch(2).filter(lambda x: True).prefetch(1))
-    found = []
-    thread = threading.Thread(target=lambda: found.append(dataset.element_spec), daemon=True)
-    thread.start()
-    thread.join(30)
-    assert found == [TensorSpec((None, None), np.float64)]
+    assert in_thread(lambda: dataset.element_spec) == TensorSpec((None, None), np.float64)

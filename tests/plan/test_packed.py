@@ -9,6 +9,7 @@ from dataset.runtime.chunks.batching import ColumnMismatchError, pad_column, sta
 from dataset.runtime.chunks.chunk import concatenate_columns
 from dataset.runtime.chunks.ragged_stack import stack_as_ragged
 from dataset.testing import assert_elements_equal
+from support.combinations import diagonals
 
 LENGTHS = [[3, 0, 2, 1], [2, 2, 2], [0, 0], [4], [0, 5]]
 VALUES = {
@@ -18,24 +19,26 @@ VALUES = {
 }
 
 
+each_column = pytest.mark.parametrize(
+    ("lengths", "values"), diagonals(2, LENGTHS, VALUES.values()), ids=lambda part: str(getattr(part, "dtype", part))
+)
+
+
 def column(lengths, values, *, sparse=False):
     splits = np.array([1, *lengths]).cumsum()  # not all values are in it
     return RaggedColumn(values, splits, sparse=sparse)
 
 
-@pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+@each_column
 def test_is_a_sequence_of_arrays(lengths, values):
     packed = column(lengths, values)
     rows = list(packed)
     assert is_packed(packed)
     assert not is_packed(rows)
     assert list(map(len, rows)) == lengths == packed.lengths.tolist()
-    assert_elements_equal([packed[i] for i in range(len(packed))], rows)
-    assert_elements_equal([packed[-1]], rows[-1:])
-    assert_elements_equal(list(packed[1:]), rows[1:])
-    assert_elements_equal(list(packed[5:]), rows[5:])
-    assert_elements_equal(list(packed[::-1]), rows[::-1])
+    assert_elements_equal([packed[i] for i in range(-1, len(packed))], [rows[-1], *rows])
+    for part in (slice(1, None), slice(5, None), slice(2, 1), slice(None, None, -1)):
+        assert_elements_equal(list(packed[part]), rows[part])
     assert_elements_equal(list(packed.copy()), rows)
     assert not np.shares_memory(packed.copy().values, values)
     assert packed.nbytes == sum(map(len, packed.flat) if values.dtype == object else [row.nbytes for row in rows])
@@ -43,35 +46,39 @@ def test_is_a_sequence_of_arrays(lengths, values):
         packed[len(lengths)]
 
 
-@pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def assert_same_result(function, packed, rows, *arguments):
+    """Check that a function gives the same result, or the same error, for a packed column and for a list."""
+    results = []
+    for part in (packed, rows):
+        try:
+            results.append(function(part, *arguments))
+        except ColumnMismatchError as error:
+            results.append(error)
+    assert_elements_equal(results[:1], results[1:])
+
+
+@each_column
 @pytest.mark.parametrize("sparse", [False, True])
 def test_stacks_as_a_list_does(lengths, values, sparse):
-    if sparse and values.ndim > 1:
-        return
-    packed = column(lengths, values, sparse=sparse)
+    packed = column(lengths, values, sparse=sparse and values.ndim == 1)
     for part in (packed, packed[:2], packed[1:] if len(lengths) > 1 else packed):
-        expected = _result(stack_column, list(part))
-        assert_elements_equal([_result(stack_column, part)], [expected])
+        assert_same_result(stack_column, part, list(part))
     joined = concatenate_columns([packed, packed[:1]])
     assert is_packed(joined)
     assert_elements_equal(list(joined), [*packed, packed[0]])
-    assert_elements_equal([_result(stack_column, joined)], [_result(stack_column, [*packed, packed[0]])])
+    assert_same_result(stack_column, joined, [*packed, packed[0]])
 
 
-@pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+@each_column
 @pytest.mark.parametrize("room", [None, 1, 7])
 def test_pads_and_becomes_ragged_as_a_list_does(lengths, values, room):
     packed = column(lengths, values)
     inner = values.shape[1:]
     fill = b"-" if values.dtype == object else values.dtype.type(-1)
     for shape in ((room, *inner), (room, *[None] * len(inner)), (room, *[3] * len(inner)), (), (room, 1, 1, 1)):
-        got, expected = (_result(pad_column, part, shape, fill) for part in (packed, list(packed)))
-        assert_elements_equal([got], [expected])
+        assert_same_result(pad_column, packed, list(packed), shape, fill)
     for rank in (1, 2):
-        got, expected = (_result(stack_as_ragged, part, rank, np.dtype(np.int32)) for part in (packed, list(packed)))
-        assert_elements_equal([got], [expected])
+        assert_same_result(stack_as_ragged, packed, list(packed), rank, np.dtype(np.int32))
 
 
 def test_columns_of_another_kind_join_as_lists():
@@ -80,10 +87,3 @@ def test_columns_of_another_kind_join_as_lists():
         assert type(concatenate_columns([numbers, other])) is list
         assert type(concatenate_columns([other, numbers])) is list
     assert isinstance(cells[0], SparseTensor)
-
-
-def _result(function, *arguments):
-    try:
-        return function(*arguments)
-    except ColumnMismatchError as error:
-        return error

@@ -50,15 +50,13 @@ def test_what_is_declared_and_what_ops_do_is_claimed():
     assert kept.element_spec == TensorSpec((None, 3), np.float64)
 
 
-def test_adapters_may_ask_for_the_sizes_of_the_first_element():
-    mapped = Dataset.range(8).map(lambda n: (np.zeros((3, 4)), n))
-
-    def observed(dataset):
-        return [as_observed(spec).shape for spec in flatten_spec(dataset.element_spec)[1]]
-
-    assert observed(mapped.batch(2)) == [(None, 3, 4), (None,)]
-    assert observed(mapped.batch(2).unbatch()) == [(3, 4), ()]
-    assert observed(mapped.concatenate(mapped.repeat(2))) == [(3, 4), ()]
-    other = Dataset.range(8).map(lambda n: (np.zeros((5, 4)), n))
-    assert observed(mapped.concatenate(other)) == [(None, 4), ()]
-    assert observed(mapped.padded_batch(2)) == [(None, None, None), (None,)]
+def test_adapters_may_use_the_sizes_of_the_first_element():
+    mapped, other = (Dataset.range(8).map(lambda n, rows=rows: (np.zeros((rows, 4)), n)) for rows in (3, 5))
+    for dataset, observed in (
+        (mapped.batch(2), [(None, 3, 4), (None,)]),
+        (mapped.batch(2).unbatch(), [(3, 4), ()]),
+        (mapped.concatenate(mapped.repeat(2)), [(3, 4), ()]),
+        (mapped.concatenate(other), [(None, 4), ()]),
+        (mapped.padded_batch(2), [(None, None, None), (None,)]),
+    ):
+        assert [as_observed(spec).shape for spec in flatten_spec(dataset.element_spec)[1]] == observed

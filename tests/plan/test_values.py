@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dataset import RaggedTensor, SparseTensor
@@ -14,34 +14,23 @@ from dataset.runtime.chunks.batching import stack_column
 ROWS = st.lists(st.lists(st.integers(-5, 5), max_size=4), max_size=5)
 
 
-@given(ROWS)
-def test_a_ragged_tensor_holds_its_rows(rows):
+@given(ROWS, st.data())
+def test_a_ragged_tensor_holds_its_rows_and_is_sliced_like_a_list(rows, data):
     ragged = RaggedTensor.from_rows(rows, dtype=np.int64)
     assert ragged.to_list() == rows
-    assert len(ragged) == len(rows)
     assert ragged.shape == (len(rows), None)
     assert [row.tolist() for row in ragged] == rows
     assert ragged == RaggedTensor.from_rows(rows, dtype=np.int64)
-
-
-@given(ROWS, st.data())
-def test_slices_of_a_ragged_tensor_are_slices_of_its_rows(rows, data):
-    ragged = RaggedTensor.from_rows(rows, dtype=np.int64)
+    width = max(map(len, rows), default=0)
+    assert ragged.to_tensor(default_value=99).tolist() == [row + [99] * (width - len(row)) for row in rows]
     bounds = st.one_of(st.none(), st.integers(-7, 7))
-    picked = slice(data.draw(bounds), data.draw(bounds))
-    assert ragged[picked].to_list() == rows[picked]
+    selected = slice(data.draw(bounds), data.draw(bounds))
+    assert ragged[selected].to_list() == rows[selected]
     for index in range(-len(rows), len(rows)):
         assert ragged[index].tolist() == rows[index]
     for index in (len(rows), -len(rows) - 1):
         with pytest.raises(IndexError):
             ragged[index]
-
-
-@given(ROWS.filter(bool))
-def test_filling_up_a_ragged_tensor_gives_its_rows_and_the_default(rows):
-    dense = RaggedTensor.from_rows(rows, dtype=np.int64).to_tensor(default_value=99)
-    width = max(map(len, rows))
-    assert dense.tolist() == [row + [99] * (width - len(row)) for row in rows]
 
 
 @given(st.lists(ROWS, min_size=1, max_size=4))
@@ -53,62 +42,61 @@ def test_stacked_ragged_tensors_are_the_rows_of_the_stack(parts):
     assert list(stacked) == ragged
 
 
-def test_several_ragged_dimensions_are_given_outermost_first():
+def test_several_ragged_dimensions_are_given_outermost_first_and_inner_dimensions_are_kept():
     ragged = RaggedTensor.from_nested_row_splits([1, 2, 3], [[0, 2, 2], [0, 1, 3]])
     assert ragged.to_list() == [[[1], [2, 3]], []]
     assert [splits.tolist() for splits in ragged.nested_row_splits] == [[0, 2, 2], [0, 1, 3]]
     assert ragged.flat_values.tolist() == [1, 2, 3]
     assert ragged.to_tensor(-1).tolist() == [[[1, -1], [2, 3]], [[-1, -1], [-1, -1]]]
     assert ragged.shape == (2, None, None)
-
-
-def test_inner_dimensions_of_one_size_are_kept():
-    ragged = RaggedTensor(np.arange(6).reshape(3, 2), [0, 1, 3])
-    assert ragged.shape == (2, None, 2)
-    assert ragged.to_tensor().shape == (2, 2, 2)
+    uniform = RaggedTensor(np.arange(6).reshape(3, 2), [0, 1, 3])
+    assert uniform.shape == (2, None, 2)
+    assert uniform.to_tensor().shape == (2, 2, 2)
 
 
 def test_empty_rows_take_the_dtype_of_the_others():
     assert RaggedTensor.from_rows([[], [1, 2]]).dtype == np.int64
     assert RaggedTensor.from_rows([], dtype=np.int8).dtype == np.int8
-    assert RaggedTensor.from_rows([[], []], dtype=np.int8).shape == (2, None)
-
-
-def test_empty_rows_alone_stay_rows():
     assert len(RaggedTensor.from_rows([[], []])) == 2
 
 
+UNSIGNED = np.array([0, 3, 1, 3], np.uint8)
+
+
 @pytest.mark.parametrize(
-    "splits", [[], [1, 3], [0, 2], [0, 2, 1, 3], [[0, 3]], [0.0, 3.0], [0, -1, 3], [0, 4, 3], np.array([True, True])]
+    "splits",
+    [[], [1, 3], [0, 2], [0, 2, 1, 3], [[0, 3]], [0.0, 3.0], [0, -1, 3], [0, 4, 3], np.array([True] * 2), UNSIGNED],
 )
 def test_row_splits_that_do_not_fit_are_refused(splits):
     with pytest.raises(ValueError, match="row_splits"):
         RaggedTensor([1, 2, 3], splits)
 
 
-def test_unsigned_row_splits_are_checked_like_others():
-    with pytest.raises(ValueError, match="row_splits"):
-        RaggedTensor([1, 2, 3], np.array([0, 3, 1, 3], np.uint8))
+def test_text_is_padded_with_empty_text_or_text_with_its_zero_bytes():
+    text = np.array([b"a\0"], object)
+    assert RaggedTensor(text, [0, 0, 1]).to_tensor().tolist() == [[b""], [b"a\0"]]
+    assert RaggedTensor(text, [0, 0, 1]).to_tensor(b"z\0").tolist() == [[b"z\0"], [b"a\0"]]
+    assert SparseTensor([[1]], text, [2]).to_dense(b"z\0").tolist() == [b"z\0", b"a\0"]
 
 
-def test_ragged_text_is_filled_up_with_empty_text():
-    ragged = RaggedTensor(np.array([b"a", b"b\0"], object), [0, 0, 2])
-    assert ragged.to_tensor().tolist() == [[b"", b""], [b"a", b"b\0"]]
-
-
-def test_ragged_tensors_of_other_dtype_or_splits_are_not_equal():
-    ragged = RaggedTensor([1, 2], [0, 1, 2])
-    assert ragged != RaggedTensor([1, 2], [0, 2, 2])
-    assert ragged != RaggedTensor(np.array([1, 2], np.int32), [0, 1, 2])
-    assert ragged != [[1], [2]]
-
-
-def test_a_step_other_than_one_is_refused():
+def test_values_compare_by_content_and_cannot_be_hashed():
+    ragged, sparse = RaggedTensor([1, 2], [0, 1, 2]), SparseTensor([[0]], [1], [3])
+    assert sparse == SparseTensor([[0]], [1], [3])
+    for other in (RaggedTensor([1, 2], [0, 2, 2]), RaggedTensor(np.array([1, 2], np.int32), [0, 1, 2]), [[1], [2]]):
+        assert ragged != other
+    for other in (SparseTensor([[0]], [1], [4]), SparseTensor([[0]], [1.0], [3]), SparseTensor([[1]], [1], [3])):
+        assert sparse != other
+    for value in (ragged, sparse):
+        with pytest.raises(TypeError):
+            hash(value)
+    assert repr(ragged) == "RaggedTensor([[1], [2]], dtype=int64)"
+    assert "dense_shape=[3]" in repr(sparse)
     with pytest.raises(ValueError, match="only be sliced with step 1, got 2"):
-        RaggedTensor([1, 2], [0, 1, 2])[::2]
+        ragged[::2]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), unique=True, max_size=6))
+@example([])
 def test_a_sparse_tensor_is_its_dense_array(cells):
     values = [i + 1 for i in range(len(cells))]
     sparse = SparseTensor(cells, values, [3, 4])
@@ -117,38 +105,14 @@ def test_a_sparse_tensor_is_its_dense_array(cells):
         dense[cell] = value
     assert np.array_equal(sparse.to_dense(), dense)
     assert sparse.shape == (3, 4)
+    assert sparse.indices.shape == (len(cells), 2)
     assert sparse.nbytes >= 8 * len(cells)
-
-
-def test_an_empty_sparse_tensor_has_indices_of_the_right_rank():
-    sparse = SparseTensor([], [], [3, 4])
-    assert sparse.indices.shape == (0, 2)
-    assert sparse.to_dense().shape == (3, 4)
 
 
 @pytest.mark.parametrize("indices", [[[0]], [[0, 1], [1, 1]], [0, 1]])
 def test_indices_that_do_not_fit_are_refused(indices):
     with pytest.raises(ValueError, match="need indices of shape"):
         SparseTensor(indices, [1], [3, 4])
-
-
-def test_sparse_tensors_compare_by_value():
-    sparse = SparseTensor([[0]], [1], [3])
-    assert sparse == SparseTensor([[0]], [1], [3])
-    assert sparse != SparseTensor([[0]], [1], [4])
-    assert sparse != SparseTensor([[0]], [1.0], [3])
-    assert sparse != SparseTensor([[1]], [1], [3])
-
-
-@pytest.mark.parametrize("value", [RaggedTensor([1], [0, 1]), SparseTensor([[0]], [1], [3])])
-def test_values_that_compare_by_content_cannot_be_hashed(value):
-    with pytest.raises(TypeError):
-        hash(value)
-
-
-def test_reprs_name_every_part():
-    assert repr(RaggedTensor([1, 2], [0, 2, 2])) == "RaggedTensor([[1, 2], []], dtype=int64)"
-    assert "dense_shape=[3]" in repr(SparseTensor([[0]], [1], [3]))
 
 
 NARROW = np.int32
@@ -198,9 +162,3 @@ def test_narrow_row_splits_do_not_overflow():
         splits_of_lengths([2**31, 2**31], np.int32)
     assert splits_of_lengths([2**31, 2**31], np.int64).tolist() == [0, 2**31, 2**32]
     assert splits_of_lengths([], np.int32).tolist() == [0]
-
-
-def test_text_that_ends_in_zero_bytes_fills_up_as_it_is():
-    text = np.array([b"a"], object)
-    assert RaggedTensor(text, [0, 0, 1]).to_tensor(b"z\0").tolist() == [[b"z\0"], [b"a"]]
-    assert SparseTensor([[1]], text, [2]).to_dense(b"z\0").tolist() == [b"z\0", b"a"]

@@ -75,8 +75,9 @@ def test_what_a_killed_writer_left_is_not_read_and_is_removed(tmp_path, kind):
     assert not any(name.endswith(".lock") for name in after)
     if kind == "save":
         assert [int(x[0]) for x in Dataset.load(path)] == list(range(40))
-    calls = start(PROGRAM + f"print(sum(1 for _ in dataset.{kind}(path)))" if kind != "save" else "print(40)", path, 0)
-    assert finish(calls) == "40\n"  # it would have stopped at element 0 if it had been recomputed
+    else:
+        again = start(PROGRAM + f"print(sum(1 for _ in dataset.{kind}(path)))", path, 0)
+        assert finish(again) == "40\n"  # it would have stopped at element 0 if it had been recomputed
 
 
 def test_a_cache_that_another_process_fills_cannot_be_filled_here(tmp_path):

@@ -8,28 +8,18 @@ import pytest
 from dataset.io.example.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
 from dataset.plan.spec import BYTES, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 
+NAMES = {
+    np.dtype(np.int64): [np.int64, int, "int64"],
+    np.dtype(np.float32): [np.float32, "float32"],
+    BYTES: [bytes, str, "bytes", "str", "string", np.dtype("S")],
+}
 
-@pytest.mark.parametrize(
-    ("given", "dtype"),
-    [
-        (np.int64, np.dtype(np.int64)),
-        (int, np.dtype(np.int64)),
-        ("int64", np.dtype(np.int64)),
-        (np.float32, np.dtype(np.float32)),
-        ("float32", np.dtype(np.float32)),
-        (bytes, BYTES),
-        (str, BYTES),
-        ("bytes", BYTES),
-        ("str", BYTES),
-        ("string", BYTES),
-        (np.dtype("S"), BYTES),
-    ],
-)
-def test_dtypes_may_be_given_as_types_and_as_names(given, dtype):
-    assert VarLenFeature(given).dtype == dtype
-    assert FixedLenFeature((), given).dtype == dtype
-    assert FixedLenSequenceFeature((), given).dtype == dtype
-    assert RaggedFeature(given).dtype == dtype
+
+@pytest.mark.parametrize("dtype", NAMES)
+def test_dtypes_may_be_given_as_types_and_as_names(dtype):
+    for given in NAMES[dtype]:
+        assert VarLenFeature(given).dtype == RaggedFeature(given).dtype == dtype
+        assert FixedLenFeature((), given).dtype == FixedLenSequenceFeature((), given).dtype == dtype
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float64, "uint8", object, None, "nonsense", "S5", bool])
@@ -42,14 +32,8 @@ def test_other_dtypes_are_refused(dtype):
 def test_shapes_must_be_known(shape):
     with pytest.raises(ValueError, match="FixedLenFeature: every dimension of shape must be known"):
         FixedLenFeature(shape, np.int64)
-
-
-def test_a_shape_may_be_a_list_or_an_int():
     assert FixedLenFeature([2, 3], np.int64).shape == (2, 3)
     assert FixedLenFeature(4, np.int64).shape == (4,)
-
-
-def test_rows_of_a_sequence_must_hold_values():
     with pytest.raises(ValueError, match="at least one value"):
         FixedLenSequenceFeature((0,), np.int64)
 
@@ -78,17 +62,17 @@ def test_features_are_values():
 
 
 def test_specs_are_those_of_one_element():
-    assert FixedLenFeature((2,), np.int64).spec == TensorSpec((2,), np.int64)
-    assert VarLenFeature(bytes).spec == SparseTensorSpec((None,), bytes)
-    assert FixedLenSequenceFeature((3,), np.float32).spec == TensorSpec((None, 3), np.float32)
-    assert RaggedFeature(bytes).spec == TensorSpec((None,), bytes)
-    uniform = RaggedFeature.UniformRowLength(2)
-    assert RaggedFeature(bytes, partitions=[uniform]).spec == TensorSpec((None, 2), bytes)
-    lengths = RaggedFeature.RowLengths("l")
-    assert RaggedFeature(np.int64, partitions=[lengths, uniform]).spec == RaggedTensorSpec((None, None, 2), np.int64, 1)
-    assert RaggedFeature(np.int64, partitions=[uniform, lengths]).spec == RaggedTensorSpec(
-        (None, None, None), np.int64, 2
-    )
+    uniform, lengths = RaggedFeature.UniformRowLength(2), RaggedFeature.RowLengths("l")
+    for feature, spec in (
+        (FixedLenFeature((2,), np.int64), TensorSpec((2,), np.int64)),
+        (VarLenFeature(bytes), SparseTensorSpec((None,), bytes)),
+        (FixedLenSequenceFeature((3,), np.float32), TensorSpec((None, 3), np.float32)),
+        (RaggedFeature(bytes), TensorSpec((None,), bytes)),
+        (RaggedFeature(bytes, partitions=[uniform]), TensorSpec((None, 2), bytes)),
+        (RaggedFeature(int, partitions=[lengths, uniform]), RaggedTensorSpec((None, None, 2), np.int64, 1)),
+        (RaggedFeature(int, partitions=[uniform, lengths]), RaggedTensorSpec((None, None, None), np.int64, 2)),
+    ):
+        assert feature.spec == spec
 
 
 def test_wrong_partitions_are_refused():

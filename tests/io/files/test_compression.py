@@ -6,6 +6,7 @@ import gzip
 import io
 import random
 import tracemalloc
+import types
 import zlib
 
 import pytest
@@ -24,10 +25,8 @@ from dataset.io.files.compression import (
     quick_library,
 )
 from dataset.io.text import lines
-from dataset.io.tfrecord.frames import framed
-
-COMPRESS = {"": bytes, "GZIP": lambda data: gzip.compress(data, mtime=0), "ZLIB": zlib.compress}
-KINDS = list(COMPRESS)
+from support.block_files import COMPRESS, KINDS
+from support.tfrecord_files import frame
 
 
 def stream_of(content, kind):
@@ -44,6 +43,12 @@ def drain(stream, size=1000):
     except DamagedStreamError as damage:
         return b"".join(pieces), damage
     return b"".join(pieces), None
+
+
+def flipped(content, place, mask):
+    damaged = bytearray(content)
+    damaged[place] ^= mask
+    return bytes(damaged)
 
 
 @settings(deadline=None, max_examples=60)
@@ -67,20 +72,13 @@ def test_what_the_compressor_writes_is_read(kind, level):
     assert drain(stream_of(written, kind)) == (b"onetwo", None)
 
 
-@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
-def test_a_stream_that_is_cut_anywhere_is_found_out(kind):
-    data = random.Random(1).randbytes(300)
-    content = COMPRESS[kind](data)
-    for length in range(1, len(content)):
-        found, error = drain(stream_of(content[:length], kind))
-        assert data.startswith(found)
-        assert "is truncated" in str(error)
-
-
-def test_a_second_stream_that_is_cut_is_found_out():
-    found, error = drain(stream_of(gzip.compress(b"one") + gzip.compress(b"two")[:-1], "GZIP"))
-    assert found == b"onetwo"
-    assert "is truncated" in str(error)
+def test_a_second_stream_that_is_cut_or_damaged_is_found_out_by_every_read():
+    for second, words in ((gzip.compress(b"two")[:-1], "is truncated"), (b"garbage", "corrupt .* after 1 complete")):
+        stream = stream_of(gzip.compress(b"one") + second, "GZIP")
+        assert drain(stream)[0] == (b"onetwo" if "trunc" in words else b"one")
+        for _ in range(2):
+            with pytest.raises(DamagedStreamError, match=words):
+                stream.read(10)
 
 
 def test_everything_before_the_damage_comes_out():
@@ -91,13 +89,6 @@ def test_everything_before_the_damage_comes_out():
     assert drain(stream_of(content, "ZLIB"), 1 << 18)[0] == data
 
 
-def test_damage_is_reported_again_by_every_read():
-    stream = stream_of(b"not compressed", "GZIP")
-    for _ in range(2):
-        with pytest.raises(DamagedStreamError, match="if this is not a GZIP file"):
-            stream.read(10)
-
-
 def test_zeros_after_a_stream_are_padding_but_not_before_it():
     padded = gzip.compress(b"one") + bytes(200_000)
     assert drain(stream_of(padded, "GZIP")) == (b"one", None)
@@ -106,16 +97,7 @@ def test_zeros_after_a_stream_are_padding_but_not_before_it():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_seeking_finds_every_byte(kind):
-    data = random.Random(1).randbytes(200_000)
-    stream = stream_of(COMPRESS[kind](data[:70_000]) + COMPRESS[kind](data[70_000:]), kind)
-    for offset in (0, 5, 199_999, 70_000, 69_999, 200_000, 1):
-        stream.seek(offset)
-        assert stream.read(1) == data[offset : offset + 1]
-
-
-@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
-def test_seeking_forward_does_not_begin_again(kind):
+def test_seeking_finds_every_byte_and_forward_does_not_begin_again(kind):
     class Counted(io.BytesIO):
         taken = 0
 
@@ -124,27 +106,22 @@ def test_seeking_forward_does_not_begin_again(kind):
             self.taken += len(piece)
             return piece
 
-    file = Counted(COMPRESS[kind](random.Random(1).randbytes(300_000)))
+    data = random.Random(1).randbytes(200_000)
+    file = Counted(COMPRESS[kind](data[:70_000]) + COMPRESS[kind](data[70_000:]))
     stream = open_stream(file, kind)
-    for offset in range(0, 300_000, 30_000):
-        stream.seek(offset)
-        stream.read(10)
-    assert file.taken <= len(file.getvalue())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_seeking_beyond_the_end_says_how_long_the_file_is(kind):
-    with pytest.raises(DamagedStreamError, match="has only 3 bytes, but reading has to start at byte 4"):
-        stream_of(COMPRESS[kind](b"abc"), kind).seek(4)
+    for offsets in (range(0, 200_000, 20_000), (5, 199_999, 70_000, 69_999, 200_000, 1)):
+        for offset in offsets:
+            stream.seek(offset)
+            assert stream.read(1) == data[offset : offset + 1]
+        assert file.taken <= len(file.getvalue()) or offset == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("data", [b"", b"abc", bytes(10_000_000), random.Random(1).randbytes(100_000)])
 def test_no_more_comes_than_the_bound_says(kind, data):
-    stream = stream_of(COMPRESS[kind](data), kind)
-    left = len(data)
+    stream, left = stream_of(COMPRESS[kind](data), kind), len(data)
     while True:
-        assert stream.remaining_max() >= left
+        assert stream.remaining_max() >= left if kind else stream.remaining_max() == left
         piece = stream.read(100_001)
         if not piece:
             break
@@ -152,32 +129,17 @@ def test_no_more_comes_than_the_bound_says(kind, data):
     assert left == 0
 
 
-def test_the_bound_of_an_uncompressed_file_is_exact():
-    stream = stream_of(b"abcdef", "")
-    stream.read(2)
-    assert stream.remaining_max() == 4
-
-
 @pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
 def test_a_file_that_inflates_a_thousandfold_is_read_in_bounded_memory(kind):
-    content = COMPRESS[kind](bytes(50_000_000))
+    stream, total = stream_of(COMPRESS[kind](bytes(20_000_000)), kind), 0
     tracemalloc.start()
     try:
-        stream = stream_of(content, kind)
-        total = 0
         while piece := stream.read(10_000):
             total += len(piece)
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
-    assert total == 50_000_000
-
-
-def test_closing_a_stream_closes_the_file():
-    for kind in KINDS:
-        file = io.BytesIO()
-        open_stream(file, kind).close()
-        assert file.closed
+    assert total == 20_000_000
 
 
 @pytest.mark.parametrize("name", ["gzip", "SNAPPY", "NONE", 1, b"GZIP", ["GZIP"]])
@@ -231,39 +193,28 @@ class Lazy(Strict):
             return b""
 
 
-def installed():
-    return quick_library.__wrapped__()
-
-
 @pytest.fixture(params=["strict", "lazy", "isal"])
 def quick(request, monkeypatch):
-    if request.param == "isal" and installed() is None:
+    library = {"strict": Strict, "lazy": Lazy, "isal": quick_library.__wrapped__()}[request.param]
+    if library is None:
         pytest.skip("isal is not installed")
-    library = {"strict": Strict, "lazy": Lazy, "isal": installed()}[request.param]
     used = []
 
-    class Noted:
-        error = library.error
+    def decompressobj(bits):
+        used.append(bits)
+        return library.decompressobj(bits)
 
-        @staticmethod
-        def decompressobj(bits):
-            used.append(bits)
-            return library.decompressobj(bits)
-
-    monkeypatch.setattr(compression, "quick_library", lambda: Noted)
+    noted = types.SimpleNamespace(error=library.error, decompressobj=decompressobj)
+    monkeypatch.setattr(compression, "quick_library", lambda: noted)
     return used
-
-
-def by_zlib_alone(content, kind, size):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compression, "quick_library", lambda: None)
-        found, error = drain(stream_of(content, kind), size)
-    return found, str(error)
 
 
 def assert_as_by_zlib(content, kind, size=1000):
     found, error = drain(stream_of(content, kind), size)
-    assert (found, str(error)) == by_zlib_alone(content, kind, size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compression, "quick_library", lambda: None)
+        expected, damage = drain(stream_of(content, kind), size)
+    assert (found, str(error)) == (expected, str(damage))
 
 
 @pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
@@ -273,34 +224,26 @@ def test_another_library_gives_the_same_as_zlib_wherever_a_stream_is_damaged_or_
     content = COMPRESS[kind](data) + COMPRESS[kind](b"more" * 10)
     for place in range(len(content)):
         assert_as_by_zlib(content[:place], kind)
-        for bit in range(8):
-            damaged = bytearray(content)
-            damaged[place] ^= 1 << bit
-            assert_as_by_zlib(bytes(damaged), kind)
+        for bit in range(place % 3, 8, 3):
+            assert_as_by_zlib(flipped(content, place, 1 << bit), kind)
     assert quick
 
 
-@pytest.mark.parametrize("size", [1000, 1 << 18, 1 << 20])
+@pytest.mark.parametrize("size", [1000, 1 << 20])
 @pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
 def test_another_library_gives_the_same_far_into_a_large_stream(kind, size, quick):
     rng = random.Random(4)
-    data = b"".join(rng.randbytes(50) * rng.randrange(4) for _ in range(20_000))
-    content = COMPRESS[kind](data) * 2
-    assert_as_by_zlib(content, kind, size)
-    assert_as_by_zlib(content + bytes(100), kind, size)
-    assert_as_by_zlib(content + b"garbage", kind, size)
+    content = COMPRESS[kind](b"".join(rng.randbytes(50) * rng.randrange(4) for _ in range(20_000))) * 2
+    for tail in (b"", bytes(100), b"garbage"):
+        assert_as_by_zlib(content + tail, kind, size)
     for place in (300_000, len(content) // 2 - 2, len(content) - 2):
         assert_as_by_zlib(content[:place], kind, size)
-        damaged = bytearray(content)
-        damaged[place] ^= 0x10
-        assert_as_by_zlib(bytes(damaged), kind, size)
+        assert_as_by_zlib(flipped(content, place, 0x10), kind, size)
 
 
 def test_positions_are_the_same_with_another_library(quick):
     data = random.Random(5).randbytes(300_000)
-    damaged = bytearray(gzip.compress(data))
-    damaged[-6] ^= 1
-    stream = stream_of(bytes(damaged), "GZIP")
+    stream = stream_of(flipped(gzip.compress(data), -6, 1), "GZIP")
     for offset in (250_000, 10, 299_000):
         stream.seek(offset)
         assert stream.read(500) == data[offset : offset + 500]
@@ -308,45 +251,29 @@ def test_positions_are_the_same_with_another_library(quick):
     assert drain(stream)[0] == data[299_000:]
 
 
-def test_what_cannot_be_gone_back_in_is_left_to_zlib(quick):
-    class Pipe(io.BytesIO):
-        def seekable(self):
-            return False
-
-    assert drain(open_stream(Pipe(gzip.compress(b"abc")), "GZIP")) == (b"abc", None)
-    assert quick == []
-
-
-def test_headers_that_isal_does_not_look_at_are_left_to_zlib(quick):
-    content = bytearray(gzip.compress(b"abc"))
-    content[3] |= 0x20
-    found, error = drain(stream_of(bytes(content), "GZIP"))
+def test_what_cannot_be_gone_back_in_and_headers_that_isal_does_not_look_at_are_left_to_zlib(quick):
+    pipe = io.BytesIO(gzip.compress(b"abc"))
+    pipe.seekable = lambda: False
+    assert drain(open_stream(pipe, "GZIP")) == (b"abc", None)
+    found, error = drain(stream_of(flipped(gzip.compress(b"abc"), 3, 0x20), "GZIP"))
     assert found == b""
     assert "unknown header flags set" in str(error)
     assert quick == []
 
 
-@pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
-def test_one_element_out_of_all_proportion_to_the_file_is_refused(tmp_path, monkeypatch, kind):
+@pytest.mark.parametrize(("read", "framed"), [(TextLineDataset, bytes), (TFRecordDataset, frame)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_element_out_of_all_proportion_to_the_file_is_refused(tmp_path, monkeypatch, kind, read, framed):
     """Eight megabytes of zeros from eight kilobytes; the test uses lower bounds than the library's."""
     for module in (compression, lines):
         monkeypatch.setattr(module, "LARGE_BYTES", 1 << 20)
     zeros, mixed = bytes(1 << 23), random.Random(1).randbytes(1 << 14).hex().encode() * 64
     for content, count in ((zeros, 1), (mixed, 1), (bytes(1 << 19), 1), (zeros[: 1 << 19] + b"\n", 16)):
-        (tmp_path / "lines").write_bytes(COMPRESS[kind](content * count))
-        (tmp_path / "records").write_bytes(COMPRESS[kind](b"".join(framed(content * count))))
-        for read, name in ((TextLineDataset, "lines"), (TFRecordDataset, "records")):
-            if content is zeros or (count > 1 and name == "records"):
-                with pytest.raises(
-                    DataLossError, match=r"100 times the size of the compressed file.*decompress the file first"
-                ):
-                    list(read(str(tmp_path / name), kind))
-            else:
-                found = list(read(str(tmp_path / name), kind))
-                assert b"".join(found) == (content * count).replace(b"\n", b"" if name == "lines" else b"\n")
-
-
-def test_a_large_record_of_a_plain_file_is_never_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(compression, "LARGE_BYTES", 1 << 20)
-    (tmp_path / "records").write_bytes(b"".join(framed(bytes(1 << 23))))
-    assert list(TFRecordDataset(str(tmp_path / "records"))) == [bytes(1 << 23)]
+        (tmp_path / "a").write_bytes(COMPRESS[kind](framed(content * count)))
+        if kind and (content is zeros or (count > 1 and framed is frame)):
+            words = r"100 times the size of the compressed file.*decompress the file first"
+            with pytest.raises(DataLossError, match=words):
+                list(read(str(tmp_path / "a"), kind))
+        else:
+            found = b"".join(list(read(str(tmp_path / "a"), kind)))
+            assert found == (content * count).replace(b"\n", b"" if framed is bytes else b"\n")

@@ -10,110 +10,90 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from dataset.io.files.atomic import AtomicFile, _temporary_name, commit_together
-from dataset.io.files.opening import open_input, path_string
-
-
-class StopError(Exception):
-    pass
+from dataset.io.files.opening import path_string
 
 
 def names_in(folder):
     return [path.name for path in folder.iterdir()]
 
 
-@pytest.mark.parametrize("path", ["a/b", b"a/b", Path("a/b")])
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def make(path, mode):
+    path.touch()
+    path.chmod(mode)
+
+
+@pytest.fixture
+def umask():
+    """Set an ordinary umask."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+class Odd(os.PathLike):
+    def __fspath__(self):
+        return b"a/b"
+
+
+@pytest.mark.parametrize("path", ["a/b", b"a/b", Path("a/b"), Odd()])
 def test_a_path_in_any_form_becomes_a_string(path):
     assert path_string(path) == "a/b"
     assert type(path_string(path)) is str
 
 
-def test_a_pathlike_that_gives_bytes_becomes_a_string():
-    class Odd(os.PathLike):
-        def __fspath__(self):
-            return b"a/b"
-
-    assert path_string(Odd()) == "a/b"
-
-
-@pytest.mark.parametrize("path", [None, 3, ["a"], bytearray(b"a")])
-def test_what_is_no_path_is_refused(path):
-    with pytest.raises(TypeError, match=f"must be str, bytes or os.PathLike, got {type(path).__name__}"):
+@pytest.mark.parametrize(
+    ("path", "kind", "words"),
+    [
+        *((path, ValueError, "must not be empty or contain a null character") for path in ("", b"", "a\0b")),
+        *((path, TypeError, "must be str, bytes or os.PathLike, got ") for path in (None, 3, ["a"], bytearray(b"a"))),
+    ],
+)
+def test_what_is_no_path_is_refused(path, kind, words):
+    with pytest.raises(kind, match=words + type(path).__name__ * (kind is TypeError)):
         path_string(path)
 
 
-@pytest.mark.parametrize("path", ["", b"", "a\0b"])
-def test_a_name_that_no_file_can_have_is_refused(path):
-    with pytest.raises(ValueError, match="must not be empty or contain a null character"):
-        path_string(path)
-
-
-def test_reading_is_unbuffered(tmp_path):
-    (tmp_path / "a").write_bytes(b"abc")
-    file = open_input(str(tmp_path / "a"))
-    assert file.read(2) == b"ab"
-    assert file.seekable()
-    assert file.tell() == 2
-    file.close()
-
-
-def test_the_file_appears_when_it_is_committed(tmp_path):
-    target = AtomicFile(tmp_path / "a")
+@pytest.mark.parametrize("before", [{}, {"n" * 250: b"old"}], ids=["new", "old"])
+@pytest.mark.parametrize("end", ["commit", "discard", "drop", "raise"])
+def test_the_file_appears_when_it_is_committed_and_otherwise_what_was_there_stays(end, before, tmp_path):
+    name = "n" * 250  # which is no problem for the temporary name
+    for old, content in before.items():
+        (tmp_path / old).write_bytes(content)
+    target = AtomicFile(tmp_path / name)
     target.file.write(b"abc")
-    assert not (tmp_path / "a").exists()
+    target.file.flush()
+    assert {n: content for n, content in contents(tmp_path).items() if n == name} == before
     assert not target.closed
-    target.commit()
-    target.commit()
-    target.discard()
-    assert target.closed
-    assert names_in(tmp_path) == ["a"]
-    assert (tmp_path / "a").read_bytes() == b"abc"
-
-
-def test_the_file_has_the_permissions_of_an_ordinary_new_file(tmp_path):
-    (tmp_path / "plain").touch()
-    with AtomicFile(tmp_path / "a"):
-        pass
-    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
-
-
-@pytest.mark.parametrize("before", [None, b"old"])
-def test_an_exception_leaves_what_was_there(before, tmp_path):
-    if before:
-        (tmp_path / "a").write_bytes(before)
-    with pytest.raises(StopError), AtomicFile(tmp_path / "a") as target:
-        target.file.write(b"new")
-        raise StopError
-    assert [path.read_bytes() for path in tmp_path.iterdir()] == [before] * bool(before)
-
-
-def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path):
-    (tmp_path / "a").write_bytes(b"old")
-    with AtomicFile(tmp_path / "a") as target:
-        target.file.write(b"new")
-        target.file.flush()
-        assert (tmp_path / "a").read_bytes() == b"old"
-    assert (tmp_path / "a").read_bytes() == b"new"
-
-
-def test_an_abandoned_file_is_removed(tmp_path):
-    target = AtomicFile(tmp_path / "a")
-    target.file.write(b"abc")
+    if end == "raise":
+        with pytest.raises(ZeroDivisionError), target:
+            raise ZeroDivisionError
+    elif end != "drop":
+        getattr(target, end)()
+        getattr(target, end)()
+        target.discard()
+        assert target.closed
     del target
     gc.collect()
-    assert names_in(tmp_path) == []
+    assert contents(tmp_path) == ({name: b"abc"} if end == "commit" else before)
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_commit_that_fails_leaves_nothing(step, tmp_path, monkeypatch):
-    def fail(*args):
-        raise OSError(errno.EIO, "the disk is gone")
-
     target = AtomicFile(tmp_path / "a")
-    monkeypatch.setattr(os, step, fail)
+    monkeypatch.setattr(os, step, Mock(side_effect=OSError(errno.EIO, "the disk is gone")))
     with pytest.raises(OSError, match="the disk is gone"):
         target.commit()
     assert target.closed
@@ -125,27 +105,26 @@ import gc, os, sys
 from dataset.io.files.atomic import AtomicFile
 target = AtomicFile(sys.argv[1])
 target.file.write(b"once")
-if os.fork() == 0:
-    {child}
-    sys.exit(0)
-assert os.waitstatus_to_exitcode(os.wait()[1]) == {status}
+for end, status in (("", 0), ("collect", 0), ("discard", 0), ("commit", 1)):
+    if os.fork() == 0:
+        if end == "collect":
+            del target
+            gc.collect()
+        elif end:
+            getattr(target, end)()
+        sys.exit(0)
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == status, end
 target.file.write(b" and again")
 target.commit()
 """
 
 
-@pytest.mark.parametrize(
-    ("child", "status"),
-    [("", 0), ("del target; gc.collect()", 0), ("target.discard()", 0), ("target.commit()", 1)],
-    ids=["exits", "collects it", "discards it", "commits it"],
-)
-def test_a_forked_child_leaves_the_file_to_its_parent(child, status, tmp_path):
-    program = FORKED.format(child=child, status=status)
-    done = subprocess.run([sys.executable, "-c", program, tmp_path / "a"], capture_output=True, text=True, check=False)
+def test_a_forked_child_leaves_the_file_to_its_parent(tmp_path):
+    command = [sys.executable, "-c", FORKED, tmp_path / "a"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert ("only the process that opened this file can commit it" in done.stderr) == bool(status)
-    assert names_in(tmp_path) == ["a"]
-    assert (tmp_path / "a").read_bytes() == b"once and again"
+    assert "only the process that opened this file can commit it" in done.stderr
+    assert contents(tmp_path) == {"a": b"once and again"}
 
 
 def test_a_link_is_followed_and_kept(tmp_path):
@@ -161,39 +140,24 @@ def test_two_writers_of_one_name_do_not_mix(tmp_path):
     with AtomicFile(tmp_path / "a") as first, AtomicFile(tmp_path / "a") as second:
         first.file.write(b"first")
         second.file.write(b"second")
-    assert (tmp_path / "a").read_bytes() == b"first"
-    assert names_in(tmp_path) == ["a"]
+    assert contents(tmp_path) == {"a": b"first"}
 
 
-def test_a_long_name_is_no_problem_for_the_temporary_one(tmp_path):
-    with AtomicFile(tmp_path / ("n" * 250)):
-        pass
-    assert names_in(tmp_path) == ["n" * 250]
-
-
-def test_a_missing_directory_is_named_with_the_way_out(tmp_path):
-    path = tmp_path / "missing" / "a"
-    with pytest.raises(FileNotFoundError) as caught:
-        AtomicFile(path)
-    assert f"the directory {str(path.parent)!r} does not exist; create it first" in str(caught.value)
-    assert caught.value.filename == str(path)
-
-
-def test_a_directory_that_is_a_file_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("path", "kind", "words"),
+    [
+        ("missing/a", FileNotFoundError, r"the directory '.*/missing' does not exist; create it first"),
+        ("file/a", NotADirectoryError, "file' is not a directory"),
+        (".", IsADirectoryError, "this is a directory; give the name of a file"),
+        (os.devnull, OSError, "this is a device or a pipe"),
+    ],
+)
+def test_where_no_file_can_be_the_reason_is_named_with_the_way_out(path, kind, words, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError, match=r"file' is not a directory"):
-        AtomicFile(tmp_path / "file" / "a")
-
-
-def test_a_directory_in_the_place_of_the_file_is_named(tmp_path):
-    with pytest.raises(IsADirectoryError, match="this is a directory; give the name of a file"):
-        AtomicFile(tmp_path)
-    assert names_in(tmp_path) == []
-
-
-def test_a_device_is_not_replaced():
-    with pytest.raises(OSError, match="this is a device or a pipe"):
-        AtomicFile(os.devnull)
+    with pytest.raises(kind, match=words) as caught:
+        AtomicFile(tmp_path / path)
+    assert caught.value.filename == str(tmp_path / path)
+    assert names_in(tmp_path) == ["file"]
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
 
@@ -228,63 +192,38 @@ def test_a_directory_without_write_permission_is_named_with_the_way_out(unprivil
 
 
 def test_another_failure_keeps_its_words(tmp_path, monkeypatch):
-    def fail(*args, **kwargs):
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    monkeypatch.setattr(os, "open", fail)
+    monkeypatch.setattr(os, "open", Mock(side_effect=OSError(errno.EROFS, "Read-only file system")))
     with pytest.raises(OSError, match=r"cannot write: Read-only file system, in the directory"):
         AtomicFile(tmp_path / "a")
 
 
-def mode_of(path):
-    return stat.S_IMODE(path.stat().st_mode)
-
-
-@pytest.fixture
-def umask():
-    """Set an ordinary umask."""
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755, 0o400])
-def test_a_file_that_is_replaced_keeps_its_permissions(mode, umask, tmp_path):
-    (tmp_path / "a").touch()
-    (tmp_path / "a").chmod(mode)
+@pytest.mark.parametrize(
+    ("mode", "expected"), [*((mode, mode) for mode in (0o600, 0o640, 0o664, 0o755, 0o400)), (0o4755, 0o755)]
+)
+def test_a_file_that_is_replaced_keeps_its_permissions_but_runs_as_nobody_else(mode, expected, umask, tmp_path):
+    make(tmp_path / "a", mode)
     with AtomicFile(tmp_path / "a") as target:
         target.file.write(b"new")
         (temporary,) = (path for path in tmp_path.iterdir() if path.name != "a")
         assert mode_of(temporary) & ~mode & 0o077 == 0  # others may never read a file that they may not read in the end
-    assert mode_of(tmp_path / "a") == mode
+    assert mode_of(tmp_path / "a") == expected
     assert (tmp_path / "a").read_bytes() == b"new"
 
 
 def test_the_last_permissions_before_the_commit_count(umask, tmp_path):
-    (tmp_path / "a").touch()
-    with AtomicFile(tmp_path / "a"), AtomicFile(tmp_path / "b"):
-        (tmp_path / "a").chmod(0o600)
-        (tmp_path / "b").touch()
-        (tmp_path / "b").chmod(0o600)
-    assert mode_of(tmp_path / "a") == mode_of(tmp_path / "b") == 0o600
-
-
-def test_bits_that_run_a_file_as_another_user_are_not_kept(tmp_path):
-    (tmp_path / "a").touch()
-    (tmp_path / "a").chmod(0o4755)
-    with AtomicFile(tmp_path / "a"):
-        pass
-    assert mode_of(tmp_path / "a") == 0o755
+    make(tmp_path / "a", 0o644)
+    with AtomicFile(tmp_path / "a"), AtomicFile(tmp_path / "b"), AtomicFile(tmp_path / "c"):
+        make(tmp_path / "a", 0o600)
+        make(tmp_path / "b", 0o600)
+    assert [mode_of(tmp_path / name) for name in "abc"] == [0o600, 0o600, 0o644]
 
 
 @pytest.mark.parametrize(("mode", "expected"), [(0o600, 0o600), (0o640, 0o640), (0o666, 0o644), (0o777, 0o644)])
 @pytest.mark.parametrize("before", [None, 0o644, 0o600])
 def test_what_is_made_from_a_file_is_at_most_as_readable(mode, expected, before, umask, tmp_path):
-    (tmp_path / "data").touch()
-    (tmp_path / "data").chmod(mode)
+    make(tmp_path / "data", mode)
     if before:
-        (tmp_path / "a").touch()
-        (tmp_path / "a").chmod(before)
+        make(tmp_path / "a", before)
     with AtomicFile(tmp_path / "a", like=str(tmp_path / "data")):
         pass
     assert mode_of(tmp_path / "a") == expected & (before or 0o777)
@@ -301,17 +240,13 @@ def test_a_file_that_root_replaces_keeps_its_owner(tmp_path):
 
 
 def test_where_the_group_cannot_be_kept_the_new_one_gets_no_rights(umask, tmp_path, monkeypatch):
-    def refuse(*args):
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    (tmp_path / "a").touch()
-    (tmp_path / "a").chmod(0o640)
+    make(tmp_path / "a", 0o640)
     real = os.fstat
-    monkeypatch.setattr(os, "fchown", refuse)
-    monkeypatch.setattr(os, "fstat", lambda d: os.stat_result([*real(d)[:5], real(d).st_gid + 1, *real(d)[6:]]))
-    with AtomicFile(tmp_path / "a"):
-        pass
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fchown", Mock(side_effect=PermissionError(errno.EPERM, "Operation not permitted")))
+        patch.setattr(os, "fstat", lambda d: os.stat_result([*real(d)[:5], real(d).st_gid + 1, *real(d)[6:]]))
+        with AtomicFile(tmp_path / "a"):
+            pass
     assert mode_of(tmp_path / "a") == 0o600
 
 
@@ -347,10 +282,6 @@ def committed(tmp_path, names="abc"):
     for file in files:
         file.file.write(b"new")
     return files
-
-
-def contents(tmp_path):
-    return {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
 
 @pytest.mark.parametrize("old", ["", "abc", "bc"])

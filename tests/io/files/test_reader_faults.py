@@ -8,20 +8,18 @@ import pytest
 from dataset.io.csv.layout import layout_of
 from dataset.io.csv.reader import CsvFile
 from dataset.io.tfrecord.reader import TFRecordFile
-from dataset.io.tfrecord.writer import TFRecordWriter
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.parallel.pending import Pending
 from support.fault_injection import injected
+from support.tfrecord_files import frames
 
 COUNT = 200
 ALLOCATIONS = "any array"
 
 
 def tfrecords(path):
-    with TFRecordWriter(path) as writer:
-        for number in range(COUNT):
-            writer.write(b"%05d" % number * 1000)
+    path.write_bytes(frames([b"%05d" % number * 1000 for number in range(COUNT)]))
     file = TFRecordFile(path, buffer_size=1 << 18)
     return lambda: [int(record[:5]) for record in file.records(7) or []]
 
@@ -32,22 +30,19 @@ def rows(path):
 
     def read():
         columns = file.columns(7)
-        return [] if columns is None else columns[0].tolist()
+        return columns[0].tolist() if columns else []
 
     return read
 
 
 def read_all(read):
-    found, failures = [], 0
-    while failures < 3:
+    found, some, failures = [], [None], 0
+    while some and failures < 3:
         try:
             some = read()
+            found += some
         except MemoryError:
             failures += 1
-        else:
-            found += some
-            if not some:
-                return found, failures
     return found, failures
 
 

@@ -9,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dataset.io.image import decoders, image_libraries
 from dataset.io.image.codecs import MAX_PIXELS, decode_image, decode_jpeg, decode_png, encode_jpeg, encode_png
@@ -91,40 +89,32 @@ PICTURE = np.stack([2 * ROWS + COLUMNS, 3 * ROWS, 4 * COLUMNS], axis=-1).astype(
 # JPEG -----------------------------------------------------------------------------------------------------------------
 
 
-def test_jpeg_pixels_are_those_of_tensorflow():
-    image = decode_jpeg(JPEG)
-    assert image.shape == (5, 6, 3)
+@pytest.mark.parametrize(
+    ("options", "pixels"),
+    [
+        ({}, JPEG_RGB),
+        ({"channels": 3}, JPEG_RGB),
+        ({"dct_method": "INTEGER_FAST"}, JPEG_RGB),
+        ({"dct_method": "INTEGER_ACCURATE"}, JPEG_RGB_ACCURATE),
+        ({"channels": 1}, JPEG_GRAY),
+        ({"ratio": 2}, JPEG_HALF),
+        ({"fancy_upscaling": False}, [JPEG_ROW_WITHOUT_FANCY_UPSCALING]),
+    ],
+    ids=str,
+)
+def test_jpeg_pixels_are_those_of_tensorflow(options, pixels):
+    image = decode_jpeg(JPEG, **options)
     assert image.dtype == np.uint8
     assert image.flags.writeable
-    assert image.reshape(5, -1).tolist() == JPEG_RGB
-    np.testing.assert_array_equal(image, decode_jpeg(JPEG, 3))
-
-
-def test_jpeg_with_the_accurate_dct():
-    image = decode_jpeg(JPEG, dct_method="INTEGER_ACCURATE")
-    assert image[:2].reshape(2, -1).tolist() == JPEG_RGB_ACCURATE
-    np.testing.assert_array_equal(decode_jpeg(JPEG, dct_method="INTEGER_FAST"), decode_jpeg(JPEG))
-
-
-def test_jpeg_as_grayscale():
-    image = decode_jpeg(JPEG, channels=1)
-    assert image.shape == (5, 6, 1)
-    assert image[..., 0].tolist() == JPEG_GRAY
+    assert image.shape == ((3, 3, 3) if "ratio" in options else (5, 6, options.get("channels", 3)))
+    assert image[: len(pixels)].reshape(len(pixels), -1).tolist() == pixels
 
 
 def test_a_grayscale_jpeg_has_one_channel_or_three_equal_ones():
     gray = encode_jpeg(PICTURE[..., :1])
     assert decode_jpeg(gray).shape == (*PICTURE.shape[:2], 1)
     np.testing.assert_array_equal(decode_jpeg(gray, 3), np.repeat(decode_jpeg(gray), 3, axis=-1))
-
-
-def test_jpeg_ratio_decodes_at_a_fraction_of_the_size_rounded_up():
-    assert decode_jpeg(JPEG, ratio=2).reshape(3, -1).tolist() == JPEG_HALF
     assert decode_jpeg(JPEG, ratio=8).shape == (1, 1, 3)
-
-
-def test_jpeg_without_fancy_upscaling():
-    assert decode_jpeg(JPEG, fancy_upscaling=False)[0].ravel().tolist() == JPEG_ROW_WITHOUT_FANCY_UPSCALING
 
 
 def test_exif_orientation_is_not_applied():
@@ -134,15 +124,11 @@ def test_exif_orientation_is_not_applied():
     np.testing.assert_array_equal(decode_jpeg(turned), decode_jpeg(JPEG))
 
 
-def test_harmless_damage_decodes_to_within_three_of_tensorflow():
-    image = decode_jpeg(JPEG[:-2] + b"junk" + JPEG[-2:])
-    assert image.shape == (5, 6, 3)
-    assert np.abs(image.reshape(5, -1).astype(int) - JPEG_RGB).max() <= 3
-
-
-@pytest.mark.parametrize(("options", "shape"), [({"ratio": 2}, (3, 3, 3)), ({"channels": 1}, (5, 6, 1))])
-def test_harmless_damage_leaves_the_options_in_force(options, shape):
-    assert decode_jpeg(JPEG[:-2] + b"junk" + JPEG[-2:], **options).shape == shape
+def test_harmless_damage_decodes_to_within_three_of_tensorflow_with_all_options():
+    damaged = JPEG[:-2] + b"junk" + JPEG[-2:]
+    assert np.abs(decode_jpeg(damaged).reshape(5, -1).astype(int) - JPEG_RGB).max() <= 3
+    assert decode_jpeg(damaged, ratio=2).shape == (3, 3, 3)
+    assert decode_jpeg(damaged, channels=1).shape == (5, 6, 1)
 
 
 def test_a_truncated_jpeg_can_be_recovered():
@@ -158,28 +144,18 @@ def test_a_truncated_jpeg_can_be_recovered():
 
 
 @pytest.mark.parametrize("options", [{}, {"progressive": True}, {"optimize_size": True}])
-@pytest.mark.parametrize(("quality", "chroma_downsampling", "error"), [(100, False, 6), (95, True, 12)])
-def test_jpeg_round_trip_stays_close(options, quality, chroma_downsampling, error):
-    back = decode_jpeg(encode_jpeg(PICTURE, quality, chroma_downsampling=chroma_downsampling, **options))
-    assert np.abs(back.astype(int) - PICTURE).max() <= error
+def test_jpeg_round_trip_stays_close(options):
+    for quality, chroma_downsampling, error in ((100, False, 6), (95, True, 12)):
+        back = decode_jpeg(encode_jpeg(PICTURE, quality, chroma_downsampling=chroma_downsampling, **options))
+        assert np.abs(back.astype(int) - PICTURE).max() <= error
 
 
 def test_jpeg_options_make_the_files_that_they_promise():
-    sizes = {
-        name: len(encode_jpeg(PICTURE, **options))
-        for name, options in {
-            "plain": {},
-            "optimized": {"optimize_size": True},
-            "rough": {"quality": 20},
-            "full colour": {"chroma_downsampling": False},
-        }.items()
-    }
-    assert sizes["optimized"] < sizes["plain"] < sizes["full colour"]
-    assert sizes["rough"] < sizes["plain"]
+    plain, optimized = encode_jpeg(PICTURE), encode_jpeg(PICTURE, optimize_size=True)
+    assert len(optimized) < len(plain) < len(encode_jpeg(PICTURE, chroma_downsampling=False))
+    assert len(encode_jpeg(PICTURE, 20)) < len(plain)
     assert b"\xff\xc2" in encode_jpeg(PICTURE, progressive=True)  # the marker of a progressive frame
-    np.testing.assert_array_equal(
-        decode_jpeg(encode_jpeg(PICTURE, optimize_size=True)), decode_jpeg(encode_jpeg(PICTURE))
-    )
+    np.testing.assert_array_equal(decode_jpeg(optimized), decode_jpeg(plain))
 
 
 def test_encoders_take_any_memory_layout():
@@ -201,57 +177,37 @@ PALETTE = make_png(2, 1, 8, 3, [[0, 1]], COLORS)
 PALETTE_ALPHA = make_png(2, 1, 8, 3, [[0, 1]], COLORS + png_chunk(b"tRNS", bytes([7])))
 
 
-@pytest.mark.parametrize(
-    ("content", "channels", "pixels"),
-    [
-        (RGBA, 0, [[10, 20, 30, 0], [200, 100, 50, 128]]),
-        (RGBA, 1, [[18], [124]]),
-        (RGBA, 3, [[10, 20, 30], [200, 100, 50]]),
-        (RGBA, 4, [[10, 20, 30, 0], [200, 100, 50, 128]]),
-        (GRAY_ALPHA, 0, [[40, 0], [90, 255]]),
-        (GRAY_ALPHA, 1, [[40], [90]]),
-        (GRAY_ALPHA, 3, [[40, 40, 40], [90, 90, 90]]),
-        (GRAY_ALPHA, 4, [[40, 40, 40, 0], [90, 90, 90, 255]]),
-        (GRAY, 0, [[40], [200]]),
-        (GRAY, 1, [[40], [200]]),
-        (GRAY, 3, [[40, 40, 40], [200, 200, 200]]),
-        (GRAY, 4, [[40, 40, 40, 255], [200, 200, 200, 255]]),
-        (RGB, 0, [[10, 20, 30], [200, 100, 50]]),
-        (RGB, 1, [[18], [124]]),
-        (RGB, 3, [[10, 20, 30], [200, 100, 50]]),
-        (RGB, 4, [[10, 20, 30, 255], [200, 100, 50, 255]]),
-        (PALETTE, 0, [[1, 2, 3], [200, 100, 50]]),
-        (PALETTE, 1, [[1], [124]]),
-        (PALETTE, 3, [[1, 2, 3], [200, 100, 50]]),
-        (PALETTE_ALPHA, 0, [[1, 2, 3, 7], [200, 100, 50, 255]]),
-        (PALETTE_ALPHA, 1, [[1], [124]]),
-        (PALETTE_ALPHA, 3, [[1, 2, 3], [200, 100, 50]]),
-        # Here TensorFlow leaves the fourth channel of a palette image undefined.
-        (PALETTE, 4, [[1, 2, 3, 255], [200, 100, 50, 255]]),
-    ],
-)
-def test_png_channels_are_those_of_tensorflow(content, channels, pixels):
+# Content, channels, and the pixels as gray and as RGBA; TensorFlow leaves the fourth channel of a palette undefined.
+PIXELS = [
+    (RGBA, 4, [18, 124], [[10, 20, 30, 0], [200, 100, 50, 128]]),
+    (GRAY_ALPHA, 2, [40, 90], [[40, 40, 40, 0], [90, 90, 90, 255]]),
+    (GRAY, 1, [40, 200], [[40, 40, 40, 255], [200, 200, 200, 255]]),
+    (RGB, 3, [18, 124], [[10, 20, 30, 255], [200, 100, 50, 255]]),
+    (PALETTE, 3, [1, 124], [[1, 2, 3, 255], [200, 100, 50, 255]]),
+    (PALETTE_ALPHA, 4, [1, 124], [[1, 2, 3, 7], [200, 100, 50, 255]]),
+]
+
+
+@pytest.mark.parametrize(("content", "own", "gray", "rgba"), PIXELS)
+@pytest.mark.parametrize("channels", [0, 1, 3, 4])
+def test_png_channels_are_those_of_tensorflow(content, own, gray, rgba, channels):
     image = decode_png(content, channels)
     assert image.dtype == np.uint8
     assert image.flags.writeable
-    assert image.tolist() == [pixels]
+    in_channels = {1: [[value] for value in gray], 2: [one[2:] for one in rgba], 3: [one[:3] for one in rgba], 4: rgba}
+    assert image.tolist() == [in_channels[channels or own]]
     np.testing.assert_array_equal(decode_image(content, channels), image)
     np.testing.assert_array_equal(decode_png(content, channels, np.uint16), image.astype(np.uint16) * 257)
 
 
-@pytest.mark.parametrize(
-    ("channels", "deep", "shallow"),
-    [
-        (0, [258, 30000, 65535, 4660], [1, 117, 255, 18]),
-        (1, [25160], [98]),
-        (3, [258, 30000, 65535], [1, 117, 255]),
-        (4, [258, 30000, 65535, 4660], [1, 117, 255, 18]),
-    ],
-)
-def test_png_of_16_bits(channels, deep, shallow):
-    content = make_png(1, 1, 16, 6, [struct.pack(">4H", 258, 30000, 65535, 4660)])
-    assert decode_png(content, channels, np.uint16).tolist() == [[deep]]
-    assert decode_png(content, channels).tolist() == [[shallow]]
+def test_png_of_16_bits():
+    deep, shallow = [258, 30000, 65535, 4660], [1, 117, 255, 18]
+    content = make_png(1, 1, 16, 6, [struct.pack(">4H", *deep)])
+    for channels in (0, 3, 4):
+        assert decode_png(content, channels, np.uint16).tolist() == [[deep[: channels or 4]]]
+        assert decode_png(content, channels).tolist() == [[shallow[: channels or 4]]]
+    assert decode_png(content, 1, np.uint16).tolist() == [[[25160]]]
+    assert decode_png(content, 1).tolist() == [[[98]]]
 
 
 def test_chunks_that_change_pixels_are_kept_and_others_left_out():
@@ -269,13 +225,10 @@ def test_png_of_few_bits_fills_the_range():
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-@pytest.mark.parametrize("compression", [-1, 0, 9])
-def test_png_round_trip_is_exact(channels, dtype, compression):
+def test_png_round_trip_is_exact(channels, dtype):
     image = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, (7, 5, channels), dtype, endpoint=True)
-    np.testing.assert_array_equal(decode_png(encode_png(image, compression), dtype=dtype), image)
-
-
-def test_png_compression_makes_smaller_files():
+    for compression in (-1, 0, 9):
+        np.testing.assert_array_equal(decode_png(encode_png(image, compression), dtype=dtype), image)
     assert len(encode_png(PICTURE, 9)) < len(encode_png(PICTURE, 0))
 
 
@@ -289,10 +242,10 @@ def test_decode_image_finds_the_format(content):
     assert decode_image(content, 4)[..., 3].tolist() == [[255, 255], [255, 255]]
     assert decode_image(content, 1).shape == (2, 2, 1)
     assert decode_image(JPEG).reshape(5, -1).tolist() == JPEG_RGB
-
-
-def test_a_bmp_may_run_from_bottom_to_top():
-    assert decode_image(make_bmp([[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]], height=2))[0, 0].tolist() == [9, 8, 7]
+    upwards = make_bmp([[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]], height=2)
+    assert decode_image(upwards)[0, 0].tolist() == [9, 8, 7]
+    for buffer in (bytearray(content), memoryview(content), np.bytes_(content)):
+        assert decode_image(buffer).tolist() == GIF_FRAMES[0]
 
 
 def test_a_gif_has_frames():
@@ -312,11 +265,6 @@ def test_decode_jpeg_and_decode_png_read_each_other_and_still_gifs():
             decode(BMP)
 
 
-def test_other_byte_buffers_are_read_too():
-    for buffer in (bytearray(PNG), memoryview(PNG), np.bytes_(PNG)):
-        assert decode_image(buffer).tolist() == GIF_FRAMES[0]
-
-
 # Bad bytes ------------------------------------------------------------------------------------------------------------
 
 SAMPLES = {
@@ -329,13 +277,12 @@ SAMPLES = {
 }
 
 
-def image_or_none(content, **options):
+def image_or_none(content):
     """Decode; if it fails, check that the message is one of the library."""
     try:
-        return decode_image(content, **options)
+        return decode_image(content)
     except ValueError as error:
-        message = str(error)
-    assert message.startswith("decode_image(): ")
+        assert str(error).startswith("decode_image(): ")  # noqa: PT017  # an image is an outcome, too
     return None
 
 
@@ -351,27 +298,6 @@ def test_every_prefix_is_an_error_or_an_image(content):
 def test_a_file_that_lacks_its_end_is_an_error(kind):
     with pytest.raises(ValueError, match="truncated or corrupt"):
         decode_image(SAMPLES[kind][:-9])
-
-
-@settings(deadline=None)  # the first example imports the extra, which takes long
-@given(st.sampled_from(list(SAMPLES.values())), st.data())
-def test_flipped_bytes_are_an_error_or_an_image(content, data):
-    damaged = bytearray(content)
-    spots = st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255))
-    for position, value in data.draw(st.lists(spots, min_size=1, max_size=4)):
-        damaged[position] = value
-    image = image_or_none(bytes(damaged), max_pixels=2**16)
-    if image is not None:
-        assert image.dtype == np.uint8
-        assert image.ndim in {3, 4}
-        assert image[..., 0].size <= 2**16
-
-
-@settings(deadline=None)  # the first example imports the extra, which takes long
-@given(st.sampled_from([b"", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"BM"]), st.binary(max_size=64))
-def test_noise_is_an_error_or_an_image(magic, noise):
-    image = image_or_none(magic + noise, max_pixels=2**16)
-    assert image is None or image[..., 0].size <= 2**16
 
 
 HUGE_SIZES = {
@@ -470,17 +396,12 @@ def test_bad_arguments_say_what_would_be_right(call, message):
 
 
 def test_threads_decode_and_resize_what_one_thread_does():
-    contents = [encode_jpeg(np.roll(PICTURE, k, axis=0)) for k in range(8)] + [
-        encode_png(np.roll(PICTURE, k, axis=1)) for k in range(8)
-    ]
-
-    def work(content):
-        return resize(decode_image(content), (21, 17))
-
-    expected = [work(content) for content in contents]
+    contents = [encode_jpeg(np.roll(PICTURE, k, axis=0)) for k in range(8)]
+    contents += [encode_png(np.roll(PICTURE, k, axis=1)) for k in range(8)]
+    work = lambda content: resize(decode_image(content), (21, 17))
+    expected = list(map(work, contents))
     with ThreadPoolExecutor(4) as pool:
-        for result, wanted in zip(pool.map(work, contents * 5), expected * 5, strict=True):
-            np.testing.assert_array_equal(result, wanted)
+        np.testing.assert_array_equal(list(pool.map(work, contents * 5)), expected * 5)
 
 
 def test_the_extra_is_imported_at_the_first_call_only():

@@ -14,9 +14,7 @@ RESIZED = {
     ("bilinear", False): [[63.75, 37.9688, 78.75, 172.5], [87.0, 45.2812, 54.8438, 112.5]],
     ("bilinear", True): [[95.625, 53.8281, 77.5, 158.75], [115.0, 59.9219, 57.5781, 108.75]],
     ("nearest", False): [[0, 10, 10, 200], [31, 7, 7, 120]],
-    ("nearest", True): [[0, 10, 10, 200], [31, 7, 7, 120]],
     ("area", False): [[85.0, 46.1111, 72.2222, 163.333], [105.667, 51.6667, 53.1111, 110.0]],
-    ("area", True): [[85.0, 46.1111, 72.2222, 163.333], [105.667, 51.6667, 53.1111, 110.0]],
     ("bicubic", False): [[55.0048, 21.7637, 77.2637, 186.711], [82.2784, 34.3225, 48.8675, 116.795]],
     ("bicubic", True): [[101.802, 46.0573, 73.5868, 167.132], [124.424, 56.4743, 50.0332, 109.139]],
     ("lanczos3", False): [[67.382, 16.8938, 81.5727, 189.659], [95.1602, 36.0622, 46.7624, 115.389]],
@@ -76,13 +74,8 @@ def test_a_batch_is_the_stack_of_its_images(old_height, old_width, height, width
     assert batch.shape == (3, height, width, 2)
     for result, image in zip(batch, images, strict=True):
         np.testing.assert_array_equal(result, resize(image, (height, width), *case))
-
-
-@settings(deadline=None)  # the first example imports the extra, which takes long
-@given(sides, sides, sides, sides, st.sampled_from(list(RESIZED)))
-def test_a_flat_image_stays_flat(old_height, old_width, height, width, case):
-    image = np.full((old_height, old_width, 1), 77, np.uint8)
-    np.testing.assert_allclose(resize(image, (height, width), *case), 77, rtol=1e-6)
+    flat = np.full((old_height, old_width, 1), 77, np.uint8)
+    np.testing.assert_allclose(resize(flat, (height, width), *case), 77, rtol=1e-6)
 
 
 def test_antialias_lets_every_pixel_count():
@@ -104,12 +97,9 @@ def test_the_same_size_is_a_float32_copy():
     assert not np.shares_memory(nearest, PICTURE)
 
 
-def test_an_empty_batch_stays_empty():
+def test_a_batch_may_be_empty_and_in_any_memory_layout():
     for method in ("bilinear", "nearest", "area"):
         assert resize(np.empty((0, 4, 5, 3), np.uint8), (2, 3), method).shape == (0, 2, 3, 3)
-
-
-def test_a_batch_in_any_memory_layout():
     images = np.random.default_rng(0).integers(0, 256, (2, 9, 8, 3), np.uint8)
     np.testing.assert_array_equal(resize(images[:, ::-1, ::2], (5, 5)), resize(images[:, ::-1, ::2].copy(), (5, 5)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -27,11 +26,10 @@ from dataset import (
     SpecError,
     StateError,
     TensorSpec,
-    io,
 )
 from dataset.io.arrow.requested_columns import TableColumn
 from dataset.io.parquet import footer, parquet_file
-from dataset.testing import check_operator, no_leaks
+from dataset.testing import check_operator, outcomes
 
 
 @pytest.fixture
@@ -65,12 +63,7 @@ def opened(monkeypatch):
     """Record the files that are opened."""
     found = []
     original = parquet_file.open_input
-
-    def opening(path):
-        found.append(Path(path).name)
-        return original(path)
-
-    monkeypatch.setattr(parquet_file, "open_input", opening)
+    monkeypatch.setattr(parquet_file, "open_input", lambda path: found.append(Path(path).name) or original(path))
     return found
 
 
@@ -78,17 +71,17 @@ def groups(read):
     return [(file, group) for file, group, _ in read]
 
 
-def outcomes(dataset):
+def values(dataset):
     """Return the values of x, and the exceptions of failed rows."""
-    found = []
-    iterator = iter(dataset)
-    while True:
-        try:
-            found.append(int(next(iterator)["x"]))
-        except StopIteration:
-            return found
-        except Exception as error:
-            found.append(error)
+    return [row if isinstance(row, Exception) else int(row["x"]) for row in outcomes(iter(dataset))]
+
+
+def after(dataset, count):
+    """Return the state after some elements."""
+    with iter(dataset) as iterator:
+        for _ in range(count):
+            next(iterator)
+        return iterator.state_dict()
 
 
 # Elements.
@@ -120,26 +113,20 @@ def test_the_same_rows_with_nulls_text_and_lists_survive_every_way_of_running(sa
 @pytest.mark.parametrize("count", [2, AUTOTUNE])
 def test_several_files_are_read_side_by_side_in_one_order(save, count):
     paths = [save(name, range(start, start + 25)) for name, start in (("a", 0), ("b", 100), ("c", 200))]
-
-    def make():
-        return Dataset.from_parquet(paths, num_parallel_reads=count)
-
-    found = check_operator(make, positions=4)
+    dataset = Dataset.from_parquet(paths, num_parallel_reads=count)
+    found = check_operator(lambda: dataset, positions=4)
     assert sorted(int(row["x"]) for row in found) == [*range(25), *range(100, 125), *range(200, 225)]
-    assert len(make()) == 75
-    assert make().element_spec == {"x": TensorSpec((), np.int64)}
+    assert len(dataset) == 75
+    assert dataset.element_spec == {"x": TensorSpec((), np.int64)}
 
 
 def test_files_side_by_side_give_a_thousand_rows_each_in_turn(save):
     paths = [save(name, range(start, start + 3000), 1000) for name, start in (("a", 0), ("b", 10_000))]
-    found = [int(row["x"]) for row in Dataset.from_parquet(paths, num_parallel_reads=2)]
+    found = values(Dataset.from_parquet(paths, num_parallel_reads=2))
     assert found[:2048] == [*range(1024), *range(10_000, 11_024)]
     assert sorted(found) == [*range(3000), *range(10_000, 13_000)]
-
-
-def test_lists_read_side_by_side_are_still_ragged_in_batches(save):
-    table = pa.table({"l": [[1], [2, 3], []]})
-    (batch,) = Dataset.from_parquet([save("a", table)], num_parallel_reads=2).batch(3)
+    lists = save("c", pa.table({"l": [[1], [2, 3], []]}))
+    (batch,) = Dataset.from_parquet([lists], num_parallel_reads=2).batch(3)
     assert batch["l"] == RaggedTensor.from_rows([[1], [2, 3], []])
 
 
@@ -159,7 +146,9 @@ def test_files_are_named_in_many_ways(save, tmp_path):
         "a generator": (Dataset.from_generator(lambda: iter([a, b])), [1, 2]),
     }
     for way, (filenames, expected) in ways.items():
-        assert outcomes(Dataset.from_parquet(filenames)) == expected, way
+        assert values(Dataset.from_parquet(filenames)) == expected, way
+    pairs = Dataset.from_tensor_slices([save("d", [1, 2]), save("e", [3, 4])])
+    assert values(pairs.interleave(Dataset.from_parquet)) == [1, 3, 2, 4]
 
 
 def test_shuffled_files_have_a_length_and_another_order_in_each_epoch(save, tmp_path):
@@ -167,7 +156,7 @@ def test_shuffled_files_have_a_length_and_another_order_in_each_epoch(save, tmp_
         save(f"{i}.parquet", [i])
     dataset = Dataset.from_parquet(Dataset.list_files(f"{tmp_path}/*.parquet", seed=1))
     assert len(dataset) == 8
-    first, second = outcomes(dataset), outcomes(dataset)
+    first, second = values(dataset), values(dataset)
     assert sorted(first) == sorted(second) == list(range(8))
     assert first != second
 
@@ -189,12 +178,7 @@ def test_names_that_only_running_tells_are_taken_one_by_one(save):
     assert taken == [0]
     iterator.close()
     parallel = Dataset.from_parquet(Dataset.from_generator(names), num_parallel_reads=2)
-    assert sorted(outcomes(parallel)) == [0, 1, 2]
-
-
-def test_it_can_be_the_function_of_an_interleave(save):
-    names = Dataset.from_tensor_slices([save("a", [1, 2]), save("b", [3, 4])])
-    assert outcomes(names.interleave(Dataset.from_parquet)) == [1, 3, 2, 4]
+    assert sorted(values(parallel)) == [0, 1, 2]
 
 
 def test_files_without_rows_give_none(save):
@@ -203,26 +187,13 @@ def test_files_without_rows_give_none(save):
     check_operator(lambda: Dataset.from_parquet(paths[0]), [])
 
 
-def test_batches_are_read_only_views_of_the_row_group(save):
+def test_batches_are_read_only_views_of_the_row_group_and_never_change(save):
     first, second = Dataset.from_parquet(save("a", np.arange(100.0), 100)).batch(50)
     assert not first["x"].flags.writeable
     assert first["x"].base is not None
     assert second["x"].__array_interface__["data"][0] - first["x"].__array_interface__["data"][0] == 400
-
-
-def test_a_batch_that_was_handed_out_never_changes(save):
-    batches = list(Dataset.from_parquet([save("a", range(95))] * 2).batch(7))
-    gathered = np.concatenate([batch["x"] for batch in batches])
-    assert gathered.tolist() == [*range(95), *range(95)]
-
-
-def test_images_in_structs_are_read_as_they_are_published(save):
-    pytest.importorskip("cv2")
-    png = io.encode_png(np.zeros((2, 3, 3), np.uint8))
-    path = save("images", pa.table({"image": [{"bytes": png, "path": None}], "label": [4]}))
-    dataset = Dataset.from_parquet(path, columns=["image.bytes", "label"])
-    ((image, label),) = dataset.map(lambda row: (io.decode_image(row["image"]["bytes"]), row["label"]))
-    assert (image.shape, label) == ((2, 3, 3), 4)
+    batches = list(Dataset.from_parquet([save("b", range(95))] * 2).batch(7))
+    assert np.concatenate([batch["x"] for batch in batches]).tolist() == [*range(95)] * 2
 
 
 COLUMNS = {
@@ -234,7 +205,7 @@ COLUMNS = {
 }
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(
     files=st.lists(st.lists(st.fixed_dictionaries(COLUMNS), max_size=9), min_size=1, max_size=3),
     group=st.integers(1, 5),
@@ -263,14 +234,12 @@ def test_any_rows_in_any_row_groups_come_out_as_they_are(files, group, batch, sk
 
 
 def test_no_row_group_is_read_before_it_is_needed(save, read):
-    iterator = iter(Dataset.from_parquet([save("a", range(25)), save("b", range(5))]))
-    assert read == []
-    for i in range(10):
-        assert next(iterator) == {"x": i}
-    assert groups(read) == [("a", 0)]
-    next(iterator)
-    assert groups(read) == [("a", 0), ("a", 1)]
-    iterator.close()
+    with iter(Dataset.from_parquet([save("a", range(25)), save("b", range(5))])) as iterator:
+        assert read == []
+        for i in range(11):
+            assert groups(read) == [("a", 0)][:i]
+            assert next(iterator) == {"x": i}
+        assert groups(read) == [("a", 0), ("a", 1)]
 
 
 def test_a_file_is_not_opened_before_it_is_needed(save, opened):
@@ -279,63 +248,45 @@ def test_a_file_is_not_opened_before_it_is_needed(save, opened):
     assert opened == ["a"]  # to find the columns
     assert [int(row["x"]) for row in dataset] == list(range(10))
     assert opened == ["a", "a"]
-    with no_leaks():
-        assert len(dataset) == 10
+    assert len(dataset) == 10
     assert sorted(opened) == ["a", "a", "a", "b"]
 
 
-def test_only_the_columns_that_are_asked_for_are_read(save, read):
+def test_columns_that_are_not_asked_for_are_not_read_and_may_be_damaged(save, read):
     table = pa.table({"a": range(20), "b": range(20), "c": [{"d": i, "e": i} for i in range(20)]})
     list(Dataset.from_parquet(save("a", table), columns=["c.e", "a"]))
     assert [set(names) for _, _, names in read] == [{"a", "c.e"}] * 2
-
-
-def test_columns_that_are_not_asked_for_may_be_damaged(save):
-    path = save(
-        "a",
-        pa.table({"bad": [f"text {i}" for i in range(1000)], "x": range(1000)}),
-        1000,
-        compression=None,
-        use_dictionary=False,
-    )
+    table = pa.table({"bad": [f"text {i}" for i in range(1000)], "x": range(1000)})
+    path = save("b", table, 1000, compression=None, use_dictionary=False)
     metadata = pq.read_metadata(path).row_group(0).column(0)
     damage(path, metadata.data_page_offset, metadata.total_compressed_size // 2)
     assert len(list(Dataset.from_parquet(path, ["x"]))) == 1000
-    assert len(outcomes(Dataset.from_parquet(path))) == 1
+    assert len(values(Dataset.from_parquet(path))) == 1
 
 
-@pytest.mark.parametrize("num_shards", [1, 2, 3, 7])
-def test_each_row_group_is_read_by_one_shard(save, read, num_shards):
+def test_each_row_group_is_read_by_one_shard(save, read):
     paths = [save("a", range(25)), save("b", range(100, 105)), save("c", range(200, 240))]
     every = [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("c", 0), ("c", 1), ("c", 2), ("c", 3)]
-    values = []
-    for index in range(num_shards):
-        read.clear()
-        dataset = Dataset.from_parquet(paths, shard=(num_shards, index))
-        found = outcomes(dataset)
-        assert groups(read) == every[index::num_shards]
-        assert len(dataset) == len(found)
-        values += found
-    assert sorted(values) == [*range(25), *range(100, 105), *range(200, 240)]
+    for num_shards in (1, 2, 3, 7):
+        found = []
+        for index in range(num_shards):
+            read.clear()
+            dataset = Dataset.from_parquet(paths, shard=(num_shards, index))
+            found += values(dataset)
+            assert groups(read) == every[index::num_shards]
+            assert len(dataset) == len(values(dataset))
+        assert sorted(found) == [*range(25), *range(100, 105), *range(200, 240)]
+    check_operator(lambda: Dataset.from_parquet(paths, shard=(3, 1)).skip(15), positions=5)
 
 
 def test_shards_do_not_depend_on_the_order_of_files_nor_on_reading_side_by_side(save, tmp_path):
     for i in range(5):
         save(f"{i}", range(100 * i, 100 * i + 7 * i + 1))
-    everything = sorted(outcomes(Dataset.from_parquet(f"{tmp_path}/?")))
-    found = [
-        outcomes(Dataset.from_parquet(Dataset.list_files(f"{tmp_path}/?", seed=index), shard=(3, index), **options))
-        for index, options in enumerate([{}, {"num_parallel_reads": 2}, {}])
-    ]
-    assert sorted(x for shard in found for x in shard) == everything
-
-
-def test_a_shard_is_resumed_in_its_row_groups(save):
-    paths = [save("a", range(13), 3), save("b", range(100, 108), 3)]
-    expected = [3, 4, 5, 12, 106, 107]
-    make = lambda: Dataset.from_parquet(paths, shard=(3, 1))
-    assert outcomes(make()) == expected
-    check_operator(make)
+    found = []
+    for index, options in enumerate([{}, {"num_parallel_reads": 2}, {}]):
+        files = Dataset.list_files(f"{tmp_path}/?", seed=index)
+        found += values(Dataset.from_parquet(files, shard=(3, index), **options))
+    assert sorted(found) == sorted(values(Dataset.from_parquet(f"{tmp_path}/?")))
 
 
 def test_skip_reads_none_of_the_row_groups_that_it_passes(save, read, opened):
@@ -356,12 +307,11 @@ def test_skip_counts_rows_as_it_would_if_it_read_them(save, read):
     """A failing row is not an element that can be skipped, so row groups with nulls are read."""
     rows = [None if i in {3, 17} else i for i in range(40)]
     path = save("a", pa.array(rows))
-    make = lambda: Dataset.from_parquet(path).skip(30)
-    found = check_operator(make, positions=4)
-    assert [type(row) for row in found[:2]] == [ValueError, ValueError]
-    assert [int(row["x"]) for row in found[2:]] == list(range(32, 40))
+    check_operator(lambda: Dataset.from_parquet(path).skip(30), positions=4)
     read.clear()
-    outcomes(Dataset.from_parquet(path).skip(30))
+    found = values(Dataset.from_parquet(path).skip(30))
+    assert [type(row) for row in found[:2]] == [ValueError, ValueError]
+    assert found[2:] == list(range(32, 40))
     assert groups(read) == [("a", 0), ("a", 1), ("a", 3)]
 
 
@@ -379,10 +329,7 @@ def test_any_row_can_be_had_alone(save, read):
 
 def test_going_on_from_a_state_reads_only_what_is_left(save, read):
     paths = [save("a", range(100)), save("b", range(100, 200))]
-    with iter(Dataset.from_parquet(paths).batch(16)) as iterator:
-        for _ in range(9):
-            next(iterator)
-        state = iterator.state_dict()
+    state = after(Dataset.from_parquet(paths).batch(16), 9)
     read.clear()
     with iter(Dataset.from_parquet(paths).batch(16)) as iterator:
         iterator.load_state_dict(state)
@@ -419,21 +366,6 @@ def test_text_of_a_row_group_is_not_made_at_once(save):
     assert held < 3_000_000
 
 
-def test_no_threads_and_no_files_are_left(save):
-    path = save("a", range(1000), 100)
-    for options in ({}, {"num_parallel_reads": 3}):
-        with no_leaks():
-            iterator = iter(Dataset.from_parquet([path] * 3, **options))
-            next(iterator)
-            iterator.close()
-        with no_leaks():
-            iterator = iter(Dataset.from_parquet([path] * 3, **options))
-            next(iterator)
-            del iterator
-        with no_leaks():
-            list(Dataset.from_parquet([path] * 3, **options))
-
-
 # Errors.
 
 
@@ -455,22 +387,14 @@ def test_a_missing_first_file_is_said_at_the_call(tmp_path):
 def test_a_later_file_that_is_missing_fails_at_its_place(save, tmp_path):
     paths = [save("a", [1, 2]), str(tmp_path / "missing"), save("b", [3])]
     dataset = Dataset.from_parquet(paths)
-    first, second, error, third = outcomes(dataset)
-    assert (first, second, third) == (1, 2, 3)
-    assert isinstance(error, FileNotFoundError)
-    assert "in from_parquet from test_parquet_source.py" in error.__notes__[0]
-    assert dataset.cardinality() == UNKNOWN_CARDINALITY
     check_operator(lambda: Dataset.from_parquet(paths))
-
-
-def test_a_file_that_vanishes_between_epochs_is_missed_at_its_place(save):
-    paths = [save("a", [1]), save("b", [2])]
-    dataset = Dataset.from_parquet(paths)
-    assert outcomes(dataset) == [1, 2]
-    Path(paths[1]).unlink()
-    first, error = outcomes(dataset)
-    assert first == 1
-    assert isinstance(error, FileNotFoundError)
+    assert dataset.cardinality() == UNKNOWN_CARDINALITY
+    Path(paths[2]).unlink()  # between two epochs
+    *found, missing, vanished = values(dataset)
+    assert found == [1, 2]
+    assert isinstance(missing, FileNotFoundError)
+    assert isinstance(vanished, FileNotFoundError)
+    assert "in from_parquet from test_parquet_source.py" in missing.__notes__[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", b"no parquet at all, but long enough", bytes(100)])
@@ -478,7 +402,7 @@ def test_what_is_no_parquet_file_says_so(tmp_path, save, content):
     (tmp_path / "bad").write_bytes(content)
     with pytest.raises(DataLossError, match=r"bad, record 0.*not a Parquet file, or its footer is damaged"):
         Dataset.from_parquet(tmp_path / "bad")
-    first, error, second = outcomes(Dataset.from_parquet([save("a", [1]), tmp_path / "bad", save("b", [2])]))
+    first, error, second = values(Dataset.from_parquet([save("a", [1]), tmp_path / "bad", save("b", [2])]))
     assert (first, second) == (1, 2)
     assert isinstance(error, DataLossError)
     assert error.path == str(tmp_path / "bad")
@@ -507,28 +431,29 @@ else:
 """
 
 
-def test_statistics_that_pyarrow_aborts_on_do_not_end_the_process(save, tmp_path):
+def change_footer(path, old, new):
+    """Replace bytes of the footer; return whether they were there."""
+    content = Path(path).read_bytes()
+    size = int.from_bytes(content[-8:-4], "little")
+    changed = content[-8 - size : -8].replace(old, new)
+    Path(path).write_bytes(content[: -8 - size] + changed + len(changed).to_bytes(4, "little") + b"PAR1")
+    return Path(path).read_bytes() != content
+
+
+def test_statistics_that_pyarrow_aborts_on_do_not_end_the_process(save):
     """A histogram with a missing number: RowGroupMetaData.column() throws a C++ exception for it."""
     path = save("a", pa.table({"x": list(range(20)), "text": ["a", "b"] * 10}), use_dictionary=True)
-    content = (tmp_path / "a").read_bytes()
-    size = int.from_bytes(content[-8:-4], "little")
-    pages, footer = content[: -8 - size], content[-8 - size : -8]
-    whole, less = bytes((0x19, 0x26, 0, 20)), bytes((0x19, 0x16, 20))  # a list of 0 and 10, and one of 10
-    if whole not in footer:
+    # A list of 0 and 10, and one of 10.
+    if not change_footer(path, bytes((0x19, 0x26, 0, 20)), bytes((0x19, 0x16, 20))):
         pytest.skip("this pyarrow writes no histograms")
-    footer = footer.replace(whole, less)
-    (tmp_path / "a").write_bytes(pages + footer + len(footer).to_bytes(4, "little") + b"PAR1")
     run = subprocess.run([sys.executable, "-c", READ_BOTH, path], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() in {"DataLossError", "read"}
 
 
-def test_a_row_group_of_a_negative_number_of_rows_is_damage(save, tmp_path):
+def test_a_row_group_of_a_negative_number_of_rows_is_damage(save):
     path = save("a", [3] * 20, row_group_size=20)
-    content = (tmp_path / "a").read_bytes()
-    size = int.from_bytes(content[-8:-4], "little")
-    footer = content[-8 - size : -8].replace(bytes((0x16, 40)), bytes((0x16, 39)))  # an integer of -20 for 20
-    (tmp_path / "a").write_bytes(content[: -8 - size] + footer + content[-8:])
+    assert change_footer(path, bytes((0x16, 40)), bytes((0x16, 39)))  # an integer of -20 for 20
     with pytest.raises(DataLossError, match=r"its footer is damaged: a row group of -20 rows"):
         Dataset.from_parquet(path)
 
@@ -546,17 +471,17 @@ def test_a_footer_longer_than_what_is_read_at_first_is_read_whole(save, read):
 def test_the_footer_says_what_pyarrow_says(save, options):
     table = pa.table({"x": [1, None] * 20, "text": ["a"] * 40, "list": [[1, 2]] * 40, "s": [{"a": 1.5}] * 40})
     path = save("a", table, **options)
-    metadata, opened = pq.read_metadata(path), parquet_file.ParquetContainer(path)
+    metadata, container = pq.read_metadata(path), parquet_file.ParquetContainer(path)
     for group in range(metadata.num_row_groups):
-        for index, chunk in enumerate(opened._footer.chunks(group)):
+        for index, chunk in enumerate(container._footer.chunks(group)):
             column = metadata.row_group(group).column(index)
             statistics = column.statistics
             assert chunk.values == column.num_values
             assert chunk.nbytes == column.total_uncompressed_size
             assert chunk.offset == (column.dictionary_page_offset or column.data_page_offset)
             assert chunk.nulls == (statistics.null_count if statistics and statistics.has_null_count else None)
-    assert opened._footer.chunks(metadata.num_row_groups) == []
-    opened.close()
+    assert container._footer.chunks(metadata.num_row_groups) == []
+    container.close()
 
 
 @given(st.binary(max_size=60))
@@ -567,56 +492,31 @@ def test_any_bytes_are_a_footer_that_says_nothing_at_worst(content):
 def test_a_damaged_row_group_is_given_up_and_no_other(save):
     path = save("a", range(50), write_page_checksum=True)
     damage(path, pq.read_metadata(path).row_group(2).column(0).data_page_offset + 20)
-    found = outcomes(Dataset.from_parquet(path))
-    assert found[:20] == list(range(20))
-    assert found[21:] == list(range(30, 50))
-    error = found[20]
+    check_operator(lambda: Dataset.from_parquet(path).skip(18), positions=4)
+    found = values(Dataset.from_parquet(path))
+    error = found.pop(20)
+    assert found == [*range(20), *range(30, 50)]
     assert isinstance(error, DataLossError)
     assert (error.path, error.record) == (path, 20)
     assert error.offset > 0
     assert "row group 2, rows 20 to 29" in str(error)
     assert "in from_parquet from" in error.__notes__[0]
-    check_operator(lambda: Dataset.from_parquet(path).skip(18), positions=4)
-    assert outcomes(Dataset.from_parquet(path).ignore_errors()) == [*range(20), *range(30, 50)]
 
 
-def test_a_checksum_finds_a_single_bit(save, tmp_path):
-    path = save(
-        "a", np.arange(1000, dtype=np.float64), 1000, write_page_checksum=True, compression=None, use_dictionary=False
-    )
-    at = pq.read_metadata(path).row_group(0).column(0).data_page_offset + 4000
-    content = bytearray((tmp_path / "a").read_bytes())
-    content[at] ^= 1
-    (tmp_path / "a").write_bytes(content)
-    (error,) = outcomes(Dataset.from_parquet(path))
+def test_a_checksum_finds_a_single_bit(save):
+    numbers = np.arange(1000, dtype=np.float64)
+    path = save("a", numbers, 1000, write_page_checksum=True, compression=None, use_dictionary=False)
+    content = bytearray(Path(path).read_bytes())
+    content[pq.read_metadata(path).row_group(0).column(0).data_page_offset + 4000] ^= 1
+    Path(path).write_bytes(content)
+    (error,) = values(Dataset.from_parquet(path))
     assert isinstance(error, DataLossError)
     assert "checksum" in str(error).lower()
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_no_damage_does_worse_than_an_error(save, tmp_path, seed):
-    rng = random.Random(seed)
-    table = pa.table(
-        {"x": range(60), "s": [f"text {i % 5}" for i in range(60)], "l": [[i] * (i % 3) for i in range(60)]}
-    )
-    path = save("a", table, 20, compression=rng.choice(["none", "snappy", "zstd"]))
-    content = bytearray((tmp_path / "a").read_bytes())
-    for _ in range(rng.randint(1, 4)):
-        content[rng.randrange(len(content))] = rng.randrange(256)
-    (tmp_path / "a").write_bytes(content)
-    try:
-        dataset = Dataset.from_parquet(path, fill_null={})
-        found = list(dataset.ignore_errors())
-        outcomes(dataset.map(lambda row: {"x": 0 * len(str(row))}))
-    except (DataLossError, SpecError, ValueError, NotImplementedError):
-        return
-    assert len(found) <= 100
-
-
 def test_a_null_fails_at_its_place_and_says_where(save):
-    rows = [None if i == 13 else i for i in range(25)]
-    path = save("a", pa.array(rows))
-    found = outcomes(Dataset.from_parquet([save("b", [7]), path]))
+    path = save("a", pa.array([None if i == 13 else i for i in range(25)]))
+    found = values(Dataset.from_parquet([save("b", [7]), path]))
     error = found.pop(14)
     assert found == [7, *range(13), *range(14, 25)]
     assert isinstance(error, ValueError)
@@ -624,10 +524,7 @@ def test_a_null_fails_at_its_place_and_says_where(save):
         f"{path}, row 13: column 'x' contains a null, which the dtype of int64 cannot represent; replace nulls with "
         "fill_null={'x': ...}, or leave the column out with columns=[...]"
     )
-
-
-def test_rows_that_are_all_null_fail_one_by_one(save):
-    found = outcomes(Dataset.from_parquet(save("a", pa.array([None] * 25, pa.int64()))))
+    found = values(Dataset.from_parquet(save("c", pa.array([None] * 25, pa.int64()))))
     assert [type(error) for error in found] == [ValueError] * 25
     assert "row 24" in str(found[24])
 
@@ -645,7 +542,7 @@ MISMATCHES = {
 def test_a_file_with_other_columns_fails_at_its_place(save, other, words, options):
     first = pa.table({"x": [1, 2], "y": ["a", "b"]})
     paths = [save("a", first), save("b", other), save("c", first)]
-    found = outcomes(Dataset.from_parquet(paths, **options))
+    found = values(Dataset.from_parquet(paths, **options))
     (error,) = [one for one in found if isinstance(one, Exception)]
     assert [one for one in found if one is not error] == [1, 2, 1, 2]
     assert isinstance(error, SpecError)
@@ -663,10 +560,7 @@ def test_columns_may_be_stored_in_other_ways_and_in_another_order(save):
 
 def test_a_state_of_a_file_that_was_changed_is_refused(save):
     path = save("a", range(50))
-    with iter(Dataset.from_parquet(path)) as iterator:
-        for _ in range(35):
-            next(iterator)
-        state = iterator.state_dict()
+    state = after(Dataset.from_parquet(path), 35)
     save("a", range(12))
     with iter(Dataset.from_parquet(path)) as iterator:
         iterator.load_state_dict(state)
@@ -677,9 +571,7 @@ def test_a_state_of_a_file_that_was_changed_is_refused(save):
 
 def test_a_state_of_other_files_is_refused_by_a_shard(save):
     """The numbers of row groups are invalid."""
-    with iter(Dataset.from_parquet(save("a", range(50)), shard=(2, 0))) as iterator:
-        next(iterator)
-        state = iterator.state_dict()
+    state = after(Dataset.from_parquet(save("a", range(50)), shard=(2, 0)), 1)
     with (
         iter(Dataset.from_parquet(save("b", range(50)), shard=(2, 0))) as iterator,
         pytest.raises(StateError, match=r"while reading '.*a', but the input has '.*b' at this position"),
@@ -699,23 +591,17 @@ def test_values_that_cannot_be_made_cost_their_row_group(save, monkeypatch):
         return values, bad
 
     monkeypatch.setattr(TableColumn, "rows", rows)
-    found = outcomes(Dataset.from_parquet(path))
-    assert isinstance(found[10], DataLossError)
-    assert "row group 1" in str(found[10])
-    assert found[:10] + found[11:] == [*range(10), *range(20, 30)]
+    found = values(Dataset.from_parquet(path))
+    error = found.pop(10)
+    assert isinstance(error, DataLossError)
+    assert "row group 1" in str(error)
+    assert found == [*range(10), *range(20, 30)]
 
 
 def test_the_address_of_a_file_may_have_parameters(monkeypatch):
-    asked = []
-
-    def opening(path):
-        asked.append(path)
-        raise FileNotFoundError(path)
-
-    monkeypatch.setattr(parquet_file, "open_input", opening)
-    with pytest.raises(FileNotFoundError):
+    monkeypatch.setattr(parquet_file, "open_input", pytest.fail)
+    with pytest.raises(pytest.fail.Exception, match=r"^https://example\.org/a\.parquet\?version=2$"):
         Dataset.from_parquet("https://example.org/a.parquet?version=2")
-    assert asked == ["https://example.org/a.parquet?version=2"]
 
 
 def test_a_pipe_is_refused():
@@ -770,7 +656,7 @@ class Dribbling:
 def test_a_file_may_give_a_few_bytes_at_a_time(save, monkeypatch):
     path = save("a", range(50))
     monkeypatch.setattr(parquet_file, "open_input", Dribbling)
-    assert outcomes(Dataset.from_parquet(path)) == list(range(50))
+    assert values(Dataset.from_parquet(path)) == list(range(50))
 
 
 def test_bad_arguments_are_said_at_the_call(save):

@@ -8,6 +8,7 @@ import inspect
 import os
 import subprocess
 import sys
+import types
 import zlib
 
 import numpy as np
@@ -22,57 +23,24 @@ def names_in(folder):
     return [path.name for path in folder.iterdir()]
 
 
-def test_the_writer_writes_the_bytes_that_tensorflow_writes(tmp_path):
-    with TFRecordWriter(tmp_path / "a") as writer:
-        for record in GOLDEN_RECORDS:
-            writer.write(record)
-    assert (tmp_path / "a").read_bytes() == GOLDEN[""]
-
-
-@pytest.mark.parametrize(("kind", "decompress"), [("GZIP", gzip.decompress), ("ZLIB", zlib.decompress)])
-@pytest.mark.parametrize("level", [None, -1, 0, 9])
-def test_compressed_files_hold_the_same_frames(kind, decompress, level, tmp_path):
-    with TFRecordWriter(tmp_path / "a", TFRecordOptions(kind, level)) as writer:
-        for record in GOLDEN_RECORDS:
-            writer.write(record)
-    assert decompress((tmp_path / "a").read_bytes()) == GOLDEN[""]
-
-
-class StopError(Exception):
-    pass
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_name_appears_when_the_writer_is_closed(kind, tmp_path):
-    path = tmp_path / "a"
-    writer = TFRecordWriter(path, kind)
-    writer.write(b"one")
-    writer.flush()
-    assert not path.exists()
-    writer.write(b"two")
-    writer.close()
+@pytest.mark.parametrize("level", [None, -1, 0, 9])
+def test_the_writer_writes_the_bytes_that_tensorflow_writes(kind, level, tmp_path):
+    decompress = {"": bytes, "GZIP": gzip.decompress, "ZLIB": zlib.decompress}[kind]
+    with TFRecordWriter(tmp_path / "a", TFRecordOptions(kind, level)) as writer:
+        writer.write_all(GOLDEN_RECORDS[:1])
+        for record in GOLDEN_RECORDS[1:]:
+            writer.write(record)
+            writer.flush()
+            assert not (tmp_path / "a").exists()
+            (temporary,) = tmp_path.iterdir()
+            assert kind or temporary.read_bytes().endswith(frame(record))
     writer.close()
     assert names_in(tmp_path) == ["a"]
-    assert read(TFRecordFile(path, kind)) == ([b"one", b"two"], None)
-
-
-def test_flushed_records_are_in_the_temporary_file(tmp_path):
-    with TFRecordWriter(tmp_path / "a") as writer:
-        writer.write(b"one")
-        writer.flush()
-        (temporary,) = tmp_path.iterdir()
-        assert temporary.read_bytes() == frame(b"one")
-
-
-@pytest.mark.parametrize("before", [None, b"the old file"])
-def test_an_exception_leaves_what_was_there(before, tmp_path):
-    path = tmp_path / "a"
-    if before:
-        path.write_bytes(before)
-    with pytest.raises(StopError), TFRecordWriter(path) as writer:
-        writer.write(b"one")
-        raise StopError
-    assert [p.read_bytes() for p in tmp_path.iterdir()] == [before] * bool(before)
+    assert decompress((tmp_path / "a").read_bytes()) == GOLDEN[""]
+    for use in (lambda: writer.write(b"one"), writer.flush):
+        with pytest.raises(ValueError, match=r"the writer of .*a is closed"):
+            use()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -100,16 +68,16 @@ def test_a_writer_that_was_closed_is_dropped_without_a_word(end, tmp_path):
     assert names_in(tmp_path) == (["a"] if end == "close" else [])
 
 
+def full(*_):
+    raise OSError(28, "No space left on device")
+
+
 def test_a_dropped_writer_that_cannot_write_any_more_says_so_and_leaves_nothing(tmp_path, monkeypatch):
     errors = []
     monkeypatch.setattr(sys, "unraisablehook", lambda found: errors.append(found.exc_value))
     (tmp_path / "a").write_bytes(b"old")
     writer = TFRecordWriter(tmp_path / "a")
     writer.write(b"one")
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         del writer
@@ -121,34 +89,26 @@ def test_a_dropped_writer_that_cannot_write_any_more_says_so_and_leaves_nothing(
     assert (tmp_path / "a").read_bytes() == b"old"
 
 
+NEVER_CLOSED = "opened at writing.py:3, was never closed; its records were written"
+
+
 @pytest.mark.parametrize(
     ("last", "status", "expected", "words"),
     [
-        ("", 0, [b"one", b"two"], "opened at writing.py:3, was never closed; its records were written"),
-        ("sys.exit(1)", 1, [b"one", b"two"], "opened at writing.py:3, was never closed; its records were written"),
+        ("", 0, [b"one", b"two"], NEVER_CLOSED),
+        ("sys.exit(1)", 1, [b"one", b"two"], NEVER_CLOSED),
         ("raise ValueError('bad')", 1, None, "the program ended with ValueError, so its records were discarded"),
-        (
-            "raise KeyboardInterrupt",
-            -2,
-            None,
-            "the program ended with KeyboardInterrupt, so its records were discarded",
-        ),
+        ("raise KeyboardInterrupt", -2, None, "ended with KeyboardInterrupt, so its records were discarded"),
         ("os._exit(1)", 1, None, None),
-        ("os.kill(os.getpid(), 9)", -9, None, None),
         ("writer.close()", 0, [b"one", b"two"], None),
         ("os.fork() or sys.exit(0); os.wait()", 0, [b"one", b"two"], "its records were written"),
         ("if os.fork() == 0: del writer; gc.collect(); os._exit(0)\nos.wait()", 0, [b"one", b"two"], "were written"),
     ],
 )
-@pytest.mark.parametrize("before", [None, [b"old"]])
-def test_the_records_of_a_program_that_ends_reach_the_file_unless_it_crashes(
-    last, status, expected, words, before, tmp_path
-):
+def test_the_records_of_a_program_that_ends_reach_the_file_unless_it_crashes(last, status, expected, words, tmp_path):
     """A crash leaves the old file intact; leftover files have other names."""
     path, program = tmp_path / "a.tfrecord", tmp_path / "writing.py"
-    if before:
-        with TFRecordWriter(path) as writer:
-            writer.write_all(before)
+    path.write_bytes(frame(b"old"))
     program.write_text(
         "import gc, os, sys\nfrom dataset.io import TFRecordWriter\n"
         f"writer = TFRecordWriter({str(path)!r})\nwriter.write(b'one')\nwriter.flush()\nwriter.write(b'two')\n{last}\n"
@@ -160,22 +120,15 @@ def test_the_records_of_a_program_that_ends_reach_the_file_unless_it_crashes(
     assert ("ResourceWarning" in done.stderr) == bool(words)
     assert done.stderr.count("was never closed") == bool(words)
     assert (words or "") in done.stderr
-    expected = before if expected is None else expected
-    assert ([path] if expected else []) == list(tmp_path.glob("*.tfrecord"))
-    if expected:
-        assert read(TFRecordFile(path)) == (expected, None)
+    assert read(TFRecordFile(path)) == (expected or [b"old"], None)
+    assert list(tmp_path.glob("*.tfrecord")) == [path]
 
 
 def test_a_write_that_fails_gives_the_file_up(tmp_path, monkeypatch):
     """A file with a partially written frame must not be renamed by a later close()."""
     writer = TFRecordWriter(tmp_path / "a")
     writer.write(b"one")
-
-    class Full:
-        def compress(self, data):
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(writer._file, "_compressor", Full())
+    monkeypatch.setattr(writer._file, "_compressor", types.SimpleNamespace(compress=full))
     with pytest.raises(OSError, match="No space left"):
         writer.write(b"two")
     writer.close()
@@ -184,44 +137,34 @@ def test_a_write_that_fails_gives_the_file_up(tmp_path, monkeypatch):
         writer.write(b"three")
 
 
-def test_a_closed_writer_refuses_records(tmp_path):
-    writer = TFRecordWriter(tmp_path / "a")
-    writer.close()
-    for use in (lambda: writer.write(b"one"), writer.flush):
-        with pytest.raises(ValueError, match=r"the writer of .*a is closed"):
-            use()
+NUMBERS = np.arange(6, dtype="<i4").reshape(2, 3)
 
 
-@pytest.mark.parametrize("record", [b"abc", bytearray(b"abc"), memoryview(b"abc"), np.bytes_(b"abc")])
+@pytest.mark.parametrize("record", [b"abc", bytearray(b"abc"), memoryview(b"abc"), np.bytes_(b"abc"), NUMBERS.data])
 def test_anything_that_is_bytes_is_written(record, tmp_path):
     with TFRecordWriter(tmp_path / "a") as writer:
         writer.write(record)
-    assert (tmp_path / "a").read_bytes() == frame(b"abc")
+    assert (tmp_path / "a").read_bytes() == frame(bytes(record))
 
 
-def test_a_view_of_numbers_is_written_whole(tmp_path):
-    numbers = np.arange(6, dtype="<i4").reshape(2, 3)
-    with TFRecordWriter(tmp_path / "a") as writer:
-        writer.write(numbers.data)
-    assert (tmp_path / "a").read_bytes() == frame(numbers.tobytes())
+class Message:
+    def SerializeToString(self):  # noqa: N802
+        return b""
 
 
-@pytest.mark.parametrize(("record", "words"), [("text", "got str: 'text'; encode"), (3, "int: 3"), (None, "NoneType")])
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        *(("text", "got str: 'text'; encode"), (3, "int: 3"), (None, "NoneType")),
+        (Message(), r"call its SerializeToString\(\)"),
+    ],
+)
 def test_a_record_that_is_not_bytes_is_refused(record, words, tmp_path):
     with TFRecordWriter(tmp_path / "a") as writer:
         with pytest.raises(TypeError, match=words):
             writer.write(record)
         writer.write(b"fine")
     assert read(TFRecordFile(tmp_path / "a")) == ([b"fine"], None)
-
-
-def test_a_message_that_was_not_serialized_is_told_how(tmp_path):
-    class Message:
-        def SerializeToString(self):  # noqa: N802
-            return b""
-
-    with TFRecordWriter(tmp_path / "a") as writer, pytest.raises(TypeError, match=r"call its SerializeToString\(\)"):
-        writer.write(Message())
 
 
 def test_options_are_checked(tmp_path):

@@ -1,4 +1,4 @@
-"""rebatch: batches of other sizes."""
+"""rebatch: batches of other sizes. tests/oracle compares sizes, sources and failures with tf.data."""
 
 import numpy as np
 import pytest
@@ -19,19 +19,13 @@ def batches(*rows):
     [
         (3, False, batches([0, 1, 2], [3, 4, 5], [6])),
         (3, True, batches([0, 1, 2], [3, 4, 5])),
-        (2, False, batches([0, 1], [2, 3], [4, 5], [6])),
-        (4, False, batches([0, 1, 2, 3], [4, 5, 6])),
-        (9, False, batches([0, 1, 2, 3, 4, 5, 6])),
         (9, True, []),
-        ([2, 1], False, batches([0, 1], [2], [3, 4], [5], [6])),
-        ([2, 1], True, batches([0, 1], [2], [3, 4], [5])),
         ([2, 0, 1], False, batches([0, 1], [], [2], [3, 4], [], [5], [6])),
         ([7, 0, 0, 1], True, batches([0, 1, 2, 3, 4, 5, 6], [], [])),
-        ((0, 7), False, batches([], [0, 1, 2, 3, 4, 5, 6], [])),
         (np.array([6, 1], np.int32), False, batches([0, 1, 2, 3, 4, 5], [6])),
     ],
 )
-def test_cuts_and_joins(size, drop, expected):
+def test_cuts_and_joins_batches(size, drop, expected):
     check_operator(lambda: Dataset.range(7).batch(4).rebatch(size, drop), expected)
     assert_elements_equal(list(Dataset.range(7).batch(4).map(lambda b: b).rebatch(size, drop)), expected)
 
@@ -41,12 +35,10 @@ def test_cuts_and_joins(size, drop, expected):
     st.lists(st.integers(0, 5), min_size=1, max_size=3).filter(any),
     st.booleans(),
 )
-def test_is_the_rows_in_their_order(lengths, sizes, drop):
+def test_returns_the_rows_in_their_order(lengths, sizes, drop):
     starts = np.cumsum([0, *lengths])
     arrays = [np.arange(start, start + length) for start, length in zip(starts, lengths, strict=False)]
-    signature = TensorSpec((None,), np.int64)
-    dataset = Dataset.from_generator(lambda: arrays, output_signature=signature)
-    got = [batch.tolist() for batch in dataset.rebatch(sizes, drop)]
+    dataset = Dataset.from_generator(lambda: arrays, output_signature=TensorSpec((None,), np.int64))
     rows, expected, turn = list(range(sum(lengths))), [], 0
     while True:
         size = sizes[turn % len(sizes)]
@@ -56,36 +48,30 @@ def test_is_the_rows_in_their_order(lengths, sizes, drop):
         if len(rows) < size:
             break
         rows, turn = rows[size:], turn + 1
-    assert got == expected
+    assert [batch.tolist() for batch in dataset.rebatch(sizes, drop)] == expected
 
 
-def test_asks_for_no_more_than_the_rows_need():
-    def known(numbers):
-        return numbers.batch(4, drop_remainder=True)
-
-    check_laziness(lambda numbers: numbers.batch(4).rebatch(3), lambda k: 4 * -(-3 * k // 4))
-    check_laziness(lambda numbers: numbers.batch(4).rebatch(8), lambda k: 8 * k)
-    check_laziness(lambda numbers: known(numbers).rebatch(3), lambda k: 4 * -(-3 * k // 4))
-    check_laziness(lambda numbers: known(numbers).rebatch(9, drop_remainder=True), lambda k: 4 * -(-9 * k // 4))
+def test_takes_no_more_than_the_rows_need():
+    for drop in (False, True):  # if True, the number of rows of each batch is known
+        check_laziness(lambda numbers, drop=drop: numbers.batch(4, drop).rebatch(3), lambda k: 4 * -(-3 * k // 4))
+        check_laziness(
+            lambda numbers, drop=drop: numbers.batch(4, drop).rebatch(9, drop_remainder=True),
+            lambda k: 4 * -(-9 * k // 4),
+        )
 
 
 COMPONENTS = {
-    "matrices": np.arange(15).reshape(5, 3),
     "text": ["a\0", "b", "", "c", "d"],
-    "ragged": RaggedTensor(np.arange(5), [0, 2, 2, 3, 3, 5]),
-    "ragged, int32": RaggedTensor(np.arange(5), np.array([0, 2, 2, 3, 3, 5], np.int32)),
     "ragged twice": RaggedTensor.from_nested_row_splits(np.eye(4), [[0, 2, 2, 3, 3, 5], [0, 1, 1, 2, 4, 4]]),
-    "sparse": SparseTensor([[0, 1], [0, 2], [3, 0]], [1.5, 2, 3], [5, 3]),
     "sparse, out of order": SparseTensor([[3, 0], [0, 2], [0, 1]], [3, 2, 1.5], [5, 3]),
     "sparse of nothing": SparseTensor([], np.zeros(0), [5, 3]),
     "dates": np.arange(5).astype("M8[D]"),
-    "a tuple": (np.arange(5), (np.zeros((5, 2)), None)),
-    "a dict": {"b": np.arange(5), "a": RaggedTensor(np.arange(5), [0, 2, 2, 3, 3, 5])},
+    "a dict": {"b": (np.zeros((5, 2)), None), "a": RaggedTensor(np.arange(5), np.array([0, 2, 2, 3, 3, 5], np.int32))},
 }
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_gives_what_unbatch_and_batch_give(component):
+def test_returns_what_unbatch_and_batch_return(component):
     whole = Dataset.from_tensors(COMPONENTS[component]).repeat(3)
     for size in (1, 2, 7):
         assert_elements_equal(list(whole.rebatch(size)), list(whole.unbatch().batch(size)))
@@ -93,17 +79,17 @@ def test_gives_what_unbatch_and_batch_give(component):
     assert_elements_equal(list(whole.rebatch([3, 0, 1]).unbatch()), list(whole.unbatch()))
 
 
-def test_sparse_tensors_of_different_shapes_have_room_together():
+def test_a_batch_of_sparse_tensors_has_the_shape_of_the_largest():
     parts = [SparseTensor([[1, 1]], [5], [2, 2]), SparseTensor([[0, 3]], [6], [1, 4])]
     dataset = Dataset.range(2).map(lambda i: parts[int(i)])
     check_operator(lambda: dataset.rebatch(3), [SparseTensor([[1, 1], [2, 3]], [5, 6], [3, 4])])
 
 
-def test_slices_share_memory_with_what_came_in_and_joined_batches_are_the_users():
+def test_slices_share_memory_with_the_input_and_joined_batches_belong_to_the_user():
     source = np.arange(8)
     whole = Dataset.from_tensors(source)
-    assert [np.shares_memory(batch, next(iter(whole))) for batch in whole.rebatch(3)] == [True] * 3
     for batch in whole.rebatch(3):
+        assert np.shares_memory(batch, next(iter(whole)))
         assert not batch.flags.writeable
     for batch in whole.repeat(2).rebatch(16):
         batch[:] = 0
@@ -124,54 +110,42 @@ def test_slices_share_memory_with_what_came_in_and_joined_batches_are_the_users(
     ],
     ids=repr,
 )
-def test_empty_batches_of_empty_data_have_the_shape_that_the_spec_tells(signature, empty):
+def test_empty_batches_of_an_empty_dataset_have_the_shape_in_its_spec(signature, empty):
     dataset = Dataset.from_generator(list, output_signature=signature)
     check_operator(lambda: dataset.rebatch([0, 0, 3]), [empty, empty])
 
 
-def test_empty_batches_behind_a_function_have_the_shape_of_its_results():
+def test_empty_batches_after_a_function_have_the_shape_of_its_results():
     dataset = Dataset.range(2).map(lambda i: np.full((2, 3), i))
     got = check_operator(lambda: dataset.rebatch([0, 4]))
     assert [batch.shape for batch in got] == [(0, 3), (4, 3), (0, 3)]
-    none = Dataset.range(0).map(lambda i: np.zeros(2))
-    assert list(none.rebatch([0, 4])) == []
+    assert list(Dataset.range(0).map(lambda i: np.zeros(2)).rebatch([0, 4])) == []
     failing = Dataset.range(3).map(fail_at(0)).map(lambda i: np.full(1, i))
-    got = outcomes(iter(failing.rebatch([0, 2])))
-    assert isinstance(got[0], ValueError)
-    assert [batch.tolist() for batch in got[1:]] == [[], [1, 2], []]
+    assert_elements_equal(outcomes(iter(failing.rebatch([0, 2]))), [ValueError("bad 0"), *batches([], [1, 2], [])])
 
 
-def test_knows_spec_and_cardinality():
+def test_knows_its_spec():
     full = Dataset.range(8).batch(4, drop_remainder=True)
     table = [(2, False, 2), (4, False, 4), (3, False, None), (3, True, 3), ([2, 2], False, 2), ([2, 1], True, None)]
     for size, drop, rows in table:
-        rebatched = full.rebatch(size, drop)
-        assert rebatched.element_spec == TensorSpec((rows,), np.int64)
-        assert rebatched.cardinality() == -2
-    assert full.repeat().rebatch(2).cardinality() == -2
-    ragged = Dataset.from_tensors(RaggedTensor(np.arange(3), np.array([0, 1, 3], np.int32)))
-    assert ragged.rebatch(1).element_spec == RaggedTensorSpec((1, None), np.int64, 1, np.int32)
-    sparse = Dataset.from_tensors(SparseTensor([[0, 0]], [1.0], [3, 2]))
-    assert sparse.rebatch(2).element_spec == SparseTensorSpec((None, 2), np.float64)
+        assert full.rebatch(size, drop).element_spec == TensorSpec((rows,), np.int64)
+        assert full.rebatch(size, drop).cardinality() == -2
 
 
-def test_components_of_different_lengths_fail_in_their_place():
+def test_batches_that_cannot_be_cut_or_joined_fail_in_their_place():
     lengths = [(2, 2), (1, 2), (3, 3)]
-    dataset = Dataset.range(3).map(lambda i: tuple(np.full(n, i) for n in lengths[int(i)]))
-    got = check_operator(lambda: dataset.rebatch(2))
+    pairs = Dataset.range(3).map(lambda i: tuple(np.full(n, i) for n in lengths[int(i)]))
+    got = check_operator(lambda: pairs.rebatch(2))
     assert_elements_equal(got[:1], [(np.array([0, 0]), np.array([0, 0]))])
     assert isinstance(got[1], SpecError)
     assert "component 0 has 1, component 1 has 2" in str(got[1])
     assert [len(batch[0]) for batch in got[2:]] == [2, 1]
 
-
-def test_rows_of_different_shapes_fail_in_their_batch():
     shapes = [(2, 2), (4, 3), (3, 3)]
-    dataset = Dataset.range(3).map(lambda i: {"x": np.ones(shapes[int(i)])})
-    got = check_operator(lambda: dataset.rebatch(3))
+    matrices = Dataset.range(3).map(lambda i: {"x": np.ones(shapes[int(i)])})
+    got = check_operator(lambda: matrices.rebatch(3))
     assert isinstance(got[0], SpecError)
-    words = "rebatch(3) from test_rebatch.py"
-    assert words in str(got[0])
+    assert "rebatch(3) from test_rebatch.py" in str(got[0])
     assert "component 'x' has row shape (3,) in element 1 but (2,) in element 0" in str(got[0])
     assert [batch["x"].shape for batch in got[1:]] == [(3, 3), (3, 3)]
 
@@ -183,7 +157,7 @@ def test_batches_of_other_kinds_fail_in_their_batch(other):
         next(iter(dataset))
 
 
-def test_exceptions_take_the_rows_that_wait_for_their_batch():
+def test_an_exception_drops_the_rows_that_wait_for_their_batch():
     dataset = Dataset.range(10).map(fail_at(4)).batch(2).rebatch(3)
     expected = [np.array([0, 1, 2]), ValueError("bad 4"), np.array([5, 6, 7]), np.array([8, 9])]
     check_operator(lambda: dataset, expected)
@@ -195,17 +169,15 @@ def test_exceptions_take_the_rows_that_wait_for_their_batch():
         (0, ValueError, "a size of at least 1, got 0"),
         ([0, 0], ValueError, r"a size of at least 1, got \[0, 0\]"),
         ([], ValueError, r"a size of at least 1, got \[\]"),
-        (-1, ValueError, "at least 0, got -1"),
         ([2, -1], ValueError, "at least 0, got -1"),
-        (2.0, TypeError, "must be an int, got 2.0"),
-        ([2, None], TypeError, "must be an int, got None"),
-        ([[2]], TypeError, r"must be an int, got \[2\]"),
-        (np.array([[2]]), TypeError, "must be an int"),
-        (True, TypeError, "must be an int, got True"),
+        (2.0, TypeError, "be an int, got 2.0"),
+        ([2, None], TypeError, "be an int, got None"),
+        (np.array([[2]]), TypeError, "be an int"),
+        (True, TypeError, "be an int, got True"),
     ],
 )
-def test_refuses_sizes_that_are_none(size, error, words):
-    with pytest.raises(error, match=r"rebatch\(\): batch_size must.*" + words.removeprefix("must ")):
+def test_refuses_wrong_sizes(size, error, words):
+    with pytest.raises(error, match=rf"rebatch\(\): batch_size must.*{words}"):
         Dataset.range(3).batch(2).rebatch(size)
 
 
@@ -214,12 +186,9 @@ def test_refuses_sizes_that_are_none(size, error, words):
     [(1, "is a scalar"), ((np.zeros(2), 1), "component 1 is a scalar"), ((np.zeros(2), np.zeros(3)), "same number")],
     ids=repr,
 )
-def test_refuses_what_has_no_rows(value, words):
+def test_refuses_elements_without_rows(value, words):
     with pytest.raises(ValueError, match=words):
         Dataset.from_tensors(value).rebatch(2)
+    unknown = Dataset.range(1).map(lambda _: value)
     with pytest.raises(SpecError):
-        next(
-            iter(
-                Dataset.from_tensors(value).map(lambda *element: element if len(element) > 1 else element[0]).rebatch(2)
-            )
-        )
+        next(iter(unknown.rebatch(2)))

@@ -1,4 +1,4 @@
-"""The buffer that windows are cut from."""
+"""SlidingBuffer: the buffer that windows are cut from."""
 
 import numpy as np
 from hypothesis import given
@@ -43,10 +43,8 @@ def test_is_a_queue_whose_pieces_never_change(steps, column, changing, data):
         assert buffer.length == len(model)
     assert [as_lists(piece) for piece, _ in given_out] == [expected for _, expected in given_out]
     for piece, _ in given_out:
-        arrays = (
-            [piece] if isinstance(piece, np.ndarray) else [value for value in piece if isinstance(value, np.ndarray)]
-        )
-        assert not any(array.flags.writeable for array in arrays)
+        arrays = [piece] if isinstance(piece, np.ndarray) else piece
+        assert not any(isinstance(array, np.ndarray) and array.flags.writeable for array in arrays)
 
 
 def test_each_element_is_copied_a_few_times_at_most():

@@ -1,6 +1,5 @@
-"""window: datasets of consecutive elements."""
+"""window: datasets of consecutive elements. tests/oracle compares windows, cardinalities and failures with tf.data."""
 
-import dataclasses
 import gc
 import itertools
 import weakref
@@ -11,7 +10,7 @@ import pytest
 from dataset import Dataset, DatasetSpec, RaggedTensor, SparseTensor, TensorSpec
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import fail_at, ints
-from support.pipelines import Point
+from support.pipelines import Point, Record
 
 SHAPES = [
     {"size": 3},
@@ -22,12 +21,10 @@ SHAPES = [
 ]
 
 
-def windows_of(values, size, shift=None, stride=1, drop_remainder=False):
-    """What window() must give, as lists."""
+def windows_of(values, size, shift=None, stride=1):
+    """What window() must return, as lists."""
     values, shift = list(values), shift or size
-    found = [values[start : start + (size - 1) * stride + 1 : stride] for start in range(0, len(values), shift)]
-    full = [start + (size - 1) * stride < len(values) for start in range(0, len(values), shift)]
-    return list(itertools.compress(found, full)) if drop_remainder else found
+    return [values[start : start + (size - 1) * stride + 1 : stride] for start in range(0, len(values), shift)]
 
 
 def as_lists(windows):
@@ -35,11 +32,14 @@ def as_lists(windows):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_gives_windows(shape):
-    for count, drop_remainder in itertools.product([0, 1, 2, 3, 10, 21], [False, True]):
-        windows = list(Dataset.range(count).window(**shape, drop_remainder=drop_remainder))
-        assert as_lists(windows) == windows_of(range(count), **shape, drop_remainder=drop_remainder)
-    check_operator(lambda: Dataset.range(13).window(**shape))
+@pytest.mark.parametrize("bad", [(), (3, 4), (0, 9)], ids=str)
+def test_returns_windows_and_an_element_that_fails_fails_each_of_its_windows(shape, bad):
+    expected = []
+    for window in windows_of(range(10), **shape):
+        failed = next((x for x in window if x in bad), None)
+        expected.append(window if failed is None else f"bad {failed}")
+    found = check_operator(lambda: Dataset.range(10).map(fail_at(*bad)).window(**shape))
+    assert [str(one) if isinstance(one, ValueError) else as_lists([one])[0] for one in found] == expected
 
 
 def test_reads_no_further_than_the_windows_reach():
@@ -54,40 +54,19 @@ def test_windows_of_an_endless_dataset():
     assert as_lists(found) == [[0, 1], [1, 2], [2, 0], [0, 1]]
 
 
-def test_a_window_can_be_read_at_any_time_and_again():
-    with iter(Dataset.range(7).map(lambda x: x * 10).window(3, shift=2)) as iterator:
+def test_a_window_can_be_read_at_any_time_again_and_from_a_state():
+    calls = []
+    with iter(Dataset.range(7).map(lambda x: calls.append(int(x)) or x * 10).window(3, shift=2)) as iterator:
         first, second = next(iterator), next(iterator)
         assert_elements_equal(list(first), ints(0, 10, 20))
         third = next(iterator)
     assert_elements_equal(list(second), ints(20, 30, 40))
     assert_elements_equal(list(third), ints(40, 50, 60))
     assert_elements_equal(list(first.batch(2)), [np.array([0, 10]), np.array([20])])
+    assert calls == [0, 1, 2, 3, 4, 5, 6]
     assert (len(first), first.element_spec) == (3, TensorSpec((), np.int64))
-
-
-def test_a_place_inside_a_window_can_be_saved():
-    (window,) = Dataset.range(4).window(9)
-    check_operator(lambda: window, ints(0, 1, 2, 3))
-    check_operator(lambda: window.shuffle(2, seed=1).batch(3))
-
-
-def test_runs_the_input_once():
-    calls = []
-    found = [list(window) for window in Dataset.range(5).map(lambda x: calls.append(int(x)) or x).window(2, shift=1)]
-    assert (len(found), calls) == (5, [0, 1, 2, 3, 4])
-
-
-@pytest.mark.parametrize("bad", [(1,), (3, 4), (0, 9)], ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_an_element_that_fails_takes_its_windows_with_it(shape, bad):
-    expected = []
-    for window in windows_of(range(10), **shape):
-        failed = next((x for x in window if x in bad), None)
-        expected.append(window if failed is None else f"bad {failed}")
-    found = outcomes(iter(Dataset.range(10).map(fail_at(*bad)).window(**shape)))
-    assert [str(one) if isinstance(one, Exception) else as_lists([one])[0] for one in found] == expected
-    assert {type(one) for one in found if isinstance(one, Exception)} <= {ValueError}
-    check_operator(lambda: Dataset.range(10).map(fail_at(*bad)).window(**shape))
+    check_operator(lambda: third, ints(40, 50, 60))
+    check_operator(lambda: third.shuffle(2, seed=1).batch(3))
 
 
 class OddError(Exception):
@@ -113,8 +92,8 @@ def test_each_of_the_windows_fails_with_the_users_own_exception():
     assert errors[0].__traceback__.tb_next is not None  # the function's own lines are shown where it is met
 
 
-@pytest.mark.parametrize("taken", range(6))
-def test_an_exception_that_waits_does_not_hold_the_iterator(taken):
+@pytest.mark.parametrize("taken", [1, 2, 4])
+def test_an_exception_that_waits_does_not_keep_the_iterator_alive(taken):
     gc.disable()
     try:
         iterator = iter(Dataset.range(9).map(fail_at(3)).window(3, shift=1))
@@ -145,35 +124,21 @@ def test_an_interrupt_loses_nothing():
     assert as_lists([next(iterator)])[0][:2] == [2, 3]
 
 
-@dataclasses.dataclass
-class Pair:
-    left: object
-    right: object
-
-
 def test_every_component_has_its_own_dataset():
     def make(build):
         return lambda: Dataset.range(5).map(build).window(2, shift=1)
 
-    for build in (
-        lambda x: (x, (x * 2, None)),
-        lambda x: {"b": x, "a": np.full(2, x)},
-        lambda x: Point(x, b"text"),
-        lambda x: Pair(x, {"deep": np.float32(x)}),
-    ):
-        assert len(list(make(build)())) == 5
-    check_operator(make(lambda x: Pair(x, {"deep": np.full(2, x)})))
+    check_operator(make(lambda x: Record(x, {"deep": np.full(2, x)})))
     tuples = next(iter(make(lambda x: (x, (x * 2, None)))()))
     assert (as_lists([tuples[0], tuples[1][0]]), tuples[1][1]) == ([[0, 1], [0, 2]], None)
-    assert isinstance(next(iter(make(lambda x: Point(x, x))())), Point)
-    assert as_lists([next(iter(make(lambda x: Pair(x, x))())).right]) == [[0, 1]]
+    assert isinstance(next(iter(make(lambda x: Point(x, b"text"))())), Point)
+    assert as_lists([next(iter(make(lambda x: Record(x, x))())).label]) == [[0, 1]]
 
 
 @pytest.mark.parametrize(
     "component",
     [
         lambda x: np.full(int(x), x),  # of different lengths
-        lambda x: np.full((2, 2), x),
         lambda x: np.zeros((0, 3), np.float32),
         lambda x: b"\0" * int(x),
         lambda x: np.array([b"a", b"b\0"], object),
@@ -187,7 +152,7 @@ def test_takes_components_of_every_kind(component):
     assert_elements_equal(list(found[1]), list(Dataset.range(6).map(component).skip(2)))
 
 
-def test_objects_of_user_classes():
+def test_takes_objects_of_user_classes():
     class Thing:
         plan = "of its own"  # as a Dataset has
 
@@ -196,7 +161,7 @@ def test_objects_of_user_classes():
     assert [list(window) for window in found] == [things[:2], things[2:]]
 
 
-def test_windows_share_memory_and_nobody_can_write_to_them():
+def test_windows_share_memory_and_are_read_only():
     images = Dataset.from_tensor_slices(np.arange(40 * 64).reshape(40, 8, 8) // 64).take(40)
     batches = list(images.window(10, shift=1, drop_remainder=True).flat_map(lambda window: window.batch(10)))
     shared = sum(np.shares_memory(a, b) for a, b in itertools.pairwise(batches))
@@ -211,26 +176,19 @@ def test_windows_share_memory_and_nobody_can_write_to_them():
     assert not any(row.flags.writeable for row in first + second)
 
 
-def test_knows_its_spec_and_cardinality_without_running_anything():
-    pairs = Dataset.zip(Dataset.range(5).batch(2), {"a": Dataset.range(9)}).window(2)
+def test_knows_its_spec_without_running_anything():
     row, number = TensorSpec((None,), np.int64), TensorSpec((), np.int64)
-    assert pairs.element_spec == (DatasetSpec(row), {"a": DatasetSpec(number)})
     assert Dataset.range(9).window(2).window(3).element_spec == DatasetSpec(DatasetSpec(number))
-    assert Dataset.range(3).repeat().window(2).cardinality() == -1
-    assert Dataset.range(3).filter(lambda x: True).window(2).cardinality() == -2
     for window in Dataset.range(5).batch(2).window(2):
-        assert window.element_spec == row  # that of the input, whatever these few elements are
-
-
-def test_looking_at_a_window_does_not_run_the_input_again():
+        assert window.element_spec == row  # that of the input, not of these elements
     calls = []
-    dataset = Dataset.range(6).map(lambda x: calls.append(x) or np.full(int(x), x)).window(3)
-    batches = [list(window.padded_batch(3)) for window in dataset]
+    vectors = Dataset.range(6).map(lambda x: calls.append(x) or np.full(int(x), x)).window(3)
+    batches = [list(window.padded_batch(3)) for window in vectors]
     assert [batch.shape for (batch,) in batches] == [(3, 2), (3, 5)]
     assert len(calls) == 6
 
 
-def test_says_what_it_is():
+def test_its_repr_shows_the_arguments():
     dataset = Dataset.range(5).window(2, shift=1, stride=3, drop_remainder=True)
     assert "window(2, shift=1, stride=3, drop_remainder)" in repr(dataset)
     assert "window(2) " in repr(Dataset.range(5).window(2))
@@ -242,12 +200,11 @@ def test_says_what_it_is():
     [
         ({"size": 0}, r"window\(\): size must be at least 1, got 0"),
         ({"size": 2.0}, r"window\(\): size must be an int, got 2.0 of type float"),
-        ({"size": True}, r"window\(\): size must be an int"),
         ({"size": 1, "shift": 0}, r"window\(\): shift must be at least 1"),
         ({"size": 1, "stride": -1}, r"window\(\): stride must be at least 1"),
         ({"size": 1, "drop_remainder": 1}, r"window\(\): drop_remainder must be True or False"),
     ],
 )
-def test_refuses_what_makes_no_windows(arguments, message):
+def test_refuses_wrong_arguments(arguments, message):
     with pytest.raises((TypeError, ValueError), match=message):
         Dataset.range(3).window(**arguments)

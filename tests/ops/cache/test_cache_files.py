@@ -1,4 +1,4 @@
-"""cache(filename): kept in files, for later passes and later processes."""
+"""cache(filename): the elements in files, for later passes and later processes."""
 
 import dataclasses
 import functools
@@ -6,7 +6,6 @@ import itertools
 import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -16,7 +15,10 @@ import numpy as np
 import pytest
 
 from dataset import DataLossError, Dataset, Options, RaggedTensor, SparseTensor, SpecError, StateError
+from dataset.io.elements import cache_dataset
 from dataset.io.elements.metadata import Metadata
+from dataset.io.elements.write_session import RunWriter
+from dataset.plan.fingerprints import step_digests
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, no_leaks, outcomes
 from support.op_cases import fail_at, ints
 from support.pipelines import Point, Record
@@ -28,7 +30,7 @@ def counting(calls, stop=4):
 
 @pytest.fixture
 def new(tmp_path):
-    """Names that nobody has used."""
+    """Returns unused names."""
     numbers = itertools.count()
     return lambda: str(tmp_path / f"cache{next(numbers)}")
 
@@ -47,48 +49,43 @@ def files_in(path):
     [
         (lambda name: Dataset.range(5).map(lambda x: x * 2).cache(name), ints(0, 2, 4, 6, 8)),
         (lambda name: Dataset.range(0).cache(name), []),
-        (lambda name: Dataset.range(3).map(str).cache(name).repeat(3), [b"0", b"1", b"2"] * 3),
-        (lambda name: Dataset.range(3).cache(name).repeat(2).batch(2), None),
-        (lambda name: Dataset.range(6).shuffle(6, seed=1).cache(name).repeat(3), None),
-        (lambda name: Dataset.range(6).cache(name).shuffle(6, seed=1).repeat(3), None),
+        (lambda name: Dataset.range(3).map(str).cache(name).repeat(2), [b"0", b"1", b"2"] * 2),
+        (lambda name: Dataset.range(4).shuffle(6, seed=1).cache(name).repeat(2).batch(3), None),
+        (lambda name: Dataset.range(4).cache(name).shuffle(6, seed=1).repeat(2), None),
         (
             lambda name: Dataset.range(5).map(fail_at(1, 3)).cache(name),
             [*ints(0), ValueError("bad 1"), *ints(2), ValueError("bad 3"), *ints(4)],
         ),
-        (lambda name: Dataset.range(6).prefetch(2).cache(name).prefetch(2).repeat(2), None),
+        (lambda name: Dataset.range(4).prefetch(2).cache(name).prefetch(2).repeat(2), None),
     ],
 )
-def test_keeps_the_whole_contract_while_filling(new, make, expected):
+def test_keeps_the_contract_while_writing(new, make, expected):
     check_operator(lambda: make(new()), expected)
 
 
-def test_keeps_the_whole_contract_while_reading(path):
+def test_keeps_the_contract_while_reading(path):
     make = lambda: Dataset.range(9).map(lambda x: (x, {"a": np.full(x, x)})).cache(path)
     found = list(make())
     check_operator(make, found)
 
 
 def test_takes_one_element_for_each(new):
-    check_laziness(lambda numbers: numbers.cache(new()), lambda k: k)
+    check_laziness(lambda numbers: numbers.cache(new()), lambda k: k, size=20)
 
 
-def test_runs_its_input_once_whoever_asks(path):
+def test_runs_its_input_once_for_all_pipelines_and_says_nothing(path, caplog):
     calls = []
     dataset = counting(calls).cache(path)
+    assert dataset.map(lambda x: (x, x)).element_spec[0].dtype == np.int64
+    assert not Path(path).exists()  # the spec writes nothing
+    calls.clear()
     assert list(dataset) == list(dataset) == list(counting(calls).cache(path)) == [0, 1, 2, 3]
     assert list(dataset.batch(2).repeat(2).unbatch()) == [0, 1, 2, 3] * 2
     assert calls == [0, 1, 2, 3]
+    assert not caplog.records
 
 
-def test_asking_for_the_spec_writes_nothing(path):
-    calls = []
-    dataset = counting(calls).cache(path).map(lambda x: (x, x))
-    assert dataset.element_spec[0].dtype == np.int64
-    assert not Path(path).exists()
-    assert len(list(dataset)) == 4
-
-
-@pytest.mark.parametrize("taken", [1, 3, 4])
+@pytest.mark.parametrize("taken", [1, 4])
 def test_a_partial_pass_leaves_no_cache_and_says_so(path, caplog, taken):
     calls = []
     dataset = counting(calls).cache(path)
@@ -102,24 +99,16 @@ def test_a_partial_pass_leaves_no_cache_and_says_so(path, caplog, taken):
     assert calls == [0, 1, 2, 3]
 
 
-def test_a_full_pass_says_nothing(path, caplog):
-    list(Dataset.range(3).cache(path))
-    list(Dataset.range(3).cache(path))
-    assert not caplog.records
-
-
 def test_a_second_iterator_during_the_first_pass_is_an_error(path):
-    dataset = Dataset.range(4).cache(path)
-    first = iter(dataset)
+    first, second = iter(Dataset.range(4).cache(path)), iter(Dataset.range(4).cache(path))
     next(first)
-    second = iter(Dataset.range(4).cache(path))
     with pytest.raises(FileExistsError, match=r"another iterator of this process is filling the cache in .*cache"):
         next(second)
     assert list(first) == [1, 2, 3]
     assert list(second) == [0, 1, 2, 3]
 
 
-def test_a_closed_or_abandoned_pass_lets_the_next_one_fill(path):
+def test_a_closed_or_abandoned_pass_lets_the_next_one_write(path):
     for end in (lambda it: it.close(), lambda it: None):
         with no_leaks():
             iterator = iter(Dataset.range(4).cache(path))
@@ -130,86 +119,69 @@ def test_a_closed_or_abandoned_pass_lets_the_next_one_fill(path):
     assert list(Dataset.range(4).cache(path)) == [0, 1, 2, 3]
 
 
-def test_a_lock_file_that_nobody_holds_is_no_hindrance(path):
-    Path(path).mkdir()
-    Path(path, "filling.lock").write_text("process 1\n")
-    assert list(Dataset.range(2).cache(path)) == [0, 1]
-    assert [name for name in files_in(path) if "lock" in name] == []
-
-
-def test_what_a_dead_writer_left_is_removed(path):
+def test_what_a_dead_writer_left_is_removed_and_its_lock_is_free(path):
     run = Path(path, "0123456789abcdef")
     run.mkdir(parents=True)
     (run / "00000000.tfrecord").write_bytes(b"half")
     Path(path, "0123456789abcdef.lock").write_text("process 1\n")
+    Path(path, "filling.lock").write_text("process 1\n")
     Path(path, "notes.txt").write_text("mine")
     assert list(Dataset.range(2).cache(path)) == [0, 1]
     assert not run.exists()
     assert Path(path, "notes.txt").read_text() == "mine"
     assert len(files_in(path)) == 3
+    assert not any("lock" in name for name in files_in(path))
 
 
 def test_elements_that_fail_are_left_out_of_later_passes(path):
     dataset = Dataset.range(4).map(fail_at(1)).cache(path)
-    assert_elements_equal(outcomes(iter(dataset)), [np.int64(0), ValueError("bad 1"), *ints(2, 3)])
+    assert_elements_equal(outcomes(iter(dataset)), [*ints(0), ValueError("bad 1"), *ints(2, 3)])
     assert_elements_equal(outcomes(iter(dataset)), ints(0, 2, 3))
 
 
-ELEMENTS = {
-    "scalars": [np.float16(1.5), np.float16(-2)],
-    "text": [b"a\0", b"", b"\0"],
-    "times": list(np.array([1, 2], "M8[ns]")),
-    "images": [np.full((2, 3), i, np.uint8) for i in range(3)],
-    "vectors": [np.arange(i) for i in range(4)],
-    "nested": [(np.int64(i), {"b": None, "a": (np.arange(i), b"x" * i)}) for i in range(3)],
-    "ragged": [RaggedTensor.from_rows([[1.0] * i, []]) for i in range(3)],
-    "sparse": [SparseTensor([[i]], [i], [4]) for i in range(3)],
-    "named": [Point(np.int64(i), np.arange(2)) for i in range(3)],
-    "dataclass": [Record(np.full(2, i), np.int64(i)) for i in range(3)],
-    "keys": [{1: np.int64(i), 2: b"a"} for i in range(2)],
-}
-
-
-@pytest.mark.parametrize("kind", ELEMENTS)
-def test_elements_of_every_kind_come_back(path, kind):
-    elements = ELEMENTS[kind]
+@pytest.mark.parametrize(
+    "elements",
+    [
+        [np.float16(1.5), np.float16(-2)],
+        list(np.array([1, 2], "M8[ns]")),
+        [np.arange(i) for i in range(4)],
+        [(np.int64(i), {"b": None, "a": (np.arange(i), b"x\0" * i)}) for i in range(3)],
+        [RaggedTensor.from_rows([[1.0] * i, []]) for i in range(3)],
+        [SparseTensor([[i]], [i], [4]) for i in range(3)],
+        [Point(np.int64(i), np.arange(2)) for i in range(3)],
+        [Record(np.full(2, i), np.int64(i)) for i in range(3)],
+        [{1: np.int64(i), 2: b"a"} for i in range(2)],
+    ],
+)
+def test_elements_of_every_kind_are_read_as_they_were_and_read_only(path, elements):
     make = lambda: Dataset.from_generator(lambda: iter(elements)).cache(path)
-    assert_elements_equal(list(make()), elements)
-    assert_elements_equal(list(make()), elements)
+    for _ in range(2):
+        found = list(make())
+        assert_elements_equal(found, elements)
+        arrays = [part for element in found for part in (element, getattr(element, "values", None))]
+        assert not any(isinstance(part, np.ndarray) and part.flags.writeable for part in arrays)
 
 
-@pytest.mark.parametrize("warm", [False, True])
-def test_arrays_come_out_read_only(path, warm):
-    make = lambda: Dataset.range(2).map(lambda x: (np.full(3, x), RaggedTensor(np.zeros(2), [0, 2]))).cache(path)
-    if warm:
-        list(make())
-    for array, ragged in make():
-        assert not array.flags.writeable
-        assert not ragged.values.flags.writeable
-
-
-def test_an_object_is_refused_at_its_place_and_nothing_is_kept(path):
+def test_objects_and_elements_of_another_dtype_are_refused_at_their_place(path):
     dataset = Dataset.range(3).map(lambda x: object() if x == 1 else x).cache(path)
     for _ in range(2):
         found = outcomes(iter(dataset))
         assert_elements_equal([found[0], found[2]], ints(0, 2))
         assert isinstance(found[1], TypeError)
         assert "a object cannot be written to a file" in str(found[1])
+    assert isinstance(outcomes(iter(dataset.batch(3)))[0], TypeError)
     assert files_in(path) == []
-    whole = outcomes(iter(dataset.batch(3)))
-    assert isinstance(whole[0], TypeError)
 
-
-def test_elements_of_another_dtype_are_refused(path):
     kinds = {1: np.float32(1), 3: b"text"}
-    dataset = Dataset.range(5).map(lambda x: kinds.get(int(x), x)).cache(path)
-    found = outcomes(iter(dataset))
+    found = outcomes(iter(Dataset.range(5).map(lambda x: kinds.get(int(x), x)).cache(path)))
     assert_elements_equal([found[0], found[2], found[4]], ints(0, 2, 4))
     for position, dtype in ((1, "float32"), (3, "bytes")):
         assert isinstance(found[position], SpecError)
         assert f"the same kind and dtype, got {dtype} for the element after int64" in str(found[position])
         assert f"element {position}" in found[position].__notes__[0]
 
+
+# Caches of other pipelines
 
 MISMATCH = r"was filled by another pipeline, or the pipeline was edited since: .*on_mismatch=\"rebuild\""
 
@@ -221,7 +193,6 @@ MISMATCH = r"was filled by another pipeline, or the pipeline was edited since: .
         (lambda: Dataset.range(3).map(float), "this pipeline is"),
         (lambda: Dataset.range(9), "range"),
         (lambda: Dataset.from_tensor_slices({"a": [1]}), "it was filled by range.* where this pipeline has"),
-        (lambda: Dataset.from_tensor_slices(np.arange(3)), "it was filled by range.* where this pipeline has"),
     ],
 )
 def test_a_cache_of_another_pipeline_is_an_error_that_says_what_to_do_or_is_rebuilt(path, other, words):
@@ -257,9 +228,6 @@ class Scaler:
     def __call__(self, x):
         return x * self.factor
 
-    def method(self, x):
-        return x + self.factor
-
     @functools.cached_property
     def costly(self):
         return 3
@@ -273,74 +241,6 @@ LOG = logging.getLogger(__name__)
 CONFIG = {"size": [1, 2]}
 
 
-def times(by):
-    return lambda x: x * by
-
-
-EDITS = {
-    "code": lambda n: [lambda x: x + 1, lambda x: x - 1][n],
-    "a constant": lambda n: [lambda x: x + 1, lambda x: x + 2][n],
-    "an inner function": lambda n: [lambda x: sum(y + 1 for y in [x]), lambda x: sum(y + 2 for y in [x])][n],
-    "a captured number": lambda n: times(n + 1),
-    "a captured array": lambda n: times(np.arange(2) + n),
-    "a captured list": lambda n: first_of([n]),
-    "a captured set": lambda n: is_in({"0", str(n)}),
-    "a default": lambda n: lambda x, by=n: x + by,
-    "a partial": lambda n: functools.partial(np.add, n),
-    "a callable object": Scaler,
-    "a method": lambda n: Scaler(n).method,
-    "a function": lambda n: [np.sin, np.cos][n],
-}
-
-
-@pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_function_is_noticed(path, edit):
-    make = EDITS[edit]
-    before = list(Dataset.range(3).map(make(0)).cache(path))
-    assert_elements_equal(list(Dataset.range(3).map(make(0)).cache(path)), before)
-    with pytest.raises(SpecError, match=MISMATCH) as caught:
-        list(Dataset.range(3).map(make(1)).cache(path))
-    assert "map(" in str(caught.value)
-    rebuilt = list(Dataset.range(3).map(make(1)).cache(path, on_mismatch="rebuild"))
-    assert_elements_equal(rebuilt, list(Dataset.range(3).map(make(1))))
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("FACTOR", 3), ("tripled", lambda x: x + x + x), ("CONFIG", {"size": [1, 3]})]
-)
-def test_an_edit_of_what_a_function_names_is_noticed(path, name, value, monkeypatch):
-    make = lambda: Dataset.range(3).map(lambda x: scaled(x) + CONFIG["size"][0]).cache(path)
-    direct = lambda: Dataset.range(3).map(scaled if name != "CONFIG" else lambda x: x + CONFIG["size"][1]).cache(path)
-    for cached in (make, direct):
-        Dataset.range(0).save(path)  # so that the directory is there
-        shutil.rmtree(path)
-        list(cached())
-        list(cached())
-        with monkeypatch.context() as patch:
-            patch.setitem(globals(), name, value)
-            with pytest.raises(SpecError, match=MISMATCH):
-                list(cached())
-        list(cached())
-
-
-def test_other_data_and_another_seed_are_noticed(path):
-    for make in (
-        lambda n: Dataset.from_tensor_slices([1, 2, n]),
-        lambda n: Dataset.range(5).shuffle(5, seed=n),
-        lambda n: Dataset.range(5).take(n + 2),
-        lambda n: Dataset.from_generator(lambda: iter(range(n + 3))),
-    ):
-        list(make(0).cache(path))
-        with pytest.raises(SpecError, match=MISMATCH):
-            list(make(1).cache(path))
-        shutil.rmtree(path)
-
-
-def logged(x):
-    LOG.debug("element %s", x)
-    return x
-
-
 def first_of(values):
     return lambda x: x * values[0]
 
@@ -349,16 +249,56 @@ def is_in(words):
     return lambda x: int(str(x) in words)
 
 
-def appends_to(calls):
-    return lambda x: calls.append(x) or x
+def mapped(function):
+    return Dataset.range(3).map(function)
 
 
-def looks_up_in(known):
-    return lambda x: known.setdefault(int(x), x)
+EDITS = {  # others are in tests/plan/fingerprints
+    "a constant": lambda n: mapped([lambda x: x + 1, lambda x: x + 2][n]),
+    "an inner function": lambda n: mapped([lambda x: sum(y + 1 for y in [x]), lambda x: sum(y + 2 for y in [x])][n]),
+    "a captured list": lambda n: mapped(first_of([n])),
+    "a captured set": lambda n: mapped(is_in({"0", str(n)})),
+    "a function": lambda n: mapped([np.sin, np.cos][n]),
+    "data": lambda n: Dataset.from_tensor_slices([1, 2, n]),
+    "a seed": lambda n: Dataset.range(5).shuffle(5, seed=n),
+    "a generator": lambda n: Dataset.from_generator(lambda: iter(range(n + 3))),
+}
 
 
-def adds_in(buffer):
-    return lambda x: np.add(x, 1, out=buffer).copy()
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_of_the_pipeline_is_noticed(path, edit):
+    make = EDITS[edit]
+    before = list(make(0).cache(path))
+    assert_elements_equal(list(make(0).cache(path)), before)
+    with pytest.raises(SpecError, match=MISMATCH):
+        list(make(1).cache(path))
+    assert_elements_equal(list(make(1).cache(path, on_mismatch="rebuild")), list(make(1)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("FACTOR", 3), ("tripled", lambda x: x + x + x), ("CONFIG", {"size": [1, 3]})]
+)
+def test_an_edit_of_what_a_function_names_is_noticed(new, name, value, monkeypatch):
+    indirect = lambda x: scaled(x) + CONFIG["size"][0]
+    direct = scaled if name != "CONFIG" else lambda x: x + CONFIG["size"][1]
+    for function in (indirect, direct):
+        path = new()
+        cached = lambda function=function, path=path: list(mapped(function).cache(path))
+        assert_elements_equal(cached(), cached())
+        with monkeypatch.context() as patch:
+            patch.setitem(globals(), name, value)
+            with pytest.raises(SpecError, match=MISMATCH):
+                cached()
+        cached()
+
+
+def logged(x):
+    LOG.debug("element %s", x)
+    return x
+
+
+def captures(thing, use):
+    return lambda x: use(thing, x)
 
 
 def holds(thing):
@@ -371,6 +311,13 @@ def grown():
     return loop
 
 
+def nested(depth):
+    found = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
 def used():
     scaler = Scaler(1)
     assert scaler.costly == 3
@@ -378,7 +325,7 @@ def used():
 
 
 def twice(make):
-    """Two functions that hold the like."""
+    """Two functions that hold similar objects."""
     return lambda: [holds(make()) for _ in range(2)]
 
 
@@ -387,9 +334,9 @@ SAME = {
         lambda x: x + 1,
         lambda x: x + 1,
     ],
-    "a list that grows": lambda: [appends_to([])] * 2,
-    "a dict that is a cache": lambda: [looks_up_in({})] * 2,
-    "a buffer": lambda: [adds_in(np.zeros((), np.int64))] * 2,
+    "a list that grows": lambda: [captures([], lambda calls, x: calls.append(x) or x)] * 2,
+    "a dict that is a cache": lambda: [captures({}, lambda known, x: known.setdefault(int(x), x))] * 2,
+    "a buffer": lambda: [captures(np.zeros((), np.int64), lambda buffer, x: np.add(x, 1, out=buffer).copy())] * 2,
     "a logger": lambda: [logged, logged],
     "objects with addresses": twice(object),
     "sets of objects with addresses": twice(lambda: {Slotted() for _ in range(9)}),
@@ -399,26 +346,20 @@ SAME = {
     "a cached property": lambda: [Scaler(1), used()],
     "an endless graph": twice(grown),
     "a deep graph": twice(lambda: nested(100_000)),
-    "very many values": twice(lambda: [0] * 1_100_000),
+    "more values than are read": twice(lambda: [0] * 1100),
 }
-
-
-def nested(depth):
-    found = []
-    for _ in range(depth):
-        found = [found]
-    return found
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("kind", SAME)
-def test_what_was_not_edited_is_no_mismatch(path, kind):
+def test_an_equal_pipeline_is_not_a_mismatch(path, kind, monkeypatch):
+    monkeypatch.setattr(step_digests, "_VALUES_MAX", 1000)
     first, second = SAME[kind]()
-    made = list(Dataset.range(3).map(first).cache(path))
-    logging.getLogger("dataset.tests.another")  # which all loggers know of
+    made = list(mapped(first).cache(path))
+    logging.getLogger("dataset.tests.another")  # which all loggers refer to
     LOG.isEnabledFor(logging.DEBUG)
     for function in (first, second):
-        assert_elements_equal(list(Dataset.range(3).map(function).cache(path)), made)
+        assert_elements_equal(list(mapped(function).cache(path)), made)
 
 
 PROGRAM = """
@@ -443,19 +384,19 @@ if __name__ == "__main__":
 """
 
 
-def test_another_process_takes_the_same_pipeline_for_the_same(path, tmp_path):
+def test_another_process_recognizes_the_same_pipeline(path, tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "moved.py").write_text("\n\n# comments\n" + PROGRAM)
     found = []
-    for name, seed in (("program", "1"), ("program", "2"), ("moved", "3")):
+    for name, seed in (("program", "1"), ("moved", "3")):
         command = [sys.executable, tmp_path / f"{name}.py", path]
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         found.append(subprocess.run(command, capture_output=True, text=True, check=False, env=environment))
-    assert [one.stdout for one in found] == [found[0].stdout] * 3, found[-1].stderr
-    assert [one.returncode for one in found] == [0] * 3
+    assert [one.returncode for one in found] == [0, 0], found[-1].stderr
+    assert found[0].stdout == found[1].stdout
 
 
-def test_options_and_the_optimizer_are_no_mismatch(path):
+def test_options_and_the_optimizer_are_not_a_mismatch(path):
     options = Options()
     options.optimization.enabled = False
     make = lambda: Dataset.range(9).map(tripled).map(tripled).filter(lambda x: x > 3).batch(2).cache(path)
@@ -464,27 +405,25 @@ def test_options_and_the_optimizer_are_no_mismatch(path):
 
 
 def test_another_version_of_python_has_other_bytecode(path, monkeypatch):
-    from dataset.io.elements import cache_dataset
-
-    list(Dataset.range(3).map(lambda x: x + 1).cache(path))
+    list(mapped(lambda x: x + 1).cache(path))
     monkeypatch.setattr(cache_dataset, "PYTHON", "cpython-399-0")
-    assert list(Dataset.range(3).map(lambda x: x + 2).cache(path)) == [1, 2, 3]
+    assert list(mapped(lambda x: x + 2).cache(path)) == [1, 2, 3]
     with pytest.raises(SpecError, match=MISMATCH):
-        list(Dataset.range(3).map(lambda x: x + 2).batch(2).cache(path))  # other elements are noticed all the same
+        list(mapped(lambda x: x + 2).batch(2).cache(path))  # other elements are still noticed
 
 
 @pytest.mark.parametrize("steps", [None, 3, [], [3], [["a"]], [["a", 3]], [["range(0, 3)", ""]]])
-def test_a_cache_that_does_not_say_who_filled_it_is_taken_if_its_elements_fit(path, steps):
+def test_a_cache_that_does_not_name_its_pipeline_is_read_if_its_elements_fit(path, steps):
     list(Dataset.range(3).cache(path))
     old = Metadata.read(path)
     about = {**old.about, "steps": steps} if steps is not None else {"start": old.about["start"]}
     dataclasses.replace(old, about=about).write(path)
     assert list(Dataset.range(9).cache(path)) == [0, 1, 2]
     with pytest.raises(SpecError, match=r"another pipeline.*(this one produces .*float|map\(float\))"):
-        next(iter(Dataset.range(3).map(float).cache(path)))
+        next(iter(mapped(float).cache(path)))
 
 
-def test_a_rebuild_that_is_left_keeps_the_old_cache(path):
+def test_an_abandoned_rebuild_keeps_the_old_cache(path):
     list(Dataset.range(3).cache(path))
     iterator = iter(Dataset.range(4).cache(path, on_mismatch="rebuild"))
     next(iterator)
@@ -492,40 +431,37 @@ def test_a_rebuild_that_is_left_keeps_the_old_cache(path):
     assert list(Dataset.range(3).cache(path)) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("word", ["ignore", None, 3])
-def test_what_is_no_answer_to_a_mismatch(word, path):
-    with pytest.raises(ValueError, match='on_mismatch must be "error" or "rebuild"'):
-        Dataset.range(3).cache(path, on_mismatch=word)
-
-
-def test_a_saved_dataset_is_not_taken_for_a_cache(path):
+def test_a_saved_dataset_is_not_read_as_a_cache(path):
     Dataset.range(3).save(path)
     with pytest.raises(SpecError, match=r"was written by save\(\)"):
         list(Dataset.range(3).cache(path))
 
 
-@pytest.mark.parametrize("filename", [3, None, ["a"], 2.0])
-def test_what_is_no_name(filename):
-    with pytest.raises(TypeError, match="path"):
-        Dataset.range(3).cache(filename)
+# Names
 
 
-def test_names_of_every_type(tmp_path):
+@pytest.mark.parametrize("word", ["ignore", None, 3])
+def test_refuses_wrong_arguments(word, path):
+    with pytest.raises(ValueError, match='on_mismatch must be "error" or "rebuild"'):
+        Dataset.range(3).cache(path, on_mismatch=word)
+    for filename in (3, None, ["a"], 2.0):
+        with pytest.raises(TypeError, match="path"):
+            Dataset.range(3).cache(filename)
+
+
+def test_takes_names_of_every_type(tmp_path):
     for name in (tmp_path / "a", os.fsencode(tmp_path / "a"), f"{tmp_path}/a/"):
         assert list(Dataset.range(3).cache(name)) == [0, 1, 2]
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
-
-
-def test_a_directory_that_cannot_be_made(tmp_path):
-    dataset = Dataset.range(3).cache(tmp_path / "no" / "where")
-    with pytest.raises(FileNotFoundError, match="where"):
-        list(dataset)
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         list(Dataset.range(3).cache(tmp_path / "file"))
 
 
-def test_a_damaged_cache_says_where(path):
+# Errors
+
+
+def test_a_damaged_cache_is_an_error_that_says_where(path):
     dataset = Dataset.range(1000).map(lambda x: x).cache(path)
     list(dataset)
     (shard,) = (name for name in files_in(path) if name.endswith(".tfrecord"))
@@ -536,11 +472,39 @@ def test_a_damaged_cache_says_where(path):
         list(dataset)
 
 
-def test_a_state_of_a_first_pass_goes_on_where_there_is_no_cache(new):
+def test_a_full_disk_costs_the_cache_and_no_element(path, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunWriter, "write", full)
+    elements = [np.full(1 << 18, i) for i in range(4)]
+    found = outcomes(iter(Dataset.from_tensor_slices(np.array(elements)).cache(path)))
+    assert [type(one) for one in found].count(OSError) == 1
+    assert_elements_equal([one for one in found if not isinstance(one, OSError)], elements)
+    assert files_in(path) == []
+
+
+def test_a_cache_that_cannot_be_used_is_not_an_error_of_an_element(tmp_path):
+    list(Dataset.range(3).cache(tmp_path / "other"))
+    for name, error, words in (
+        ("other", SpecError, "another pipeline"),
+        ("absent/cache", FileNotFoundError, "absent"),
+    ):
+        iterator = iter(Dataset.range(4).cache(tmp_path / name).ignore_errors())
+        for _ in range(2):
+            with pytest.raises(error, match=words) as caught:
+                next(iterator)
+            assert caught.value.__notes__[-1].endswith("the iteration cannot continue")
+
+
+# States
+
+
+def test_a_state_of_a_first_pass_resumes_with_and_without_a_full_cache(new):
     def make(name):
         return Dataset.range(4).shuffle(4, seed=3).map(lambda x: x + 1).cache(name).repeat(2)
 
-    for position, warm in itertools.product(range(9), (False, True)):
+    for position, warm in itertools.product(range(0, 9, 2), (False, True)):
         with iter(make(new())) as iterator:
             for _ in range(position):
                 next(iterator)
@@ -555,17 +519,17 @@ def test_a_state_of_a_first_pass_goes_on_where_there_is_no_cache(new):
         assert len(list(make(name))) == 8
 
 
-def test_an_iterator_can_go_back_while_it_fills(path):
-    iterator = iter(Dataset.range(5).map(lambda x: x).cache(path))
+def test_an_iterator_can_go_back_while_it_writes(path):
+    iterator = iter(mapped(tripled).cache(path))
     next(iterator)
     state = iterator.state_dict()
-    assert [next(iterator), next(iterator)] == [1, 2]
+    assert [next(iterator), next(iterator)] == [3, 6]
     iterator.load_state_dict(state)
-    assert list(iterator) == [1, 2, 3, 4]
-    assert list(Dataset.range(5).map(lambda x: x).cache(path)) == [0, 1, 2, 3, 4]
+    assert list(iterator) == [3, 6]
+    assert list(mapped(tripled).cache(path)) == [0, 3, 6]
 
 
-def test_a_state_that_reads_is_not_loaded_over_another_pass(new):
+def test_a_state_of_a_full_cache_is_not_loaded_for_the_cache_of_another_pass(new):
     def make(name):
         return Dataset.range(50).shuffle(50).map(lambda x: x).cache(name)
 
@@ -576,32 +540,3 @@ def test_a_state_that_reads_is_not_loaded_over_another_pass(new):
     state = reading.state_dict()
     with pytest.raises(StateError, match="another pass was cached"):
         iter(make(two)).load_state_dict(state)
-
-
-def test_a_disk_that_is_full_costs_the_cache_not_the_elements(path, monkeypatch, caplog):
-    from dataset.io.elements.write_session import RunWriter
-
-    def full(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(RunWriter, "write", full)
-    elements = [np.full(1 << 18, i) for i in range(4)]
-    found = outcomes(iter(Dataset.from_tensor_slices(np.array(elements)).cache(path)))
-    assert [type(one) for one in found].count(OSError) == 1
-    assert_elements_equal([one for one in found if not isinstance(one, OSError)], elements)
-    assert files_in(path) == []
-
-
-def test_a_cache_of_another_pipeline_is_not_an_error_of_an_element(path):
-    list(Dataset.range(3).cache(path))
-    iterator = iter(Dataset.range(4).cache(path).ignore_errors())
-    for _ in range(2):
-        with pytest.raises(SpecError, match="another pipeline") as caught:
-            next(iterator)
-        assert caught.value.__notes__[-1].endswith("the iteration cannot continue")
-
-
-def test_a_cache_that_cannot_be_filled_is_not_an_error_of_an_element(tmp_path):
-    with pytest.raises(FileNotFoundError, match="absent") as caught:
-        next(iter(Dataset.range(4).cache(tmp_path / "absent" / "cache").ignore_errors()))
-    assert caught.value.__notes__[-1].endswith("the iteration cannot continue")

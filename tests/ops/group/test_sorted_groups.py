@@ -1,7 +1,7 @@
-"""bucket_by_sequence_length and group_by_window by ``len`` where nobody can notice when it is called.
+"""bucket_by_sequence_length and group_by_window by ``len``, if the caller cannot observe when it is called.
 
-Then many elements are sorted at once. What comes out, in which order, and where a state goes on must be what a function
-of the user's gives, which is called for one element after the other.
+Then many elements are sorted at once. The elements, their order and where a state resumes must be those of a user's
+function, which is called for one element after the other.
 """
 
 import numpy as np
@@ -9,27 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataset import Dataset, RaggedTensor, SparseTensor, StateError, TensorSpec
+from dataset import Dataset, RaggedTensor, SparseTensor, StateError
 from dataset.plan.packed import RaggedColumn
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.state.held_elements import ElementsOperator
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 from dataset.testing import assert_elements_equal, check_operator, outcomes
 from support.resuming import check_every_place, examples, to_json
 
 
 def one_by_one(element):
-    """What no proof goes through, so that it counts as a function that can be noticed."""
+    """No proof succeeds for this, so it counts as a function whose calls can be observed."""
     return sum([len(element)])
 
 
-def ragged(lengths, dtype=np.int64):
-    """Rows that can be told apart."""
-    return Dataset.from_tensor_slices(ragged_of(lengths, dtype))
-
-
 def ragged_of(lengths, dtype=np.int64):
+    """Rows that can be told apart."""
     return RaggedTensor.from_rows([np.arange(length) + 100 * i for i, length in enumerate(lengths)], dtype)
+
+
+def ragged(lengths, dtype=np.int64):
+    return Dataset.from_tensor_slices(ragged_of(lengths, dtype))
 
 
 def ragged_of_pairs(lengths):
@@ -91,70 +92,58 @@ def buckets(draw):
 
 
 def both(make):
-    """The outcomes with a function of the user's, and with ``len``."""
-    return outcomes(iter(make(one_by_one))), outcomes(iter(make(len)))
+    """Check that ``len`` and a user's function have the same outcomes but for its name. Return those of ``len``."""
+    expected, found = outcomes(iter(make(one_by_one))), outcomes(iter(make(len)))
 
+    def without_name(one):
+        return str(one).replace("one_by_one", "len") if isinstance(one, Exception) else one
 
-def without_name(found):
-    """Outcomes whose errors do not say how the function is called."""
-    return [str(one).replace("one_by_one", "len") if isinstance(one, Exception) else one for one in found]
+    assert_elements_equal(list(map(without_name, found)), list(map(without_name, expected)))
+    return found
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.__name__)
-@given(lengths=LENGTHS, buckets=buckets(), drop_remainder=st.booleans())
-@examples(25)
-def test_batches_are_those_of_elements_that_come_one_by_one(source, lengths, buckets, drop_remainder):
-    def make(function):
+@given(lengths=LENGTHS, buckets=buckets(), drop_remainder=st.booleans(), places=st.sets(st.integers(0, 80), max_size=3))
+@examples(20)
+def test_batches_are_those_of_elements_one_by_one_and_resume(source, lengths, buckets, drop_remainder, places):
+    def make(function=len):
         return source(lengths).bucket_by_sequence_length(
             function, *buckets, no_padding=True, drop_remainder=drop_remainder
         )
 
-    expected, found = both(make)
-    assert_elements_equal(without_name(found), without_name(expected))
+    assert_elements_equal(check_every_place(make, places), both(make))
 
 
 @pytest.mark.parametrize("source", [ragged, text, shuffled, rows], ids=lambda source: source.__name__)
 @given(lengths=LENGTHS, size=st.integers(1, 20) | st.just(10**15))
 @examples(20)
-def test_windows_are_those_of_elements_that_come_one_by_one(source, lengths, size):
-    def make(function):
-        return source(lengths).group_by_window(function, lambda key, window: window.map(lambda x: (key, x)), size)
-
-    expected, found = both(make)
-    assert_elements_equal(found, expected)
-
-
-@pytest.mark.parametrize("source", [ragged, ragged_of_pairs, text, shuffled], ids=lambda source: source.__name__)
-@given(lengths=LENGTHS, buckets=buckets(), data=st.data())
-@examples(12)
-def test_goes_on_from_every_place(source, lengths, buckets, data):
-    def make():
-        return source(lengths).bucket_by_sequence_length(len, *buckets, no_padding=True)
-
-    places = data.draw(st.sets(st.integers(0, len(lengths)), max_size=5))
-    check_every_place(make, places)
+def test_windows_are_those_of_elements_one_by_one(source, lengths, size):
+    both(
+        lambda function: source(lengths).group_by_window(
+            function, lambda key, window: window.map(lambda x: (key, x)), size
+        )
+    )
 
 
-def test_thousands_of_elements():
-    lengths = np.random.default_rng(0).geometric(0.05, 9001).tolist()
-    for source, sizes in ((ragged, [64, 3, 1000]), (shuffled, [1, 2, 3]), (text, [50, 50, 5000])):
+@pytest.mark.parametrize(
+    ("source", "sizes"), [(ragged, [64, 3, 1000]), (shuffled, [9, 20, 30]), (text, [50, 50, 2000])]
+)
+def test_thousands_of_elements(source, sizes):
+    lengths = np.random.default_rng(0).geometric(0.05, 4501).tolist()
 
-        def make(function=len, source=source, sizes=sizes):
-            return source(lengths).bucket_by_sequence_length(function, [12, 30], sizes, no_padding=True)
+    def make(function=len):
+        return source(lengths).bucket_by_sequence_length(function, [12, 30], sizes, no_padding=True)
 
-        assert_elements_equal(*both(make))
-        check_every_place(make, [0, 13])
+    assert_elements_equal(check_every_place(make, [0, 13]), both(make))
+    check_every_place(lambda: make().prefetch(3), [7])
 
 
 def test_keys_that_need_more_than_16_bits():
     lengths = [40_000, 1, 70_000, 40_000, 1, 70_000, 2]
-
-    def make(function):
-        return ragged(lengths).group_by_window(function, lambda key, window: window.ragged_batch(9), 2)
-
-    expected, found = both(make)
+    found = both(
+        lambda function: ragged(lengths).group_by_window(function, lambda key, window: window.ragged_batch(9), 2)
+    )
     assert [batch.row_splits[1] for batch in found] == [40_000, 1, 70_000, 2]
-    assert_elements_equal(found, expected)
 
 
 def test_an_element_that_is_too_long_fails_in_its_place():
@@ -163,22 +152,21 @@ def test_an_element_that_is_too_long_fails_in_its_place():
     def make(function=len):
         return text(lengths).bucket_by_sequence_length(function, [3, 5], [2, 3, 1], pad_to_bucket_boundary=True)
 
-    expected, found = both(make)
-    assert_elements_equal(without_name(found), without_name(expected))
+    found = both(make)
     errors = [one for one in found if isinstance(one, Exception)]
     assert [error.__notes__[0].rpartition(" ")[2] for error in errors] == ["2", "6", "7", "51"]
     assert all("must be below the last boundary, got 9" in str(error) for error in errors)
-    assert found[1] is errors[0]  # the first batch, of elements 0 and 1, came before
+    assert found[1] is errors[0]  # the first batch, of elements 0 and 1, comes before it
     check_operator(make, positions=12)
 
 
-def test_after_failures_the_rest_comes():
-    lengths = [9 if i % 7 == 3 else 1 + i % 2 for i in range(3000)]
+def test_the_rest_is_returned_after_failures():
+    lengths = [9 if i % 7 == 3 else 1 + i % 2 for i in range(1500)]
     batches = text(lengths).bucket_by_sequence_length(len, [2, 3], [8, 8, 1], pad_to_bucket_boundary=True)
     found = outcomes(iter(batches))
     assert sum(isinstance(one, ValueError) for one in found) == lengths.count(9)
-    assert sum(len(one) for one in found if not isinstance(one, Exception)) == 3000 - lengths.count(9)
-    assert sum(len(batch) for batch in batches.ignore_errors()) == 3000 - lengths.count(9)
+    assert sum(len(one) for one in found if not isinstance(one, Exception)) == 1500 - lengths.count(9)
+    assert sum(len(batch) for batch in batches.ignore_errors()) == 1500 - lengths.count(9)
 
 
 def test_a_state_does_not_grow_with_what_is_read_ahead():
@@ -191,69 +179,19 @@ def test_a_state_does_not_grow_with_what_is_read_ahead():
     assert size(3000) < size(9) + 50
 
 
-def test_states_do_not_disturb():
-    def make():
-        return ragged([1, 5, 2, 2, 7] * 60).bucket_by_sequence_length(len, [3], [4, 5], no_padding=True)
-
-    expected = list(make())
-    iterator, found = iter(make()), []
-    while True:
-        again = iter(make())
-        again.load_state_dict(iterator.state_dict())
-        assert_elements_equal([next(again, None)], [expected[len(found)] if len(found) < len(expected) else None])
-        try:
-            found.append(next(iterator))
-        except StopIteration:
-            break
-    assert_elements_equal(found, expected)
-
-
-def test_states_beside_a_prefetch():
-    def make():
-        dataset = ragged([1, 5, 2, 2, 7] * 100).bucket_by_sequence_length(len, [3], [4, 5], no_padding=True)
-        return dataset.map(RaggedTensor.to_tensor).prefetch(3)
-
-    check_every_place(make, [0, 1, 7, 60, 119, 120])
-
-
-def test_batches_are_the_users_own():
-    source = ragged_of([3, 5, 3, 5, 3, 3])
-    dataset = Dataset.from_tensor_slices(source).bucket_by_sequence_length(len, [4], [2, 2], no_padding=True)
-    first = list(dataset)
-    for batch in first:
-        assert not np.shares_memory(batch.values, source.values)
-        batch.values[:] = -1
-    assert sorted(x for batch in dataset for x in batch.values.tolist()) == sorted(source.values.tolist())
-
-
-def test_a_batch_holds_no_other():
-    for batch in ragged([3, 5] * 500, np.int16).bucket_by_sequence_length(len, [4], [2, 2], no_padding=True):
+def test_batches_belong_to_the_user_and_hold_no_other():
+    source = ragged_of([3, 5] * 100, np.int16)
+    for batch in Dataset.from_tensor_slices(source).bucket_by_sequence_length(len, [4], [2, 2], no_padding=True):
         owner = batch.values
         while owner.base is not None:
             owner = owner.base
         assert owner.nbytes <= 20
+        assert not np.shares_memory(batch.values, source.values)
+        assert batch.values.flags.writeable
 
 
-def test_a_generator_is_not_hurried():
-    made = []
-
-    def generate():
-        for i in range(600):
-            made.append(i)
-            yield np.zeros(1 + i % 2 * 3)
-
-    source = Dataset.from_generator(generate, output_signature=TensorSpec((None,), np.float64))
-    iterator = iter(source.bucket_by_sequence_length(len, [3], [4, 40]))
-    counts = []
-    for _ in range(10):
-        next(iterator)
-        counts.append(len(made))
-    assert counts == [7, 15, 23, 31, 39, 47, 55, 63, 71, 79]
-
-
-def test_few_large_elements_are_read_ahead(monkeypatch):
-    from dataset.runtime.state.held_elements import ElementsOperator
-
+@pytest.mark.parametrize(("length", "count"), [(100_000, 20), (100, 20_000)])
+def test_few_large_elements_are_read_ahead(monkeypatch, length, count):
     asked = []
 
     def pull(self, n, pull=ElementsOperator.pull):
@@ -261,11 +199,8 @@ def test_few_large_elements_are_read_ahead(monkeypatch):
         return pull(self, n)
 
     monkeypatch.setattr(ElementsOperator, "pull", pull)
-    list(ragged([100_000] * 20).bucket_by_sequence_length(len, [3], [4, 4], no_padding=True))
-    assert set(asked) == {1}
-    asked.clear()
-    list(ragged([100] * 20_000).bucket_by_sequence_length(len, [3], [4, 4], no_padding=True))
-    assert max(asked) * 800 <= 1 << 20
+    list(ragged([length] * count).bucket_by_sequence_length(len, [3], [4, 4], no_padding=True))
+    assert set(asked) == {1} if count == 20 else max(asked) * 800 <= 1 << 20
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""interleave: datasets side by side."""
+"""interleave: datasets side by side. tests/oracle compares cycles, sources and failures with tf.data."""
 
 import numpy as np
 import pytest
@@ -7,25 +7,6 @@ from dataset import AUTOTUNE, Dataset
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.combinations import diagonals
 from support.op_cases import fail_at, ints
-
-
-def repeated(x):
-    return Dataset.from_tensors(x).repeat(x)
-
-
-# What tf.data 2.21 gives for the numbers 1 to 5, each as often as it says.
-TF_DATA = {
-    (1, 1): [1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 5],
-    (2, 2): [1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 4, 4, 5, 5, 5],
-}
-
-
-@pytest.mark.parametrize(("cycle", "block"), TF_DATA)
-def test_goes_round_as_tf_data_does(cycle, block):
-    check_operator(
-        lambda: Dataset.range(1, 6).interleave(repeated, cycle_length=cycle, block_length=block),
-        ints(*TF_DATA[cycle, block]),
-    )
 
 
 def reference(inputs, cycle, block):
@@ -43,39 +24,22 @@ def reference(inputs, cycle, block):
     return out
 
 
-LENGTHS = [[], [3], [0, 0], [4, 4, 4], [1, 0, 7, 2, 0, 3], [10, 1, 1, 1, 10]]
+LENGTHS = [[], [3], [0, 0], [4, 4, 4], [1, 0, 7, 2, 0, 3], [10, 1, 1, 1, 10], [1000, 3, 500, 129, 128, 127]]
 
 
 @pytest.mark.parametrize(("cycle", "block", "lengths"), diagonals(3, [1, 2, 3, 7], [1, 2, 5], LENGTHS))
 def test_equals_a_reference_in_plain_python(cycle, block, lengths):
-    rows = [[10 * i + j for j in range(length)] for i, length in enumerate(lengths)]
-
-    def make(inside):
-        source = Dataset.range(len(lengths))
-        return source.interleave(inside, cycle_length=cycle, block_length=block)
-
+    rows = [[1000 * i + j for j in range(length)] for i, length in enumerate(lengths)]
     expected = ints(*reference(rows, cycle, block))
     for inside in (
-        lambda n: Dataset.range(10 * n, 10 * n + lengths[int(n)]),  # may be read ahead
+        lambda n: Dataset.range(1000 * n, 1000 * n + lengths[int(n)]),  # may be read ahead
         lambda n: Dataset.from_generator(lambda: rows[int(n)]),  # may not
     ):
-        assert_elements_equal(list(make(inside)), expected)
-        if (cycle, len(lengths)) == (2, 6):
-            check_operator(lambda inside=inside: make(inside), expected)
-
-
-def test_long_inputs_that_are_read_ahead_give_the_same():
-    lengths = [1000, 3, 500, 129, 128, 127]
-
-    def make():
-        return Dataset.range(6).interleave(
-            lambda n: Dataset.range(1000 * n, 1000 * n + lengths[int(n)]), cycle_length=3, block_length=4
-        )
-
-    rows = [list(range(1000 * i, 1000 * i + length)) for i, length in enumerate(lengths)]
-    expected = ints(*reference(rows, 3, 4))
-    assert_elements_equal(list(make()), expected)
-    assert np.concatenate(list(make().batch(97))).tolist() == expected
+        dataset = Dataset.range(len(lengths)).interleave(inside, cycle_length=cycle, block_length=block)
+        assert_elements_equal(list(dataset), expected)
+        assert [x for batch in dataset.batch(97) for x in batch] == expected
+        if (cycle, lengths) == (2, LENGTHS[4]):
+            check_operator(lambda dataset=dataset: dataset, expected)
 
 
 def test_takes_no_more_than_it_needs():
@@ -86,7 +50,7 @@ def test_takes_no_more_than_it_needs():
     check_laziness(transform, lambda k: k // 8 * 2 + (0, 1, 1, 2, 2, 2, 2, 2)[k % 8], size=10)
 
 
-def test_does_not_read_generators_inside_ahead():
+def test_does_not_read_inner_generators_ahead():
     taken = []
 
     def generate(n):
@@ -101,7 +65,7 @@ def test_does_not_read_generators_inside_ahead():
         assert taken == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]
 
 
-def test_exceptions_keep_their_place_as_in_tf_data():
+def test_exceptions_keep_their_place():
     bad = ValueError("bad 1")
     inside = Dataset.range(3).interleave(lambda n: Dataset.range(3).map(fail_at(1)), cycle_length=2)
     check_operator(lambda: inside, [*ints(0, 0), bad, np.int64(2), bad, *ints(2, 0), bad, np.int64(2)])
@@ -109,28 +73,17 @@ def test_exceptions_keep_their_place_as_in_tf_data():
         Dataset.range(4).map(fail_at(1)).interleave(lambda n: Dataset.from_tensors(n).repeat(2), cycle_length=2),
         Dataset.range(4).interleave(lambda n: Dataset.from_tensors(fail_at(1)(n)).repeat(2), cycle_length=2),
     ):
-        check_operator(lambda outside=outside: outside, [np.int64(0), bad, *ints(2, 0, 2, 3, 3)])
-
-
-def test_an_exception_of_the_function_has_a_note():
-    with pytest.raises(ValueError, match="bad 0") as caught:
-        next(iter(Dataset.range(2).interleave(lambda n: Dataset.range(fail_at(0)(n)))))
-    (note,) = caught.value.__notes__
+        found = check_operator(lambda outside=outside: outside, [np.int64(0), bad, *ints(2, 0, 2, 3, 3)])
+    (note,) = found[1].__notes__
     assert "interleave(<lambda>" in note
     assert "test_interleave.py:" in note
-    assert note.endswith("element 0")
-
-
-def test_a_function_that_returns_no_dataset_is_an_error():
-    with pytest.raises(TypeError, match=r"interleave\(\): the function must return a Dataset"):
-        list(Dataset.range(2).interleave(lambda n: n))
+    assert note.endswith("element 1")
 
 
 @pytest.mark.parametrize(
     ("keywords", "error", "words"),
     [
         ({"cycle_length": 0}, ValueError, "cycle_length must be at least 1, got 0"),
-        ({"cycle_length": -2}, ValueError, "cycle_length"),
         ({"cycle_length": 2.0}, TypeError, "cycle_length must be an int"),
         ({"block_length": 0}, ValueError, "block_length must be at least 1, got 0"),
         ({"block_length": "1"}, TypeError, "block_length must be an int"),
@@ -141,27 +94,21 @@ def test_a_function_that_returns_no_dataset_is_an_error():
 def test_refuses_wrong_arguments(keywords, error, words):
     with pytest.raises(error, match=words):
         Dataset.range(2).interleave(**{"map_func": Dataset.range, **keywords})
+    with pytest.raises(TypeError, match=r"interleave\(\): the function must return a Dataset"):
+        list(Dataset.range(2).interleave(lambda n: n))
 
 
-@pytest.mark.parametrize(
-    "keywords", [{}, {"cycle_length": None}, {"cycle_length": AUTOTUNE}, {"num_parallel_calls": 2}]
-)
-def test_default_numbers_do_not_change_what_comes_out_from_machine_to_machine(keywords):
-    dataset = Dataset.range(1, 6).interleave(repeated, **keywords)
-    assert sorted(map(int, dataset)) == sorted(map(int, Dataset.range(1, 6).flat_map(repeated)))
-    assert_elements_equal(list(dataset), list(Dataset.range(1, 6).interleave(repeated, **keywords)))
+@pytest.mark.parametrize("keywords", [{}, {"cycle_length": AUTOTUNE}, {"num_parallel_calls": 2}])
+def test_the_default_cycle_is_the_same_on_every_machine(keywords):
+    dataset = Dataset.range(1, 6).interleave(lambda n: Dataset.from_tensors(n).repeat(n), **keywords)
+    default = Dataset.range(1, 6).interleave(lambda n: Dataset.from_tensors(n).repeat(n), cycle_length=None)
+    assert_elements_equal(list(dataset), list(default))
+    assert sorted(dataset) == [n for n in range(1, 6) for _ in range(n)]
 
 
-def test_length_is_unknown():
-    assert Dataset.range(3).interleave(Dataset.range).cardinality() == -2
-
-
-def test_an_endless_input_and_endless_datasets_inside_are_fine():
+def test_takes_endless_datasets_and_structures():
     endless = Dataset.range(3).repeat().interleave(lambda n: Dataset.from_tensors(n).repeat(), cycle_length=3)
     check_operator(lambda: endless.take(7), ints(0, 1, 2, 0, 1, 2, 0))
-
-
-def test_passes_structures_through():
     dataset = Dataset.range(2).interleave(lambda n: Dataset.from_tensors({"n": n, "t": ("a", None)}).repeat(2))
     check_operator(lambda: dataset, [{"n": np.int64(i % 2), "t": (b"a", None)} for i in range(4)])
 

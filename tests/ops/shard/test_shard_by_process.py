@@ -1,10 +1,9 @@
-"""shard_by_process: what each of several processes gets of one dataset, element by element."""
+"""shard_by_process: the share of each of several processes of one dataset, element by element."""
 
 import itertools
 import pickle
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -20,11 +19,10 @@ from support.op_cases import fail_at, ints
 from support.strategies import rewritable_pipelines
 
 REMAINDERS = ["drop", "pad", "repeat", "keep"]
-SIZES = [0, 1, 2, 7, 12]
 
 
 def shares(dataset, world_size, **arguments):
-    """What each process gets."""
+    """The share of each process."""
     return [list(dataset.shard_by_process(rank, world_size, **arguments)) for rank in range(world_size)]
 
 
@@ -35,7 +33,7 @@ def in_turn(parts):
 
 
 def expected(whole, world_size, remainder):
-    """What all processes should get, in turn."""
+    """The elements of all processes in turn; None for padding."""
     rest = len(whole) % world_size
     missing = (world_size - rest) % world_size
     if remainder == "drop":
@@ -47,11 +45,10 @@ def expected(whole, world_size, remainder):
     return [*whole, *itertools.repeat(None, missing)]
 
 
-def check_shares(make, world_size, remainder, **arguments):
-    """That all get what they should, equally many, and know how many beforehand where that can be known."""
-    whole = list(make())
-    parts = shares(make(), world_size, remainder=remainder, **arguments)
-    wanted = expected(whole, world_size, remainder)
+def check_shares(make, world_size, remainder):
+    """Check that each process has the correct share, equally many elements, and the correct cardinality if known."""
+    parts = shares(make(), world_size, remainder=remainder)
+    wanted = expected(list(make()), world_size, remainder)
     found = in_turn(parts)
     real = [element for element, like in zip(found, wanted, strict=True) if like is not None]
     assert_elements_equal(real, [element for element in wanted if element is not None])
@@ -60,14 +57,16 @@ def check_shares(make, world_size, remainder, **arguments):
     if remainder != "keep":
         assert len(set(map(len, parts))) == 1
     for rank, part in enumerate(parts):
-        dataset = make().shard_by_process(rank, world_size, remainder=remainder, **arguments)
-        known = make().cardinality() >= 0
-        assert dataset.cardinality() == (len(part) if known else make().cardinality())
+        dataset, known = make().shard_by_process(rank, world_size, remainder=remainder), make().cardinality()
+        assert dataset.cardinality() == (len(part) if known >= 0 else known)
+
+
+def numbers(n):
+    return Dataset.range(n).random_map(lambda generator, x: 1 + x + generator.random(), seed=3)
 
 
 PIPELINES = {
     "source": Dataset.range,
-    "map": lambda n: Dataset.range(n).map(lambda x: (x + 1) * 2),
     "parallel map": lambda n: Dataset.range(n).map(lambda x: x + 1, num_parallel_calls=2),
     "batch": lambda n: Dataset.range(n).map(lambda x: x + 1).batch(3),
     "whole batches": lambda n: Dataset.range(n).batch(2, drop_remainder=True),
@@ -80,33 +79,41 @@ PIPELINES = {
     "numbered": lambda n: Dataset.range(n).map(lambda x: x + 1).enumerate(5).map(lambda i, x: i * 100 + x),
     "zipped": lambda n: Dataset.zip(Dataset.range(n).map(lambda x: x + 1), Dataset.range(n + 2)).map(np.multiply),
     "cached": lambda n: Dataset.range(n).map(lambda x: x + 1).cache().batch(2),
+    "random numbers": numbers,  # those of an element's place among all
+    "batches of random numbers": lambda n: numbers(n).batch(2),
 }
 
 
-@pytest.mark.parametrize("remainder", REMAINDERS)
-@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize(
+    ("pipeline", "remainder"),
+    [each for each in itertools.product(PIPELINES, REMAINDERS) if "random" not in each[0] or each[1] != "repeat"],
+)
 def test_the_processes_share_the_elements(pipeline, remainder):
-    for size, world_size in itertools.product(SIZES, [2, 3, 5]):
+    for size, world_size in diagonals(2, [0, 1, 2, 7, 12], [2, 3, 5]):
         check_shares(lambda: PIPELINES[pipeline](size), world_size, remainder)
 
 
-def test_the_processes_share_elements_that_come_in_any_order():
-    parts = shares(
-        Dataset.range(13).map(lambda x: x + 1, num_parallel_calls=2, deterministic=False), 3, remainder="keep"
-    )
+def test_a_repeated_element_has_random_numbers_of_its_own():
+    (first, _), (_, again) = shares(numbers(3), 2, remainder="repeat")
+    assert int(first) == int(again) == 1
+    assert first != again
+
+
+def test_the_processes_share_elements_whose_order_is_not_deterministic():
+    dataset = Dataset.range(13).map(lambda x: x + 1, num_parallel_calls=2, deterministic=False)
+    parts = shares(dataset, 3, remainder="keep")
     assert sorted(map(len, parts)) == [4, 4, 5]
     assert sorted(int(x) for part in parts for x in part) == list(range(1, 14))
 
 
 @pytest.mark.parametrize(("pipeline", "workers", "remainder"), diagonals(4, PIPELINES, [2, 3], REMAINDERS))
 def test_the_workers_of_each_process_share_its_elements(pipeline, workers, remainder):
-    for size, world_size in itertools.product([1, 5, 12], [2]):
-        for rank in range(world_size):
-            share = PIPELINES[pipeline](size).shard_by_process(rank, world_size, remainder=remainder)
-            parts = shares(share, workers, remainder="keep", seed=9)
-            assert_elements_equal(in_turn(parts), list(share))
-            counts = [share.shard_by_process(w, workers, remainder="keep").cardinality() for w in range(workers)]
-            assert share.cardinality() < 0 or counts == list(map(len, parts))
+    for size, rank in itertools.product([1, 5, 12], range(2)):
+        share = PIPELINES[pipeline](size).shard_by_process(rank, 2, remainder=remainder)
+        parts = shares(share, workers, remainder="keep", seed=9)
+        assert_elements_equal(in_turn(parts), list(share))
+        counts = [share.shard_by_process(w, workers, remainder="keep").cardinality() for w in range(workers)]
+        assert share.cardinality() < 0 or counts == list(map(len, parts))
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
@@ -120,64 +127,49 @@ def test_the_processes_share_the_elements_of_any_pipeline(pipeline, world_size, 
     if remainder != "keep":
         assert len(set(map(len, parts))) == 1
     if any(node.op == "repeat" for node in walk(pipeline.make(Ours()).plan)):
-        return  # each pass of it is dealt out for itself
+        return  # each of its passes is shared separately
     assert len(found) == len(wanted)
     assert_elements_equal(found[: len(whole)], wanted[: len(whole)])
 
 
 @pytest.mark.parametrize("remainder", REMAINDERS)
-def test_each_pass_of_repeat_is_dealt_out_for_itself(remainder):
+def test_each_pass_of_repeat_is_shared_separately(remainder):
     one_pass = expected(list(range(1, 6)), 2, remainder)
     parts = shares(Dataset.range(5).map(lambda x: x + 1).repeat(3), 2, remainder=remainder)
-    if remainder == "keep":  # in each pass the same process would have more
-        assert in_turn(parts) == 3 * one_pass
-    else:
-        assert in_turn(parts) == 3 * [x or 0 for x in one_pass]
-
-
-def test_batches_that_reach_into_the_next_pass_come_out_even():
-    for remainder in REMAINDERS:
-        parts = shares(Dataset.range(5).map(lambda x: x).repeat(4).batch(2), 2, remainder=remainder)
-        assert len(parts[0]) == len(parts[1])
-        assert remainder != "keep" or sum(len(batch) for part in parts for batch in part) == 20
-    endless = Dataset.range(5).map(lambda x: x).repeat().batch(2)
-    assert {len(batch) for part in shares(endless.take(6), 2) for batch in part} == {2}
+    assert in_turn(parts) == 3 * [x or 0 for x in one_pass]  # with "keep", the same process has more in each pass
+    parts = shares(Dataset.range(5).map(lambda x: x).repeat(4).batch(2), 2, remainder=remainder)
+    assert len(parts[0]) == len(parts[1])  # although batches extend into the next pass
+    assert remainder != "keep" or sum(len(batch) for part in parts for batch in part) == 20
+    endless = Dataset.range(5).map(lambda x: x).repeat().batch(2).take(6)
+    assert {len(batch) for part in shares(endless, 2, remainder=remainder) for batch in part} == {2}
 
 
 WITH_STATES = ["source", "batch", "whole batches", "of unknown length", "numbered", "shuffled arrays", "zipped"]
 
 
-@pytest.mark.parametrize(("pipeline", "rank", "remainder"), diagonals(3, WITH_STATES, [0, 1, 2], REMAINDERS))
+@pytest.mark.parametrize(
+    ("pipeline", "rank", "remainder"),
+    [*diagonals(3, WITH_STATES, [0, 1, 2], REMAINDERS), *(("of long turns", 1, each) for each in REMAINDERS)],
+)
 def test_keeps_the_contract_of_operators(pipeline, rank, remainder):
     for size in (2, 10):
         check_operator(lambda: PIPELINES[pipeline](size).shard_by_process(rank, 3, remainder=remainder))
 
 
-@pytest.mark.parametrize("remainder", REMAINDERS)
-def test_a_state_of_long_turns_goes_on_where_it_was_saved(remainder):
-    def make():
-        return Dataset.range(400).filter(lambda x: True).batch(70).shard_by_process(1, 2, remainder=remainder)
-
-    check_operator(make)
-
-
 @pytest.mark.parametrize("remainder", ["pad", "repeat"])
-def test_an_element_that_is_absent_may_wait_in_a_saved_state(remainder):
+def test_an_absent_element_may_wait_in_a_saved_state(remainder):
     dataset = Dataset.range(3).filter(lambda x: True).shard_by_process(1, 2, remainder=remainder).prefetch(4)
     check_operator(lambda: dataset, ints(1, 0))
 
 
-# What is run for others.
+# What is computed for other processes
 
 
-def test_takes_no_more_than_tells_that_the_round_is_complete():
-    check_laziness(lambda numbers: numbers.shard_by_process(0, 3), lambda k: 3 * k, size=30)
-    check_laziness(lambda numbers: numbers.shard_by_process(2, 3), lambda k: 3 * k, size=30)
+def test_takes_no_more_than_shows_that_the_round_is_complete():
+    for rank in (0, 2):
+        check_laziness(lambda numbers: numbers.shard_by_process(rank, 3), lambda k: 3 * k, size=30)
     check_laziness(lambda numbers: numbers.batch(2).shard_by_process(0, 3), lambda k: 6 * k - 1 if k else 0, size=29)
-
-
-def test_takes_no_more_than_its_own_where_the_last_round_is_given_in_any_case():
-    for remainder in ("keep", "pad", "repeat"):
+    for remainder in ("keep", "pad", "repeat"):  # the last round is returned in any case
         check_laziness(
             lambda numbers: numbers.shard_by_process(1, 3, remainder=remainder),
             lambda k: 3 * k - 1 if k else 0,
@@ -187,31 +179,20 @@ def test_takes_no_more_than_its_own_where_the_last_round_is_given_in_any_case():
 
 def test_calls_functions_for_its_own_elements_only():
     calls = []
-    dataset = Dataset.range(20).map(lambda x: calls.append(int(x)) or x).batch(3).prefetch(2)
-    parts = shares(dataset, 3)
+    parts = shares(Dataset.range(20).map(lambda x: calls.append(int(x)) or x).batch(3).prefetch(2), 3)
     assert sorted(calls) == list(range(18))
     assert [part.tolist() for part in parts[1]] == [[3, 4, 5], [12, 13, 14]]
-
-
-def test_calls_functions_for_its_own_elements_only_below_a_shuffle_and_in_every_pass():
-    calls = []
+    calls.clear()
     rows = Dataset.from_tensor_slices(np.arange(12)).shuffle(12, seed=1)
-    dataset = rows.map(lambda x: calls.append(int(x)) or x).repeat(2).batch(2)
-    parts = shares(dataset, 2)
+    parts = shares(rows.map(lambda x: calls.append(int(x)) or x).repeat(2).batch(2), 2)
     assert sorted(calls) == sorted(2 * list(range(12)))
     assert [len(part) for part in parts] == [6, 6]
 
 
-def test_rows_of_others_are_not_read():
-    dataset = Dataset.from_tensor_slices(np.arange(100)).shuffle(100).map(lambda x: x).batch(5)
-    ops = dataset.shard_by_process(1, 4).explain().partition("as it runs:")[2].split()
-    assert ops.index("gather(from_tensor_slices)") < ops.index("shard_by_process(1")
-
-
 def test_rules_move_it_on_indices_and_leave_it_as_an_op():
     rows = Dataset.from_tensor_slices(np.arange(11))
-    dealt = "shard_by_process(1 of 4, 'drop') <- range(11)"  # else a state would fit as many processes only
-    check_rule("slice_pushdown", lambda: Dataset.range(11).shard_by_process(1, 4), dealt)
+    sharded = "shard_by_process(1 of 4, 'drop') <- range(11)"  # otherwise a state would fit as many processes only
+    check_rule("slice_pushdown", lambda: Dataset.range(11).shard_by_process(1, 4), sharded)
     check_rule(
         "shuffle_before_gather",
         lambda: rows.shuffle(20, seed=1).batch(2).shard_by_process(0, 3),
@@ -222,20 +203,18 @@ def test_rules_move_it_on_indices_and_leave_it_as_an_op():
     check_rule("noop_elimination", lambda: Dataset.range(11).shard_by_process(0, 1), counted)
     unknown = Dataset.range(11).unique()
     check_rule("noop_elimination", lambda: unknown.shard_by_process(0, 1), "unique <- range(11)")
+    check_operator(lambda: Dataset.range(5).shard_by_process(0, 1), ints(*range(5)))
 
 
-def test_explain_shows_where_the_elements_are_dealt_out():
+def test_explain_shows_where_the_elements_are_shared():
     text = Dataset.range(10).filter(lambda x: True).map(str).batch(2).shard_by_process(1, 4, remainder="pad").explain()
     lines = [line.split("  ")[1] for line in text.partition("\n\n")[0].splitlines()[1:]]
-    assert [line.partition("(")[0] for line in lines] == [
-        "shard_by_process.pad",
-        "batch",
-        "map",
-        "shard_by_process",
-        "filter",
-        "range",
-    ]
+    ops = ["shard_by_process.pad", "batch", "map", "shard_by_process", "filter", "range"]
+    assert [line.partition("(")[0] for line in lines] == ops
     assert "shard_by_process(1 of 4, 'pad', 2 at a time)" in text
+    rows = Dataset.from_tensor_slices(np.arange(100)).shuffle(100).map(lambda x: x).batch(5)
+    ops = rows.shard_by_process(1, 4).explain().partition("as it runs:")[2].split()
+    assert ops.index("gather(from_tensor_slices)") < ops.index("shard_by_process(1")  # rows of others are not read
 
 
 @pytest.mark.parametrize(
@@ -253,13 +232,13 @@ def test_explain_shows_where_the_elements_are_dealt_out():
         lambda d: d.concatenate(d),
     ],
 )
-def test_does_not_go_below_an_op_that_needs_the_elements_of_others(change):
+def test_is_not_moved_below_an_op_that_needs_the_elements_of_others(change):
     plan = change(Dataset.range(9).map(lambda x: x)).map(lambda x: x).shard_by_process(0, 2).plan
     assert plan.op == "map"
     assert plan.source.op == "shard_by_process"
 
 
-# What is random.
+# Random elements
 
 
 def unseeded():
@@ -273,59 +252,51 @@ def unseeded():
     )
 
 
-def test_processes_that_built_the_pipeline_for_themselves_agree_about_what_is_random():
-    parts = [list(unseeded().shard_by_process(rank, 3, remainder="keep")) for rank in range(3)]
-    numbers = np.concatenate([batch[0] for part in parts for batch in part])
-    assert sorted(numbers.tolist()) == list(range(80))
+def component(batches, index=0):
+    return np.concatenate([batch[index] for batch in batches]).tolist()
+
+
+def test_processes_that_build_the_pipeline_separately_agree_and_epochs_differ():
     whole = list(unseeded().shard_by_process(0, 1))
-    assert_elements_equal(in_turn(parts), whole)
-    assert len(set(np.concatenate([batch[1] for batch in whole]).tolist())) == 80
+    datasets = [unseeded().shard_by_process(rank, 3, remainder="keep") for rank in range(3)]
+    first, second = (in_turn([list(dataset) for dataset in datasets]) for _ in range(2))
+    assert_elements_equal(first, whole)
+    assert sorted(component(first)) == sorted(component(second)) == list(range(80))
+    assert len(set(component(whole, 1))) == 80
+    assert component(first) != component(second)
 
 
-def test_epochs_differ_and_agree():
-    datasets = [unseeded().shard_by_process(rank, 2, remainder="keep") for rank in range(2)]
-    epochs = [in_turn([list(dataset) for dataset in datasets]) for _ in range(2)]
-    orders = [np.concatenate([batch[0] for batch in epoch]).tolist() for epoch in epochs]
-    assert sorted(orders[0]) == sorted(orders[1]) == list(range(80))
-    assert orders[0] != orders[1]
+SCRIPT = """
+import pickle, sys
+from test_shard_by_process import unseeded
+sys.stdout.buffer.write(pickle.dumps(list(unseeded().shard_by_process(1, 2, remainder="keep"))))
+"""
 
 
-def test_iterating_over_the_whole_before_does_not_count():
+def test_separate_processes_agree(request):
+    folder = request.path.parent
+    paths = {"PYTHONPATH": ":".join(map(str, [folder, folder.parent, *sys.path]))}
+    ran = subprocess.run([sys.executable, "-c", SCRIPT], env=paths, capture_output=True, check=True)
+    mine = list(unseeded().shard_by_process(0, 2, remainder="keep"))
+    assert_elements_equal(in_turn([mine, pickle.loads(ran.stdout)]), list(unseeded().shard_by_process(0, 1)))
+
+
+def test_earlier_iterations_over_the_whole_dataset_do_not_count():
     dataset = Dataset.range(20).shuffle(20)
     list(dataset)
     one = dataset.shard_by_process(0, 2)
     list(dataset)
     two = dataset.shard_by_process(1, 2)
     assert sorted(list(one) + list(two)) == list(range(20))
-
-
-def test_a_cache_that_has_all_elements_is_not_taken_for_a_share():
-    dataset = Dataset.range(6).map(lambda x: x + 1).cache()
-    list(dataset)
-    assert shares(dataset, 2) == [[1, 3, 5], [2, 4, 6]]
+    cached = Dataset.range(6).map(lambda x: x + 1).cache()
+    list(cached)
+    assert shares(cached, 2) == [[1, 3, 5], [2, 4, 6]]
     shuffled = Dataset.range(20).shuffle(20).cache().filter(lambda x: True)
     list(shuffled)
     assert sorted(in_turn(shares(shuffled, 2))) == list(range(20))
 
 
-@pytest.mark.parametrize("remainder", ["drop", "pad", "keep"])
-def test_random_numbers_are_those_of_an_elements_place_among_all(remainder):
-    def numbers(size):
-        return Dataset.range(size).random_map(lambda generator, x: 1 + x + generator.random(), seed=3)
-
-    for size in SIZES:
-        check_shares(partial(numbers, size), 3, remainder)
-        check_shares(lambda size=size: numbers(size).batch(2), 2, remainder)
-
-
-def test_an_element_that_is_repeated_gets_random_numbers_of_its_own():
-    draw = Dataset.range(3).random_map(lambda generator, x: (x, generator.random()), seed=3)
-    (first, _), (_, again) = shares(draw, 2, remainder="repeat")
-    assert first[0] == again[0] == 0
-    assert first[1] != again[1]
-
-
-def test_the_seed_decides_and_a_seed_of_ones_own_stays():
+def test_the_seed_determines_the_order_but_for_ops_with_a_seed_of_their_own():
     def order(seed, own=None):
         return [int(x) for x in Dataset.range(50).shuffle(50, seed=own).shard_by_process(0, 1, seed=seed)]
 
@@ -333,50 +304,58 @@ def test_the_seed_decides_and_a_seed_of_ones_own_stays():
     assert order(1, own=5) == order(2, own=5) == [int(x) for x in Dataset.range(50).shuffle(50, seed=5)]
 
 
-def test_workers_may_have_another_seed_than_the_processes_agreed_on():
+def test_workers_may_have_another_seed_than_the_processes():
     def share(rank, worker):
         return unseeded().shard_by_process(rank, 2).shard_by_process(worker, 2, remainder="keep", seed=10 + rank)
 
-    parts = [list(share(rank, worker)) for rank in range(2) for worker in range(2)]
-    numbers = np.concatenate([batch[0] for part in parts for batch in part]).tolist()
-    assert len(numbers) == len(set(numbers)) == 78  # of 27 batches, 26 are given
+    found = component(batch for rank in range(2) for worker in range(2) for batch in share(rank, worker))
+    assert len(found) == len(set(found)) == 78  # of 27 batches, 26 are returned
 
 
-SCRIPT = """
-import pickle, sys
-from test_shard_by_process import unseeded
-sys.stdout.buffer.write(pickle.dumps(list(unseeded().shard_by_process(int(sys.argv[1]), 2, remainder="keep"))))
-"""
+INNER = {
+    "seeds": (lambda n: Dataset.range(n * 10, n * 11).shuffle(9, seed=3), None),
+    "no seed": (lambda n: Dataset.range(n).shuffle(9), r"shuffle\(9\) from .*test_shard_by_process.py:\d+ has no seed"),
+    "no order": (
+        lambda n: Dataset.range(n).map(abs, num_parallel_calls=2, deterministic=False),
+        r"map\(abs\) from .* has deterministic=False",
+    ),
+}
 
 
-def test_separate_processes_agree(request):
-    folder = request.path.parent
-    paths = {"PYTHONPATH": ":".join(map(str, [folder, folder.parent, *sys.path]))}
-    runs = [[sys.executable, "-c", SCRIPT, str(rank)] for rank in range(2)]
-    found = [pickle.loads(subprocess.run(run, env=paths, capture_output=True, check=True).stdout) for run in runs]
-    assert_elements_equal(in_turn(found), list(unseeded().shard_by_process(0, 1)))
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize(
+    ("op", "arguments"), [("flat_map", {}), ("interleave", {}), ("interleave", {"num_parallel_calls": 2})], ids=str
+)
+def test_inner_datasets_without_a_seed_or_order_are_refused(op, arguments, inner):
+    function, words = INNER[inner]
+    dataset = getattr(Dataset.range(5), op)(function, **arguments)
+    assert len(list(dataset)) == 10  # by itself it is correct
+    if words is None:
+        assert sorted(in_turn(shares(dataset, 2, remainder="keep"))) == sorted(dataset)
+        return
+    with pytest.raises(ValueError, match=words):
+        list(dataset.shard_by_process(0, 2, by="elements"))
 
 
-# What fails, and what stands in.
+# Failures and padding
 
 
-def test_a_failure_below_comes_out_in_all_processes_and_one_above_in_its_own():
+def test_a_failure_below_is_raised_in_all_processes_and_one_above_in_its_own():
     def source():
         yield from (0, 1, 2)
         raise ValueError("bad 3")
 
     dataset = Dataset.from_generator(source)
-    for rank, number in enumerate([0, 1]):
+    for rank in (0, 1):
         found = outcomes(iter(dataset.shard_by_process(rank, 2)))
-        assert found[0] == number
-        assert isinstance(found[1], ValueError)
-        assert len(found) == 2
+        assert found[0] == rank
+        assert [type(outcome) for outcome in found[1:]] == [ValueError]
     failing = Dataset.range(6).map(fail_at(2))
     assert_elements_equal(outcomes(iter(failing.shard_by_process(0, 2))), [*ints(0), ValueError("bad 2"), *ints(4)])
     assert_elements_equal(outcomes(iter(failing.shard_by_process(1, 2))), ints(1, 3, 5))
 
 
-def test_zeros_are_like_the_last_element():
+def test_padding_is_like_the_last_element():
     def elements():
         for i in range(3):
             yield {
@@ -389,58 +368,37 @@ def test_zeros_are_like_the_last_element():
                 "sparse": SparseTensor([[0, 1]], [5], [2, 2]),
             }
 
-    dataset = Dataset.from_generator(elements)
-    last = list(dataset.shard_by_process(1, 2, remainder="pad"))[-1]
-    assert_elements_equal(
-        [last],
-        [
-            {
-                "text": b"",
-                "image": np.zeros((2, 2), np.float32),
-                "names": np.array([b"", b""], object),
-                "label": np.uint8(0),
-                "time": np.datetime64(0, "D"),
-                "ragged": RaggedTensor.from_rows([[0], [0, 0]]),
-                "sparse": SparseTensor(np.zeros((0, 2), np.int64), np.zeros(0, np.int64), [2, 2]),
-            }
-        ],
-    )
+    expected = {
+        "text": b"",
+        "image": np.zeros((2, 2), np.float32),
+        "names": np.array([b"", b""], object),
+        "label": np.uint8(0),
+        "time": np.datetime64(0, "D"),
+        "ragged": RaggedTensor.from_rows([[0], [0, 0]]),
+        "sparse": SparseTensor(np.zeros((0, 2), np.int64), np.zeros(0, np.int64), [2, 2]),
+    }
+    last = list(Dataset.from_generator(elements).shard_by_process(1, 2, remainder="pad"))[-1]
+    assert_elements_equal([last], [expected])
 
 
-def test_zeros_are_no_result_of_a_function():
+def test_no_function_is_called_for_padding_and_a_process_without_elements_has_zeros_too():
     parts = shares(Dataset.range(5).filter(lambda x: True).map(lambda x: x + 100).batch(2), 2, remainder="pad")
     assert [batch.tolist() for batch in parts[1]] == [[102, 103], [0, 0]]
-
-
-def test_a_process_without_any_element_has_zeros_like_those_of_others():
     parts = shares(Dataset.range(3).map(lambda x: np.ones((2,)) + x).batch(2), 4, remainder="pad")
     assert_elements_equal(in_turn(parts), [np.array([[1, 1], [2, 2.0]]), np.array([[3, 3.0]]), *2 * [np.zeros((2, 2))]])
     assert shares(Dataset.range(0), 3, remainder="pad") == [[], [], []]
 
 
-def test_a_read_that_is_left_leaves_nothing_behind():
+def test_an_abandoned_iterator_leaves_nothing_behind():
     with no_leaks():
         iterator = iter(Dataset.range(100).map(lambda x: x, num_parallel_calls=2).batch(3).shard_by_process(1, 2))
         next(iterator)
         del iterator
 
 
-def test_one_process_gets_everything():
-    check_operator(lambda: Dataset.range(5).shard_by_process(0, 1), ints(*range(5)))
-    text = Dataset.range(5).filter(lambda x: True).shard_by_process(0, 1).explain()
-    assert "shard_by_process(" not in text.partition("as it runs")[2].partition("rewritten")[0]
-
-
-def test_random_access_finds_the_elements_of_this_process():
+def test_random_access_returns_the_elements_of_this_process():
     dataset = Dataset.range(30).map(lambda x: x * 2).batch(4).shard_by_process(1, 3)
     assert [dataset[i].tolist() for i in range(len(dataset))] == [[8, 10, 12, 14], [32, 34, 36, 38]]
-
-
-def test_a_state_of_another_process_says_where_all_are():
-    one, other = (iter(Dataset.range(9).shard_by_process(rank, 3)) for rank in range(2))
-    assert [next(one), next(one)] == ints(0, 3)
-    other.load_state_dict(one.state_dict())
-    assert list(other) == ints(7)
 
 
 @pytest.mark.parametrize(
@@ -462,30 +420,3 @@ def test_a_state_of_another_process_says_where_all_are():
 def test_refuses_wrong_arguments(arguments, error, words):
     with pytest.raises(error, match=rf"shard_by_process\(\): .*{words}"):
         Dataset.range(3).shard_by_process(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("inner", "words"),
-    [
-        (lambda n: Dataset.range(n).shuffle(9), r"shuffle\(9\) from .*test_shard_by_process.py:\d+ has no seed"),
-        (
-            lambda n: Dataset.range(n).map(abs, num_parallel_calls=2, deterministic=False),
-            r"map\(abs\) from .* has deterministic=False",
-        ),
-    ],
-)
-@pytest.mark.parametrize("calls", [None, 2])
-@pytest.mark.parametrize("op", ["flat_map", "interleave"])
-def test_datasets_that_a_function_leaves_to_chance_are_refused_where_all_must_make_the_same(op, calls, inner, words):
-    arguments = {"num_parallel_calls": calls} if op == "interleave" else {}
-    numbers = getattr(Dataset.range(5), op)(inner, **arguments)
-    with pytest.raises(ValueError, match=words):
-        list(numbers.shard_by_process(0, 2, by="elements"))
-    assert len(list(numbers)) == 10  # by itself it is nobody's business
-
-
-@pytest.mark.parametrize("op", ["flat_map", "interleave"])
-def test_datasets_that_a_function_makes_with_seeds_are_dealt_out(op):
-    numbers = getattr(Dataset.range(5), op)(lambda n: Dataset.range(n * 10, n * 11).shuffle(9, seed=3))
-    shares = [[int(x) for x in numbers.shard_by_process(rank, 2, remainder="keep")] for rank in (0, 1)]
-    assert sorted(shares[0] + shares[1]) == sorted(int(x) for x in numbers)

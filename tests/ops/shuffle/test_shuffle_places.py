@@ -1,4 +1,4 @@
-"""What is in a shuffle's buffer, by arithmetic: beside the algorithm that goes through it one by one."""
+"""shuffle_places: the elements in the buffer of a shuffle, computed, beside the algorithm that draws one by one."""
 
 import numpy as np
 import pytest

@@ -15,7 +15,6 @@ def test_gives_32_bits_that_are_equally_likely():
     dataset = Dataset.random(seed=4)
     (values,) = dataset.take(40_000).batch(40_000)
     assert dataset.element_spec == TensorSpec((), np.int64)
-    assert dataset.cardinality() == -1
     assert values.dtype == np.int64
     assert 0 <= values.min() < 2**20
     assert 2**32 - 2**20 < values.max() < 2**32
@@ -36,15 +35,13 @@ def test_every_pass_is_alike_unless_it_is_told_otherwise(rerandomize):
         one, two = list(dataset), list(dataset)
         assert one == two
         assert one[:3] == one[3:]
-    assert numbers(seed=5) == numbers(seed=5) != numbers(seed=6)
+    for seed in (0, -1, 5, 2**70, np.int32(3)):
+        assert numbers(seed=seed) == numbers(seed=seed) != numbers(seed=6)
     assert numbers() != numbers()
 
 
 def test_every_pass_is_another_if_it_is_told_so_and_a_rebuilt_dataset_repeats_them():
-    def make():
-        return Dataset.random(5, True).take(3).repeat(2)
-
-    dataset, rebuilt = make(), make()
+    dataset, rebuilt = (Dataset.random(5, True).take(3).repeat(2) for _ in range(2))
     one, two = list(dataset), list(dataset)
     assert len({*map(int, one), *map(int, two)}) == 12
     assert [list(rebuilt), list(rebuilt)] == [one, two]
@@ -56,11 +53,8 @@ def test_a_dataset_that_stands_twice_gives_the_same_twice_or_not():
     assert all(a != b for a, b in Dataset.zip(other, other).take(5))
 
 
-def test_without_a_seed_a_resumed_pipeline_goes_on_with_its_own_numbers():
-    def make():
-        return Dataset.random().take(4).repeat(2)
-
-    iterator, resumed = iter(make()), iter(make())
+def test_without_a_seed_a_resumed_pipeline_continues_with_its_own_numbers():
+    iterator, resumed = (iter(Dataset.random().take(4).repeat(2)) for _ in range(2))
     next(iterator)
     resumed.load_state_dict(iterator.state_dict())
     assert list(resumed) == list(iterator)
@@ -71,28 +65,5 @@ def test_the_global_seed_makes_it_repeatable_and_advances_per_op():
         set_random_seed(seed)
         return numbers(), numbers(), numbers(seed=100)
 
-    try:
-        assert run(3) == run(3) != run(4)
-        assert len(set(map(tuple, run(3)))) == 3
-    finally:
-        set_random_seed(None)
-
-
-@pytest.mark.parametrize("seed", [0, -1, 2**70, np.int32(3)])
-def test_takes_any_int_as_a_seed(seed):
-    assert numbers(seed=seed) == numbers(seed=seed)
-
-
-@pytest.mark.parametrize(
-    ("keywords", "words"),
-    [
-        ({"seed": 1.5}, "seed must be an int"),
-        ({"seed": "a"}, "seed must be an int"),
-        ({"seed": [1, 2]}, "seed must be an int"),
-        ({"rerandomize_each_iteration": 1}, "rerandomize_each_iteration must be True or False"),
-        ({"rerandomize_each_iteration": "yes"}, "rerandomize_each_iteration must be True or False"),
-    ],
-)
-def test_refuses_arguments_that_are_wrong(keywords, words):
-    with pytest.raises(TypeError, match=rf"random\(\): {words}"):
-        Dataset.random(**keywords)
+    assert run(3) == run(3) != run(4)
+    assert len(set(map(tuple, run(3)))) == 3

@@ -2,7 +2,6 @@
 
 import threading
 
-import numpy as np
 import pytest
 
 import dataset
@@ -36,7 +35,6 @@ def doubled(column):
 FIRES = {
     "map": (lambda: Dataset.range(20).map(text), "map(text) <- range(20)"),
     "random_map": (lambda: Dataset.range(20).random_map(pick, seed=1), "random_map(pick, seed=1) <- range(20)"),
-    "below others": (lambda: Dataset.range(20).map(text).batch(3), "batch(3) <- map(text) <- range(20)"),
     "twice": (lambda: Dataset.range(20).map(text).map(len), "map(len) <- map(text) <- range(20)"),
 }
 
@@ -94,10 +92,3 @@ def test_the_order_stays_even_where_the_options_let_it_go():
 
     dataset = Dataset.range(40).map(first_waits_for_the_second).with_options(options)
     assert_elements_equal(list(dataset), [str(x).encode() for x in range(40)])
-
-
-def test_augmentation_is_the_same():
-    images = Dataset.from_tensor_slices(np.arange(50))
-    assert_elements_equal(
-        list(images.random_map(pick, seed=3).with_options(asked_for())), list(images.random_map(pick, seed=3))
-    )

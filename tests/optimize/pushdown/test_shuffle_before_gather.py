@@ -5,12 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from dataset import Dataset, Options, RaggedTensor, SparseTensor, TFRecordDataset
+from dataset import Dataset, RaggedTensor, SparseTensor, TFRecordDataset
 from dataset.io import TFRecordWriter
 from dataset.ops.gather import Gather
 from dataset.optimize.driver import optimize
 from dataset.plan.node import walk
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
+from support.pipelines import unoptimized
 
 ROWS = {
     "matrix": np.arange(14.0).reshape(7, 2),
@@ -29,99 +30,57 @@ def slices(kind="matrix"):
     return Dataset.from_tensor_slices(ROWS[kind])
 
 
-@pytest.mark.parametrize("kind", ROWS)
-@pytest.mark.parametrize(("size", "shown"), [(3, "3"), (100, "100"), (-2, "all")])
-@pytest.mark.parametrize("reshuffle", [True, False])
-def test_fires(kind, size, shown, reshuffle):
-    plan = f"gather(from_tensor_slices) <- shuffle({shown}, seed=4) <- range({len(slices(kind))})"
-    check_rule("shuffle_before_gather", lambda: slices(kind).shuffle(size, 4, reshuffle), plan)
-    batched = slices(kind).shuffle(size, 4, reshuffle).batch
-    if kind not in {"objects", "ragged"}:  # a set cannot be compared as an array, rows of ragged lengths do not stack
-        check_rule(
-            "shuffle_before_gather", lambda: slices(kind).shuffle(size, 4, reshuffle).batch(3), f"batch(3) <- {plan}"
-        )
-    assert batched(2).cardinality() == -(-len(slices(kind)) // 2)
-
-
-@pytest.mark.parametrize(
-    ("make", "plan"),
-    [
-        (lambda: Dataset.range(5).shuffle(3, seed=1), "shuffle(3, seed=1) <- range(5)"),
-        (lambda: slices().repeat(2), "repeat(2) <- from_tensor_slices"),
-        (
-            lambda: slices().map(len).repeat(2).shuffle(3, 1),
-            "shuffle(3, seed=1) <- repeat(2) <- map(len) <- from_tensor_slices",
-        ),
-        (
-            lambda: slices().concatenate(slices()).shuffle(3, 1),
-            "shuffle(3, seed=1) <- concatenate <- from_tensor_slices <- from_tensor_slices",
-        ),
-        (
-            lambda: Dataset.zip(slices(), Dataset.range(7)).shuffle(3, 1),
-            "shuffle(3, seed=1) <- zip <- from_tensor_slices <- range(7)",
-        ),
-        (
-            lambda: Dataset.zip(slices(), slices("empty")).shuffle(3, 1),
-            "shuffle(3, seed=1) <- zip <- from_tensor_slices <- from_tensor_slices",
-        ),
-        (lambda: slices().map(len).shuffle(3, seed=1), "shuffle(3, seed=1) <- map(len) <- from_tensor_slices"),
-        (lambda: slices().batch(2).shuffle(3, seed=1), "shuffle(3, seed=1) <- batch(2) <- from_tensor_slices"),
-        (lambda: Dataset.from_tensors([1]).shuffle(3, seed=1), "shuffle(3, seed=1) <- from_tensors"),
-        (lambda: slices().batch(2), "batch(2) <- from_tensor_slices"),
-    ],
-)
-def test_does_not_fire(make, plan):
-    check_rule("shuffle_before_gather", make, plan)
-
-
 GATHER = "gather(from_tensor_slices)"
+RULE = "shuffle_before_gather"
 
 
 @pytest.mark.parametrize("kind", ROWS)
-@pytest.mark.parametrize(
-    ("chain", "plan"),
-    [
-        (lambda d: d.take(4).shuffle(3, 1), "shuffle(3, seed=1) <- take(4) <- range({n})"),
-        (lambda d: d.repeat(3).shuffle(9, 1), "shuffle(9, seed=1) <- repeat(3) <- range({n})"),
-        (
-            lambda d: d.repeat().skip(3).take(8).shuffle(5, 1),
-            "shuffle(5, seed=1) <- take(8) <- skip(3) <- repeat() <- range({n})",
-        ),
-        (lambda d: d.shuffle(4, 1).repeat(3), "repeat(3) <- shuffle(4, seed=1) <- range({n})"),
-        (
-            lambda d: d.shuffle(4, 1, False).repeat(3).skip(2),
-            "skip(2) <- repeat(3) <- shuffle(4, seed=1) <- range({n})",
-        ),
-        (lambda d: d.shuffle(4, 1).shard(2, 1).take(2), "take(2) <- shard(2, 1) <- shuffle(4, seed=1) <- range({n})"),
-        (lambda d: d.shuffle(4, 1).shuffle(3, 2), "shuffle(3, seed=2) <- shuffle(4, seed=1) <- range({n})"),
-    ],
-)
-def test_takes_the_rows_behind_all_that_only_moves_them(kind, chain, plan):
-    if kind == "empty" and "repeat()" in plan:
-        return  # has no end without the rule, either
-    n = len(slices(kind))
-    check_rule("shuffle_before_gather", lambda: chain(slices(kind)), f"{GATHER} <- {plan.format(n=n)}")
+@pytest.mark.parametrize("reshuffle", [True, False])
+def test_fires(kind, reshuffle):
+    count = len(slices(kind))
+    for size, shown in ((3, "3"), (100, "100"), (-2, "all")):
+        shuffled = lambda size=size: slices(kind).shuffle(size, 4, reshuffle)
+        plan = f"{GATHER} <- shuffle({shown}, seed=4) <- range({count})"
+        check_rule(RULE, shuffled, plan)
+        assert shuffled().batch(2).cardinality() == -(-count // 2)
+        if kind not in {"objects", "ragged"}:  # a set cannot be compared as an array, ragged rows do not stack
+            check_rule(RULE, lambda shuffled=shuffled: shuffled().batch(3), f"batch(3) <- {plan}")
 
 
-@pytest.mark.parametrize(
-    ("chain", "plan"),
-    [
-        (
-            lambda d: d.shuffle(4, 1).batch(2).repeat(2),
-            f"repeat(2) <- batch(2) <- {GATHER} <- shuffle(4, seed=1) <- range(7)",
-        ),
-        (
-            lambda d: d.shuffle(4, 1).prefetch(2).repeat(2),
-            f"repeat(2) <- prefetch(2) <- {GATHER} <- shuffle(4, seed=1) <- range(7)",
-        ),
-        (
-            lambda d: d.shuffle(4, 1).repeat(2).shuffle(3, 2),
-            f"shuffle(3, seed=2) <- {GATHER} <- repeat(2) <- shuffle(4, seed=1) <- range(7)",
-        ),
-    ],
-)
-def test_takes_the_rows_before_what_looks_at_them_or_begins_passes(chain, plan):
-    check_rule("shuffle_before_gather", lambda: chain(slices()), plan)
+ELSEWHERE = [Dataset.range(5), Dataset.from_tensors([1]), slices().map(len), slices().map(len).repeat(2)]
+ELSEWHERE += [slices().batch(2), slices().concatenate(slices()), Dataset.zip(slices(), Dataset.range(7))]
+ELSEWHERE += [Dataset.zip(slices(), slices("empty"))]
+
+
+@pytest.mark.parametrize("source", ELSEWHERE)
+def test_does_not_fire(source):
+    for make in (lambda: source.shuffle(3, seed=1), lambda: source.batch(2)):
+        check_rule(RULE, make, " <- ".join(node.label() for node in walk(make().plan)))
+
+
+MOVES = {
+    "shuffle(3, seed=1) <- take(4)": lambda d: d.take(4).shuffle(3, 1),
+    "shuffle(9, seed=1) <- repeat(3)": lambda d: d.repeat(3).shuffle(9, 1),
+    "shuffle(5, seed=1) <- take(8) <- skip(3) <- repeat()": lambda d: d.repeat().skip(3).take(8).shuffle(5, 1),
+    "repeat(3) <- shuffle(4, seed=1)": lambda d: d.shuffle(4, 1).repeat(3),
+    "skip(2) <- repeat(3) <- shuffle(4, seed=1)": lambda d: d.shuffle(4, 1, False).repeat(3).skip(2),
+    "take(2) <- shard(2, 1) <- shuffle(4, seed=1)": lambda d: d.shuffle(4, 1).shard(2, 1).take(2),
+    "shuffle(3, seed=2) <- shuffle(4, seed=1)": lambda d: d.shuffle(4, 1).shuffle(3, 2),
+}
+
+
+@pytest.mark.parametrize("kind", set(ROWS) - {"empty"})  # which has no end if it is repeated
+def test_takes_the_rows_behind_all_that_only_moves_them(kind):
+    for plan, chain in MOVES.items():
+        check_rule(RULE, lambda chain=chain: chain(slices(kind)), f"{GATHER} <- {plan} <- range({len(slices(kind))})")
+
+
+def test_takes_the_rows_before_what_looks_at_them_or_begins_passes():
+    shuffled, below = lambda: slices().shuffle(4, 1), "shuffle(4, seed=1) <- range(7)"
+    check_rule(RULE, lambda: shuffled().batch(2).repeat(2), f"repeat(2) <- batch(2) <- {GATHER} <- {below}")
+    check_rule(RULE, lambda: shuffled().prefetch(2).repeat(2), f"repeat(2) <- prefetch(2) <- {GATHER} <- {below}")
+    again = lambda: shuffled().repeat(2).shuffle(3, 2)
+    check_rule(RULE, again, f"shuffle(3, seed=2) <- {GATHER} <- repeat(2) <- {below}")
 
 
 @pytest.mark.parametrize("others", [("text",), ("dict", "matrix"), ("matrix", "text", "ragged")])
@@ -129,7 +88,7 @@ def test_shuffles_the_numbers_of_rows_side_by_side(others):
     def make():
         return Dataset.zip(*(slices(kind) for kind in ("matrix", *others))).shuffle(4, 1).repeat(2)
 
-    check_rule("shuffle_before_gather", make, f"{GATHER} <- repeat(2) <- shuffle(4, seed=1) <- range(7)")
+    check_rule(RULE, make, f"{GATHER} <- repeat(2) <- shuffle(4, seed=1) <- range(7)")
 
 
 def test_an_array_that_stands_in_a_pair_twice_comes_as_two():
@@ -140,27 +99,17 @@ def test_an_array_that_stands_in_a_pair_twice_comes_as_two():
 
 
 def test_takes_the_rows_of_a_part_by_their_numbers():
-    dataset = slices().shard(2, 1).shuffle(3, 1).repeat(2)
-    assert [node.label() for node in walk(optimize(dataset.plan).plan)] == [
-        GATHER,
-        "repeat(2)",
-        "shuffle(3, seed=1)",
-        "range(1, 7, 2)",
-    ]
-    off = Options()
-    off.optimization.enabled = False
-    again = slices().shard(2, 1).shuffle(3, 1).repeat(2).with_options(off)
-    assert_elements_equal(list(dataset), list(again))
+    make = lambda: slices().shard(2, 1).shuffle(3, 1).repeat(2)
+    labels = [node.label() for node in walk(optimize(make().plan).plan)]
+    assert labels == [GATHER, "repeat(2)", "shuffle(3, seed=1)", "range(1, 7, 2)"]
+    assert_elements_equal(list(make()), list(unoptimized(make())))
 
 
 def test_a_shuffle_that_stands_in_a_plan_twice_has_the_epochs_that_it_had():
-    def orders(options, combine, size):
-        shuffled = Dataset.from_tensor_slices(np.arange(5)).shuffle(5, seed=1)
-        dataset = combine(shuffled).with_options(options)
-        return list(dataset.batch(size)) if size else list(dataset)
+    def make(combine, size):
+        dataset = combine(Dataset.from_tensor_slices(np.arange(5)).shuffle(5, seed=1))
+        return dataset.batch(size) if size else dataset
 
-    off = Options()
-    off.optimization.enabled = False
     combinations = [
         lambda d: Dataset.zip(d.repeat(40), d.repeat(40)),
         lambda d: Dataset.zip(d.repeat(40).shuffle(7, seed=2), d.repeat(40)),
@@ -168,16 +117,13 @@ def test_a_shuffle_that_stands_in_a_plan_twice_has_the_epochs_that_it_had():
         lambda d: d.repeat(3).concatenate(d.take(3).repeat(2)),
     ]
     for combine, size in itertools.product(combinations, [0, 1, 4]):
-        assert_elements_equal(orders(Options(), combine, size), orders(off, combine, size))
+        assert_elements_equal(list(make(combine, size)), list(unoptimized(make(combine, size))))
 
 
 def test_rows_of_an_array_that_is_not_contiguous_are_the_same():
     for array in (np.arange(40)[::4], np.arange(40).reshape(4, 10).T, np.arange(20).reshape(10, 2)[:, ::-1]):
-        check_rule(
-            "shuffle_before_gather",
-            lambda array=array: Dataset.from_tensor_slices(array).shuffle(4, 1),
-            f"{GATHER} <- shuffle(4, seed=1) <- range(10)",
-        )
+        make = lambda array=array: Dataset.from_tensor_slices(array).shuffle(4, 1)
+        check_rule(RULE, make, f"{GATHER} <- shuffle(4, seed=1) <- range(10)")
 
 
 def test_resumes_behind_a_repeat():
@@ -186,10 +132,7 @@ def test_resumes_behind_a_repeat():
 
 
 def test_keeps_the_sequence_of_orders_over_epochs_and_iterators():
-    def make():
-        return Dataset.from_tensor_slices(np.arange(20)).shuffle(20, seed=3)
-
-    fast, slow = make(), Dataset.range(20).shuffle(20, seed=3)
+    fast, slow = Dataset.from_tensor_slices(np.arange(20)).shuffle(20, seed=3), Dataset.range(20).shuffle(20, seed=3)
     for _ in range(3):
         assert [int(x) for x in fast.repeat(2)] == [int(x) for x in slow.repeat(2)]
 
@@ -200,10 +143,6 @@ def test_rows_are_the_users_to_write_into():
     for element in (*dataset, *dataset.batch(3)):
         element[:] = 1
     assert not source.any()
-
-
-def test_resumes_inside_what_was_read_ahead():
-    check_operator(lambda: Dataset.from_tensor_slices(np.arange(12)).shuffle(5, seed=1).repeat(2).batch(5))
 
 
 def test_keeps_the_users_lines_and_names():

@@ -10,9 +10,27 @@ import pytest
 from dataset import Dataset, TextLineDataset, TFRecordDataset, io
 from dataset.io.text.lines_source import TextLine
 from dataset.optimize.sharding import counting
-from dataset.testing import check_operator
+from dataset.testing import check_operator, outcomes
 
 SIZES = {"even": [3, 3, 3, 3], "uneven": [5, 1, 4, 2, 7], "gaps": [0, 3, 1, 0, 2, 2], "one": [4, 0, 0]}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes text files of so many lines each, and returns their pattern."""
+
+    def write(*sizes, line="1"):
+        for index, size in enumerate(sizes):
+            (tmp_path / f"{index}.txt").write_text(f"{line}\n" * size)
+        return str(tmp_path / "*.txt")
+
+    return write
+
+
+@pytest.fixture
+def lines(write):
+    """The same, and returns the dataset of their lines."""
+    return lambda *sizes, **how: TextLineDataset(Dataset.list_files(write(*sizes, **how)))
 
 
 @pytest.fixture(params=SIZES)
@@ -20,8 +38,7 @@ def files(request, tmp_path):
     """Text files of numbers from 0 on, a line for each."""
     numbers = itertools.count()
     for index, size in enumerate(SIZES[request.param]):
-        lines = [f"{next(numbers)}\n" for _ in range(size)]
-        (tmp_path / f"{index}.txt").write_text("".join(lines))
+        (tmp_path / f"{index}.txt").write_text("".join(f"{next(numbers)}\n" for _ in range(size)))
     return str(tmp_path / "*.txt")
 
 
@@ -48,39 +65,33 @@ def values(elements):
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("by", ["auto", "files", "elements"])
 def test_every_record_is_read_by_one_process(files, pipeline, remainder, by):
-    for world_size in (1, 2, 3):
-        for shuffle in (False, True):
-            names = [Dataset.list_files(files, shuffle=shuffle) for _ in range(world_size)]
-            datasets = [
-                PIPELINES[pipeline](names[rank]).shard_by_process(rank, world_size, remainder=remainder, by=by)
-                for rank in range(world_size)
-            ]
-            parts = [list(dataset) for dataset in datasets]
-            whole = Counter(values(PIPELINES[pipeline](names[0])))
-            found = Counter(values(itertools.chain(*parts)))
-            if remainder != "keep":
-                assert len(set(map(len, parts))) == 1
-            if remainder == "keep":
-                assert found == whole
-            elif remainder == "drop":
-                assert found <= whole
-            elif remainder == "pad":
-                assert Counter({key: count for key, count in found.items() if key}) == whole
-            else:
-                assert set(found) == set(whole)
-                assert whole <= found
+    for world_size, shuffle in ((1, False), (2, True), (3, False), (3, True)):
+        whole = PIPELINES[pipeline](Dataset.list_files(files, shuffle=shuffle))
+        parts = [
+            list(whole.shard_by_process(rank, world_size, remainder=remainder, by=by)) for rank in range(world_size)
+        ]
+        expected, found = Counter(values(whole)), Counter(values(itertools.chain(*parts)))
+        assert len(set(map(len, parts))) == 1 or remainder == "keep"
+        if remainder == "keep":
+            assert found == expected
+        elif remainder == "drop":
+            assert found <= expected
+        elif remainder == "pad":
+            assert Counter({key: count for key, count in found.items() if key}) == expected
+        else:
+            assert set(found) == set(expected)
+            assert expected <= found
 
 
 @pytest.mark.parametrize("pipeline", set(PIPELINES) - {"batches"})
 def test_the_workers_of_each_process_share_its_records(files, pipeline):
+    whole = PIPELINES[pipeline](Dataset.list_files(files))
     for world_size, workers in itertools.product((1, 2, 3), (1, 2, 4)):
         found = []
-        for rank in range(world_size):
-            names = Dataset.list_files(files)
-            share = PIPELINES[pipeline](names).shard_by_process(rank, world_size, remainder="keep")
-            for worker in range(workers):
-                found += values(share.shard_by_process(worker, workers, remainder="keep", seed=rank))
-        assert Counter(found) == Counter(values(PIPELINES[pipeline](Dataset.list_files(files))))
+        for rank, worker in itertools.product(range(world_size), range(workers)):
+            share = whole.shard_by_process(rank, world_size, remainder="keep")
+            found += values(share.shard_by_process(worker, workers, remainder="keep", seed=rank))
+        assert Counter(found) == Counter(values(whole))
 
 
 @pytest.mark.parametrize("remainder", ["drop", "pad", "repeat"])
@@ -93,14 +104,10 @@ def test_the_workers_of_a_process_give_as_many_as_it_does(files, remainder):
 
 
 @pytest.mark.parametrize("remainder", ["drop", "pad", "repeat"])
-def test_keeps_the_contract_of_operators(tmp_path, remainder):
-    for index, size in enumerate([2, 5, 4]):
-        (tmp_path / f"{index}.txt").write_text("1\n" * size)
-    names = sorted(map(str, tmp_path.glob("*.txt")))
+def test_keeps_the_contract_of_operators(write, remainder):
+    numbers = TextLineDataset(Dataset.list_files(write(2, 5, 4), shuffle=False)).map(number)
     for rank in (0, 1):
-        check_operator(
-            lambda: TextLineDataset(names).map(number).shard_by_process(rank, 2, remainder=remainder, by="files")
-        )
+        check_operator(lambda rank=rank: numbers.shard_by_process(rank, 2, remainder=remainder, by="files"))
 
 
 @pytest.fixture
@@ -117,25 +124,18 @@ def opened(monkeypatch):
     return names
 
 
-def test_only_own_files_are_opened(tmp_path, opened):
-    for index in range(5):
-        (tmp_path / f"{index}.txt").write_text(f"{index}\n")
-    names = Dataset.list_files(str(tmp_path / "*.txt"))
-    share = TextLineDataset(names).map(number).repeat().shard_by_process(1, 2)
-    assert sorted(int(x) for x in share.take(4)) == [2, 2, 4, 4]
+def test_only_own_files_are_opened(lines, opened):
+    numbers = lines(1, 1, 1, 1, 1).map(number)
+    assert len(list(numbers.repeat().shard_by_process(1, 2).take(4))) == 4
     assert set(opened) == {"1", "3"}
     opened.clear()
-    share = TextLineDataset(names).map(number).shard_by_process(0, 2, remainder="keep")
-    assert sorted(map(int, share)) == [1, 3, 5]
+    assert len(list(numbers.shard_by_process(0, 2, remainder="keep"))) == 3
     assert sorted(opened) == ["0", "2", "4"]
 
 
-def test_records_are_counted_once_when_the_first_element_is_asked_for(tmp_path, opened):
-    for index, size in enumerate([3, 1]):
-        (tmp_path / f"{index}.txt").write_text("7\n" * size)
+def test_records_are_counted_once_when_the_first_element_is_asked_for(write, lines, opened):
     calls = []
-    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt")))
-    share = lines.map(lambda line: calls.append(line) or int(line)).batch(2).shard_by_process(0, 2)
+    share = lines(3, 1, line="7").map(lambda line: calls.append(line) or int(line)).batch(2).shard_by_process(0, 2)
     share.explain()
     assert share.cardinality() == -2
     iterator = iter(share)
@@ -146,38 +146,27 @@ def test_records_are_counted_once_when_the_first_element_is_asked_for(tmp_path, 
     opened.clear()
     assert len(list(share)) == 1
     assert opened == ["0"]
-    (tmp_path / "1.txt").write_text("7\n" * 3)
+    write(3, 3, line="7")
     assert len(list(share)) == 2
 
 
-def test_nothing_is_counted_where_that_is_not_needed(tmp_path, monkeypatch):
+def test_nothing_is_counted_where_that_is_not_needed(write, monkeypatch):
     monkeypatch.setattr(counting, "_passed_over", lambda plan: pytest.fail("it was counted"))
-    for index in range(4):
-        (tmp_path / f"{index}.txt").write_text("1\n")
-    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt")))
-    next(iter(lines.repeat().shard_by_process(0, 2)))
-    list(lines.shard_by_process(0, 2, remainder="keep"))
-    files = Dataset.list_files(str(tmp_path / "*.txt")).map(lambda name: 1)
-    assert len(list(files.shard_by_process(0, 2, by="files"))) == 2
+    names = Dataset.list_files(write(1, 1, 1, 1))
+    next(iter(TextLineDataset(names).repeat().shard_by_process(0, 2)))
+    list(TextLineDataset(names).shard_by_process(0, 2, remainder="keep"))
+    assert len(list(names.map(len).shard_by_process(0, 2, by="files"))) == 2
 
 
 def test_files_that_are_missing_are_errors_of_the_process_that_has_them(tmp_path):
     for index in (0, 1, 3):
         (tmp_path / f"{index}.txt").write_text("5\n6\n")
     names = [str(tmp_path / f"{index}.txt") for index in range(4)]
-    parts = []
-    for rank in range(2):
-        found, failures = [], 0
-        iterator = iter(TextLineDataset(names).shard_by_process(rank, 2, remainder="pad"))
-        while True:
-            try:
-                found.append(next(iterator))
-            except StopIteration:
-                break
-            except FileNotFoundError:
-                failures += 1
-        parts.append((found, failures))
-    assert parts == [([b"5", b"6", b"", b""], 1), ([b"5", b"6", b"5", b"6"], 0)]
+    shares = [TextLineDataset(names).shard_by_process(rank, 2, remainder="pad") for rank in range(2)]
+    with_failure = outcomes(iter(shares[0]))
+    assert [type(one) for one in with_failure if not isinstance(one, bytes)] == [FileNotFoundError]
+    assert [one for one in with_failure if isinstance(one, bytes)] == [b"5", b"6", b"", b""]
+    assert list(shares[1]) == [b"5", b"6", b"5", b"6"]
 
 
 def test_parquet_files_tell_how_many_rows_they_have(tmp_path):
@@ -197,8 +186,7 @@ def test_parquet_files_tell_how_many_rows_they_have(tmp_path):
 def test_records_with_an_index_are_dealt_out_by_number(tmp_path):
     for index, size in enumerate([3, 8, 1]):
         with io.TFRecordWriter(str(tmp_path / f"{index}.tfrecord")) as writer:
-            for record in range(size):
-                writer.write(b"%d.%d" % (index, record))
+            writer.write_all([b"%d.%d" % (index, record) for record in range(size)])
     records = TFRecordDataset(sorted(map(str, tmp_path.glob("*.tfrecord"))), index=True).shuffle(None).batch(2)
     parts = [list(records.shard_by_process(rank, 2)) for rank in range(2)]
     found = [record for part in parts for batch in part for record in batch]
@@ -219,45 +207,36 @@ def test_records_with_an_index_are_dealt_out_by_number(tmp_path):
         (lambda lines: lines.shard_by_process(0, 2, by="elements"), "shard_by_process"),
     ],
 )
-def test_says_why_files_cannot_be_dealt_out_and_deals_out_elements(tmp_path, change, words):
-    for index in range(2):
-        (tmp_path / f"{index}.txt").write_text("1\n")
-    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt")))
+def test_says_why_files_cannot_be_dealt_out_and_deals_out_elements(lines, change, words):
+    changed = change(lines(1, 1))
     with pytest.raises(ValueError, match=rf'the files cannot be split between processes: .*{words}.*by="elements"'):
-        change(lines).shard_by_process(0, 2, by="files")
-    assert "files" not in change(lines).shard_by_process(0, 2).plan.label()
+        changed.shard_by_process(0, 2, by="files")
+    assert "files" not in changed.shard_by_process(0, 2).plan.label()
 
 
-def test_too_few_files_are_dealt_out_by_element(tmp_path):
-    (tmp_path / "0.txt").write_text("1\n2\n3\n")
-    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt")))
-    assert [list(lines.shard_by_process(rank, 2)) for rank in range(2)] == [[b"1"], [b"2"]]
+def test_too_few_files_are_dealt_out_by_element(lines):
+    assert [list(lines(3).shard_by_process(rank, 2)) for rank in range(2)] == [[b"1"], [b"1"]]
     with pytest.raises(ValueError, match="there are 1 files for 2 processes"):
-        lines.shard_by_process(0, 2, by="files")
+        lines(3).shard_by_process(0, 2, by="files")
 
 
-def test_explain_shows_that_files_are_dealt_out(tmp_path):
-    for index in range(4):
-        (tmp_path / f"{index}.txt").write_text("1\n")
-    text = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt"))).shard_by_process(1, 2).explain()
+def test_explain_shows_that_files_are_dealt_out(lines):
+    text = lines(1, 1, 1, 1).shard_by_process(1, 2).explain()
     assert "shard_by_process(1 of 2, 'drop', files)" in text
     assert "list_files(2 files)" in text
 
 
-def test_processes_have_other_random_numbers_for_their_files(tmp_path):
-    for index in range(2):
-        (tmp_path / f"{index}.txt").write_text("1\n2\n")
-    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt"), shuffle=False))
-    drawn = lines.random_map(lambda generator, line: generator.random(), seed=1)
+def test_processes_have_other_random_numbers_for_their_files(write):
+    drawn = TextLineDataset(Dataset.list_files(write(2, 2), shuffle=False)).random_map(
+        lambda generator, line: generator.random(), seed=1
+    )
     found = [[float(x) for x in drawn.shard_by_process(rank, 2)] for rank in range(2)]
     assert len({*found[0], *found[1]}) == 4
     assert found == [[float(x) for x in drawn.shard_by_process(rank, 2)] for rank in range(2)]
 
 
-def test_shares_go_to_other_processes(tmp_path):
-    for index, size in enumerate([2, 1]):
-        (tmp_path / f"{index}.txt").write_text("1\n" * size)
-    lines = TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt"))).map(number).shuffle(3)
+def test_shares_go_to_other_processes(lines):
+    shuffled = lines(2, 1).map(number).shuffle(3)
     for by in ("files", "elements"):
-        share = lines.shard_by_process(0, 2, remainder="pad", by=by)
+        share = shuffled.shard_by_process(0, 2, remainder="pad", by=by)
         assert list(pickle.loads(pickle.dumps(share))) == list(share)

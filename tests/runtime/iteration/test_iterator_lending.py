@@ -1,15 +1,16 @@
 """Tests of speculative pulls that the caller cannot observe: only their cost may differ."""
 
 import dataclasses
-import threading
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from dataset import ClosedError, Dataset
+from dataset.plan.structure import map_structure
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.testing import assert_elements_equal, outcomes
+from support.process_helpers import in_thread
 
 COUNT = 3000
 
@@ -55,7 +56,7 @@ def all_of(dataset):
     return outcomes(iter(dataset.filter(lambda *element: True)))  # a function is called for each element
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 5, 64, 701, 1500, 2999])
+@pytest.mark.parametrize("count", [0, 1, 5, 64, 701, 2999])
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_place_is_behind_what_was_handed_out(name, count):
     dataset = DATASETS[name]
@@ -72,17 +73,8 @@ def test_a_place_is_behind_what_was_handed_out(name, count):
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_elements_are_of_the_same_types_and_as_writable(name):
-    dataset = DATASETS[name]
-    first, *_, last = (x for x in outcomes(iter(dataset)) if not isinstance(x, Exception))
-    assert described(first) == described(last)
-
-
-def described(element):
-    if isinstance(element, tuple | list):
-        return [described(part) for part in element]
-    if isinstance(element, dict):
-        return {key: described(part) for key, part in element.items()}
-    return type(element), isinstance(element, np.ndarray) and (element.dtype, element.shape, element.flags.writeable)
+    first, *_, last = (x for x in outcomes(iter(DATASETS[name])) if not isinstance(x, Exception))
+    assert map_structure(described, first) == map_structure(described, last)
 
 
 def test_dicts_are_the_users_own():
@@ -91,6 +83,12 @@ def test_dicts_are_the_users_own():
     first["a"] = None
     assert second["a"] == 1
     assert next(iter(DATASETS["dicts"]))["a"] == 0
+
+
+def described(component):
+    if not isinstance(component, np.ndarray):
+        return type(component)
+    return component.dtype, component.shape, component.flags.writeable
 
 
 def test_few_pulls_give_many_elements(monkeypatch):
@@ -168,21 +166,12 @@ def test_going_back_to_a_state_in_the_midst():
 
 
 def test_states_and_skips_while_other_threads_read():
-    dataset = warm(Dataset.range(20_000).map(array))
-    iterator, found, states = iter(dataset), [[] for _ in range(3)], []
-
-    def consume(into):
-        into.extend(int(element[0]) for element in iterator)
-
-    threads = [threading.Thread(target=consume, args=(part,)) for part in found]
-    for thread in threads:
-        thread.start()
-    skipped = 0
-    while any(thread.is_alive() for thread in threads):
+    iterator, states, skipped = iter(warm(Dataset.range(20_000).map(array))), [], 0
+    threads = [in_thread(lambda: [int(element[0]) for element in iterator]) for _ in range(3)]
+    while iterator.stats().elements + skipped < 20_000:
         skipped += iterator.skip(2)
         states.append(iterator.state_dict())
-    for thread in threads:
-        thread.join()
+    found = [thread.result() for thread in threads]
     seen = [x for part in found for x in part]
     assert len(seen) == len(set(seen)) == 20_000 - skipped
     assert all(part == sorted(part) for part in found)

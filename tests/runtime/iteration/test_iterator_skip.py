@@ -15,7 +15,7 @@ from support.libraries import Ours
 from support.strategies import pipelines
 
 OURS = Ours()
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @QUICK
@@ -63,24 +63,21 @@ def test_jumps_from_the_middle_over_what_is_made_ahead():
     called = []
 
     def make(f):
-        dataset = Dataset.range(100_000).shuffle(100, seed=1, reshuffle_each_iteration=False)
+        dataset = Dataset.range(20_000).shuffle(100, seed=1, reshuffle_each_iteration=False)
         return dataset.map(f, num_parallel_calls=2).batch(4).prefetch(2)
 
     expected = list(make(lambda x: x))
     with iter(make(lambda x: called.append(int(x)) or x)) as iterator:
-        for position in (0, 5_001, 10_002, 15_003):
+        for position in (0, 1_001, 2_002, 3_003):
             assert_elements_equal([next(iterator)], expected[position : position + 1])
-            assert iterator.skip(5_000) == 5_000
-        assert len(called) < 1_000
+            assert iterator.skip(1_000) == 1_000
+        assert len(called) < 500
 
 
-def test_all_is_jumped_over_without_a_call_where_that_ends_it():
+def test_all_is_skipped_without_a_call_where_that_ends_it():
     called = []
     iterator = iter(Dataset.range(10).map(called.append))
-    assert iterator.skip(10) == 10
-    assert iterator.skip(1) == 0
-    assert next(iterator, "over") == "over"
-    assert called == []
+    assert [iterator.skip(10), iterator.skip(1), next(iterator, "over"), called] == [10, 0, "over", []]
     assert iterator.state_dict()["operator"] is None
 
 
@@ -94,12 +91,7 @@ def test_goes_on_in_the_middle_of_numbers_by_arithmetic():
 
 
 def test_an_element_that_fails_counts_as_one_and_is_not_raised():
-    def check(x):
-        if x == 2:
-            raise ValueError("two")
-        return True
-
-    iterator = iter(Dataset.range(6).filter(check))
+    iterator = iter(Dataset.range(6).filter(lambda x: 1 // int(x != 2) == 1))
     assert iterator.skip(4) == 4
     assert list(iterator) == [4, 5]
 
@@ -120,48 +112,34 @@ def test_a_state_behind_it_goes_on_there():
 
 
 def test_uses_up_no_order_of_a_shuffle():
-    def orders(*, skips):
-        dataset = Dataset.range(20).shuffle(20, seed=1)
-        found = []
+    def orders(move):
+        dataset, found = Dataset.range(20).shuffle(20, seed=1), []
         for _ in range(3):
             iterator = iter(dataset)
             first = next(iterator)
-            if skips:
-                iterator.skip(3)
-            else:
-                _ = [next(iterator) for _ in range(3)]
+            move(iterator)
             found.append([first, *iterator])
         return found
 
-    assert orders(skips=True) == orders(skips=False)
+    assert orders(lambda iterator: iterator.skip(3)) == orders(lambda iterator: [next(iterator) for _ in range(3)])
 
 
-def test_stats_count_what_next_has_given():
-    iterator = iter(Dataset.range(100).enumerate())
-    next(iterator)
-    iterator.skip(50)
-    next(iterator)
-    assert iterator.stats().elements == 2
-    assert [operator.name for operator in iterator.stats().operators] == ["enumerate", "range(100)"]
-
-
-def test_leaves_nothing_behind():
+def test_leaves_nothing_behind_and_stats_count_what_next_returned():
     with no_leaks():
         iterator = iter(Dataset.range(1000).map(lambda x: x, num_parallel_calls=2).prefetch(2))
         next(iterator)
         iterator.skip(500)
         next(iterator)
+        assert iterator.stats().elements == 2
+        assert [operator.name for operator in iterator.stats().operators][-1] == "range(1000)"
         del iterator
 
 
 @pytest.mark.parametrize(("count", "error"), [(-1, ValueError), (1.5, TypeError), (None, TypeError)])
-def test_refuses_what_is_no_count(count, error):
-    with pytest.raises(error, match="skip"):
-        iter(Dataset.range(3)).skip(count)
-
-
-def test_is_refused_after_close():
+def test_other_counts_are_refused_and_any_count_after_close(count, error):
     iterator = iter(Dataset.range(3))
+    with pytest.raises(error, match="skip"):
+        iterator.skip(count)
     iterator.close()
     with pytest.raises(ClosedError):
         iterator.skip(1)

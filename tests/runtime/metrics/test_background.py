@@ -1,5 +1,6 @@
 """Tests of the counters of stages, their knobs, and the clock of processor time."""
 
+import contextlib
 import threading
 from functools import partial
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from dataset.runtime.metrics.background import BackgroundOperator, Counters, Cpu
 from dataset.runtime.parallel import pool
 from dataset.runtime.parallel.pool import ParallelOperator
 from dataset.runtime.parallel.task_sizer import LEASE, TaskSizer
+from support.process_helpers import in_thread
 
 WAIT = 20  # seconds to wait for an event that must happen
 
@@ -19,19 +21,14 @@ WAIT = 20  # seconds to wait for an event that must happen
 # Numbers
 
 
-def test_a_task_of_several_elements_counts_for_each_of_them():
+def test_a_task_of_several_elements_counts_for_each_of_them_and_a_wait_marks_how_many_were_taken():
     counters = Counters()
     counters.add_task(4, 80, 2.0, 0.5, 0.25)
     counters.add_task(1, 20, 3.0, 3.0, 0.0)
     assert (counters.elements, counters.nbytes, counters.tasks) == (5, 100, 2)
     assert (counters.work_seconds, counters.cpu_seconds, counters.input_seconds) == (5.0, 3.5, 0.25)
     assert counters.squares == 4 * 0.5**2 + 3.0**2
-
-
-def test_a_wait_marks_how_many_were_taken_by_then():
-    counters = Counters()
-    counters.taken = 7
-    counters.least_ready = 5
+    counters.taken, counters.least_ready = 7, 5
     counters.add_wait(10.0, 12.5)
     assert (counters.waits, counters.wait_seconds, counters.waited_until, counters.taken_before) == (1, 2.5, 12.5, 7)
     assert counters.least_ready == 0
@@ -39,60 +36,59 @@ def test_a_wait_marks_how_many_were_taken_by_then():
     assert counters.least_ready > 1_000_000
 
 
-def test_a_number_that_was_given_is_fixed():
-    assert Tunable("buffer_size", 3).is_fixed
-    assert repr(Tunable("buffer_size", 3)) == "Tunable(buffer_size=3, fixed)"
-    knob = Tunable("num_parallel_calls", 3, 1, 128)
-    assert not knob.is_fixed
-    assert repr(knob) == "Tunable(num_parallel_calls=3, 1 to 128)"
+@pytest.mark.parametrize(
+    ("tunable", "shown"),
+    [
+        (Tunable("buffer_size", 3), "Tunable(buffer_size=3, fixed)"),
+        (Tunable("num_parallel_calls", 3, 1, 128), "Tunable(num_parallel_calls=3, 1 to 128)"),
+    ],
+)
+def test_a_number_that_was_given_is_fixed(tunable, shown):
+    assert tunable.is_fixed == ("fixed" in shown)
+    assert repr(tunable) == shown
 
 
 class Clock:
     """Clock of a thread that the test sets."""
 
     def __init__(self, monkeypatch):
-        self.now = 0.0
-        self.asked = 0
+        self.now = self.asked = 0
+        self.clock = CpuClock()
         monkeypatch.setattr(background, "time", SimpleNamespace(thread_time=self._ask))
 
     def _ask(self):
         self.asked += 1
         return self.now
 
-    def task(self, clock, seconds, busy):
-        clock.begin()
+    def task(self, seconds, busy):
+        self.clock.begin()
         self.now += busy
-        return clock.end(seconds)
+        return self.clock.end(seconds)
 
 
-def test_long_tasks_are_all_measured(monkeypatch):
-    time, clock = Clock(monkeypatch), CpuClock()
-    found = [time.task(clock, 1e-2, busy) for busy in (1e-2, 5e-3, 0.0)]
-    assert found == pytest.approx([1e-2, 5e-3, 0.0])
+def test_long_tasks_are_all_measured_and_never_busy_for_longer_than_they_took(monkeypatch):
+    """The two clocks differ by a little."""
+    time = Clock(monkeypatch)
+    assert [time.task(1e-2, busy) for busy in (1e-2, 5e-3, 0.0)] == pytest.approx([1e-2, 5e-3, 0.0])
+    assert time.task(1e-3, 2e-3) == 1e-3
+    assert time.task(0.0, 1e-9) == 0.0
 
 
 def test_of_short_tasks_some_are_measured_and_stand_for_the_others(monkeypatch):
-    time, clock = Clock(monkeypatch), CpuClock()
-    found = [time.task(clock, 1e-6, 5e-7) for _ in range(160)]
-    assert sum(found) == pytest.approx(160 * 5e-7)
+    time = Clock(monkeypatch)
+    assert sum(time.task(1e-6, 5e-7) for _ in range(160)) == pytest.approx(160 * 5e-7)
     assert time.asked <= 2 * 160 / 10
-
-
-def test_it_is_never_busy_for_longer_than_the_task_took(monkeypatch):
-    """The two clocks differ by a little."""
-    time, clock = Clock(monkeypatch), CpuClock()
-    assert time.task(clock, 1e-3, 2e-3) == 1e-3
-    assert time.task(clock, 0.0, 1e-9) == 0.0
 
 
 # What runs
 
 
-def each_stage(operator):
-    while operator is not None:
-        if isinstance(operator, BackgroundOperator):
-            yield operator
-        operator = getattr(operator, "inner", None) or getattr(operator, "source", None)
+def stage_of(iterator):
+    """Return the only operator of the pipeline that works in the background."""
+    operator = iterator._root
+    while not isinstance(operator, BackgroundOperator):
+        operator = getattr(operator, "inner", None) or operator.source
+    return operator
 
 
 PIPELINES = {
@@ -104,69 +100,41 @@ PIPELINES = {
         lambda x: Dataset.range(5).map(lambda y: y + x), 3, num_parallel_calls=2
     ),
 }
-each_pipeline = pytest.mark.parametrize("make", PIPELINES.values(), ids=PIPELINES)
 
 
-@each_pipeline
+@pytest.mark.parametrize("name", PIPELINES)
 @pytest.mark.usefixtures("switch_interval")
-def test_what_was_taken_is_what_came_out(make):
-    iterator = iter(make())
-    (stage,) = each_stage(iterator._root)
+def test_what_came_out_and_what_was_computed_in_the_background_is_counted(name):
+    iterator = iter(PIPELINES[name]())
+    stage = stage_of(iterator)
     for _ in range(50):
         next(iterator)
-    if isinstance(
-        stage, ParallelOperator
-    ):  # counts elements that it is about to return, and inline work at the next check
-        assert 50 - LEASE <= stage.counters.taken <= 50 + stage._task_sizer.size * stage.knob.value
-    else:
-        assert stage.counters.taken == 50
-    assert stage.counters.wait_seconds >= 0.0
-    assert stage.knob.is_fixed
-
-
-@pytest.mark.parametrize("name", ["prefetch", "map", "map in any order", "interleave"])
-def test_what_was_made_in_the_background_is_counted_exactly(name):
-    """A gate makes the work too slow for the consumer to do it itself."""
-    iterator = iter(PIPELINES[name]())
-    (stage,) = each_stage(iterator._root)
-    list(iterator)
     counters = stage.counters
-    if not stage.inline:
+    if isinstance(stage, ParallelOperator):
+        # It counts elements that it is about to return, and inline work at the next check.
+        assert 50 - LEASE <= counters.taken <= 50 + stage._task_sizer.size * stage.knob.value
+    else:
+        assert counters.taken == 50
+    assert counters.wait_seconds >= 0.0
+    assert stage.knob.is_fixed
+    assert next(iterator, None) is None
+    if not stage.inline and name != "batch":
         assert counters.elements == counters.taken == 50
         assert counters.nbytes == 50 * 8
     assert 0 < counters.cpu_seconds <= counters.work_seconds
     assert counters.squares > 0
 
 
-def test_an_exception_counts_as_an_element():
-    def fail(x):
-        if x % 2:
-            raise ValueError("odd")
-        return x
-
-    iterator = iter(Dataset.range(10).map(fail).prefetch(2))
-    (stage,) = each_stage(iterator._root)
-    found = 0
-    for _ in range(10):
-        try:
-            next(iterator)
-            found += 1
-        except ValueError:
-            pass
-    assert (found, stage.counters.taken, stage.counters.elements) == (5, 10, 10)
-
-
-def test_an_ended_stage_tells_how_it_ran_and_holds_nothing():
+def test_an_ended_stage_says_how_it_ran_and_holds_nothing():
     iterator = iter(PIPELINES["map"]())
-    (stage,) = each_stage(iterator._root)
+    stage = stage_of(iterator)
     next(iterator)
     ended = EndedBackgroundOperator(stage)
     assert (ended.runs, ended.inline, ended.relays) == (stage.runs, stage.inline, False)
     assert (ended.knob, ended.counters) == (stage.knob, stage.counters)
     assert ended.buffered() == (0, 0)
     iterator.close()
-    (stage,) = each_stage(iter(PIPELINES["prefetch"]())._root)
-    assert EndedBackgroundOperator(stage).relays
+    assert EndedBackgroundOperator(stage_of(iter(PIPELINES["prefetch"]()))).relays
 
 
 # A knob that is turned while the stage works
@@ -180,12 +148,15 @@ class Gate:
         self._open = 0
         self.inside = self.most = self.done = 0
 
+    def _wait(self, condition):
+        self._changed.notify_all()
+        assert self._changed.wait_for(condition, WAIT), self.inside
+
     def __call__(self, x):
         with self._changed:
             self.inside += 1
             self.most = max(self.most, self.inside)
-            self._changed.notify_all()
-            assert self._changed.wait_for(lambda: self._open, WAIT)
+            self._wait(lambda: self._open)
             self._open -= 1
             self.inside -= 1
             self.done += 1
@@ -194,15 +165,22 @@ class Gate:
 
     def wait_until(self, count):
         with self._changed:
-            assert self._changed.wait_for(lambda: self.inside >= count, WAIT), self.inside
+            self._wait(lambda: self.inside >= count)
 
     def let_through(self, count):
         """Let this many calls end, and wait until they have ended."""
         with self._changed:
             goal = self.done + count
             self._open += count
-            self._changed.notify_all()
-            assert self._changed.wait_for(lambda: self.done >= goal, WAIT)
+            self._wait(lambda: self.done >= goal)
+
+    def most_of_20(self, count):
+        """Let 20 calls through, one at a time while ``count`` wait. Return how many waited at most."""
+        self.most = 0
+        for _ in range(20):
+            self.wait_until(count)
+            self.let_through(1)
+        return self.most
 
     def open(self):
         with self._changed:
@@ -210,24 +188,19 @@ class Gate:
             self._changed.notify_all()
 
 
-class Consumer:
-    """Consumer that takes all elements in a separate thread."""
-
-    def __init__(self, iterator):
-        self.found = []
-        self._thread = threading.Thread(target=lambda: self.found.extend(map(int, iterator)))
-        self._thread.start()
-
-    def join(self):
-        self._thread.join(WAIT)
-        assert not self._thread.is_alive()
-
-
-def without_tuning(dataset):
-    """Disable the tuner: the test sets the knobs."""
+@contextlib.contextmanager
+def consumed(dataset, gate, expected, *, in_order):
+    """Take all elements in another thread, without tuning; yield the operator whose knob the test sets."""
     options = Options()
     options.autotune.enabled = False
-    return dataset.with_options(options)
+    iterator = iter(dataset.with_options(options))
+    consumer = in_thread(lambda: list(map(int, iterator)))
+    try:
+        yield stage_of(iterator)
+    finally:
+        gate.open()
+        found = consumer.result()
+    assert (found if in_order else sorted(found)) == expected
 
 
 @pytest.fixture
@@ -240,36 +213,21 @@ def one_by_one(monkeypatch):
 @pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_a_number_of_calls_that_is_turned_up_and_down_is_obeyed(deterministic):
-    gate, count = Gate(), 200
-    dataset = Dataset.range(count).map(gate, num_parallel_calls=4, deterministic=deterministic)
-    iterator = iter(without_tuning(dataset))
-    (stage,) = each_stage(iterator._root)
-    consumer = Consumer(iterator)
-    try:
+    gate = Gate()
+    dataset = Dataset.range(200).map(gate, num_parallel_calls=4, deterministic=deterministic)
+    with consumed(dataset, gate, list(range(200)), in_order=deterministic) as stage:
         gate.wait_until(4)
         gate.let_through(8)
         gate.wait_until(4)
         assert gate.most == 4
-
         stage.knob.value = 2
         gate.let_through(4)  # the calls that were running before
         gate.wait_until(2)
-        gate.most = 0
-        for _ in range(20):
-            gate.wait_until(2)
-            gate.let_through(1)
-        assert gate.most <= 2
-
+        assert gate.most_of_20(2) <= 2
         stage.knob.value = 7
         gate.let_through(1)  # each call leads to another one
         gate.wait_until(7)
         assert gate.most == 7
-    finally:
-        gate.open()
-        consumer.join()
-    assert sorted(consumer.found) == list(range(count))
-    if deterministic:
-        assert consumer.found == list(range(count))
 
 
 def test_a_number_of_reads_that_is_turned_up_and_down_is_obeyed():
@@ -277,65 +235,41 @@ def test_a_number_of_reads_that_is_turned_up_and_down_is_obeyed():
     dataset = Dataset.range(8).interleave(
         lambda x: Dataset.range(100).map(gate).map(lambda y: 100 * x + y), 8, num_parallel_calls=4
     )
-    iterator = iter(without_tuning(dataset))
-    (stage,) = each_stage(iterator._root)
-    consumer = Consumer(iterator)
-    try:
+    with consumed(dataset, gate, list(range(800)), in_order=False) as stage:
         gate.wait_until(4)
         assert gate.most == 4
         stage.knob.value = 1
         while stage.readers._reading > 1:  # a worker finishes the run that it has started
             gate.let_through(1)
-        gate.most = 0
-        for _ in range(20):
-            gate.wait_until(1)
-            gate.let_through(1)
-        assert gate.most == 1
+        assert gate.most_of_20(1) == 1
         stage.knob.value = 6
         gate.most = 0
         while gate.most < 3:
             gate.wait_until(1)
             gate.let_through(1)
         assert gate.most <= 6
-    finally:
-        gate.open()
-        consumer.join()
-    assert sorted(consumer.found) == list(range(800))
-
-
-class Source:
-    """Generator that records how many elements were taken."""
-
-    def __init__(self):
-        self.taken = 0
-        self._changed = threading.Condition()
-
-    def __call__(self):
-        for number in range(1000):
-            with self._changed:
-                self.taken += 1
-                self._changed.notify_all()
-            yield number
-
-    def wait_until(self, taken):
-        with self._changed:
-            assert self._changed.wait_for(lambda: self.taken >= taken, WAIT)
 
 
 @pytest.mark.usefixtures("switch_interval")
 def test_a_buffer_that_is_turned_up_and_down_is_obeyed():
-    source = Source()
-    with iter(without_tuning(Dataset.from_generator(source).prefetch(2))) as iterator:
-        (stage,) = each_stage(iterator._root)
+    gate = Gate()  # it counts the elements that were taken
+    gate.open()
+
+    def wait_until(taken):
+        with gate._changed:
+            gate._wait(lambda: gate.done >= taken)
+
+    with iter(Dataset.from_generator(lambda: map(gate, range(1000))).prefetch(2)) as iterator:
+        stage = stage_of(iterator)
         next(iterator)
-        source.wait_until(3)
+        wait_until(3)
         stage.knob.value = 10
         next(iterator)
-        source.wait_until(12)
+        wait_until(12)
         stage.knob.value = 2
         for _ in range(8):
             next(iterator)
-            assert source.taken == 12  # the buffer is emptied first
+            assert gate.done == 12  # the buffer is emptied first
         for given in range(11, 40):
             next(iterator)
-            assert source.taken <= given + 2
+            assert gate.done <= given + 2

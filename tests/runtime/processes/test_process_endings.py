@@ -30,12 +30,9 @@ from support.process_helpers import (
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
-def test_closing_before_anything_was_done():
+def test_closing_before_anything_was_done_twice_and_after_stopping(start):
     with no_leaks():
         WorkerProcesses(elementwise(abs), 4, LABEL).close()
-
-
-def test_closing_twice_and_stopping_afterwards(start):
     processes = start(abs)
     processes.run(numbers(1), 0)
     with no_leaks():
@@ -47,19 +44,13 @@ def test_closing_twice_and_stopping_afterwards(start):
         processes.run(numbers(1), 0)
 
 
-def blocked(gate):
-    """Signal the start, and never return."""
-
-    def function(x):
+@pytest.mark.parametrize("way", ["stop", "close"])
+def test_ending_wakes_those_who_wait_for_workers(start, gate, way):
+    def blocked(x):
         os.close(os.open(gate, os.O_WRONLY))
         signal.pause()
 
-    return function
-
-
-@pytest.mark.parametrize("way", ["stop", "close"])
-def test_ending_wakes_those_who_wait_for_workers(start, gate, way):
-    processes = start(blocked(gate), 1)
+    processes = start(blocked, 1)
     busy = in_thread(lambda: processes.run(numbers(1), 0))
     os.close(os.open(gate, os.O_RDONLY))
     waiting = in_thread(lambda: processes.run(numbers(1), 0))  # there is no second worker
@@ -86,7 +77,7 @@ def test_stopping_while_workers_start(start):
     assert not processes._running
 
 
-def test_dropping_it_ends_it(start):
+def test_dropping_it_ends_it_at_once_and_in_a_cycle_when_it_is_collected(start):
     family = os.environ["DATASET_TEST_FAMILY"]
     gc.collect()
     gc.disable()
@@ -98,9 +89,6 @@ def test_dropping_it_ends_it(start):
         assert not members(family)
     finally:
         gc.enable()
-
-
-def test_dropping_it_in_a_cycle_ends_it():
     with no_leaks():
         processes = WorkerProcesses(elementwise(abs), 1, LABEL)
         processes.run(numbers(1), 0)
@@ -150,7 +138,7 @@ def test_shared_memory_has_no_name(start):
 
 PROGRAM = """\
 import os, signal, sys, threading
-from dataset import ClosedError, Dataset
+from dataset import ClosedError
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes import WorkerProcesses
@@ -170,18 +158,12 @@ def stay(box):
     signal.pause()
 
 def work(inputs, position, context, started):
-    outcomes = []
-    for row in inputs.rows():
-        started()
-        outcomes.append(Chunk(LEAF, 1, rows=[function(row)]))
-    return outcomes
+    started()
+    return [Chunk(LEAF, 1, rows=[function(*inputs.rows())])]
 
 def run():
-    return processes.run(Chunk(LEAF, 1, rows=[Box(5)]), 0)
-
-def run_until_closed():
     try:
-        print(run())
+        return processes.run(Chunk(LEAF, 1, rows=[Box(5)]), 0)
     except ClosedError:
         pass
 
@@ -200,7 +182,7 @@ STAY = """
 function = stay
 processes = WorkerProcesses(work, 2, "map(stay) from program.py:1")
 print(processes._group._launcher._process.pid, flush=True)
-thread = threading.Thread(target=run_until_closed, daemon=True)
+thread = threading.Thread(target=lambda: print(run()), daemon=True)
 thread.start()
 """
 
@@ -229,18 +211,15 @@ def staying(tmp_path, ending):
     return process, [int(process.stdout.readline()) for _ in range(2)]
 
 
-def test_exiting_in_the_middle_of_work(tmp_path):
+@pytest.mark.parametrize("way", ["exit", "kill"])
+def test_the_end_of_the_parent_in_the_middle_of_work_ends_the_workers(tmp_path, way):
     process, pids = staying(tmp_path, "sys.stdin.readline()")
+    if way == "kill":
+        process.kill()
+        assert all(map(has_ended, pids))
     _, errors = process.communicate("go on\n", timeout=WAIT)
-    assert (process.returncode, errors) == (0, "")
+    assert (process.returncode, errors) == ((0, "") if way == "exit" else (-signal.SIGKILL, ""))
     assert all(map(has_ended, pids))
-
-
-def test_killing_the_parent_ends_the_workers(tmp_path):
-    process, pids = staying(tmp_path, "sys.stdin.readline()")
-    process.kill()
-    assert all(map(has_ended, pids))
-    process.communicate(timeout=WAIT)
 
 
 def test_killing_the_launcher_ends_the_workers_and_is_an_error(tmp_path):

@@ -16,7 +16,7 @@ import pytest
 
 from dataset import Dataset
 from dataset.runtime.processes import resting_groups
-from dataset.testing import no_leaks
+from dataset.testing import leaks, no_leaks
 from support.process_helpers import WAIT, exit_code_of, fork, has_ended, members
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -57,41 +57,22 @@ def no_collector():
         gc.enable()
 
 
-def test_nothing_starts_before_an_iteration(family):
-    dataset = pids()
+def test_the_first_iteration_starts_processes_and_later_ones_find_the_same(family):
+    dataset = pids(3)
     assert not members(family)
-    iterator = iter(dataset)
-    next(iterator)
-    assert members(family)
-    iterator.close()
-
-
-def test_the_next_iteration_finds_the_same_processes(family):
-    dataset = pids(3)
-    assert len({kept_pid(dataset) for _ in range(3)}) == 1
-    assert len(members(family)) == 2  # including the launcher
-
-
-def test_datasets_made_of_one_share_its_processes(family):
-    dataset = pids(3)
     pid = kept_pid(dataset)
-    [batch] = dataset.batch(3)
+    assert kept_pid(dataset) == pid
+    assert len(members(family)) == 2  # including the launcher
+    [batch] = dataset.batch(3)  # a dataset that was made of it shares them
     assert batch.tolist() == [pid] * 3
     assert kept_pid(dataset.prefetch(2).repeat(2)) == pid
 
 
-def test_other_datasets_have_other_processes(family):
-    first, second = pids(), pids()
-    assert kept_pid(first) != kept_pid(second)
-
-
-def test_iterations_at_the_same_time_have_processes_of_their_own(family):
+def test_other_datasets_and_iterations_at_the_same_time_have_processes_of_their_own(family):
     dataset = pids()
-    kept_pid(dataset)
-    ours, theirs = iter(dataset), iter(dataset)
-    assert next(ours) != next(theirs)
-    ours.close()
-    theirs.close()
+    assert kept_pid(dataset) != kept_pid(pids())
+    with iter(dataset) as ours, iter(dataset) as theirs:
+        assert next(ours) != next(theirs)
     assert kept_pid(dataset) in members(family)
 
 
@@ -102,11 +83,7 @@ def test_dropping_the_dataset_ends_them_at_once(family):
         assert members(family)
         del dataset
         assert not members(family)
-
-
-def test_a_loop_over_a_dataset_that_nobody_holds_leaves_none(family):
-    with no_collector():
-        for _ in pids(3):
+        for _ in pids(3):  # a dataset without other references
             pass
         assert not members(family)
 
@@ -142,27 +119,22 @@ def test_a_resting_worker_has_forgotten_the_function(family, gate):
     os.close(os.open(gate, os.O_RDONLY))
 
 
-def test_arrays_that_were_received_outlast_the_iteration_and_the_next(family):
-    dataset = Dataset.range(3).map(lambda x: np.full(100_000, x), num_parallel_calls=2, executor="process")
-    first = list(dataset)
-    second = list(dataset)
-    del dataset
-    for row in (0, 1, 2):
-        assert (first[row] == row).all()
-        assert (second[row] == row).all()
-
-
-def test_no_array_of_an_iteration_leaves_memory_mapped(family):
-    dataset = Dataset.range(3).map(lambda x: np.full(100_000, x), num_parallel_calls=2, executor="process")
-    for _ in range(2):
-        list(dataset)
+def test_arrays_outlast_the_iteration_and_the_next_and_leave_no_memory_mapped(family):
+    def mapped():
+        """Return the sizes of the pieces of shared memory."""
         lines = Path("/proc/self/maps").read_text().splitlines()
-        assert all(size_of(line) < 100_000 for line in lines if "/memfd:dataset" in line)
+        bounds = [line.split()[0].split("-") for line in lines if "/memfd:dataset" in line]
+        return [int(stop, 16) - int(start, 16) for start, stop in bounds]
 
-
-def size_of(line):
-    start, stop = line.split()[0].split("-")
-    return int(stop, 16) - int(start, 16)
+    dataset = Dataset.range(3).map(lambda x: np.full(100_000, x), num_parallel_calls=2, executor="process")
+    passes = [list(dataset) for _ in range(2)]
+    for elements in passes:
+        assert all((element == row).all() for row, element in enumerate(elements))
+    assert max(mapped()) >= 100_000
+    passes.clear()
+    del elements
+    list(dataset)
+    assert all(size < 100_000 for size in mapped())
 
 
 CHANGES = {
@@ -197,23 +169,21 @@ def test_what_is_printed_goes_where_it_goes_now(family, tmp_path):
     assert (tmp_path / "output").read_text() == said
 
 
-def test_they_end_when_they_have_rested_for_long(family, monkeypatch):
-    monkeypatch.setattr(resting_groups, "REST_SECONDS", 0.0)
-    dataset = pids()
-    before = kept_pid(dataset)
-    assert has_ended(before)
-    assert kept_pid(dataset) != before
-
-
-def test_only_so_many_rest(family, monkeypatch):
+def test_they_end_when_they_have_rested_for_long_and_only_a_few_rest(family, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(resting_groups, "REST_SECONDS", 0.0)
+        dataset = pids()
+        before = kept_pid(dataset)
+        assert has_ended(before)
+        assert kept_pid(dataset) != before
     monkeypatch.setattr(resting_groups, "GROUPS_MAX", 2)
     datasets = [pids() for _ in range(3)]
-    before = [kept_pid(dataset) for dataset in datasets]
-    assert has_ended(before[0])
-    assert set(before[1:]) < set(members(family))
+    rested = [kept_pid(dataset) for dataset in datasets]
+    assert has_ended(rested[0])
+    assert set(rested[1:]) < set(members(family))
 
 
-def test_an_iteration_that_is_broken_off_ends_what_works_and_keeps_the_rest(family, gate):
+def test_an_iteration_that_is_left_ends_what_works_and_keeps_the_rest(family, gate):
     def start_another(x):
         if x:
             child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
@@ -222,10 +192,9 @@ def test_an_iteration_that_is_broken_off_ends_what_works_and_keeps_the_rest(fami
         return os.getppid()
 
     dataset = Dataset.range(2).map(start_another, num_parallel_calls=1, executor="process")
-    iterator = iter(dataset)
-    launcher = int(next(iterator))
-    working = list(map(int, Path(gate).read_text().split()))
-    iterator.close()
+    with iter(dataset) as iterator:
+        launcher = int(next(iterator))
+        working = list(map(int, Path(gate).read_text().split()))
     assert all(map(has_ended, working))
     assert listed(dataset.take(1)) == [launcher]
 
@@ -234,16 +203,12 @@ def test_an_iteration_that_is_broken_off_ends_what_works_and_keeps_the_rest(fami
 def test_one_that_was_killed_while_it_rested_is_replaced(family, which):
     dataset = Dataset.range(1).map(lambda x: (os.getpid(), os.getppid()), num_parallel_calls=1, executor="process")
     [(worker, launcher)] = dataset
-    before = int(worker if which == "worker" else launcher)
-    os.kill(before, signal.SIGKILL)
-    if which == "worker":
-        [(worker, same)] = dataset
-        assert worker != before
-        assert same == launcher
-    else:
+    os.kill(int(worker if which == "worker" else launcher), signal.SIGKILL)
+    if which == "launcher":
         assert has_ended(int(worker))
-        [(_, other)] = dataset
-        assert other != launcher
+    [(other_worker, other_launcher)] = dataset
+    assert other_worker != worker
+    assert (other_launcher == launcher) == (which == "worker")
 
 
 def test_a_function_that_kills_its_worker_does_so_in_each_iteration(family):
@@ -252,22 +217,16 @@ def test_a_function_that_kills_its_worker_does_so_in_each_iteration(family):
         assert listed(dataset.ignore_errors()) == [0, 2]
 
 
-def test_a_forked_child_uses_none_of_the_parents(family):
-    dataset = pids()
-    before = kept_pid(dataset)
+def test_a_forked_child_uses_none_of_the_parents_and_leaves_them_alone(family):
+    holder = [pids()]
+    before = kept_pid(holder[0])
 
     def in_child():
-        other = kept_pid(dataset)
+        other = kept_pid(holder[0])
         resting_groups.end_resting()
         return other != before
 
     assert exit_code_of(fork(in_child)) == 0
-    assert kept_pid(dataset) == before
-
-
-def test_dropping_the_dataset_in_a_forked_child_leaves_the_parents_alone(family):
-    holder = [pids()]
-    before = kept_pid(holder[0])
     assert exit_code_of(fork(holder.clear)) == 0
     assert kept_pid(holder[0]) == before
 
@@ -279,15 +238,14 @@ def test_copies_of_a_plan_in_other_processes_have_owners_of_their_own(family):
     assert node.with_inputs(node.inputs).process_owner is node.process_owner
 
 
-def test_no_leaks_ends_those_that_rest_and_finds_those_that_do_not(family):
+def test_no_leaks_ends_those_that_rest_and_finds_those_that_do_not(family, monkeypatch):
     dataset = pids(100)
     with no_leaks():
         pid = kept_pid(dataset)
     assert has_ended(pid)
-    with pytest.raises(AssertionError, match="still"), no_leaks():
-        iterator = iter(dataset)
+    monkeypatch.setattr(leaks, "_JOIN_SECONDS", 0.1)
+    with iter(dataset) as iterator, pytest.raises(AssertionError, match="still"), no_leaks():
         next(iterator)
-    iterator.close()
 
 
 PROGRAM = """\

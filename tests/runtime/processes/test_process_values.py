@@ -9,20 +9,16 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from dataset import Dataset, WorkerDiedError
+from dataset.testing import assert_elements_equal, outcomes
+from support.pipelines import Pair
 from support.process_helpers import WAIT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="one system is enough")
-
-
-class Color(enum.Enum):
-    RED = 1
-    GREEN = 2
 
 
 @dataclass(frozen=True)
@@ -31,19 +27,15 @@ class Order:
     day: dt.date
 
 
-class Pair(NamedTuple):
-    left: object
-    right: object
+class Color(enum.Enum):
+    RED = 1
 
 
 OBJECTS = {
     "decimal": decimal.Decimal("1.10"),
-    "date": dt.date(2024, 2, 29),
     "datetime": dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC),
     "path": pathlib.PurePosixPath("a/b"),
-    "enum": Color.GREEN,
-    "set": {1, 2},
-    "frozenset": frozenset({"a"}),
+    "sets": {1, frozenset({"a"})},
     "dataclass": Order(decimal.Decimal(2), dt.date(2025, 1, 1)),
     "in a tuple": (decimal.Decimal(1), np.arange(3)),
     "in a dict": {"day": dt.date(2024, 1, 1), "image": np.ones((64, 64), np.float32)},
@@ -52,35 +44,13 @@ OBJECTS = {
 }
 
 
-def assert_same(got, expected):
-    assert type(got) is type(expected)
-    if isinstance(expected, np.ndarray):
-        np.testing.assert_array_equal(got, expected)
-    elif isinstance(expected, dict):
-        assert list(got) == list(expected)
-        for key in expected:
-            assert_same(got[key], expected[key])
-    elif isinstance(expected, tuple):
-        assert len(got) == len(expected)
-        for one, other in zip(got, expected, strict=True):
-            assert_same(one, other)
-    else:
-        assert got == expected
-
-
 def test_objects_are_results_and_inputs_as_in_threads():
-    def give(_):
-        return dict(OBJECTS), decimal.Decimal(3)
-
     def through(executor):
-        made = Dataset.range(2).map(give, num_parallel_calls=1, executor=executor)
-        return list(made.map(lambda objects, number: (objects, number), num_parallel_calls=1, executor=executor))
+        settings = {"num_parallel_calls": 1, "executor": executor}
+        made = Dataset.range(2).map(lambda _: (dict(OBJECTS), decimal.Decimal(3)), **settings)
+        return list(made.map(lambda objects, number: (objects, number), **settings))
 
-    for got, expected in zip(through("process"), through("thread"), strict=True):
-        assert_same(got, expected)
-
-
-def test_a_bare_object_is_a_result():
+    assert_elements_equal(through("process"), through("thread"))
     made = Dataset.range(3).map(lambda n: decimal.Decimal(int(n)), executor="process")
     assert list(made) == [decimal.Decimal(0), decimal.Decimal(1), decimal.Decimal(2)]
 
@@ -169,7 +139,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize(
     ("way", "method"),
-    [("file", "here"), ("file", "spawn"), ("file", "forkserver"), ("-m", "spawn"), ("-c", "fork"), ("stdin", "here")],
+    [("file", "here"), ("file", "forkserver"), ("-m", "spawn"), ("-c", "fork"), ("stdin", "here")],
 )
 def test_functions_and_classes_of_the_main_script(way, method, tmp_path):
     path = tmp_path / "program.py"
@@ -194,33 +164,19 @@ def test_a_launcher_that_was_killed_is_replaced():
             signal.pause()
         return n
 
-    got = []
-    elements = iter(Dataset.range(10).map(function, num_parallel_calls=1, executor="process"))
-    while True:
-        try:
-            got.append(int(next(elements)))
-        except WorkerDiedError as error:
-            got.append(str(error))
-        except StopIteration:
-            break
+    got = outcomes(iter(Dataset.range(10).map(function, num_parallel_calls=1, executor="process")))
     assert [*got[:5], *got[6:]] == [0, 1, 2, 3, 4, 6, 7, 8, 9]
-    assert "the process that starts the workers was killed by SIGKILL" in got[5]
-    assert "while it worked on element 5" in got[5]
+    assert isinstance(got[5], WorkerDiedError)
+    assert "the process that starts the workers was killed by SIGKILL" in str(got[5])
+    assert "while it worked on element 5" in str(got[5])
 
 
 def test_a_launcher_that_was_killed_while_all_is_idle_costs_no_element():
     elements = iter(Dataset.range(100).map(lambda n: (n, os.getppid()), num_parallel_calls=1, executor="process"))
     first, launcher = next(elements)
     os.kill(int(launcher), signal.SIGKILL)
-    rest = []
-    while True:
-        try:
-            rest.append(int(next(elements)[0]))
-        except WorkerDiedError:  # the element that was in progress
-            rest.append(None)
-        except StopIteration:
-            break
+    rest = [None if isinstance(one, WorkerDiedError) else one[0] for one in outcomes(elements)]
     assert first == 0
     assert len(rest) == 99
-    assert rest.count(None) <= 1
+    assert rest.count(None) <= 1  # the element that was in progress
     assert rest[-1] == 99

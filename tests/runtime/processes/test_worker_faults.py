@@ -66,23 +66,26 @@ PIPELINES = {
     ),
     "TFRecord": lambda order, files: TFRecordDataset(files, num_parallel_reads=2).prefetch(2),
 }
+PROCESSES, PROCESS_POINTS = "map processes", {"Chunk", "Thread.start"}
 UNITS = {"map threads, batch": BATCH, "parallel batch": BATCH, "parallel interleave": 8, "TFRecord": 8}
 """How many elements one error may replace: those of a batch, of a dataset that was not opened, of a file."""
 
 
 class Run:
-    """Return the outcomes of an iterator in a separate thread, up to the end or the third error in a row."""
+    """Outcomes of an iterator in a separate thread, up to the end or the third error in a row."""
 
-    def __init__(self, dataset):
-        self.found, self.errors, self.first_error_at = [], [], None
+    def __init__(self, dataset, seconds=DEADLINE):
+        self.found, self.errors, self.first_error_at, self.iterator = [], [], None, None
         self.ended = False
-        self.iterator = None
-        self.dataset = dataset
+        thread = threading.Thread(target=self.consume, args=(dataset,), daemon=True)
+        thread.start()
+        thread.join(seconds)
+        assert not thread.is_alive(), "next() hangs"
 
-    def consume(self):
+    def consume(self, dataset):
         in_a_row = 0
         try:
-            self.iterator = iter(self.dataset)
+            self.iterator = iter(dataset)
         except MemoryError as error:
             self.errors, self.first_error_at = [error], 0
             return
@@ -101,20 +104,6 @@ class Run:
 
     def dropped(self):
         return sum(operator.skipped_elements for operator in self.iterator.stats().operators)
-
-
-def run(dataset, seconds=DEADLINE):
-    found = []
-
-    def consume():
-        found.append(Run(dataset))
-        found[0].consume()
-
-    thread = threading.Thread(target=consume, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    assert not thread.is_alive(), "next() hangs"
-    return found[0]
 
 
 def check(result, fault, expected, *, in_order, ignores, unit):
@@ -139,13 +128,12 @@ def check(result, fault, expected, *, in_order, ignores, unit):
         assert isinstance(error, (type(fault.error), ClosedError)) or error.__cause__ is fault.error
 
 
-def try_all(make, point, *, in_order, ignores, unit, step=1, most=60, seconds=DEADLINE):
-    """Let the k-th use of a point fail, for every k until no fault occurs."""
-    expected = [number for element in make() for number in plain(element)]
-    k, tried = 1, 0
-    while tried < most:
+def try_all(dataset, point, *, in_order, ignores, unit, step, most, seconds):
+    """Let the k-th use of a point fail, for every ``step``-th k until no fault occurs."""
+    expected = [number for element in dataset for number in plain(element)]
+    for k in range(1, most * step, step):
         with injected(point, k) as fault:
-            result = run(make(), seconds)
+            result = Run(dataset, seconds)
             if result.iterator is not None:
                 result.iterator.close()
         if not fault.has_fired:
@@ -154,39 +142,28 @@ def try_all(make, point, *, in_order, ignores, unit, step=1, most=60, seconds=DE
             assert not result.errors
             break
         check(result, fault, expected, in_order=in_order, ignores=ignores, unit=unit)
-        tried += 1
-        k += step
     deadline = time.monotonic() + DEADLINE
     while left := [thread for thread in threading.enumerate() if thread.name.startswith("dataset-")]:
         left[0].join(max(0.0, deadline - time.monotonic()))
         assert time.monotonic() < deadline, left
-    return tried
+
+
+# In the others, processes behave as threads do, and each run starts processes, which takes long.
+TRIED = [(name, point) for name in PIPELINES for point in POINTS if name != PROCESSES or point in PROCESS_POINTS]
 
 
 @pytest.mark.parametrize(
     ("order", "ignores"), [(True, False), (False, True)], ids=["ordered", "any order, ignore_errors"]
 )
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize(("name", "point"), TRIED)
 def test_a_fault_is_raised_and_loses_nothing_silently(name, point, order, ignores, files):
     dataset = PIPELINES[name](order, files)
     if ignores:
         dataset = dataset.ignore_errors()
     # Only some of the many calls are tried here, and only some runs that take long.
     step, most = (97, 12) if point == "any call in a thread" else (1, 40)
-    if name == "map processes":
-        if point not in {"Chunk", "Thread.start"}:
-            pytest.skip("as with threads: each run starts processes, which takes long")
-        step, most = 3 * step, 3
-    unit = UNITS.get(name, 1)
-    seconds = 60 if name == "map processes" else DEADLINE  # restarting processes takes long on a busy machine
-    try_all(
-        lambda: dataset,
-        point,
-        in_order=order and name != "shuffle",
-        ignores=ignores,
-        unit=unit,
-        step=step,
-        most=most,
-        seconds=seconds,
-    )
+    if name == PROCESSES:
+        step, most = 3, 3
+    in_order, unit = order and name != "shuffle", UNITS.get(name, 1)
+    seconds = 60 if name == PROCESSES else DEADLINE  # restarting processes takes long on a busy machine
+    try_all(dataset, point, in_order=in_order, ignores=ignores, unit=unit, step=step, most=most, seconds=seconds)

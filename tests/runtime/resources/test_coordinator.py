@@ -12,89 +12,91 @@ WAIT = 60  # seconds to wait for an event; tests normally wait much less
 
 
 class Worker:
-    """Job that waits until it is woken."""
+    """Job that waits until it is woken, and then until it may leave."""
 
-    def __init__(self):
-        self.started = threading.Event()
-        self.woken = threading.Event()
-        self.leave = threading.Event()
-        self.leave.set()
+    def __init__(self, *, stays=False):
+        self.started, self.woken, self.may_leave, self.ended = (threading.Event() for _ in range(4))
+        if not stays:
+            self.may_leave.set()
 
-    def run(self):
+    def __call__(self):
         self.started.set()
         self.woken.wait(WAIT)
-        self.leave.wait(WAIT)
+        self.may_leave.wait(WAIT)
+        self.ended.set()
 
     def start(self, coordinator):
-        thread = coordinator.start(self.run, self.woken.set, "test")
+        thread = coordinator.start(self, self.woken.set, "test")
         assert self.started.wait(WAIT)
         return thread
 
 
-def test_stopping_wakes_every_thread_and_joining_waits_for_them():
+@pytest.fixture
+def coordinator():
+    """A coordinator that is stopped at the end and leaves no thread."""
     with no_leaks():
-        coordinator, workers = Coordinator(), [Worker(), Worker()]
-        threads = [worker.start(coordinator) for worker in workers]
-        coordinator.stop()
-        coordinator.join()
-        assert not any(thread.is_alive() for thread in threads)
+        made = Coordinator()
+        yield made
+        made.stop()
+        made.join()
 
 
-def test_threads_are_daemons_and_named_for_the_library():
-    coordinator, worker = Coordinator(), Worker()
-    thread = worker.start(coordinator)
-    assert thread.daemon
-    assert thread.name == "dataset-test"
+def test_stopping_wakes_every_thread_and_joining_waits_for_them(coordinator):
+    threads = [Worker().start(coordinator) for _ in range(2)]
+    assert all(thread.daemon and thread.name == "dataset-test" for thread in threads)
     coordinator.stop()
     coordinator.join()
+    assert not any(thread.is_alive() for thread in threads)
 
 
-def test_shutting_down_and_waiting_finishes_once_after_the_last_thread():
-    coordinator, worker, finished = Coordinator(), Worker(), []
-    thread = worker.start(coordinator)
-    coordinator.shut_down(lambda: finished.append(1), wait=True)
+@pytest.mark.parametrize("wait", [True, False])
+def test_shutting_down_finishes_once_after_the_last_thread(coordinator, wait):
+    thread, finished = Worker().start(coordinator), []
+    if not wait:
+        coordinator.stop()
+        coordinator.join()
+    coordinator.shut_down(lambda: finished.append(1), wait=wait)
     assert finished == [1]
     assert not thread.is_alive()
 
 
-def test_shutting_down_without_waiting_leaves_the_finish_to_the_last_thread():
-    coordinator, workers, finished, done = Coordinator(), [Worker(), Worker()], [], threading.Event()
+def test_shutting_down_without_waiting_leaves_the_finish_to_the_last_thread_and_joining_waits_for_it(coordinator):
+    workers, finished, gate = [Worker(stays=True), Worker(stays=True)], [], threading.Event()
 
     def finish():
+        gate.wait(WAIT)
         finished.append(threading.current_thread())
-        done.set()
 
-    threads = [worker.start(coordinator) for worker in workers]
-    for worker in workers:
-        worker.leave.clear()
+    first, last = [worker.start(coordinator) for worker in workers]
     coordinator.shut_down(finish, wait=False)
+    workers[0].may_leave.set()
+    first.join()
     assert not finished
-    workers[0].leave.set()
-    threads[0].join()
-    assert not finished
-    workers[1].leave.set()
-    assert done.wait(WAIT)
-    assert finished == [threads[1]]
-    threads[1].join()
+    workers[1].may_leave.set()
+    waiter = threading.Thread(target=coordinator.join)
+    waiter.start()
+    gate.set()
+    waiter.join()
+    assert finished == [last]
+    last.join()
 
 
-def test_shutting_down_without_threads_finishes_at_once():
-    coordinator, finished = Coordinator(), []
-    coordinator.shut_down(lambda: finished.append(1), wait=False)
-    assert finished == [1]
-
-
-def test_nothing_is_started_once_it_has_stopped():
-    coordinator = Coordinator()
+def test_a_stop_wakes_who_has_registered_and_not_who_has_left_and_nothing_starts_after_it(coordinator):
+    woken = []
+    coordinator.register("here", lambda: woken.append("here"))
+    coordinator.register("gone", lambda: woken.append("gone"))
+    coordinator.unregister("gone")
     coordinator.stop()
+    coordinator.stop()
+    assert woken == ["here"]
+    with pytest.raises(ClosedError):
+        coordinator.register("late", lambda: None)
     with pytest.raises(ClosedError, match="closed"):
         coordinator.start(lambda: None, lambda: None, "late")
-    coordinator.stop()
-    coordinator.join()
 
 
-def test_a_thread_may_join_the_others_from_within():
-    coordinator, worker, done = Coordinator(), Worker(), threading.Event()
+def test_a_thread_may_join_the_others_from_within(coordinator):
+    worker, done = Worker(), threading.Event()
     worker.start(coordinator)
 
     def join_from_within():
@@ -104,31 +106,20 @@ def test_a_thread_may_join_the_others_from_within():
 
     coordinator.start(join_from_within, lambda: None, "joiner")
     assert done.wait(WAIT)
-    coordinator.stop()
-    coordinator.join()
 
 
-def test_a_thread_that_the_system_refuses_is_an_error_and_closing_still_works(monkeypatch):
-    with no_leaks():
-        iterator = iter(Dataset.range(3).prefetch(1))
+@pytest.mark.parametrize("ending", ["close", "continue"])
+def test_a_thread_that_the_system_refuses_is_an_error_and_nothing_else(monkeypatch, ending):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
 
-        def refuse(self):
-            raise RuntimeError("can't start new thread")
-
+    with no_leaks(), iter(Dataset.range(3).prefetch(1)) as iterator:
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", refuse)
             with pytest.raises(RuntimeError, match="can't start new thread"):
                 next(iterator)
-        iterator.close()
-
-
-def test_after_a_refused_thread_the_iterator_goes_on(monkeypatch):
-    iterator = iter(Dataset.range(3).prefetch(1))
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", lambda self: (_ for _ in ()).throw(RuntimeError("no")))
-        with pytest.raises(RuntimeError):
-            next(iterator)
-    assert [int(x) for x in iterator] == [0, 1, 2]
+        if ending == "continue":
+            assert [int(x) for x in iterator] == [0, 1, 2]
 
 
 def test_a_forked_coordinator_refuses_and_does_nothing():
@@ -165,64 +156,49 @@ def test_a_job_that_waits_for_a_place_is_run_after_a_stop_when_the_idle_workers_
     assert ran.is_set()
 
 
-class Gated:
-    """Job that signals its start, and ends when it is released."""
-
-    def __init__(self):
-        self.begun, self.may_end, self.ended = threading.Event(), threading.Event(), threading.Event()
-
-    def __call__(self):
-        self.begun.set()
-        self.may_end.wait(WAIT)
-        self.ended.set()
-
-
 def submitted(coordinator, count, **kwargs):
-    jobs = [Gated() for _ in range(count)]
+    jobs = [Worker() for _ in range(count)]
     for job in jobs:
         coordinator.submit(job, **kwargs)
     return jobs
 
 
-def test_jobs_run_at_once_and_their_threads_are_used_again():
-    with no_leaks():
-        coordinator = Coordinator()
-        for _ in range(3):
-            jobs = submitted(coordinator, 3)
-            assert all(job.begun.wait(WAIT) for job in jobs)
-            for job in jobs:
-                job.may_end.set()
-            assert all(job.ended.wait(WAIT) for job in jobs)
-        assert len([t for t in threading.enumerate() if t.name == "dataset-worker"]) <= 6
-        coordinator.stop()
-        coordinator.join()
+def test_jobs_run_at_once_and_their_threads_are_used_again(coordinator):
+    for _ in range(3):
+        jobs = submitted(coordinator, 3)
+        assert all(job.started.wait(WAIT) for job in jobs)
+        for job in jobs:
+            job.woken.set()
+        assert all(job.ended.wait(WAIT) for job in jobs)
+    assert len([t for t in threading.enumerate() if t.name == "dataset-worker"]) <= 6
 
 
-def test_no_more_counted_jobs_run_than_there_may_be():
+def test_no_more_counted_jobs_run_than_there_may_be_and_all_are_run_also_after_a_stop():
     with no_leaks():
         coordinator = Coordinator(workers_max=2)
-        jobs = submitted(coordinator, 3)
+        jobs = submitted(coordinator, 4)
         free = submitted(coordinator, 1, counted=False)
-        assert jobs[0].begun.wait(WAIT)
-        assert jobs[1].begun.wait(WAIT)
-        assert free[0].begun.wait(WAIT)
-        assert not jobs[2].begun.is_set()
-        jobs[1].may_end.set()
-        assert jobs[2].begun.wait(WAIT)
-        for job in [*jobs, *free]:
-            job.may_end.set()
+        assert all(job.started.wait(WAIT) for job in [*jobs[:2], *free])
+        assert not jobs[2].started.is_set()
+        jobs[1].woken.set()
+        assert jobs[2].started.wait(WAIT)
         coordinator.stop()
+        for job in [*jobs, *free]:
+            job.woken.set()
         coordinator.join()
+        assert all(job.ended.is_set() for job in jobs)
+        with pytest.raises(ClosedError):
+            coordinator.submit(Worker())
 
 
 def test_in_the_place_of_one_that_waits_another_runs():
     with no_leaks():
-        coordinator, other, after = Coordinator(workers_max=1), Gated(), threading.Event()
+        coordinator, other, after = Coordinator(workers_max=1), Worker(), threading.Event()
 
         def wait_for_the_other():
             with coordinator.blocked():
-                assert other.begun.wait(WAIT)
-                other.may_end.set()
+                assert other.started.wait(WAIT)
+                other.woken.set()
             after.set()
 
         coordinator.submit(wait_for_the_other)
@@ -230,46 +206,3 @@ def test_in_the_place_of_one_that_waits_another_runs():
         assert after.wait(WAIT)
         coordinator.stop()
         coordinator.join()
-
-
-def test_every_job_that_was_taken_is_run_also_after_a_stop():
-    with no_leaks():
-        coordinator = Coordinator(workers_max=1)
-        jobs = submitted(coordinator, 4)
-        coordinator.stop()
-        for job in jobs:
-            job.may_end.set()
-        coordinator.join()
-        assert all(job.ended.is_set() for job in jobs)
-        with pytest.raises(ClosedError):
-            coordinator.submit(Gated())
-
-
-def test_a_stop_wakes_who_has_registered_and_not_who_has_left():
-    coordinator, woken = Coordinator(), []
-    coordinator.register("here", lambda: woken.append("here"))
-    coordinator.register("gone", lambda: woken.append("gone"))
-    coordinator.unregister("gone")
-    coordinator.stop()
-    coordinator.stop()
-    assert woken == ["here"]
-    with pytest.raises(ClosedError):
-        coordinator.register("late", lambda: None)
-
-
-def test_shutting_down_waits_for_the_thread_that_finishes():
-    coordinator, worker, gate, finished = Coordinator(), Worker(), threading.Event(), []
-    worker.leave.clear()
-    worker.start(coordinator)
-
-    def finish():
-        gate.wait(WAIT)
-        finished.append(threading.current_thread().name)
-
-    coordinator.shut_down(finish, wait=False)
-    worker.leave.set()  # the thread is the last one: it finishes
-    waiter = threading.Thread(target=coordinator.join)
-    waiter.start()
-    gate.set()
-    waiter.join()
-    assert finished == ["dataset-test"]

@@ -4,108 +4,79 @@ import logging
 import math
 import threading
 
+import pytest
+
 from dataset import Dataset
 from dataset.runtime.resources.periodic import PeriodicCallback
+from support.process_helpers import in_thread
 
 WAIT = 60  # seconds to wait for an event that must happen
 
 
-class Looks:
-    """Function for a pulse that records when it was called, and is due again after ``pause``."""
+def started(look=None):
+    """Return a started callback and the times at which its function was called; by default it is due again in 10 s."""
+    callback, times = PeriodicCallback(), []
 
-    def __init__(self, pause=10.0):
-        self.pause = pause
-        self.times = []
+    def function(now):
+        times.append(now)
+        return now + 10.0 if look is None else look(callback, now)
 
-    def __call__(self, now):
-        self.times.append(now)
-        return now + self.pause
-
-
-def test_before_it_is_started_it_is_never_due():
-    pulse = PeriodicCallback()
-    assert pulse.due == math.inf
-    pulse.beat(1e9)
+    assert callback.due == math.inf
+    callback.beat(1e9)  # before the start, this does nothing
+    callback.start(function)
+    return callback, times
 
 
 def test_it_is_due_at_once_and_then_when_the_function_says():
-    pulse, looks = PeriodicCallback(), Looks(10.0)
-    pulse.start(looks)
+    callback, times = started()
     for now in (100.0, 105.0, 109.9, 110.0, 111.0, 120.0):
-        pulse.beat(now)
-    assert looks.times == [100.0, 110.0, 120.0]
-    assert pulse.due == 130.0
+        callback.beat(now)
+    assert times == [100.0, 110.0, 120.0]
+    assert callback.due == 130.0
 
 
-def test_not_after_a_stop():
-    pulse, looks = PeriodicCallback(), Looks()
-    pulse.start(looks)
-    pulse.stop()
-    assert pulse.due == math.inf
-    pulse.beat(100.0)
-    assert not looks.times
+@pytest.mark.parametrize("inside", [True, False])
+def test_after_a_stop_it_is_never_due_even_while_the_function_runs(inside):
+    callback, times = started(lambda callback, now: callback.stop() or now + 1.0)
+    if inside:
+        callback.beat(100.0)
+    else:
+        callback.stop()
+    assert callback.due == math.inf
+    callback.beat(200.0)
+    assert times == [100.0] * inside
 
 
-def test_a_stop_while_the_function_runs_is_a_stop():
-    pulse, times = PeriodicCallback(), []
+def test_a_beat_while_another_thread_runs_the_function_returns_at_once():
+    inside, gate = threading.Event(), threading.Event()
 
-    def look(now):
-        times.append(now)
-        pulse.stop()
-        return now + 1.0
-
-    pulse.start(look)
-    pulse.beat(100.0)
-    assert pulse.due == math.inf
-    pulse.beat(200.0)
-    assert times == [100.0]
-
-
-def test_who_comes_while_another_thread_looks_goes_on():
-    pulse, inside, gate, times = PeriodicCallback(), threading.Event(), threading.Event(), []
-
-    def look(now):
-        times.append(now)
+    def look(callback, now):
         inside.set()
         assert gate.wait(WAIT)
         return now + 10.0
 
-    pulse.start(look)
-    first = threading.Thread(target=pulse.beat, args=(100.0,))
-    first.start()
+    callback, times = started(look)
+    first = in_thread(lambda: callback.beat(100.0))
     assert inside.wait(WAIT)
-    pulse.beat(101.0)  # must not wait forever or run a second time
+    callback.beat(101.0)  # must not wait forever or run a second time
     gate.set()
-    first.join(WAIT)
+    assert first.result() is None
     assert times == [100.0]
 
 
-def test_a_function_that_comes_by_again_while_it_looks_does_not_wait_for_itself():
+def test_a_beat_from_within_the_function_does_not_wait_for_itself():
     """The garbage collector may run arbitrary code at any point."""
-    pulse, times = PeriodicCallback(), []
-
-    def look(now):
-        times.append(now)
-        pulse.beat(now + 100.0)
-        return now + 10.0
-
-    pulse.start(look)
-    pulse.beat(100.0)
+    callback, times = started(lambda callback, now: callback.beat(now + 100.0) or now + 10.0)
+    callback.beat(100.0)
     assert times == [100.0]
 
 
 def test_an_error_in_it_is_logged_once_and_it_stays_away(caplog):
-    pulse, calls = PeriodicCallback(), []
-
-    def look(now):
-        calls.append(now)
-        raise ZeroDivisionError("a fault")
-
-    pulse.start(look)
+    callback, times = started(lambda callback, now: 1 // 0)
     with caplog.at_level(logging.ERROR, "dataset"):
         for now in (1.0, 2.0, 3.0):
-            pulse.beat(now)
-    assert calls == [1.0]
+            callback.beat(now)
+    assert times == [1.0]
     (record,) = caplog.records
     assert record.getMessage() == "the autotuner has stopped after an internal error; please report this"
     assert isinstance(record.exc_info[1], ZeroDivisionError)

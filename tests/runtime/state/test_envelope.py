@@ -42,26 +42,25 @@ OTHERS = [
 
 @pytest.mark.parametrize(("other", "words"), OTHERS, ids=[words for _, words in OTHERS])
 def test_the_state_of_another_pipeline_says_which_op_differs(other, words):
-    message = refusal(other, state_of(BASE))
+    state = state_of(BASE)
+    message = refusal(other, state)
+    assert "belongs to another pipeline" in message
     assert words in message
     assert "the state is of range(1000).shuffle(100, seed=1).batch(32)" in message
+    assert state["fingerprint"] in message
 
 
-def test_ops_that_read_alike_are_said_to_differ_in_what_is_not_shown():
-    there = Dataset.from_tensor_slices(np.zeros(5)).batch(2)
-    here = Dataset.from_tensor_slices(np.zeros(6)).batch(2)
-    message = refusal(here, state_of(there))
-    assert "from_tensor_slices" in message
-    assert "with arguments that its text does not show" in message
-
-
-def test_of_plans_with_several_inputs_the_op_is_named_too():
-    def make(size):
-        return Dataset.zip(Dataset.range(5), Dataset.range(9).shuffle(size, seed=1)).map(lambda x, y: x + y)
+def test_of_plans_with_several_inputs_the_op_is_named_too_and_arguments_may_not_be_shown():
+    def make(size, *, length=5):
+        slices = Dataset.from_tensor_slices(np.zeros(length))
+        return Dataset.zip(slices, Dataset.range(9).shuffle(size, seed=1)).map(lambda x, y: x + y)
 
     message = refusal(make(4), state_of(make(3)))
     assert "shuffle(3, seed=1) there, shuffle(4, seed=1) here" in message
-    assert "zip(range(5), range(9).shuffle(3, seed=1)).map(<lambda>)" in message
+    assert "zip(from_tensor_slices, range(9).shuffle(3, seed=1)).map(<lambda>)" in message
+    message = refusal(make(3, length=6), state_of(make(3)))
+    assert "from_tensor_slices" in message
+    assert "with arguments that its text does not show" in message
 
 
 def test_the_state_of_a_long_pipeline_stays_small_and_says_what_it_can():
@@ -98,14 +97,10 @@ def test_a_state_of_another_version_says_who_wrote_it_whatever_else_is_in_it():
         assert "reads version 3" in message
     for version in (True, "2", None, 2.0, [2]):
         refusal(BASE, {**state, "version": version})
-
-
-def test_the_version_of_the_library_is_information():
-    state = resealed({**state_of(BASE), "library": "9.9"})
-    iterator = iter(BASE)
-    iterator.load_state_dict(state)
-    assert library.__version__ == state_of(BASE)["library"]
-    assert "written by version 9.9" in refusal(BASE, {**state, "version": 5})
+    assert library.__version__ == state["library"]
+    renamed = resealed({**state, "library": "9.9"})
+    iter(BASE).load_state_dict(renamed)  # the version of the library is information
+    assert "written by version 9.9" in refusal(BASE, {**renamed, "version": 5})
 
 
 def test_what_is_missing_or_too_much_is_named():
@@ -129,21 +124,17 @@ def test_the_digest_covers_every_key(key):
         assert "damaged" in message or key == "version"
 
 
-def test_the_state_counts_the_elements_that_were_handed_out():
+def test_the_state_counts_the_elements_that_were_returned():
     dataset = Dataset.range(10).prefetch(3)
     iterator = iter(dataset)
-    counts = []
-    for _ in range(11):
-        counts.append(iterator.state_dict()["elements"])
+    for count in [*range(11), 10]:
         state = iterator.state_dict()
         resumed = iter(dataset)
         resumed.load_state_dict(state)
-        assert resumed.state_dict()["elements"] == counts[-1]
+        assert state["elements"] == resumed.state_dict()["elements"] == count
         next(resumed, None)
-        assert resumed.state_dict()["elements"] == min(10, counts[-1] + 1)
+        assert resumed.state_dict()["elements"] == min(10, count + 1)
         next(iterator, None)
-    assert counts == list(range(11))
-    assert iterator.state_dict()["elements"] == 10
 
 
 # Arbitrary content with a correct digest.
@@ -151,39 +142,39 @@ def test_the_state_counts_the_elements_that_were_handed_out():
 PIPELINES = {
     "range": lambda: Dataset.range(12),
     "slices": lambda: Dataset.from_tensor_slices({"a": np.arange(12), "b": [bytes([i]) for i in range(12)]}),
+    "gather": lambda: Dataset.from_tensor_slices(np.arange(12)).shuffle(5, seed=1),
     "generator": lambda: Dataset.from_generator(lambda: iter(range(12))),
     "map": lambda: Dataset.range(12).map(double).batch(2),
+    "filter": lambda: Dataset.range(12).filter(lambda x: x != 3).batch(4).unbatch(),
     "shuffle": lambda: Dataset.range(12).map(double).shuffle(5, seed=1),
     "repeat": lambda: Dataset.range(3).shuffle(3, seed=1).repeat(4),
     "prefetch": lambda: Dataset.range(12).map(double).prefetch(3),
+    "flat_map": lambda: Dataset.range(1, 5).flat_map(Dataset.range),
     "interleave": lambda: Dataset.range(1, 6).interleave(Dataset.range, cycle_length=2),
     "zip": lambda: Dataset.zip(Dataset.range(12), Dataset.range(12).filter(lambda x: True)),
     "concatenate": lambda: Dataset.range(3).map(double).concatenate(Dataset.range(9)),
     "cache": lambda: Dataset.range(6).map(double).cache().repeat(2),
+    "take": lambda: Dataset.range(20).skip(2).take(12).shard(2, 0).enumerate(),
     "window": lambda: Dataset.range(12).filter(lambda x: True).window(3, shift=2).flat_map(lambda x: x),
     "mix": lambda: Dataset.sample_from_datasets([Dataset.range(8), Dataset.range(8)], seed=1),
     "random_map": lambda: Dataset.range(12).random_map(lambda rng, x: rng.random() + x, seed=1),
 }
-ODD = [None, "x", b"x", -1, 2**62, 10**30, 1.5, float("nan"), [], {}, [None], {"a": 1}, np.zeros(3), True]
+ODD = [None, "x", -1, 2**62, 10**30, 1.5, float("nan"), [], {}, {"a": 1}, np.zeros(3), DELETED]
 
 
 @pytest.mark.parametrize("name", sorted(PIPELINES))
-def test_a_wrong_place_with_a_right_digest_is_refused_or_gone_to_and_nothing_is_left_behind(name):
-    dataset = PIPELINES[name]()
-    state = state_of(dataset, 2)
+def test_a_wrong_position_with_a_right_digest_is_refused_or_loaded_and_nothing_is_left_behind(name):
+    state = state_of(PIPELINES[name](), 2)
     expected = outcomes(iter(PIPELINES[name]()))
     threads = threading.active_count()
     for path in paths_in(state["operator"]):
-        for value in [*ODD, DELETED]:
-            if value is DELETED and not path:
-                continue
+        for value in ODD if path else ODD[:-1]:
             wrong = resealed({**state, "operator": damaged(state["operator"], path, value)})
-            iterator = iter(PIPELINES[name]())
-            try:
-                iterator.load_state_dict(wrong)
-            except StateError:
-                assert_elements_equal([next(iterator)], expected[:1])  # it did not move
-            iterator.close()
+            with iter(PIPELINES[name]()) as iterator:
+                try:
+                    iterator.load_state_dict(wrong)
+                except StateError:
+                    assert_elements_equal([next(iterator)], expected[:1])  # it did not move
     assert threading.active_count() == threads
 
 
@@ -192,13 +183,10 @@ def test_an_iterator_that_refuses_leaves_no_threads_or_files(tmp_path):
     with io.TFRecordWriter(path) as writer:
         for number in range(50):
             writer.write(b"%d" % number)
-
-    def make():
-        return TFRecordDataset(path).map(bytes, num_parallel_calls=2).shuffle(10, seed=1).prefetch(2)
-
-    state = state_of(make(), 5)
+    dataset = TFRecordDataset(path).map(bytes, num_parallel_calls=2).shuffle(10, seed=1).prefetch(2)
+    state = state_of(dataset, 5)
     wrong = resealed({**state, "operator": {**state["operator"], "source": 3}})
-    with no_leaks(), iter(make()) as iterator:
+    with no_leaks(), iter(dataset) as iterator:
         next(iterator)
         for _ in range(5):
             with pytest.raises(StateError):
@@ -226,14 +214,11 @@ def test_no_character_of_the_json_text_can_be_changed_unseen():
     text = json.dumps(checkpoint.to_json(state_of(make())))
     iterator = iter(make())
     for place in range(len(text)):
-        for character in {"0", "9", "A", '"', "}", ",", " ", "e", "\u00e9"} - {text[place]}:
+        for character in {"0", "9", '"', "}", " ", "\u00e9"} - {text[place]}:
             try:
                 data = json.loads(text[:place] + character + text[place + 1 :])
-            except ValueError:
-                continue
-            try:
                 iterator.load_state_dict(data)
-            except StateError:
+            except (ValueError, StateError):
                 continue
             with iter(make()) as resumed:
                 resumed.load_state_dict(data)

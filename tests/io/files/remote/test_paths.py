@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,29 +13,22 @@ from dataset.io.files.atomic import AtomicFile
 from dataset.io.files.opening import open_input
 from dataset.io.files.remote.paths import filesystem_of, is_remote
 from dataset.testing import check_operator
+from support.tfrecord_files import frame
+
+REMOTE = ["s3://bucket/a", "memory://a", "file:///a", "https://host/a?b=c", "simplecache::s3://bucket/a", "S3://b"]
+LOCAL = ["a", "/a/b", "c://a", "./a://b", "folder/a://b", "a::b", "simplecache::/tmp/a", "://a", "1a://b", "data:,x"]
 
 
-@pytest.mark.parametrize(
-    "path", ["s3://bucket/a", "memory://a", "file:///a", "https://host/a?b=c", "simplecache::s3://bucket/a", "S3://b"]
-)
-def test_a_path_with_a_scheme_is_remote(path):
-    assert is_remote(path)
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["a", "/a/b", "c://a", "./a://b", "folder/a://b", "a::b", "simplecache::/tmp/a", "://a", "1a://b", "data:,x"],
-)
-def test_other_paths_are_local(path):
-    assert not is_remote(path)
+@pytest.mark.parametrize("path", REMOTE + LOCAL)
+def test_a_path_with_a_scheme_is_remote_and_others_are_local(path):
+    assert is_remote(path) == (path in REMOTE)
 
 
 def test_a_local_path_with_colons_and_slashes_is_read_and_written(tmp_path):
-    path = f"{tmp_path}/odd:/name"
-    Path(path).parent.mkdir()
+    (tmp_path / "odd:").mkdir()
     with AtomicFile(f"{tmp_path}/odd://name") as target:
         target.file.write(b"abc")
-    assert Path(path).read_bytes() == b"abc"
+    assert (tmp_path / "odd:" / "name").read_bytes() == b"abc"
 
 
 def test_file_paths_are_local_files(tmp_path):
@@ -44,37 +36,32 @@ def test_file_paths_are_local_files(tmp_path):
         writer.write(b"one")
         assert [path.suffix for path in tmp_path.iterdir()] == [".tmp"]
     assert list(TFRecordDataset(str(tmp_path / "a.tfrecord"))) == [b"one"]
-    check_operator(lambda: TFRecordDataset(f"file://{tmp_path}/a.tfrecord"), [b"one"])
+    assert list(TFRecordDataset(f"file://{tmp_path}/a.tfrecord")) == [b"one"]
     with pytest.raises(FileNotFoundError, match="none"):
         open_input(f"file://{tmp_path}/none")
     with pytest.raises(FileNotFoundError, match=r"the directory .* does not exist; create it first"):
         io.TFRecordWriter(f"file://{tmp_path}/none/a")
 
 
-def test_a_scheme_that_nobody_knows_is_said_at_the_place_of_its_file(tmp_path):
-    with io.TFRecordWriter(tmp_path / "a") as writer:
-        writer.write(b"one")
+def test_a_scheme_that_nobody_knows_is_said_at_the_place_of_its_file(save):
+    good = str(save(frame(b"one")))
     check_operator(
-        lambda: TFRecordDataset(["nobody://a/b", str(tmp_path / "a")]),
+        lambda: TFRecordDataset(["nobody://a/b", good]),
         [ValueError("nobody://a/b: no file system can be opened for this path: Protocol not known: nobody"), b"one"],
     )
-    with pytest.raises(ValueError, match=r"Protocol not known: nobody"):
-        Dataset.list_files("nobody://a/*")
-    with pytest.raises(ValueError, match=r"Protocol not known: nobody"):
-        io.TFRecordWriter("nobody://a/b")
+    for use in (Dataset.list_files, io.TFRecordWriter):
+        with pytest.raises(ValueError, match=r"Protocol not known: nobody"):
+            use("nobody://a/*")
 
 
-def test_without_fsspec_the_extra_is_named_and_local_files_work(tmp_path, monkeypatch):
-    with io.TFRecordWriter(tmp_path / "a") as writer:
-        writer.write(b"one")
+def test_without_fsspec_the_extra_is_named_and_local_files_work(save, monkeypatch):
+    good = str(save(frame(b"one")))
     monkeypatch.setitem(sys.modules, "fsspec", None)
     words = r"need fsspec, which is not installed: pip install \"dataset-combinators\[remote\]\""
-    for use in (open_input, AtomicFile, Dataset.list_files, lambda path: list(TFRecordDataset(path))):
+    iterator = iter(TFRecordDataset(["memory://a/b", good]))
+    for use in (open_input, AtomicFile, Dataset.list_files, lambda path: next(iterator)):
         with pytest.raises(ImportError, match=words):
             use("memory://a/b")
-    iterator = iter(TFRecordDataset(["memory://a/b", str(tmp_path / "a")]))
-    with pytest.raises(ImportError, match=words):
-        next(iterator)
     assert list(iterator) == [b"one"]
 
 
@@ -106,21 +93,20 @@ def test_local_work_imports_neither_fsspec_nor_asyncio(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["s3://bucket/saved", "memory://saved", "file:///tmp/saved", b"gs://bucket/saved"])
-def test_directories_with_a_scheme_are_refused_at_the_call(path, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("save", lambda dataset, path: dataset.save(path)),
+        ("load", lambda dataset, path: Dataset.load(path)),
+        ("load", lambda dataset, path: Dataset.load(path, wait=True)),
+        ("snapshot", lambda dataset, path: dataset.snapshot(path)),
+        ("cache", lambda dataset, path: dataset.cache(path)),
+        ("save", lambda dataset, path: dataset.save("a", checkpoint_args={"directory": path, "max_to_keep": 1})),
+    ],
+)
+def test_directories_with_a_scheme_are_refused_at_the_call(path, name, call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    dataset = Dataset.range(3)
-    checkpoint_args = {"directory": path, "max_to_keep": 1}
-    calls = {
-        "save": lambda: dataset.save(path),
-        "load": lambda: Dataset.load(path),
-        "snapshot": lambda: dataset.snapshot(path),
-        "cache": lambda: dataset.cache(path),
-        "save ": lambda: dataset.save("saved", checkpoint_args=checkpoint_args),
-    }
-    for name, call in calls.items():
-        words = rf"{name.strip()}\(\): the path must be a local directory, without a scheme, got '.*saved'; use a local"
-        with pytest.raises(ValueError, match=words):
-            call()
-    with pytest.raises(ValueError, match="must be a local directory"):
-        Dataset.load(path, wait=True)
+    words = rf"{name}\(\): the path must be a local directory, without a scheme, got '.*saved'; use a local"
+    with pytest.raises(ValueError, match=words):
+        call(Dataset.range(3), path)
     assert list(tmp_path.iterdir()) == []

@@ -12,11 +12,13 @@ from dataset.io.files.atomic import AtomicFile
 from dataset.io.files.opening import open_input
 from dataset.io.files.remote import objects, reading, writing
 from dataset.io.files.remote.s3 import S3Object
+from support.tfrecord_files import frames
 
 pytest.importorskip("s3fs")
 pytest.importorskip("moto")
 
 RECORDS = [random.Random(i).randbytes(i * 10) for i in range(60)]
+CONTENT = frames(RECORDS)
 
 
 @pytest.fixture
@@ -25,60 +27,55 @@ def small_ranges(monkeypatch):
     monkeypatch.setattr(reading, "AHEAD_BYTES_MAX", 2000)
 
 
-def write(path, records=RECORDS, kind=None):
-    with io.TFRecordWriter(path, kind) as writer:
-        for record in records:
-            writer.write(record)
-    return path
+@pytest.fixture(params=[S3Object, objects.AsyncObject], ids=["as S3", "as any cloud"])
+def kind(request, monkeypatch):
+    monkeypatch.setattr(reading, "S3Object", request.param)
+
+
+def calls_of(s3, monkeypatch, failing=lambda number: False):
+    """Record the calls of the S3 client, and let the calls with these numbers fail."""
+    calls, call = [], s3._call_s3
+
+    async def noted(method, *args, **kwargs):
+        calls.append((method, kwargs.get("Range")))
+        if failing(len(calls)):
+            raise ConnectionResetError
+        return await call(method, *args, **kwargs)
+
+    monkeypatch.setattr(s3, "_call_s3", noted)
+    return calls
 
 
 def uploads(s3):
     return s3.call_s3("list_multipart_uploads", Bucket="bucket").get("Uploads", [])
 
 
-@pytest.mark.parametrize("kind", [None, "GZIP"])
-def test_what_was_written_is_listed_and_read(s3, kind, small_ranges):
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+def test_what_was_written_is_listed_and_read(s3, compression, small_ranges):
     for name in "ba":
-        write(f"s3://bucket/data/{name}.tfrecord", kind=kind)
+        with io.TFRecordWriter(f"s3://bucket/data/{name}.tfrecord", compression) as writer:
+            writer.write_all(RECORDS)
     files = Dataset.list_files("s3://bucket/data/*.tfrecord", shuffle=False)
     assert list(files) == [b"s3://bucket/data/a.tfrecord", b"s3://bucket/data/b.tfrecord"]
-    assert list(TFRecordDataset(files, kind)) == RECORDS * 2
-    assert sorted(TFRecordDataset(files, kind, num_parallel_reads=2)) == sorted(RECORDS * 2)
-
-
-def test_reading_resumes(s3, small_ranges):
-    dataset = TFRecordDataset(write("s3://bucket/a"), buffer_size=100)
-    with iter(dataset) as iterator:
-        for position in range(0, 60, 10):
-            state = iterator.state_dict()
-            assert next(iterator) == RECORDS[position]
-            with iter(dataset) as resumed:
-                resumed.load_state_dict(state)
-                assert list(resumed) == RECORDS[position:]
-            for _ in range(9):
-                next(iterator)
+    assert list(TFRecordDataset(files, compression)) == RECORDS * 2
+    dataset = TFRecordDataset(files, compression, buffer_size=100)
+    with iter(dataset) as iterator, iter(dataset) as resumed:
+        list(itertools.islice(iterator, 30))
+        resumed.load_state_dict(iterator.state_dict())
+        assert list(resumed) == (RECORDS * 2)[30:]
 
 
 def test_ranges_are_fetched_one_by_one_and_nothing_else(s3, small_ranges, monkeypatch):
-    write("s3://bucket/a")
-    calls, call = [], s3._call_s3
-
-    async def counted(method, *args, **kwargs):
-        calls.append((method, kwargs.get("Range")))
-        return await call(method, *args, **kwargs)
-
-    monkeypatch.setattr(s3, "_call_s3", counted)
+    s3.pipe_file("bucket/a", CONTENT)
+    calls = calls_of(s3, monkeypatch)
     with open_input("s3://bucket/a") as file:
-        content = file.read()
-    ends = [0, 500, *range(2500, len(content), 2000), len(content)]
-    assert calls == [
-        ("get_object", f"bytes={start}-{min(start + (2000 if start else 500), max(stop, start + 1)) - 1}")
-        for start, stop in itertools.pairwise(ends)
-    ]
+        assert file.read() == CONTENT
+    ends = itertools.pairwise([0, *range(500, len(CONTENT), 2000), len(CONTENT)])
+    assert calls == [("get_object", f"bytes={start}-{stop - 1}") for start, stop in ends]
 
 
-def test_an_empty_object_and_a_missing_one(s3):
-    write("s3://bucket/empty", [])
+def test_an_empty_object_and_a_missing_one(s3, kind):
+    s3.pipe_file("bucket/empty", b"")
     assert list(TFRecordDataset("s3://bucket/empty")) == []
     for path in ("s3://bucket/none", "s3://no-such-bucket/a"):
         with pytest.raises(FileNotFoundError) as caught:
@@ -88,64 +85,27 @@ def test_an_empty_object_and_a_missing_one(s3):
             Dataset.list_files(path + "*")
 
 
-@pytest.mark.parametrize("kind", [S3Object, objects.AsyncObject], ids=["as S3", "as any cloud"])
 def test_an_object_that_was_replaced_is_data_loss(s3, kind, small_ranges, monkeypatch):
     """If the file system does not report the version of a range, the version is checked only after a failure."""
-    monkeypatch.setattr(reading, "S3Object", kind)
-    iterator = iter(TFRecordDataset(write("s3://bucket/a"), buffer_size=100))
+    s3.pipe_file("bucket/a", CONTENT)
+    iterator = iter(TFRecordDataset("s3://bucket/a", buffer_size=100))
     next(iterator)
-    write("s3://bucket/a", RECORDS[::-1])
-    numbers, call = [], s3._call_s3
-
-    async def fails_once(method, *args, **kwargs):
-        numbers.append(method)
-        if len(numbers) == 1:
-            raise ConnectionResetError
-        return await call(method, *args, **kwargs)
-
+    s3.pipe_file("bucket/a", frames(RECORDS[::-1]))
     with monkeypatch.context() as patch:
-        patch.setattr(s3, "_call_s3", fails_once)
+        calls_of(s3, patch, lambda number: number == 1)
         with pytest.raises(DataLossError, match="changed while it was read") as caught:
             list(iterator)
     assert caught.value.path == "s3://bucket/a"
-
-
-def test_any_cloud_is_read_by_what_all_of_fsspec_can(s3, small_ranges, monkeypatch):
-    monkeypatch.setattr(reading, "S3Object", objects.AsyncObject)
-    assert list(TFRecordDataset(write("s3://bucket/a"))) == RECORDS
-    write("s3://bucket/a", RECORDS[:3])
+    s3.pipe_file("bucket/a", frames(RECORDS[:3]))
     assert list(TFRecordDataset("s3://bucket/a")) == RECORDS[:3]  # the listing may be outdated and is not trusted
-    write("s3://bucket/a", [])
-    assert list(TFRecordDataset("s3://bucket/a")) == []
-    with pytest.raises(FileNotFoundError):
-        open_input("s3://bucket/none")
 
 
-@pytest.mark.parametrize("kind", [S3Object, objects.AsyncObject], ids=["as S3", "as any cloud"])
 def test_a_failure_that_passes_is_not_seen(s3, kind, small_ranges, monkeypatch, waits):
-    monkeypatch.setattr(reading, "S3Object", kind)
-    write("s3://bucket/a")
-    numbers, call = [], s3._call_s3
-
-    async def flaky(method, *args, **kwargs):
-        numbers.append(method)
-        if len(numbers) % 3 == 0:
-            raise ConnectionResetError
-        return await call(method, *args, **kwargs)
-
+    s3.pipe_file("bucket/a", CONTENT)
     with monkeypatch.context() as patch:
-        patch.setattr(s3, "_call_s3", flaky)
+        calls_of(s3, patch, lambda number: number % 3 == 0)
         assert list(TFRecordDataset("s3://bucket/a")) == RECORDS
     assert waits
-
-
-def test_an_object_appears_when_it_is_committed(s3):
-    with AtomicFile("s3://bucket/a") as target:
-        target.file.write(b"abc")
-        target.file.flush()
-        assert s3.find("bucket") == []
-    assert s3.cat_file("bucket/a") == b"abc"
-    assert uploads(s3) == []
 
 
 @pytest.mark.parametrize("before", [None, b"old"])
@@ -171,14 +131,19 @@ def test_an_upload_that_is_given_up_leaves_nothing(s3, size, before, monkeypatch
     assert [s3.cat_file(name) for name in s3.find("bucket")] == [before] * bool(before)
 
 
-def test_an_object_of_several_parts_comes_back(s3, monkeypatch):
+@pytest.mark.parametrize("size", [10, 11 << 20])
+def test_an_object_of_one_or_several_parts_appears_when_it_is_committed(s3, size, monkeypatch):
     monkeypatch.setattr(writing, "PART_BYTES", 5 << 20)
-    content = random.Random(1).randbytes(11 << 20)
+    content = random.Random(1).randbytes(size)
     with AtomicFile("s3://bucket/a") as target:
         for start in range(0, len(content), 1 << 20):
             target.file.write(content[start : start + (1 << 20)])
+        target.file.flush()
+        assert s3.find("bucket") == []
+    s3.invalidate_cache()
     with open_input("s3://bucket/a") as file:
         assert file.read() == content
+    assert uploads(s3) == []
 
 
 def test_a_commit_that_fails_raises_with_the_path_and_leaves_nothing(s3):

@@ -14,9 +14,7 @@ from dataset.io.tfrecord.reader import TFRecordFile
 from support.tfrecord_files import COMPRESS, GOLDEN, KINDS, assorted, frame, frames, header, read
 
 
-@pytest.mark.parametrize(
-    "count", [5, 60]
-)  # few records, so that frames are verified one by one, and many, so that they are verified at once
+@pytest.mark.parametrize("count", [5, 60])  # frames are verified one by one, and at once
 @pytest.mark.parametrize("equal", [True, False])
 @pytest.mark.parametrize("block", [None, 200])
 def test_a_changed_byte_is_found_in_its_record(count, equal, block, save):
@@ -24,7 +22,7 @@ def test_a_changed_byte_is_found_in_its_record(count, equal, block, save):
     content = frames(records)
     owner = [index for index, record in enumerate(records) for _ in frame(record)]
     offsets = [0, *itertools.accumulate(len(frame(record)) for record in records)]
-    for place, number in enumerate(owner):
+    for place, number in list(enumerate(owner))[:: 1 if count == 5 else 5]:
         damaged = bytearray(content)
         damaged[place] ^= 1 << place % 8
         found, error = read(TFRecordFile(save(damaged), buffer_size=block))
@@ -34,7 +32,7 @@ def test_a_changed_byte_is_found_in_its_record(count, equal, block, save):
 
 @pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
 def test_a_changed_byte_of_a_compressed_file_never_gives_wrong_records(kind, save):
-    records = assorted(60)
+    records = assorted(20)
     content = COMPRESS[kind](frames(records))
     silent = 0
     for place in range(len(content)):

@@ -71,7 +71,7 @@ def damage(content, changes):
 KINDS_OF_DAMAGE = st.sampled_from(["flip", "cut", "insert", "zero"])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(
     records=st.lists(st.one_of(st.binary(max_size=60), st.just(frames([b"in", b"side"]))), max_size=40),
     changes=st.lists(st.tuples(KINDS_OF_DAMAGE, st.integers(0, 5000), st.integers(1, 255)), max_size=5),

@@ -3,7 +3,6 @@
 import collections
 import functools
 import pickle
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,6 +13,8 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.processes.transport.encoding import BESIDE_MIN, decode, encode
 from dataset.runtime.processes.transport.segments import FREE_MAX, Borrower, Lender
 from dataset.runtime.processes.transport.sent_exceptions import Failure
+from dataset.testing import assert_elements_equal
+from support.pipelines import Pair
 
 LARGE = BESIDE_MIN // 8  # of float64
 
@@ -24,17 +25,11 @@ def there_and_back(value):
     return decode(encoded.pickled, copies), encoded
 
 
-class Pair(NamedTuple):
-    left: object
-    right: object
-
-
 ROWS = {
-    "number": np.int64(3),
+    "numbers": {"a": np.int64(3), "b": np.float32(1), "c": None},
     "array": np.arange(LARGE, dtype=np.float64),
     "tuple": (np.arange(3), b"text", "text"),
     "named": Pair(1, np.zeros((2, LARGE))),
-    "dict": {"b": np.float32(1), "a": {"c": np.zeros(LARGE), "none": None}},
     "ragged": RaggedTensor([1.0, 2.0, 3.0], [0, 2, 3]),
     "sparse": SparseTensor([[0, 1]], [5], [2, 2]),
     "object": {"any": {1, 2}},
@@ -53,10 +48,7 @@ def test_chunks_come_back_as_they_were(row, form):
     got, encoded = there_and_back(chunk)
     assert (got.structure, got.length) == (chunk.structure, 2)
     assert not encoded.by_value
-    for mine, theirs in zip(chunk.structure.columns(got.rows()), chunk.structure.columns(chunk.rows()), strict=True):
-        for one, other in zip(mine, theirs, strict=True):
-            assert type(one) is type(other)
-            np.testing.assert_equal(one, other)
+    assert_elements_equal(got.rows(), chunk.rows())
 
 
 @pytest.mark.parametrize("turn", [lambda a: a, lambda a: a.T, lambda a: a[:, ::2], lambda a: np.moveaxis(a, -1, 0)])
@@ -68,17 +60,13 @@ def test_large_arrays_are_never_among_the_pickled_bytes(turn):
     assert got[0].flags.writeable
 
 
-def test_an_array_that_stands_twice_is_one_array_there_too():
+def test_an_array_that_occurs_twice_is_one_array_and_stays_read_only():
     array = np.zeros(LARGE)
+    array.flags.writeable = False
     (one, other), encoded = there_and_back((array, array))
     assert one is other
     assert len(encoded.buffers) == 1
-
-
-def test_what_is_read_only_stays_so():
-    array = np.zeros(LARGE)
-    array.flags.writeable = False
-    assert not there_and_back(array)[0].flags.writeable
+    assert not one.flags.writeable
 
 
 def test_a_default_dict_with_a_function_of_its_own_is_sent_by_value():
@@ -89,11 +77,7 @@ def test_a_default_dict_with_a_function_of_its_own_is_sent_by_value():
 
 
 def test_a_cached_function_that_has_no_name_elsewhere_is_sent_by_value():
-    @functools.lru_cache(maxsize=7)
-    def double(x):
-        return 2 * x
-
-    sent = decode(encode(double, by_value=True).pickled, [])
+    sent = decode(encode(functools.lru_cache(maxsize=7)(lambda x: 2 * x), by_value=True).pickled, [])
     assert (sent(4), sent.cache_parameters()["maxsize"]) == (8, 7)
 
 

@@ -1,0 +1,162 @@
+"""Tests of what the readers of records, lines and records of one length share: failures, places, and open files."""
+
+from __future__ import annotations
+
+import gc
+import io
+import itertools
+import os
+import random
+
+import pytest
+
+from dataset.errors import ClosedError, DataLossError
+from dataset.io.files import compression, stream_file
+from dataset.io.text.fixed_length_records import FixedLengthFile
+from dataset.io.text.lines import TextLineFile
+from dataset.io.tfrecord.reader import TFRecordFile
+from support.block_files import COMPRESS, KINDS, OpenedFiles, read
+from support.tfrecord_files import frames
+
+ELEMENTS = [random.Random(number).randbytes(10).hex().encode() for number in range(20_000)]
+
+
+class Fixed(FixedLengthFile):
+    def __init__(self, path, kind=None, block=None):
+        super().__init__(path, 20, 0, 0, kind, block)
+
+
+FORMATS = {
+    TFRecordFile: frames,
+    TextLineFile: lambda elements: b"".join(element + b"\n" for element in elements),
+    Fixed: b"".join,
+}
+every_reader = pytest.mark.parametrize("reader", FORMATS)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    counter = OpenedFiles()
+    monkeypatch.setattr(stream_file, "open_input", counter)
+    return counter
+
+
+@pytest.mark.parametrize("failure", [OSError(5, "the cable is out"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("kind", KINDS)
+@every_reader
+def test_a_read_that_fails_is_tried_again_at_its_place(reader, kind, failure, save, monkeypatch):
+    """The elements before the error are returned, the error is raised, and none is lost or repeated."""
+    calls, opened = itertools.count(1), []
+
+    class Flaky(io.FileIO):
+        def __init__(self, path):
+            super().__init__(path)
+            opened.append(self)
+
+        def read(self, size=-1):
+            if next(calls) in {1, 4, 5, 9, 16, 17}:
+                raise failure
+            return super().read(size if kind else min(size, 30_000))
+
+    monkeypatch.setattr(stream_file, "open_input", Flaky)
+    monkeypatch.setattr(compression, "INPUT_BYTES", 10_000)
+    file = reader(save(COMPRESS[kind](FORMATS[reader](ELEMENTS))), kind, 30_000)
+    found, columns, failures = [], [[]], 0
+    while columns is not None:
+        found += columns[0]
+        try:
+            columns = file.columns(100)
+        except (OSError, KeyboardInterrupt) as error:
+            columns = [[]]
+            failures += error is failure
+    assert found == ELEMENTS
+    assert 2 < failures < len(opened)  # a handle that failed may be stale
+    assert all(handle.closed for handle in opened)
+
+
+@every_reader
+def test_files_are_closed_at_the_end_on_damage_on_close_and_when_abandoned(reader, save, opened):
+    path = save(FORMATS[reader](ELEMENTS))
+    at_end, abandoned, closed = reader(path), reader(path), reader(path)
+    assert read(at_end, 10_000) == (ELEMENTS, None)
+    with pytest.raises(DataLossError):
+        reader(path, "ZLIB").columns(1)
+    assert opened.all_closed()
+    closed.columns(1)
+    abandoned.columns(1)
+    assert not opened.all_closed()
+    place = closed.tell()
+    closed.close()
+    closed.close()
+    del abandoned
+    gc.collect()
+    assert opened.all_closed()
+    assert len(opened.files) == 4
+    assert closed.tell() == place
+    for use in (lambda: closed.columns(1), lambda: closed.seek(0, 0)):
+        with pytest.raises(ClosedError, match=r"0\.tfrecord was closed"):
+            use()
+
+
+@every_reader
+def test_elements_asked_for_one_by_one_are_not_read_one_by_one(reader, save, opened):
+    file = reader(save(FORMATS[reader](ELEMENTS)))
+    assert file.columns(1) == [ELEMENTS[:1]]
+    [handle] = opened.files
+    position = handle.tell()
+    assert [file.columns(1)[0][0] for _ in range(1000)] == ELEMENTS[1:1001]
+    assert handle.tell() == position
+
+
+@every_reader
+def test_a_pipe_is_read_and_not_asked_for_its_size(reader):
+    ours, theirs = os.pipe()
+    os.write(theirs, FORMATS[reader](ELEMENTS[:3]))
+    os.close(theirs)
+    try:
+        assert read(reader(f"/dev/fd/{ours}")) == (ELEMENTS[:3], None)
+    finally:
+        os.close(ours)
+
+
+@every_reader
+def test_a_missing_file_is_reported_by_every_read_and_not_before(reader, tmp_path):
+    file = reader(tmp_path / "missing")
+    for _ in range(3):
+        with pytest.raises(FileNotFoundError, match="missing"):
+            file.columns(1)
+    (tmp_path / "missing").write_bytes(FORMATS[reader](ELEMENTS[:1]))
+    assert read(file) == (ELEMENTS[:1], None)
+    with pytest.raises(IsADirectoryError):
+        reader(tmp_path).columns(1)
+
+
+@every_reader
+def test_a_file_that_vanishes_is_read_to_its_end_if_it_was_open(reader, save):
+    path = save(FORMATS[reader](ELEMENTS[:9]))
+    file = reader(path, None, 40)
+    found = file.columns(1)[0]
+    path.unlink()
+    assert found + read(file)[0] == ELEMENTS[:9]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@every_reader
+def test_a_place_behind_the_end_is_data_loss(reader, kind, save):
+    file = reader(save(COMPRESS[kind](FORMATS[reader](ELEMENTS[:2]))), kind)
+    file.seek(100, 5)
+    found, error = read(file)
+    assert (found, error.offset, error.record) == ([], 100, 5)
+    assert "reading has to start at byte 100" in str(error)
+
+
+@every_reader
+def test_arguments_that_are_wrong(reader, tmp_path):
+    with pytest.raises(ValueError, match=r'must be None, "", "GZIP" or "ZLIB", got \'BZ2\''):
+        reader(tmp_path / "a", "BZ2")
+    with pytest.raises(ValueError, match="buffer_size must be at least 0 bytes, got -1"):
+        reader(tmp_path / "a", None, -1)
+    with pytest.raises(TypeError, match=r"a path must be str, bytes or os.PathLike, got int: 3"):
+        reader(3)
+    with pytest.raises(ValueError, match=r"can't be negative, got \(-1, 0\)"):
+        reader(tmp_path / "a").seek(-1, 0)
