@@ -4,6 +4,7 @@ All trainings run in one process, because importing Keras takes most of the time
 dataset and callback, as in a new process.
 """
 
+import functools
 import json
 import sys
 import tempfile
@@ -61,12 +62,12 @@ def data_of(shape):
     return dataset.batch(4).prefetch(2)
 
 
-def train(dataset, shape, folder=None, save_freq="epoch", last=None, validate=False, delete=True):
+def train(dataset, shape, folder=None, save_freq="epoch", last=None, validate=False):
     watch = Watch(last)
     data = dataset.to_keras()
     callbacks = [watch]
     if folder is not None:
-        callbacks.insert(0, checkpoint.keras_callback(folder, data, save_freq, delete_checkpoint=delete))
+        callbacks.insert(0, checkpoint.keras_callback(folder, data, save_freq))
     arguments = {"endless": {"steps_per_epoch": 7}, "part": {"steps_per_epoch": 5}}.get(shape, {})
     model = model_of(2 if shape == "twofold" else 1)
     if validate:
@@ -79,47 +80,35 @@ def train(dataset, shape, folder=None, save_freq="epoch", last=None, validate=Fa
     return {"seen": watch.seen, "epochs": watch.epochs, "weights": weights}
 
 
+@functools.cache
+def uninterrupted(shape, validate):
+    """Return the first state of a pipeline, with its random seed, and the training from there."""
+    start = iter(data_of(shape)).state_dict()
+    return start, train(data_from(start, shape), shape, validate=validate)
+
+
+def data_from(start, shape):
+    dataset = data_of(shape)
+    with iter(dataset) as iterator:
+        iterator.load_state_dict(start)
+    return dataset
+
+
 def case(shape, save_freq, lasts, validate=False):
     """Run a training without interruptions, and one that is interrupted after each of these numbers of steps."""
-    start = iter(data_of(shape)).state_dict()  # contains the random seed
-
-    def again():
-        dataset = data_of(shape)
-        with iter(dataset) as iterator:
-            iterator.load_state_dict(start)
-        return dataset
-
-    whole = train(again(), shape, validate=validate)
+    start, whole = uninterrupted(shape, validate)
     with tempfile.TemporaryDirectory() as folder:
         backup = Path(folder) / "backup"
         parts = []
         for number, last in enumerate([*lasts, None]):
             # Only the first training is given the seed. The others find it in the backup.
-            fresh = again() if number == 0 else data_of(shape)
+            fresh = data_from(start, shape) if number == 0 else data_of(shape)
             parts.append(train(fresh, shape, backup, save_freq, last, validate))
             if last is not None:
                 files = list(backup.iterdir()) if backup.exists() else []
                 parts[-1]["files"] = len(files)
         left = backup.exists()
     return {"whole": whole, "parts": parts, "left": left}
-
-
-CASES = {
-    "by batches": ("known", 4, [17]),
-    "by epochs": ("known", "epoch", [25]),
-    "twice": ("known", 3, [8, 9]),
-    "at the end of an epoch": ("known", 5, [11]),
-    "unknown": ("unknown", 4, [6]),
-    "unknown, by epochs": ("unknown", "epoch", [25]),
-    "endless": ("endless", 4, [10]),
-    "endless, by epochs": ("endless", "epoch", [16]),
-    "unknown, at the end of an epoch": ("unknown", 5, [11]),
-    "part of a pass": ("part", 3, [8]),
-    "part of a pass, by epochs": ("part", "epoch", [12]),
-    "the end of a pass, by epochs": ("part", "epoch", [6]),
-    "two steps at once": ("twofold", 4, [8]),
-    "validated": ("known", 4, [17], True),
-}
 
 
 def refusals():
@@ -145,5 +134,8 @@ def refusals():
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    names = sys.argv[1:] or [*CASES, "refusals"]
-    sys.stdout.write(json.dumps({name: refusals() if name == "refusals" else case(*CASES[name]) for name in names}))
+    found = {
+        "cases": {name: case(*arguments) for name, arguments in json.loads(sys.argv[1]).items()},
+        "refusals": refusals(),
+    }
+    sys.stdout.write(json.dumps(found))

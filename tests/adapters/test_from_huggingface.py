@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import copy
 import datetime as dt
 import decimal
 import io
 import pickle
-import threading
-from typing import Any
+import unittest.mock
 
 import datasets
 import numpy as np
@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataset import Dataset, RaggedTensorSpec, SpecError, TensorSpec
+from dataset.io.arrow import numbered_rows
 from dataset.testing import check_operator
 from dataset.testing.elements import assert_elements_equal, outcomes
 
@@ -118,19 +119,18 @@ def test_each_row_is_what_hugging_face_gives(column, random):
 
 
 @given(COLUMNS)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 def test_a_stream_gives_the_same_elements_as_the_rows(column):
     feature, values = column
     hf = datasets.Dataset.from_dict({"x": values}, features=Features({"x": feature}))
-    assert_elements_equal(elements(hf.to_iterable_dataset()), elements(hf))
     typed = datasets.IterableDataset.from_generator(lambda: iter(hf), features=hf.features)  # of Python's objects
-    assert_elements_equal(elements(typed), elements(hf))
+    for stream in (hf.to_iterable_dataset(), typed):
+        assert_elements_equal(elements(stream), elements(hf))
 
 
 @pytest.mark.parametrize(
     ("feature", "value", "expected"),
     [
-        (Value("int8"), 1, np.int8(1)),
         (Value("float16"), 1.5, np.float16(1.5)),
         (Value("binary"), b"a\0", b"a\0"),
         (Value("decimal128(5, 2)"), decimal.Decimal("1.25"), np.float64(1.25)),
@@ -150,27 +150,22 @@ def test_a_stream_gives_the_same_elements_as_the_rows(column):
 )
 def test_each_feature_has_its_component(feature, value, expected):
     hf = datasets.Dataset.from_dict({"x": [value]}, features=Features({"x": feature}))
-    check_operator(lambda: Dataset.from_huggingface(hf), [{"x": expected}])
-    check_operator(lambda: Dataset.from_huggingface(hf.to_iterable_dataset()), [{"x": expected}])
+    for form in (hf, hf.to_iterable_dataset()):
+        assert_elements_equal(elements(form), [{"x": expected}])
 
 
 def test_arrays_have_the_shape_of_their_feature():
     kinds = {"fixed": datasets.Array2D((2, 3), "float32"), "open": datasets.Array2D((None, 3), "int8")}
     rows = [{"fixed": np.full((2, 3), i), "open": np.full((i + 1, 3), i)} for i in range(3)]
-    dataset = Dataset.from_huggingface(datasets.Dataset.from_list(rows, features=Features(kinds)))
-    assert dataset.element_spec == {
-        "fixed": TensorSpec((2, 3), np.float32),
-        "open": RaggedTensorSpec((None, 3), np.int8, 0),
-    }
-    (batch,) = dataset.select("fixed").batch(3)
-    assert batch.shape == (3, 2, 3)
-    assert [row["open"].shape for row in dataset] == [(1, 3), (2, 3), (3, 3)]
-    inside = Features({"s": {"a": kinds["fixed"]}})
-    nested = datasets.Dataset.from_list([{"s": {"a": row["fixed"]}} for row in rows], features=inside)
-    assert elements(nested)[2]["s"]["a"].tolist() == rows[2]["fixed"].tolist()
+    hf = datasets.Dataset.from_list([{**row, "s": row} for row in rows], features=Features({**kinds, "s": kinds}))
+    specs = {"fixed": TensorSpec((2, 3), np.float32), "open": RaggedTensorSpec((None, 3), np.int8, 0)}
+    assert Dataset.from_huggingface(hf).element_spec == {**specs, "s": specs}
+    for row, element in zip(rows, Dataset.from_huggingface(hf), strict=True):
+        for found in (element, element["s"]):
+            assert all(np.array_equal(found[name], row[name]) for name in kinds)
 
 
-def test_a_null_fails_at_its_place_and_the_rows_behind_it_come():
+def test_a_null_is_an_error_in_the_place_of_its_row():
     hf = datasets.Dataset.from_dict({"i": [1, None, 3, 4], "s": ["a", "b", None, "d"], "f": [None, 1.0, 2.0, 3.0]})
     for form in (hf, hf.to_iterable_dataset()):
         first, second, third, fourth = outcomes(iter(Dataset.from_huggingface(form)))
@@ -184,10 +179,9 @@ def test_a_null_fails_at_its_place_and_the_rows_behind_it_come():
         _ = Dataset.from_huggingface(hf)[1]
     backwards = outcomes(iter(Dataset.from_huggingface(hf.select([3, 2, 1, 0]))))
     assert [getattr(row, "get", lambda key: None)("i") for row in backwards] == [4, None, None, 1]
-    assert [row["i"] for row in Dataset.from_huggingface(hf).shuffle(4, seed=1).ignore_errors()] in ([1, 4], [4, 1])
 
 
-def test_a_fill_stands_for_every_null_of_its_column():
+def test_fill_null_replaces_every_null_of_its_column():
     hf = datasets.Dataset.from_dict({"i": [1, None], "s": [None, "b"], "d": [{"x": None}, {"x": 1}]})
     expected = [{"i": np.int64(1), "s": b"?", "d": {"x": np.int64(7)}}, {"i": np.int64(-1), "s": b"b", "d": {"x": 1}}]
     for form in (hf, hf.to_iterable_dataset()):
@@ -203,14 +197,11 @@ def test_a_fill_stands_for_every_null_of_its_column():
 # Which rows and columns.
 
 
-def test_the_order_is_the_one_that_hugging_face_gave_it(numbered):
+def test_rows_have_the_order_of_hugging_face(numbered):
     for hf in (
-        numbered.shuffle(seed=1),
         numbered.select([5, 5, 2]),
         numbered.filter(lambda row: row["i"] % 2 == 1),
-        numbered.select(range(29, -1, -1)),
         numbered.shuffle(seed=1).select(range(10, 20)).shard(2, 1),
-        numbered.train_test_split(test_size=7, seed=1)["test"],
         datasets.concatenate_datasets([numbered.select([3, 4]), numbered.shuffle(seed=2)]),
         numbered.select(range(4, 9)),
         numbered.select([]),
@@ -219,9 +210,9 @@ def test_the_order_is_the_one_that_hugging_face_gave_it(numbered):
         assert len(Dataset.from_huggingface(hf)) == len(hf)
 
 
-def test_columns_are_taken_in_the_order_that_is_asked_for(numbered):
+def test_columns_have_the_requested_order(numbered):
     for form in (numbered, numbered.to_iterable_dataset()):
-        assert [list(row) for row in elements(form, columns=["s", "i"])][:1] == [["s", "i"]]
+        assert list(elements(form, columns=["s", "i"])[0]) == ["s", "i"]
         with pytest.raises(ValueError, match=r"from_huggingface\(\): the dataset has no column 'z'; the columns are"):
             Dataset.from_huggingface(form, columns=["z"])
         with pytest.raises(ValueError, match="each only once"):
@@ -230,43 +221,35 @@ def test_columns_are_taken_in_the_order_that_is_asked_for(numbered):
     assert elements(nested, columns=["a.y", "b"]) == [{"a": {"y": 2}, "b": 3}]
 
 
-def test_of_a_format_the_choice_of_columns_counts(numbered):
+def test_a_format_selects_columns_but_not_dtypes(numbered):
     chosen = numbered.with_format("torch", columns=["s", "i"])
     assert set(elements(chosen)[0]) == {"i", "s"}
     assert list(elements(chosen, columns=["l"])[0]) == ["l"]
     everything = numbered.with_format("numpy", columns=["i"], output_all_columns=True)
     assert set(elements(everything)[0]) == {"i", "s", "l"}
     assert elements(numbered.with_format("pandas"))[0]["s"] == b"row 0"
-
-
-def test_dtypes_are_those_of_the_features_whatever_the_format():
-    hf = datasets.Dataset.from_dict(
-        {"f": [0.1], "i": [1]}, features=Features({"f": Value("float64"), "i": Value("int8")})
-    )
+    hf = datasets.Dataset.from_dict({"f": [0.1]}, features=Features({"f": Value("float64")}))
     for form in (None, "numpy", "torch"):
         (row,) = elements(hf.with_format(form))
-        assert (row["f"], row["f"].dtype, row["i"].dtype) == (0.1, np.float64, np.int8)
+        assert (row["f"], row["f"].dtype) == (0.1, np.float64)
+
+
+SPLITS = r"several splits, \['train'.*\]; select one of them, as in hf\['train'\]"
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("make", "words"),
     [
-        (datasets.DatasetDict(), "several splits"),
-        ([{"x": 1}], "must be a datasets.Dataset or datasets.IterableDataset, got"),
-        (None, "got None of type NoneType"),
+        (lambda hf: datasets.DatasetDict(), "several splits"),
+        (lambda hf: hf.train_test_split(test_size=5), SPLITS),
+        (lambda hf: datasets.IterableDatasetDict({"train": hf.to_iterable_dataset()}), SPLITS),
+        (lambda hf: [{"x": 1}], "must be a datasets.Dataset or datasets.IterableDataset, got"),
+        (lambda hf: None, "got None of type NoneType"),
     ],
 )
-def test_what_is_no_dataset_is_refused(data, words):
+def test_only_a_single_dataset_is_accepted(numbered, make, words):
     with pytest.raises(TypeError, match=words):
-        Dataset.from_huggingface(data)
-
-
-def test_of_several_splits_one_has_to_be_chosen(numbered):
-    splits = numbered.train_test_split(test_size=5)
-    streams = datasets.IterableDatasetDict({"train": numbered.to_iterable_dataset()})
-    for data in (splits, streams):
-        with pytest.raises(TypeError, match=r"several splits, \['train'.*\]; select one of them, as in hf\['train'\]"):
-            Dataset.from_huggingface(data)
+        Dataset.from_huggingface(make(numbered))
 
 
 @pytest.mark.parametrize(
@@ -278,9 +261,8 @@ def test_of_several_splits_one_has_to_be_chosen(numbered):
     ],
 )
 def test_a_feature_without_a_component_is_refused_at_the_call(feature, words):
-    hf = datasets.Dataset.from_dict(
-        {"good": [1], "x": [None]}, features=Features({"good": Value("int8"), "x": feature})
-    )
+    kinds = Features({"good": Value("int8"), "x": feature})
+    hf = datasets.Dataset.from_dict({"good": [1], "x": [None]}, features=kinds)
     with pytest.raises(SpecError, match=words):
         Dataset.from_huggingface(hf)
     assert elements(hf, columns=["good"]) == [{"good": 1}]
@@ -290,26 +272,26 @@ def test_a_feature_without_a_component_is_refused_at_the_call(feature, words):
 
 
 @pytest.mark.parametrize("chunk", [None, 4])
-def test_it_can_be_stopped_resumed_and_indexed_anywhere(numbered, tmp_path, chunk):
+def test_it_keeps_the_contract_of_operators(numbered, tmp_path, chunk):
     hf = numbered if chunk is None else on_disk(numbered, tmp_path, chunk)
     check_operator(lambda: Dataset.from_huggingface(hf), positions=5)
     mixed = hf.shuffle(seed=3)
-    check_operator(lambda: Dataset.from_huggingface(mixed, columns=["i", "s"]).shuffle(7, seed=1).batch(4), positions=8)
+    check_operator(lambda: Dataset.from_huggingface(mixed, columns=["i", "s"]).shuffle(7, seed=1).batch(4), positions=4)
 
 
-def test_a_shuffle_moves_numbers_and_gathers_columns(numbered, tmp_path):
+def test_a_shuffle_gathers_columns_and_a_shard_is_a_slice(numbered, tmp_path):
     for hf in (numbered, on_disk(numbered, tmp_path, 4), numbered.shuffle(seed=1)):
         dataset = Dataset.from_huggingface(hf, columns=["i", "s"]).shuffle(30, seed=1).repeat(2).batch(10)
         assert "gather(from_huggingface)" in dataset.explain()
         rows = [pair for batch in dataset for pair in zip(batch["i"].tolist(), batch["s"].tolist(), strict=True)]
         assert sorted(rows) == sorted(2 * [(i, b"row %d" % i) for i in range(30)])
-
-
-def test_skip_shard_and_take_are_slices_of_it(numbered):
-    dataset = Dataset.from_huggingface(numbered)
-    assert "from_huggingface[1:30:3]" in dataset.shard(3, 1).explain()
-    assert [row["i"] for row in dataset.shard(3, 1).skip(2).take(3)] == [7, 10, 13]
-    assert sorted(row["i"] for index in range(4) for row in dataset.shard(4, index)) == list(range(30))
+    shard = Dataset.from_huggingface(numbered).shard(3, 1)
+    assert "from_huggingface[1:30:3]" in shard.explain()
+    assert [row["i"] for row in shard.skip(2).take(3)] == [7, 10, 13]
+    prints = [
+        Dataset.from_huggingface(hf).fingerprint() for hf in (numbered, numbered, numbered.select(range(29, -1, -1)))
+    ]
+    assert prints[0] == prints[1] != prints[2]
 
 
 @given(
@@ -318,85 +300,58 @@ def test_skip_shard_and_take_are_slices_of_it(numbered):
     st.lists(st.integers(0, 24), min_size=1, max_size=40),
     st.integers(1, 12),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_any_rows_of_any_chunks_are_gathered(values, chunk, order, batch):
     table = pa.table({"f": pa.array(values, pa.float32()), "s": [str(value) for value in values]})
     pieces = pa.Table.from_batches(table.to_batches(max_chunksize=chunk))
     hf = datasets.Dataset(pieces).select([number % len(values) for number in order])
     expected = hf.with_format(None)[:]
-    found = list(Dataset.from_huggingface(hf).batch(batch))
-    assert [text.decode() for part in found for text in part["s"]] == expected["s"]
-    floats = np.concatenate([part["f"] for part in found])
-    np.testing.assert_array_equal(floats, np.array(expected["f"], np.float32))
+    for most in (numbered_rows.TOGETHER_BYTES_MAX, 0):  # with 0, a column stays in its chunks
+        with unittest.mock.patch.object(numbered_rows, "TOGETHER_BYTES_MAX", most):
+            found = list(Dataset.from_huggingface(hf).batch(batch))
+        assert [text.decode() for part in found for text in part["s"]] == expected["s"]
+        floats = np.concatenate([part["f"] for part in found])
+        np.testing.assert_array_equal(floats, np.array(expected["f"], np.float32))
 
 
-def test_a_column_too_large_to_be_put_together_stays_in_its_chunks(numbered, tmp_path, monkeypatch):
-    hf = on_disk(numbered, tmp_path, 4)
-    expected = list(Dataset.from_huggingface(hf).shuffle(30, seed=1).batch(8).unbatch().select("i"))
-    monkeypatch.setattr("dataset.io.arrow.numbered_rows.TOGETHER_BYTES_MAX", 0)
-    assert list(Dataset.from_huggingface(hf).shuffle(30, seed=1).batch(8).unbatch().select("i")) == expected
-
-
-def test_a_run_of_rows_is_a_view_and_a_gathered_batch_the_users_own(numbered):
+def test_consecutive_rows_are_a_view_and_gathered_rows_a_copy(numbered):
     source = numbered.data.table.column("i").to_numpy()
     batch = next(iter(Dataset.from_huggingface(numbered).batch(10)))
     assert np.shares_memory(batch["i"], source)
     assert not batch["i"].flags.writeable
-    gathered = next(iter(Dataset.from_huggingface(numbered).shuffle(30, seed=1).batch(10)))
-    gathered["i"][:] = -1
-    assert source.tolist() == list(range(30))
-    others = datasets.Dataset.from_dict({"f": [None, 1.0, 2.0], "b": [True, False, True]})
-    mixed = next(iter(Dataset.from_huggingface(others).shuffle(3, seed=1).batch(3)))
-    assert mixed["f"].flags.writeable
-    assert mixed["b"].flags.writeable
+    others = datasets.Dataset.from_dict({"f": [None, 1.0, 2.0], "b": [True, False, True], "i": [1, 2, 3]})
+    gathered = next(iter(Dataset.from_huggingface(others).shuffle(3, seed=1).batch(3)))
+    for name in ("f", "b", "i"):
+        assert gathered[name].flags.writeable
+        gathered[name][:] = 0
+    assert others["i"][:] == [1, 2, 3]
 
 
-def test_a_file_is_not_read_into_memory(tmp_path):
+def test_a_file_is_not_read_into_memory_and_a_plan_contains_its_name(tmp_path):
     hf = datasets.Dataset.from_dict({"x": np.zeros((20_000, 100)), "s": ["text"] * 20_000})
     mapped = on_disk(hf, tmp_path)
     before = pa.total_allocated_bytes()
     dataset = Dataset.from_huggingface(mapped)
     iterator = iter(dataset.batch(32))
-    _ = next(iterator), dataset[19_000], dataset.element_spec, len(dataset)
+    _ = next(iterator), dataset[19_000], dataset.element_spec, len(dataset), dataset.plan.is_exact
     assert pa.total_allocated_bytes() - before < 1 << 20
+    sent = pickle.dumps(dataset.plan)
+    assert len(sent) < 20_000
+    assert Dataset(pickle.loads(sent))[-1]["s"] == b"text"
 
 
-def test_rows_can_be_looked_up_by_several_threads_at_once():
+def test_several_threads_may_look_up_rows():
     words = [f"word {i}" for i in range(8)]
     chunks = [pa.array([word] * 5).dictionary_encode() for word in words]
     hf = datasets.Dataset(pa.table({"w": pa.chunked_array([chunk.cast(chunks[0].type) for chunk in chunks])}))
     dataset = Dataset.from_huggingface(hf)
-    wrong: list[Any] = []
 
-    def look(start):
-        for step in range(400):
-            row = (start * 7 + step * 13) % 40
-            if dataset[row]["w"] != words[row // 5].encode():
-                wrong.append(row)
+    def wrong(start):
+        rows = [(start * 7 + step * 13) % 40 for step in range(200)]
+        return [row for row in rows if dataset[row]["w"] != words[row // 5].encode()]
 
-    threads = [threading.Thread(target=look, args=(start,)) for start in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
-def test_a_plan_of_a_mapped_file_is_sent_by_the_name_of_the_file(tmp_path):
-    hf = on_disk(datasets.Dataset.from_dict({"x": np.arange(100_000)}), tmp_path)
-    dataset = Dataset.from_huggingface(hf)
-    _ = dataset[3], dataset.element_spec, dataset.plan.is_exact
-    sent = pickle.dumps(dataset.plan)
-    assert len(sent) < 20_000
-    assert Dataset(pickle.loads(sent))[-1] == {"x": 99_999}
-
-
-def test_fingerprints_tell_datasets_apart(numbered):
-    def fingerprint(hf):
-        return Dataset.from_huggingface(hf).fingerprint()
-
-    assert fingerprint(numbered) == fingerprint(numbered)
-    assert fingerprint(numbered) != fingerprint(numbered.select(range(29, -1, -1)))
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(wrong, range(4))) == [[]] * 4
 
 
 # Images.
@@ -417,34 +372,28 @@ def images(tmp_path):
 
 
 def test_an_image_is_decoded_into_an_array(images):
-    expected = [
-        {"label": np.int8(i), "image": np.array(row["image"])} for i, row in enumerate(images.with_format("numpy"))
-    ]
-    check_operator(lambda: Dataset.from_huggingface(images), expected, positions=6)
-    check_operator(lambda: Dataset.from_huggingface(images.to_iterable_dataset()), expected, positions=6)
+    rows = images.with_format("numpy")
+    expected = [{"label": np.int8(i), "image": np.array(row["image"])} for i, row in enumerate(rows)]
+    check_operator(lambda: Dataset.from_huggingface(images), expected, positions=3)
+    check_operator(lambda: Dataset.from_huggingface(images.to_iterable_dataset()), expected, positions=3)
     element = Dataset.from_huggingface(images)[3]
     element["image"][:] = 0  # the element belongs to the user
 
 
-@pytest.mark.parametrize("mode", ["L", "RGBA", "I;16", "1"])
-def test_an_image_is_the_array_that_numpy_makes_of_it(mode):
-    picture = PIL.Image.new(mode, (5, 4))
-    hf = datasets.Dataset.from_dict({"image": [picture]}, features=Features({"image": datasets.Image()}))
-    (element,) = elements(hf)
-    np.testing.assert_array_equal(element["image"], np.asarray(picture))
-    assert element["image"].dtype == np.asarray(picture).dtype
+def test_images_of_any_mode_are_the_array_that_numpy_converts_them_to():
+    for mode in ("L", "RGBA", "I;16", "1"):
+        picture = PIL.Image.new(mode, (5, 4))
+        hf = datasets.Dataset.from_dict({"image": [picture]}, features=Features({"image": datasets.Image()}))
+        assert_elements_equal(elements(hf), [{"image": np.asarray(picture)}])
 
 
 def test_an_image_may_be_bytes_a_path_or_in_a_struct_or_list(tmp_path):
     path = tmp_path / "a.jpg"
     path.write_bytes(jpeg((4, 5)))
-    kinds = Features({"image": datasets.Image(), "s": {"x": datasets.Image(), "y": Value("int8")}})
-    kinds["several"] = datasets.List(datasets.Image())
-    rows = [
-        {"image": image, "s": {"x": jpeg((2, 3)), "y": 1}, "several": [jpeg((2, 2))] * 2}
-        for image in (str(path), jpeg((4, 5)))
-    ]
-    hf = datasets.Dataset.from_list(rows, features=kinds)
+    image = datasets.Image()
+    kinds = Features({"image": image, "s": {"x": image, "y": Value("int8")}, "several": datasets.List(image)})
+    nested = {"s": {"x": jpeg((2, 3)), "y": 1}, "several": [jpeg((2, 2))] * 2}
+    hf = datasets.Dataset.from_list([{"image": one, **nested} for one in (str(path), jpeg((4, 5)))], features=kinds)
     for form in (hf, hf.to_iterable_dataset()):
         for element in Dataset.from_huggingface(form):
             assert element["image"].shape == (4, 5, 3)
@@ -453,24 +402,22 @@ def test_an_image_may_be_bytes_a_path_or_in_a_struct_or_list(tmp_path):
             assert element["several"].shape == (2, 2, 2, 3)
 
 
-def test_images_that_are_shuffled_are_decoded_when_they_are_given(images, monkeypatch):
+def test_images_are_decoded_when_they_are_returned(images, monkeypatch):
     decoded = []
     decode = datasets.Image.decode_example
-
-    def counting(self, value, token_per_repo_id=None):
-        decoded.append(1)
-        return decode(self, value, token_per_repo_id)
-
-    monkeypatch.setattr(datasets.Image, "decode_example", counting)
+    monkeypatch.setattr(
+        datasets.Image,
+        "decode_example",
+        lambda *arguments, **options: decoded.append(1) or decode(*arguments, **options),
+    )
     iterator = iter(Dataset.from_huggingface(images).shuffle(6, seed=1).take(2))
     decoded.clear()
     next(iterator)
-    assert len(decoded) == 1
     elements(images, columns=["label"])
     assert len(decoded) == 1
 
 
-def test_images_that_are_left_as_they_are_give_bytes(images):
+def test_images_that_are_not_decoded_are_bytes_and_a_path(images):
     raw = images.cast_column("image", datasets.Image(decode=False))
     found = elements(raw, columns=["image.bytes", "label"])
     assert found[2]["image"]["bytes"].startswith(b"\x89PNG")
@@ -486,24 +433,21 @@ def test_images_that_are_left_as_they_are_give_bytes(images):
 def test_a_sound_is_its_samples_and_their_rate(monkeypatch):
     """The decoder of torchcodec, which need not be installed, is replaced by an object with the same interface."""
 
-    class Decoder:
-        def get_all_samples(self):
-            raise AssertionError
-
-        def __getitem__(self, key):
-            return {"array": np.array([0.5, -0.5], np.float32), "sampling_rate": 8000}[key]
+    class Decoder(dict):
+        get_all_samples = None
 
     Decoder.__module__ = "torchcodec.decoders"
-    monkeypatch.setattr(datasets.Audio, "decode_example", lambda self, value, token_per_repo_id=None: Decoder())
+    sound = Decoder(array=np.array([0.5, -0.5], np.float32), sampling_rate=8000)
+    monkeypatch.setattr(datasets.Audio, "decode_example", lambda self, value, token_per_repo_id=None: sound)
     table = pa.table({"sound": pa.array([{"bytes": b"", "path": None}], datasets.Audio.pa_type)})
     hf = datasets.Dataset(table).cast_column("sound", datasets.Audio())
     for form in (hf, hf.to_iterable_dataset()):
-        ((sound,),) = [row.values() for row in Dataset.from_huggingface(form)]
-        assert sound["array"].tolist() == [0.5, -0.5]
-        assert (sound["sampling_rate"], sound["sampling_rate"].dtype) == (8000, np.int64)
+        ((found,),) = [row.values() for row in Dataset.from_huggingface(form)]
+        assert found["array"].tolist() == [0.5, -0.5]
+        assert (found["sampling_rate"], found["sampling_rate"].dtype) == (8000, np.int64)
 
 
-def test_an_image_that_is_missing_or_damaged_fails_at_its_place():
+def test_a_missing_or_damaged_image_is_an_error_in_its_place():
     kinds = Features({"image": datasets.Image()})
     hf = datasets.Dataset.from_dict({"image": [jpeg((4, 5)), None, b"no image", jpeg((2, 3))]}, features=kinds)
     first, missing, damaged, last = outcomes(iter(Dataset.from_huggingface(hf)))
@@ -517,7 +461,7 @@ def test_an_image_that_is_missing_or_damaged_fails_at_its_place():
 # Transforms.
 
 
-def test_a_transform_is_called_for_the_rows_that_are_asked_for_and_no_others(numbered):
+def test_a_transform_is_called_for_the_requested_rows_only(numbered):
     calls = []
 
     def double(batch):
@@ -526,19 +470,20 @@ def test_a_transform_is_called_for_the_rows_that_are_asked_for_and_no_others(num
 
     hf = numbered.with_transform(double)
     dataset = Dataset.from_huggingface(hf)
-    assert (len(dataset), calls) == (30, [])
     iterator = iter(dataset.skip(3).batch(4))
-    assert calls == []
+    assert (len(dataset), calls) == (30, [])
     batch = next(iterator)
     assert batch["twice"].tolist() == [6, 8, 10, 12]
     assert batch["text"].tolist() == [b"row 3", b"row 4", b"row 5", b"row 6"]
     assert calls == [[3, 4, 5, 6]]
     assert dataset[-1] == {"twice": 58, "text": b"row 29"}
-    check_operator(lambda: Dataset.from_huggingface(hf), positions=4)
-    check_operator(lambda: Dataset.from_huggingface(hf).shuffle(9, seed=1), positions=4)
+    check_operator(lambda: Dataset.from_huggingface(hf), positions=2)
+    for options in ({"columns": ["i"]}, {"fill_null": {"i": 1}}):
+        with pytest.raises(ValueError, match="hf has the format 'custom', which computes values in Python"):
+            Dataset.from_huggingface(hf, **options)
 
 
-def test_a_transform_may_make_images_and_tensors(numbered):
+def test_a_transform_may_return_images_and_tensors(numbered):
     torch = pytest.importorskip("torch")
 
     def make(batch):
@@ -546,32 +491,21 @@ def test_a_transform_may_make_images_and_tensors(numbered):
 
     first = next(iter(Dataset.from_huggingface(numbered.with_transform(make))))
     assert (first["image"].shape, first["x"].dtype) == ((1, 2), np.float32)
+    formatted = numbered.with_format("numpy", columns=["l"], dtype=np.float16)
+    (row,) = elements(formatted.select([2]))
+    assert (row["l"].tolist(), row["l"].dtype) == ([2, 2], np.float16)
 
 
-def test_an_exception_of_a_transform_comes_at_its_place(numbered):
+def test_an_exception_of_a_transform_takes_the_place_of_its_row(numbered):
     def fail(batch):
         if 2 in batch["i"]:
             raise KeyError("two")
         return {"i": batch["i"]}
 
     found = outcomes(iter(Dataset.from_huggingface(numbered.select(range(4)).with_transform(fail)).batch(1)))
-    assert [row["i"].tolist() for row in found[:2]] == [[0], [1]]
+    assert [row["i"].tolist() for row in (found[0], found[1], found[3])] == [[0], [1], [3]]
     assert isinstance(found[2], KeyError)
-    assert found[3]["i"].tolist() == [3]
     assert "from_huggingface" in found[2].__notes__[0]
-
-
-def test_a_format_with_arguments_is_what_it_makes(numbered):
-    hf = numbered.with_format("numpy", columns=["l"], dtype=np.float16)
-    (row,) = elements(hf.select([2]))
-    assert (row["l"].tolist(), row["l"].dtype) == ([2, 2], np.float16)
-
-
-def test_of_what_python_makes_no_columns_can_be_chosen(numbered):
-    hf = numbered.with_transform(lambda batch: batch)
-    for options in ({"columns": ["i"]}, {"fill_null": {"i": 1}}):
-        with pytest.raises(ValueError, match="hf has the format 'custom', which computes values in Python"):
-            Dataset.from_huggingface(hf, **options)
 
 
 # Streams.
@@ -587,7 +521,7 @@ def counting_stream(count, taken, **options):
 
 
 @pytest.mark.parametrize("features", [None, Features({"i": Value("int32"), "s": Value("string")})])
-def test_a_stream_is_read_no_further_than_it_is_asked_for(features):
+def test_a_stream_is_not_read_ahead(features):
     taken: list[int] = []
     dataset = Dataset.from_huggingface(counting_stream(50, taken, features=features))
     iterator = iter(dataset.batch(4))
@@ -598,11 +532,9 @@ def test_a_stream_is_read_no_further_than_it_is_asked_for(features):
         assert len(taken) == 4 * batches
 
 
-def test_a_stream_goes_on_from_a_saved_state(numbered):
-    shards = numbered.to_iterable_dataset(num_shards=4)
-    check_operator(lambda: Dataset.from_huggingface(shards), positions=6)
-    mixed = shards.shuffle(seed=1, buffer_size=7)
-    check_operator(lambda: Dataset.from_huggingface(mixed).batch(3), positions=6)
+def test_a_stream_keeps_the_contract_of_operators(numbered):
+    mixed = numbered.to_iterable_dataset(num_shards=4).shuffle(seed=1, buffer_size=7)
+    check_operator(lambda: Dataset.from_huggingface(mixed).batch(3), positions=3)
 
 
 def test_passes_over_one_stream_do_not_disturb_each_other(numbered):
@@ -610,13 +542,17 @@ def test_passes_over_one_stream_do_not_disturb_each_other(numbered):
     halves = [numbered.select(range(12)), numbered.select(range(12, 30))]
     stream = datasets.concatenate_datasets([half.to_iterable_dataset(num_shards=3) for half in halves])
     dataset = Dataset.from_huggingface(stream, columns=["i"])
-    for lead in range(1, 20, 4):
+    for lead in (1, 13, 17):
         ahead, behind = iter(dataset), iter(dataset)
         found = [next(ahead) for _ in range(lead)]
         pairs = list(zip(behind, ahead, strict=False))
         found += [row for _, row in pairs]
         assert [row["i"] for row in found] == list(range(30))
         assert [row["i"] for row, _ in pairs] == list(range(30 - lead))
+    single = numbered.to_iterable_dataset()
+    before = copy.deepcopy(single.state_dict())
+    elements(single)
+    assert single.state_dict() == before
 
 
 def test_a_stream_is_given_whole_in_a_worker_of_torch(numbered, monkeypatch):
@@ -628,22 +564,10 @@ def test_a_stream_is_given_whole_in_a_worker_of_torch(numbered, monkeypatch):
     assert [row["i"] for row in Dataset.from_huggingface(stream)] == list(range(30))
 
 
-def test_maps_and_filters_of_a_stream_are_run(numbered):
-    stream = numbered.to_iterable_dataset().map(lambda row: {"j": row["i"] * 2}).filter(lambda row: row["i"] % 10 == 0)
-    assert [(row["i"], row["j"]) for row in Dataset.from_huggingface(stream)] == [(0, 0), (10, 20), (20, 40)]
-
-
-def test_of_a_stream_that_names_no_columns_none_can_be_chosen():
+def test_columns_of_a_stream_without_features_cannot_be_selected():
     stream = counting_stream(3, [])
     assert stream.features is None
     for options in ({"columns": ["i"]}, {"fill_null": {"i": 1}}):
         with pytest.raises(ValueError, match=r"the columns of the stream are not known.*hf.cast\(features\)"):
             Dataset.from_huggingface(stream, **options)
     assert elements(stream) == [{"i": i, "s": b"row %d" % i} for i in range(3)]
-
-
-def test_a_stream_is_left_as_it_was(numbered):
-    stream = numbered.to_iterable_dataset()
-    before = copy.deepcopy(stream.state_dict())
-    elements(stream)
-    assert stream.state_dict() == before

@@ -42,25 +42,24 @@ def jax(rank, world_size, *, initialized=True):
     )
 
 
-def test_a_process_is_alone_where_nobody_says_otherwise():
+def test_without_a_source_a_process_is_alone_and_nothing_is_imported():
     assert process_rank("op") == (0, 1)
     assert list(Dataset.range(3).shard_by_process()) == [0, 1, 2]
-
-
-def test_nothing_is_imported_to_find_out():
-    process_rank("op")
     assert not {"torch.distributed", "jax"} & set(sys.modules)
 
 
-def test_the_variables_of_torchrun_tell(alone):
+def test_the_rank_is_that_of_the_variables_of_torchrun(alone):
     alone.setenv("RANK", "1")
     alone.setenv("WORLD_SIZE", "3")
     assert process_rank("op") == (1, 3)
     assert list(Dataset.range(6).shard_by_process()) == [1, 4]
+    alone.setenv("RANK", "3")
+    with pytest.raises(ValueError, match="rank must be below world_size, 3, got 3"):
+        Dataset.range(6).shard_by_process()
 
 
 @pytest.mark.parametrize(("rank", "world_size"), [("1", None), (None, "2"), ("one", "2")])
-def test_variables_that_do_not_tell_are_an_error(alone, rank, world_size):
+def test_incomplete_variables_are_an_error(alone, rank, world_size):
     for name, value in (("RANK", rank), ("WORLD_SIZE", world_size)):
         if value is not None:
             alone.setenv(name, value)
@@ -69,14 +68,7 @@ def test_variables_that_do_not_tell_are_an_error(alone, rank, world_size):
     assert list(Dataset.range(6).shard_by_process(0, 2)) == [0, 2, 4]
 
 
-def test_variables_out_of_range_are_an_error(alone):
-    alone.setenv("RANK", "2")
-    alone.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ValueError, match="rank must be below world_size, 2, got 2"):
-        Dataset.range(6).shard_by_process()
-
-
-def test_torch_tells_if_it_is_initialised_and_before_all_others(alone):
+def test_initialized_torch_comes_before_jax_and_jax_before_the_variables(alone):
     alone.setenv("RANK", "0")
     alone.setenv("WORLD_SIZE", "9")
     alone.setitem(sys.modules, "jax", jax(3, 4))
@@ -88,7 +80,7 @@ def test_torch_tells_if_it_is_initialised_and_before_all_others(alone):
     assert process_rank("op") == (0, 9)
 
 
-def test_jax_is_asked_for_what_it_keeps_and_not_for_its_backends(alone):
+def test_the_rank_of_jax_is_read_without_starting_its_backends(alone):
     asked = jax(3, 4)
     asked.process_index = lambda: pytest.fail("it would start the backends")
     kept = types.SimpleNamespace(global_state=types.SimpleNamespace(process_id=1, num_processes=2))
@@ -99,32 +91,22 @@ def test_jax_is_asked_for_what_it_keeps_and_not_for_its_backends(alone):
 
 def together(script, *arguments):
     """Run a script in two processes with their ranks and these arguments; return their outputs."""
-    running = [
-        subprocess.Popen(
-            [sys.executable, HERE / script, str(rank), *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    return [output.strip() for output in outputs(running)]
+    commands = [[sys.executable, HERE / script, str(rank), *map(str, arguments)] for rank in range(2)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return [output.strip() for output in outputs([subprocess.Popen(command, **pipes) for command in commands])]
 
 
 def test_two_processes_of_torch_take_equally_many_steps_and_share_the_elements(tmp_path):
     pytest.importorskip("torch")
-    files = []
+    files = [tmp_path / f"{index}.txt" for index in range(3)]
     for index, size in enumerate([3, 4, 1]):
-        (tmp_path / f"{index}.txt").write_text("".join(f"{10 * index + line}\n" for line in range(size)))
-        files.append(str(tmp_path / f"{index}.txt"))
-    found = [eval(output) for output in together("two_torch_processes.py", tmp_path / "store", *files)]  # noqa: S307  # trusted
-    one, two = found
+        files[index].write_text("".join(f"{10 * index + line}\n" for line in range(size)))
+    one, two = (eval(output) for output in together("two_torch_processes.py", tmp_path / "store", *files))  # noqa: S307
     assert [one["rank"], two["rank"]] == [(0, 2), (1, 2)]
     for case in one["steps"]:
         assert len(one["steps"][case]) == len(two["steps"][case])
-    assert sorted(one["steps"]["drop"] + two["steps"]["drop"]) == list(range(10))
-    assert sorted(one["steps"]["pad"] + two["steps"]["pad"]) == [0, *range(11)]
-    assert sorted(one["steps"]["repeat"] + two["steps"]["repeat"]) == [0, *range(11)]
+    elements = {case: sorted(one["steps"][case] + two["steps"][case]) for case in ("drop", "pad", "repeat")}
+    assert elements == {"drop": list(range(10)), "pad": [0, *range(11)], "repeat": [0, *range(11)]}
     assert one["weights"] == two["weights"]
     assert one["weights"] != one["weights_before"]
 

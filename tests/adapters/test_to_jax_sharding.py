@@ -14,6 +14,12 @@ import numpy as np
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 from dataset import Dataset, SpecError
+
+def show_error(function):
+    try:
+        function()
+    except SpecError as error:
+        print(error)
 """
 
 
@@ -23,7 +29,7 @@ def start(code, *arguments, devices=1):
         "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
     }
-    command = [sys.executable, "-c", PRELUDE + textwrap.dedent(code), *arguments]
+    command = [sys.executable, "-c", PRELUDE + code, *arguments]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -33,26 +39,21 @@ def lines_of(processes):
 
 
 def on_four_devices(code):
-    (lines,) = lines_of([start("mesh = Mesh(jax.devices(), 'x')\n" + textwrap.dedent(code), devices=4)])
+    """Run code in one process and return what it prints."""
+    prelude = (
+        'mesh = Mesh(jax.devices(), "x")\nrows, everywhere = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())\n'
+    )
+    (lines,) = lines_of([start(prelude + textwrap.dedent(code), devices=4)])
     return lines
 
 
-def test_rows_are_spread_over_the_devices():
+def test_rows_are_spread_over_the_devices_and_components_go_where_a_structure_says():
     lines = on_four_devices("""
-        rows = NamedSharding(mesh, P("x"))
         dataset = Dataset.from_tensor_slices({"x": np.arange(32.).reshape(16, 2), "y": np.arange(16)}).batch(8)
         for batch in dataset.to_jax(rows):
             for name, array in batch.items():
                 print(name, array.sharding == rows, len(array.devices()), array.addressable_shards[0].data.shape)
             print(float(batch["x"].sum()))
-    """)
-    shards = ["x True 4 (2, 2)", "y True 4 (2,)"]
-    assert lines == [*shards, "120.0", *shards, "376.0"]
-
-
-def test_components_go_where_a_structure_says():
-    lines = on_four_devices("""
-        rows, everywhere = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
         last = jax.devices()[3]
         dataset = Dataset.from_tensors((np.arange(8), {"a": (np.arange(3), np.arange(4)), "b": np.arange(2)}))
         for sharding in ((rows, {"a": everywhere, "b": last}), (None, {"a": (last, rows), "b": None}), (rows, last)):
@@ -60,44 +61,31 @@ def test_components_go_where_a_structure_says():
             print(*[[d.id for d in sorted(a.devices(), key=lambda d: d.id)] for a in (x, *rest["a"], rest["b"])],
                   rest["a"][1].addressable_shards[0].data.shape)
     """)
-    assert lines == [
+    shards = ["x True 4 (2, 2)", "y True 4 (2,)"]
+    assert lines[:6] == [*shards, "120.0", *shards, "376.0"]
+    assert lines[6:] == [
         "[0, 1, 2, 3] [0, 1, 2, 3] [0, 1, 2, 3] [3] (4,)",
         "[0] [3] [0, 1, 2, 3] [0] (1,)",
         "[0, 1, 2, 3] [3] [3] [3] (4,)",
     ]
 
 
-def test_a_batch_that_the_devices_do_not_divide_is_an_error_in_its_place():
+def test_a_batch_that_the_devices_do_not_divide_is_an_error_in_its_place_or_at_once():
     lines = on_four_devices("""
-        rows = NamedSharding(mesh, P("x"))
         iterator = iter(Dataset.from_tensor_slices({"x": np.zeros((14, 2))}).batch(8).to_jax(rows))
         print(next(iterator)["x"].shape)
-        try:
-            next(iterator)
-        except SpecError as error:
-            print(error)
+        show_error(lambda: next(iterator))
         print(len(list(iterator)))
+        for shape in ((6, 2), ()):
+            dataset = Dataset.from_tensors({"x": np.zeros(shape)})
+            show_error(lambda: dataset.to_jax(rows))
+            show_error(lambda: list(dataset.map(lambda e: e).to_jax(rows)))  # here only the element tells
     """)
-    first, error, left = lines
+    first, error, left, *at_once = lines
     assert (first, left) == ("(8, 2)", "0")
     for words in ("component 'x'", "(6, 2)", "NamedSharding", "drop_remainder=True"):
         assert words in error
-
-
-def test_where_the_shape_is_known_the_error_comes_at_once():
-    lines = on_four_devices("""
-        for shape in ((6, 2), ()):
-            dataset = Dataset.from_tensors({"x": np.zeros(shape)})
-            try:
-                dataset.to_jax(NamedSharding(mesh, P("x")))
-            except SpecError as error:
-                print(error)
-            try:  # here only the element tells
-                list(dataset.map(lambda e: e).to_jax(NamedSharding(mesh, P("x"))))
-            except SpecError as error:
-                print(error)
-    """)
-    for line, shape in zip(lines, [(6, 2), (6, 2), (), ()], strict=True):
+    for line, shape in zip(at_once, [(6, 2), (6, 2), (), ()], strict=True):
         assert line.startswith(f"to_jax(): component 'x' of shape {shape} cannot be laid out as NamedSharding")
 
 
@@ -105,8 +93,7 @@ def test_shards_do_not_change_with_the_source_array():
     lines = on_four_devices("""
         memory = np.zeros(64 * 1024 * 4 + 64, np.uint8)
         source = memory[-memory.ctypes.data % 64 :][: 64 * 1024 * 4].view(np.float32).reshape(64, 1024)
-        iterator = iter(Dataset.from_tensor_slices(source).batch(64).to_jax(NamedSharding(mesh, P("x"))))
-        batch = next(iterator)
+        batch = next(iter(Dataset.from_tensor_slices(source).batch(64).to_jax(rows)))
         source[:] = 1
         print(float(batch.sum()))
     """)
@@ -137,7 +124,7 @@ def on_two_processes(code, devices=2):
     raise AssertionError
 
 
-def test_the_rows_of_two_processes_become_global_arrays():
+def test_the_rows_of_two_processes_become_global_arrays_that_can_be_resumed():
     first, second = on_two_processes("""
         dataset = Dataset.from_tensor_slices((np.arange(48.).reshape(24, 2), np.arange(24)))
         dataset = dataset.shard(2, mine).batch(4, drop_remainder=True)
@@ -151,30 +138,15 @@ def test_the_rows_of_two_processes_become_global_arrays():
                 assert not x.is_fully_addressable
                 total = [a + float(b) for a, b in zip(total, sum_of(x, y))]
             print(x.shape, y.shape, len(x.addressable_shards), len(converted), *total)
-    """)
-    assert first == second == [f"(8, 2) (8,) 2 3 {sum(range(48))}.0 {sum(range(24))}.0"] * 2
-
-
-def test_a_place_can_be_saved_where_arrays_are_global():
-    first, second = on_two_processes("""
-        dataset = Dataset.range(32).shard(2, mine).batch(2)
-        iterator = iter(dataset.to_jax(rows))
+        iterator, resumed = iter(dataset.to_jax(rows)), iter(dataset.to_jax(rows))
         next(iterator)
-        state = iterator.state_dict()
-        resumed = iter(dataset.to_jax(rows))
-        resumed.load_state_dict(state)
-        take = lambda it: [np.asarray(s.data).tolist() for y in it for s in y.addressable_shards]
+        resumed.load_state_dict(iterator.state_dict())
+        take = lambda it: [np.asarray(s.data).tolist() for _, y in it for s in y.addressable_shards]
         print(take(resumed) == take(iterator))
+        show_error(lambda: next(iter(Dataset.range(32).shard(2, mine).batch(3).to_jax(rows))))
     """)
-    assert first == second == ["True"]
-
-
-def test_rows_that_the_devices_of_a_process_do_not_divide_are_an_error():
-    for lines in on_two_processes("""
-        try:
-            next(iter(Dataset.range(32).shard(2, mine).batch(3).to_jax(rows)))
-        except SpecError as error:
-            print(error)
-    """):
-        assert "(3,)" in lines[0]
-        assert "drop_remainder=True" in lines[0]
+    epoch = f"(8, 2) (8,) 2 3 {sum(range(48))}.0 {sum(range(24))}.0"
+    for *lines, error in (first, second):
+        assert lines == [epoch, epoch, "True"]
+        assert "(3,)" in error
+        assert "drop_remainder=True" in error

@@ -19,8 +19,8 @@ from dataset.autotune.windows import StageNode
 from dataset.runtime.metrics.background import Tunable
 
 MS = 1e-3
-WORKERS = [(n,) for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)]
-SIZES = [(n,) for n in (1, 2, 4, 8, 16, 32, 64, 128)]
+WORKERS = [(n,) for n in (1, 2, 8, 32, 128)]
+SIZES = [(n,) for n in (1, 4, 16, 128)]
 
 
 def calls(value=2):
@@ -124,47 +124,50 @@ def test_a_map_that_waits_gets_as_many_workers_as_it_takes():
     assert driven.actions(since=3) == {}
 
 
-def test_batches_of_32_are_tuned_within_200_of_them():
-    driven = check(one_map(Work(wait=10 * MS), Work(wait=5 * MS)), WORKERS, takes=32)
-    assert driven.elements_until_settled() < 200
-    assert driven.actions(since=4) == {}
-
-
-def test_a_batch_in_the_background_gets_enough_from_the_map_below_it():
+@pytest.mark.parametrize("is_in_background", [False, True])
+def test_batches_of_32_are_tuned_within_200_of_them(is_in_background):
     def make():
         batch = Prefetch("batch", Work(compute=0.1 * MS), size(), takes=32)
         return [batch, ParallelMap("read", Work(wait=10 * MS), calls())], Work(wait=5 * MS)
 
-    driven = check(make, itertools.product((2, 8), (32, 64, 96, 128)), seconds=8)
+    if is_in_background:
+        driven = check(make, [(2, 64), (8, 96)], seconds=8)
+    else:
+        driven = check(one_map(Work(wait=10 * MS), Work(wait=5 * MS)), WORKERS, takes=32)
+        assert driven.actions(since=4) == {}
     assert driven.elements_until_settled() < 200
 
 
 @pytest.mark.parametrize("value", [2, 64])
 def test_no_more_workers_are_used_than_the_consumer_needs(value):
-    driven = check(one_map(Work(wait=10 * MS), Work(wait=2 * MS), value), WORKERS, seconds=16)
+    driven = check(one_map(Work(wait=10 * MS), Work(wait=2 * MS), value), WORKERS[:3], seconds=16)
     assert 5 <= driven.values[0] <= 8
     assert driven.actions(since=11) == {}
 
 
-@pytest.mark.parametrize("consumer", [Work(wait=20 * MS), Work(compute=20 * MS)])
-def test_nothing_is_added_where_the_consumer_is_the_bottleneck(consumer):
-    driven = check(one_map(Work(wait=10 * MS), consumer), WORKERS[:6])
-    assert driven.log == []
+@pytest.mark.parametrize(
+    "make",
+    [
+        one_map(Work(wait=10 * MS), Work(wait=20 * MS)),
+        one_map(Work(wait=10 * MS), Work(compute=20 * MS)),
+        lambda: ([Prefetch("load", Work(wait=MS), size())], Work(wait=1.1 * MS)),
+    ],
+)
+def test_nothing_changes_if_the_consumer_is_the_bottleneck(make):
+    assert check(make, WORKERS[:3]).log == []
 
 
-@pytest.mark.parametrize("cores", [2, 8])
-@pytest.mark.parametrize("value", [1, 2, 8])
+@pytest.mark.parametrize(("cores", "value"), [(2, 1), (2, 8), (8, 2)])
 def test_a_map_that_computes_keeps_the_cores_busy_and_no_more(cores, value):
-    work = Work(compute=4 * MS)
-    driven = check(one_map(work, Work(wait=0.1 * MS), value), WORKERS[:8], cores=cores)
+    driven = check(one_map(Work(compute=4 * MS), Work(wait=0.1 * MS), value), WORKERS[:4], cores=cores)
     assert driven.values[0] <= max(value, cores + 1)
     assert driven.actions(since=2)["keep"] == 0
 
 
 @pytest.mark.parametrize("value", [2, 16])
-def test_a_map_that_holds_the_lock_is_left_with_few_workers(value):
-    work = Work(compute=0.05 * MS, lock_share=1)
-    driven = check(one_map(work, Work(wait=0.001 * MS), value), WORKERS[:5], seconds=1.5)
+def test_a_map_that_holds_the_lock_gets_few_workers(value):
+    work = Work(compute=0.1 * MS, lock_share=1)
+    driven = check(one_map(work, Work(wait=0.002 * MS), value), WORKERS[:3], seconds=1.5)
     assert driven.values[0] <= 4
 
 
@@ -176,31 +179,29 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "order"),
+    [("waiting", (0, 1, 2)), ("computing", (2, 1, 0)), ("mixed", (2, 1, 0)), ("mixed otherwise", (0, 1, 2))],
+)
 def test_a_chain_of_three_maps_is_tuned_at_once(kind, order):
     def make():
         return [ParallelMap(f"map {n}", KINDS[kind][n], calls()) for n in order], Work(wait=0.5 * MS)
 
-    def setting(values):
-        return tuple(values[n] for n in order)
-
-    grid = [setting(values) for values in itertools.product((2, 4, 24), (1, 3, 6), (1, 2))]
+    grid = [tuple(values[n] for n in order) for values in itertools.product((2, 4, 24), (1, 3), (2,))]
     driven = check(make, grid, seconds=10 if "wait" not in kind and kind != "mixed" else 4)
     assert driven.elements_until_settled() < 3000
 
 
-def test_reading_below_computing_gets_its_workers():
+def test_reading_upstream_of_computing_gets_its_workers():
     def make():
         read = ParallelMap("read", Work(wait=20 * MS), calls())
         return [ParallelMap("decode", Work(compute=2 * MS), calls()), read], Work(wait=0.1 * MS)
 
-    driven = check(make, itertools.product((2, 3, 4), (16, 24, 32, 64)))
+    driven = check(make, itertools.product((2, 4), (24, 64)))
     assert driven.actions(since=4) == {}
 
 
-@pytest.mark.parametrize("law", ["exponential", "lognormal"])
-@pytest.mark.parametrize("consumer", [1.0, 1.3])
+@pytest.mark.parametrize(("law", "consumer"), [("exponential", 1.0), ("lognormal", 1.3)])
 def test_a_prefetch_holds_as_much_as_the_variation_needs(law, consumer):
     def make():
         return [Prefetch("load", Work(wait=MS, law=law), size())], Work(wait=consumer * MS, law=law)
@@ -210,22 +211,16 @@ def test_a_prefetch_holds_as_much_as_the_variation_needs(law, consumer):
     assert driven.actions(since=10)["keep"] <= 1
 
 
-def test_a_prefetch_of_constant_times_stays_small():
-    driven = check(lambda: ([Prefetch("load", Work(wait=MS), size())], Work(wait=1.1 * MS)), SIZES)
-    assert driven.log == []
-
-
 def test_a_map_whose_times_vary_gets_more_workers_than_are_busy_on_average():
     work = Work(wait=10 * MS, law="exponential")
     driven = check(one_map(work, Work(wait=0.5 * MS, law="exponential")), WORKERS, seconds=15)
     assert driven.values[0] > 1.5 * 10 / 0.5
 
 
-@pytest.mark.parametrize("value", [2, 8])
-@pytest.mark.parametrize("wait", [1, 10])
-def test_workers_gain_nothing_where_reading_the_input_bounds(wait, value):
+@pytest.mark.parametrize(("value", "wait"), [(2, 10), (8, 1)])
+def test_no_workers_are_added_if_reading_the_input_is_the_bottleneck(value, wait):
     make = one_map(Work(wait=wait * MS), Work(wait=0.1 * MS), value, input_work=Work(wait=5 * MS))
-    driven = check(make, WORKERS[:6], seconds=10)
+    driven = check(make, WORKERS[:4], seconds=10)
     assert driven.values[0] <= value + 1
     assert driven.actions(since=7) == {}
 
@@ -241,42 +236,35 @@ WAIT, QUICK, SLOW = Work(wait=10 * MS), Work(wait=MS), Work(wait=5 * MS)
         (WAIT, Changing(SLOW, QUICK, at=8)),
         (WAIT, Changing(QUICK, SLOW, at=8)),
         (Changing(Work(wait=2 * MS), Work(wait=20 * MS), at=8), QUICK),
-        (Changing(Work(wait=20 * MS), Work(wait=2 * MS), at=8), QUICK),
         (Changing(Work(compute=4 * MS), Work(wait=40 * MS), at=8), QUICK),
         (Changing(Work(wait=40 * MS), Work(compute=4 * MS), at=8), QUICK),
     ],
-    ids=["quicker consumer", "slower consumer", "slower", "quicker", "now waits", "now computes"],
+    ids=["quicker consumer", "slower consumer", "slower", "now waits", "now computes"],
 )
-def test_within_5_seconds_of_a_change_it_is_tuned_to_what_is_now(work, consumer):
-    make = one_map(work, consumer)
-    driven = Driven(*make()).until(15)
-
-    def afterwards():
-        return [part.after if isinstance(part, Changing) else part for part in (work, consumer)]
-
-    best = best_rate(one_map(*afterwards()), WORKERS, 3)
+def test_within_5_seconds_of_a_change_it_is_tuned_again(work, consumer):
+    driven = Driven(*one_map(work, consumer)()).until(7)
+    before = driven.values[0]
+    driven.until(16)
+    afterwards = [part.after if isinstance(part, Changing) else part for part in (work, consumer)]
+    best = best_rate(one_map(*afterwards), WORKERS, 3)
     assert driven.rate(13) >= 0.9 * best, driven.explained()
+    if afterwards[1] is SLOW:  # workers that are not needed any more are given back
+        assert before >= 10
+        assert driven.values[0] <= 4
 
 
-def test_workers_that_a_slower_consumer_does_not_need_are_given_back():
-    driven = Driven(*one_map(WAIT, Changing(QUICK, SLOW, at=8))()).until(7)
-    assert driven.values[0] >= 10
-    assert driven.until(16).values[0] <= 4
-
-
-@pytest.mark.parametrize("seconds", [1, 10])
-def test_a_pause_of_the_consumer_changes_nothing(seconds):
+def test_a_pause_of_the_consumer_changes_nothing():
     paused = []
 
     def consumer(number):
         if number == 5000:
             paused.append(number)
-            return Work(wait=seconds)
+            return Work(wait=10)
         return QUICK
 
     driven = Driven(*one_map(WAIT, consumer)()).until(4)
     before = driven.values, len(driven.log)
-    driven.until(15 + seconds)
+    driven.until(22)
     assert paused
     assert (driven.values, len(driven.log)) == before, driven.explained()
 
@@ -294,17 +282,21 @@ def steal(now):
     return 0.3 if int(now * 10) % 3 else 0.1
 
 
-@pytest.mark.parametrize("law", ["exponential", "lognormal"])
 @pytest.mark.parametrize(
-    ("cores", "wait", "compute", "consumer"),
-    [(4, 0, 4, 0.1), (2, 10, 0, 0.5), (4, 4, 2, 0.1), (4, 4, 2, 1)],
+    ("law", "cores", "wait", "compute", "consumer"),
+    [
+        ("lognormal", 4, 0, 4, 0.1),
+        ("exponential", 2, 10, 0, 0.5),
+        ("exponential", 4, 4, 2, 0.1),
+        ("lognormal", 4, 4, 2, 1),
+    ],
 )
 def test_noise_and_stolen_cores_do_not_make_it_wander(law, cores, wait, compute, consumer):
     work = Work(wait=wait * MS, compute=compute * MS, law=law)
     make = one_map(work, Work(wait=consumer * MS, law=law), cores)
-    driven = check(make, WORKERS[2::2], seconds=30, share=0.88, cores=cores, steal=steal)
-    assert driven.actions(since=15)["keep"] <= 4, driven.explained()
-    assert driven.actions(since=15)["try"] <= 10, driven.explained()
+    driven = check(make, WORKERS[2:], seconds=24, share=0.88, cores=cores, steal=steal)
+    assert driven.actions(since=12)["keep"] <= 4, driven.explained()
+    assert driven.actions(since=12)["try"] <= 10, driven.explained()
 
 
 # Budgets
@@ -319,7 +311,7 @@ def test_no_knob_grows_while_memory_is_refused():
     assert driven.values == [2, 2]
 
 
-@pytest.mark.parametrize(("value", "cores"), [(8, 1), (8, 2), (64, 1)])
+@pytest.mark.parametrize(("value", "cores"), [(8, 2), (64, 1)])
 def test_the_budget_of_cores_holds_on_a_larger_machine(value, cores):
     driven = Driven(*one_map(Work(compute=4 * MS), QUICK, value)(), cores=8, budget=cores).until(4)
     before = driven.simulation.cpu_seconds
@@ -328,6 +320,8 @@ def test_the_budget_of_cores_holds_on_a_larger_machine(value, cores):
     assert driven.actions(since=4)["keep"] == 0
     assert driven.values[0] == cores
     assert (driven.simulation.cpu_seconds - before) / 6 <= 1.15 * cores
+    unbounded = Driven(*one_map(Work(compute=2 * MS, law="exponential"), QUICK, 8)(), cores=8).until(6)
+    assert unbounded.actions()["hold back"] == 0
 
 
 def test_held_back_is_what_computes_most():
@@ -337,25 +331,19 @@ def test_held_back_is_what_computes_most():
     assert driven.values[0] in {2, 3}
 
 
-def test_a_budget_that_each_stage_exceeds_with_one_worker_leaves_it_that_one():
+def test_each_stage_keeps_one_worker_although_they_exceed_the_budget():
     stages = [ParallelMap(f"map {n}", Work(compute=MS), calls(4)) for n in range(3)]
     driven = Driven(stages, Work(), cores=8, budget=1).until(6)
     assert driven.values == [1, 1, 1]
     assert driven.actions(since=4)["hold back"] == 0
 
 
-def test_all_cores_busy_is_within_the_budget():
-    driven = Driven(*one_map(Work(compute=2 * MS, law="exponential"), QUICK, 8)(), cores=8).until(10)
-    assert driven.actions()["hold back"] == 0
-
-
 # Inline
 
 
-def test_stages_that_work_inline_are_left_alone_and_do_not_hide_those_below():
+def test_inline_stages_are_not_tuned_and_do_not_hide_those_upstream():
     stages = [ParallelMap("cheap", Work(compute=0.05 * MS), calls(), inline=True), ParallelMap("read", WAIT, calls())]
     driven = Driven(stages, QUICK).until(4)
-    assert {name for _, name, *_, reason in driven.log if "settle" not in reason and reason} <= {"cheap", "read"}
     assert {name for _, name, action, *_ in driven.log if action == "try"} == {"read"}
     assert driven.values[0] == 2
     assert driven.rate(2) >= 0.9 * 1 / (1.05 * MS)
@@ -437,7 +425,7 @@ def tried_and_decided(log):
 
 
 @given(pipelines())
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 def test_any_pipeline_ends_settled_and_no_worse_than_it_began(pipeline):
     make, arguments = pipeline
     driven = Driven(*make(), **arguments)
@@ -453,7 +441,7 @@ def test_any_pipeline_ends_settled_and_no_worse_than_it_began(pipeline):
 
 
 @given(pipelines(), st.integers(2, 200))
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=8)
 def test_a_budget_of_bytes_is_never_exceeded(pipeline, elements):
     make, arguments = pipeline
     stages, consumer = make()

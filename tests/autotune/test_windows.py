@@ -58,46 +58,40 @@ def test_from_wait_to_wait_the_rate_is_exact_where_32_are_taken_at_a_time():
     assert only(window).rate == pytest.approx(32)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_rate_of_a_window_of_a_few_batches_is_that_of_a_long_run(seed):
+def test_the_rate_of_a_window_of_a_few_batches_is_that_of_a_long_run():
     stage = ParallelMap("map", Work(wait=10 * MS), 4)
-    simulation = Simulation([stage], Work(wait=MS), takes=32, seed=seed)
+    simulation = Simulation([stage], Work(wait=MS), takes=32)
     simulation.run(elements=5)
     watch = watched(part(stage), now=simulation.now)
     simulation.run(elements=10, until=simulation.now + 0.61)
     assert only(watch.window(simulation.now)).rate == pytest.approx(4 / (10 * MS), rel=0.04)
 
 
-def test_without_waits_the_rate_is_what_was_taken():
+@pytest.mark.parametrize(
+    ("before", "then", "seconds", "rate"),
+    [
+        ([], [50], 2, 25),
+        ([(1.0, 2.0)], [10, (10.9, 11.0)], 1, 10),  # a wait long before the window
+        ([(9.99, 10.0)], [1, (10.0, 10.01), 99], 1, 100),  # a wait early in the window is not its end
+    ],
+)
+def test_without_waits_at_its_ends_the_rate_of_a_window_is_what_was_taken(before, then, seconds, rate):
     stage = Stage()
+    for wait in before:
+        stage.counters.add_wait(*wait)
     watch = watched(part(stage))
-    stage.gives(50)
-    assert only(watch.window(12.0)).rate == pytest.approx(25)
-
-
-def test_a_wait_long_before_the_window_marks_nothing():
-    stage = Stage()
-    stage.counters.add_wait(1.0, 2.0)
-    watch = watched(part(stage))
-    stage.gives(10)
-    stage.counters.add_wait(10.9, 11.0)
-    assert only(watch.window(11.0)).rate == pytest.approx(10)
-
-
-def test_a_wait_early_in_the_window_does_not_stand_for_its_end():
-    stage = Stage()
-    stage.counters.add_wait(9.99, 10.0)
-    watch = watched(part(stage))
-    stage.gives(1)
-    stage.counters.add_wait(10.0, 10.01)
-    stage.gives(99)
-    assert only(watch.window(11.0)).rate == pytest.approx(100)
+    for event in then:
+        if isinstance(event, int):
+            stage.gives(event)
+        else:
+            stage.counters.add_wait(*event)
+    assert only(watch.window(10.0 + seconds)).rate == pytest.approx(rate)
 
 
 # Shares
 
 
-def test_shares_are_those_of_the_window_and_not_of_what_was_before():
+def test_shares_are_those_of_the_window_only():
     stage = Stage(4)
     stage.works(100, 1.0, cpu=1.0)
     stage.counters.add_wait(3.0, 9.0)
@@ -109,49 +103,31 @@ def test_shares_are_those_of_the_window_and_not_of_what_was_before():
     activity = only(window)
     assert activity.busy == pytest.approx(2.5)
     assert activity.computing == pytest.approx(0.2)
-    assert activity.waited_for == pytest.approx(0.25)
-    assert window.waited == pytest.approx(0.25)
+    assert activity.waited_for == window.waited == pytest.approx(0.25)
     assert window.cores_used == pytest.approx(0.5)
     assert window.longest_task == pytest.approx(0.25)
     assert window.coarseness == pytest.approx(4 / 20)
+    stage.counters.add_wait(2.0, 12.5)  # it began before the window
+    window = watch.window(12.5)
+    assert only(window).waited_for == window.waited == 1
 
 
-def test_a_wait_that_began_before_the_window_is_no_more_than_all_of_it():
+@pytest.mark.parametrize(
+    ("tasks", "variation", "uncertainty"),
+    [
+        ([(5, 1.0), (5, 3.0)], 1 / 4, math.sqrt(1 / 4 / 10)),  # mean 2, standard deviation 1
+        ([(10, 0.5)], 0, 0),
+        ([(100_000, 1e-6), (1, 1000.0)], 16, 4 / math.sqrt(100_001)),  # the bound
+    ],
+)
+def test_variation_is_that_of_the_times_of_tasks_and_bounded(tasks, variation, uncertainty):
     stage = Stage()
     watch = watched(part(stage))
-    stage.counters.add_wait(2.0, 10.5)
-    window = watch.window(10.5)
-    assert only(window).waited_for == 1
-    assert window.waited == 1
-
-
-def test_variation_is_that_of_the_works_times():
-    stage = Stage()
-    watch = watched(part(stage))
-    stage.works(5, 1.0)
-    stage.works(5, 3.0)
+    for count, seconds in tasks:
+        stage.works(count, seconds)
     window = watch.window(20.0)
-    assert only(window).variation == pytest.approx(1 / 4)  # mean 2, standard deviation 1
-    assert window.uncertainty == pytest.approx(math.sqrt(1 / 4 / 10))
-
-
-def test_constant_times_leave_no_uncertainty_and_tasks_of_several_count_as_one():
-    stage = Stage()
-    watch = watched(part(stage))
-    stage.works(10, 0.5)
-    assert watch.window(11.0).uncertainty == pytest.approx(0, abs=1e-6)
-    stage.counters.add_task(100, 0, 500.0, 0, 0)
-    activity = only(watch.window(12.0))
-    assert activity.variation > 0.05
-    assert activity.uncertainty == pytest.approx(math.sqrt(activity.variation / 11))
-
-
-def test_one_element_that_took_very_long_makes_no_boundless_variation():
-    stage = Stage()
-    watch = watched(part(stage))
-    stage.works(100_000, 1e-6)
-    stage.works(1, 1000.0)
-    assert only(watch.window(11.0)).variation == 16
+    assert only(window).variation == pytest.approx(variation, abs=1e-6)
+    assert window.uncertainty == pytest.approx(uncertainty, abs=1e-6)
 
 
 def test_what_relays_is_no_work_of_its_own():
@@ -182,7 +158,7 @@ def test_counters_that_stand_still_say_nothing():
 
 
 @pytest.mark.parametrize("now", [10.0, 9.0])
-def test_a_window_of_no_time_divides_by_nothing(now):
+def test_a_window_without_time_or_work_is_finite(now):
     stage = Stage()
     watch = watched(part(stage))
     assert only(watch.window(now)).rate == 0
@@ -193,13 +169,10 @@ def test_a_window_of_no_time_divides_by_nothing(now):
     assert math.isfinite(only(window).rate)
     assert window.waited == 1
     assert window.sections({}, cores=2) is not None
-
-
-def test_elements_without_work_do_no_harm():
-    stage = Stage()
-    watch = watched(part(stage))
-    stage.works(3, 0.0)
-    stage.gives(3)
+    idle = Stage()
+    watch = watched(part(idle))
+    idle.works(3, 0.0)
+    idle.gives(3)
     (section,) = watch.window(11.0).sections({}, cores=2).inputs
     assert (section.wall_seconds, section.variation, section.ratio) == (0, 0, 1)
 
@@ -233,17 +206,17 @@ def test_sections_have_the_costs_of_an_element_and_how_many_make_one():
     assert second.serial_seconds == 0
 
 
-def test_the_thread_of_a_relay_works_when_it_does_not_wait_for_those_below():
+@pytest.mark.parametrize(("waited", "seconds"), [(3.0, 0.1), (5.0, 0)])  # or more than the thread has counted yet
+def test_the_thread_of_a_relay_works_when_it_does_not_wait_for_its_input(waited, seconds):
     read, ahead = Stage(), Stage(7, relays=True)
     watch = watched(part(ahead, part(read), name="prefetch"))
     read.works(10, 0.5)
     read.gives(10)
-    read.counters.add_wait(10.0, 13.0)
+    read.counters.add_wait(10.0, 10.0 + waited)
     ahead.works(10, 0.4, cpu=0.4)
     ahead.gives(10)
     (section,) = watch.window(15.0).sections({}, cores=8).inputs
-    assert section.wall_seconds == pytest.approx((4 - 3) / 10)
-    assert section.cpu_seconds == pytest.approx(section.wall_seconds)
+    assert section.wall_seconds == section.cpu_seconds == pytest.approx(seconds)
     assert (section.workers, section.buffer) == (1, 7)
 
 
@@ -280,16 +253,6 @@ def test_where_cores_are_busy_what_those_waited_for_who_compute_is_left_out(core
     assert section.cpu_seconds == pytest.approx(cpu)
 
 
-def test_work_is_never_less_than_nothing():
-    read, ahead = Stage(), Stage(relays=True)
-    watch = watched(part(ahead, part(read), name="prefetch"))
-    read.counters.add_wait(9.0, 14.0)  # more than the thread has counted yet
-    ahead.works(2, 0.5, cpu=0.1)
-    ahead.gives(2)
-    section = watch.window(15.0).sections({}, cores=2).inputs[0]
-    assert section.wall_seconds == section.cpu_seconds == 0
-
-
 # Several, and inline
 
 
@@ -309,9 +272,8 @@ def test_of_several_tops_the_waits_add_up():
 
 
 def test_two_stages_of_the_same_name_are_told_apart():
-    first, second = Stage(), Stage()
-    below = part(second)
-    above = part(first, below)
+    below = part(Stage())
+    above = part(Stage(), below)
     assert section_name(above) != section_name(below)
     assert list(above) == [above, below]
 

@@ -75,45 +75,32 @@ PLAIN = st.recursive(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(PLAIN)
 @example({"$pairs": [1], "$x": {"$array": b""}})
 @example([float("nan"), float("inf"), -float("inf"), -0.0, 2**53, 2**53 + 1, -(2**64), 10**5000])
 @example("\ud800")
 @example({"a": True, 1: 2, None: 3})
-def test_plain_data_comes_back_as_it_was(tmp_path_factory, data):
-    path = tmp_path_factory.mktemp("state") / "a.state"
+@example({"format": "dataset state as JSON, version 1", "digest": "", "state": 1})
+def test_plain_data_is_restored_from_a_file_and_from_json(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "a.state"
     checkpoint.save(path, Holder(data))
     found = Holder()
     checkpoint.restore(path, found)
     assert same(found.state, data)
-
-
-@settings(deadline=None)
-@given(PLAIN)
-@example({"format": "dataset state as JSON, version 1", "digest": "", "state": 1})
-@example("\ud800")
-def test_plain_data_comes_back_from_json_text(data):
     text = json.dumps(checkpoint.to_json(data), allow_nan=False)
     assert same(checkpoint.from_json(json.loads(text)), data)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [{1}, object(), np.int64(3), np.array([None]), [b"", {"a": object()}], 1j],
-    ids=["set", "object", "scalar", "objects", "nested", "complex"],
-)
-def test_what_is_no_plain_data_is_refused_before_a_file_is_touched(tmp_path, bad):
+def test_other_data_is_refused_before_a_file_is_touched(tmp_path):
     path = tmp_path / "a.state"
     checkpoint.save(path, Holder({"good": 1}))
-    for _ in range(2):
+    for bad in ({1}, object(), np.int64(3), np.array([None]), [b"", {"a": object()}], 1j):
         with pytest.raises(StateError, match="plain data"):
             checkpoint.save(path, Holder(bad))
-    with pytest.raises(StateError, match="plain data"):
-        checkpoint.to_json(bad)
-    found = Holder()
-    checkpoint.restore(path, found)
-    assert found.state == {"good": 1}
+        with pytest.raises(StateError, match="plain data"):
+            checkpoint.to_json(bad)
+    assert outcome(path) == {"good": 1}
     assert [file.name for file in tmp_path.iterdir()] == ["a.state"]
 
 
@@ -137,48 +124,34 @@ def outcome(path):
     return holder.state
 
 
-def test_every_byte_counts(small):
+def test_a_change_of_any_byte_is_detected(small):
     content = small.read_bytes()
     for place in range(len(content)):
-        for value in {0, 255, content[place] ^ 1, content[place] ^ 128, ord("0"), ord('"')} - {content[place]}:
+        for value in {0, content[place] ^ 1, content[place] ^ 128} - {content[place]}:
             small.write_bytes(content[:place] + bytes([value]) + content[place + 1 :])
             assert type(outcome(small)) is str, (place, value)
 
 
-def test_a_file_that_is_cut_short_says_after_how_many_of_how_many_bytes(small):
+def test_a_file_of_another_length_is_an_error(small):
     content = small.read_bytes()
     for length in range(len(content)):
         small.write_bytes(content[:length])
         message = outcome(small)
-        assert "truncated after" in message
-        assert f"{length:,}" in message
+        assert f"truncated after {length:,}" in message
         if length >= 32:
             assert f"of {len(content):,} bytes" in message
-
-
-def test_bytes_behind_the_end_are_refused(small):
-    small.write_bytes(small.read_bytes() + b"\0")
+    small.write_bytes(content + b"\0")
     assert "has more than" in outcome(small)
 
 
-@pytest.mark.parametrize("content", [b"{}", b"\x80\x04}q\0.", b"\x93NUMPY\1\0", b"\x93DSTATE\r\n" + bytes(100)])
-def test_other_files_are_told_from_states(tmp_path, content):
-    path = tmp_path / "other"
-    path.write_bytes(content)
-    assert "not a checkpoint" in outcome(path)
-
-
-def test_an_empty_file_is_cut_short(tmp_path):
-    path = tmp_path / "empty"
-    path.touch()
-    assert "truncated after 0 bytes" in outcome(path)
-
-
-def test_another_version_of_the_format_is_named(small):
+def test_other_files_and_other_versions_are_recognized(small):
     content = bytearray(small.read_bytes())
     content[8] = 7
     small.write_bytes(content)
     assert "format version 7, but version " in outcome(small)
+    for other in (b"{}", b"\x80\x04}q\0.", b"\x93NUMPY\1\0", b"\x93DSTATE\r\n" + bytes(100)):
+        small.write_bytes(other)
+        assert "not a checkpoint" in outcome(small)
 
 
 def sealed(header, blobs=b""):
@@ -192,6 +165,10 @@ def document(state):
     return json.dumps({"saved": 1, "library": "x", "state": state}).encode()
 
 
+def array(place, dtype, shape):
+    return document({"$array": place, "dtype": dtype, "shape": shape})
+
+
 HUGE = 2**62 - 1
 CRAFTED = {
     "no json": b"{",
@@ -203,21 +180,20 @@ CRAFTED = {
     "deep": b'{"saved": 1, "library": "x", "state": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "deeper": b"[" * 10_000_000,
     "long int": document(1)[:-2] + b"9" * 5000 + b"}",
-    "objects": document({"$array": [0, 8], "dtype": "|O", "shape": [1]}),
-    "object": document({"$array": [0, 8], "dtype": "O", "shape": [1]}),
-    "structured": document({"$array": [0, 8], "dtype": "i4,i4", "shape": [1]}),
-    "void": document({"$array": [0, 8], "dtype": "|V8", "shape": [1]}),
-    "bytes": document({"$array": [0, 8], "dtype": "bytes", "shape": [1]}),
-    "dtype": document({"$array": [0, 8], "dtype": ["<i4"], "shape": [1]}),
-    "empty text": document({"$array": [0, 0], "dtype": "|S0", "shape": [HUGE]}),
-    "huge text": document({"$array": [0, 8], "dtype": "|S999999999", "shape": [1]}),
-    "shape": document({"$array": [0, 8], "dtype": "<i4", "shape": [HUGE]}),
-    "negative": document({"$array": [0, 8], "dtype": "<i4", "shape": [-1]}),
-    "negative pair": document({"$array": [0, 8], "dtype": "<i4", "shape": [-1, -2]}),
-    "dimensions": document({"$array": [0, 8], "dtype": "<i4", "shape": [1] * 1000 + [2]}),
-    "nothing, hugely": document({"$array": [0, 0], "dtype": "<i4", "shape": [0, HUGE, HUGE, HUGE]}),
-    "floats": document({"$array": [0, 8], "dtype": "<i4", "shape": [2.0]}),
-    "behind": document({"$bytes": [0, HUGE]}),
+    "objects": array([0, 8], "|O", [1]),
+    "structured": array([0, 8], "i4,i4", [1]),
+    "void": array([0, 8], "|V8", [1]),
+    "bytes": array([0, 8], "bytes", [1]),
+    "dtype": array([0, 8], ["<i4"], [1]),
+    "empty text": array([0, 0], "|S0", [HUGE]),
+    "huge text": array([0, 8], "|S999999999", [1]),
+    "shape": array([0, 8], "<i4", [HUGE]),
+    "negative": array([0, 8], "<i4", [-1]),
+    "negative pair": array([0, 8], "<i4", [-1, -2]),
+    "dimensions": array([0, 8], "<i4", [1] * 1000 + [2]),
+    "empty and huge": array([0, 0], "<i4", [0, HUGE, HUGE, HUGE]),
+    "floats": array([0, 8], "<i4", [2.0]),
+    "after": document({"$bytes": [0, HUGE]}),
     "before": document({"$bytes": [-1, 1]}),
     "no place": document({"$bytes": "YWI="}),
     "three": document({"$bytes": [0, 1, 2]}),
@@ -239,14 +215,14 @@ def test_a_crafted_file_is_a_state_error(tmp_path, name):
         checkpoint.describe(path)
 
 
-@pytest.mark.parametrize(("length", "header"), [(2**64 - 1, 5), (64, 2**64 - 1), (64, 33), (0, 0), (2**62, 2**61)])
-def test_lengths_are_not_believed(tmp_path, length, header):
+def test_wrong_lengths_in_the_header_are_errors(tmp_path):
     path = tmp_path / "crafted.state"
-    path.write_bytes(struct.pack("<8sIIQQ", container.MAGIC, 1, 0, length, header) + bytes(40))
-    assert type(outcome(path)) is str
+    for length, header in [(2**64 - 1, 5), (64, 2**64 - 1), (64, 33), (0, 0), (2**62, 2**61)]:
+        path.write_bytes(struct.pack("<8sIIQQ", container.MAGIC, 1, 0, length, header) + bytes(40))
+        assert type(outcome(path)) is str
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(st.data())
 def test_any_header_with_a_right_digest_is_a_state_error_or_plain_data(tmp_path_factory, data):
     keys = st.sampled_from(["$array", "$bytes", "dtype", "shape", "$pairs", "$int", "$float", "$tuple", "a"])
@@ -254,34 +230,31 @@ def test_any_header_with_a_right_digest_is_a_state_error_or_plain_data(tmp_path_
     inner = st.recursive(
         values, lambda s: st.lists(s, max_size=3) | st.dictionaries(keys, s, max_size=4), max_leaves=12
     )
-    path = tmp_path_factory.mktemp("state") / "a.state"
+    path = tmp_path_factory.getbasetemp() / "a.state"
     path.write_bytes(sealed(document(data.draw(inner)), bytes(8)))
     outcome(path)
 
 
-def test_restoring_tells_the_file_where_the_state_is_of_another_pipeline(tmp_path):
+def test_the_error_for_another_pipeline_names_the_file(tmp_path):
     path = tmp_path / "a.state"
     checkpoint.save(path, iter(Dataset.range(5)))
     with pytest.raises(StateError, match="they differ at op 1: range\\(5\\) there, range\\(6\\) here") as found:
         checkpoint.restore(path, iter(Dataset.range(6)))
     assert str(path) in found.value.__notes__[0]
-
-
-@pytest.mark.parametrize("thing", [Dataset.range(3), [1], None, iter([1])], ids=["dataset", "list", "none", "iterator"])
-def test_what_has_no_place_is_refused(tmp_path, thing):
-    for function in (checkpoint.save, checkpoint.restore):
-        with pytest.raises(TypeError, match="expected an iterator with state_dict"):
-            function(tmp_path / "a.state", thing)
+    for thing in (Dataset.range(3), [1], None, iter([1])):
+        for function in (checkpoint.save, checkpoint.restore):
+            with pytest.raises(TypeError, match="expected an iterator with state_dict"):
+                function(path, thing)
 
 
 def test_a_state_is_small(tmp_path):
-    path = tmp_path / "a.state"
+    large, small = tmp_path / "a.state", tmp_path / "b.state"
     dataset = Dataset.range(10**9).batch(32)
+    checkpoint.save(small, iter(dataset))
+    assert small.stat().st_size < 600
     for _ in range(60):
         dataset = dataset.map(len)
-    checkpoint.save(path, iter(dataset))
-    small = tmp_path / "b.state"
-    checkpoint.save(small, iter(Dataset.range(10**9).batch(32)))
-    assert small.stat().st_size < 600
-    assert_plain_data(container.read(str(path)).state)
-    assert path.stat().st_size - len(json.dumps(container.read(str(path)).state["operator"])) < 1800
+    checkpoint.save(large, iter(dataset))
+    state = container.read(str(large)).state
+    assert_plain_data(state)
+    assert large.stat().st_size - len(json.dumps(state["operator"])) < 1800

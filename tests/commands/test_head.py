@@ -1,11 +1,13 @@
 """Tests of ``head``: records as lines of JSON, and images."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
 from dataset import io
+from dataset.io.image import image_libraries
 
 
 def lines(found):
@@ -25,38 +27,23 @@ def test_each_record_is_an_object_of_its_features(run, digits):
 
 
 def test_long_lists_and_texts_are_shortened_unless_full(run, write):
-    path = write([{"numbers": list(range(100)), "text": "ab" * 500}])
+    record = {"numbers": list(range(100)), "text": "ab" * 500, "long": "ä" * 100_000}
+    path = write([record])
     (short,) = lines(run("head", path))
     assert short["numbers"] == {"values": 100, "first": [0, 1, 2, 3, 4, 5, 6, 7]}
     assert short["text"] == {"text": "ab" * 100 + "...", "bytes": 1000}
-    (full,) = lines(run("head", "--full", path))
-    assert full == {"numbers": list(range(100)), "text": "ab" * 500}
-
-
-def test_a_long_text_is_whole_if_that_is_asked_for(run, write):
-    text = "ä" * 100_000
-    (full,) = lines(run("head", "--full", write([{"text": text}])))
-    assert full["text"] == text
-
-
-def test_text_that_is_none_behind_its_long_beginning(run, write):
+    assert lines(run("head", "--full", path)) == [record]
     (found,) = lines(run("head", "--full", write([{"x": b"a" * 100_000 + b"\xff\x00"}])))
     assert found["x"] == {"bytes": 100_002, "start": "61" * 8}
 
 
-def test_sequence_examples_have_context_and_lists(run, sequences):
+def test_sequence_examples_have_context_and_lists_and_other_records_bytes(run, sequences, write):
     assert lines(run("head", "-n", 2, sequences)) == [
         {"context": {"id": 0}, "feature_lists": {"tokens": [[0, 0]]}},
         {"context": {"id": 1}, "feature_lists": {"tokens": [[0, 0], [1, 1]]}},
     ]
-
-
-def test_other_records_are_bytes(run, write):
-    assert lines(run("head", write([b"", b"\xff" * 10, b"some text"]))) == [
-        {},
-        {"bytes": 10, "start": "ff" * 8},
-        "some text",
-    ]
+    others = [{}, {"bytes": 10, "start": "ff" * 8}, "some text"]
+    assert lines(run("head", write([b"", b"\xff" * 10, b"some text"]))) == others
 
 
 def test_floats_are_as_short_as_they_can_be_and_json_always(run, write):
@@ -64,13 +51,13 @@ def test_floats_are_as_short_as_they_can_be_and_json_always(run, write):
     assert lines(run("head", write([{"x": values}]))) == [{"x": [0.1, "NaN", "Infinity", "-Infinity", 1e30]}]
 
 
-def test_what_a_terminal_would_obey_is_escaped(run, write):
+def test_control_characters_are_escaped(run, write):
     _, out, _ = run("head", write([{"a\x1b[2J": "b\x9bc\u202ed"}]))
     assert out[:-1].isprintable()
     assert json.loads(out) == {"a\x1b[2J": "b\x9bc\u202ed"}
 
 
-def test_machines_get_lists_always(run, digits):
+def test_the_json_document_always_has_lists(run, digits):
     document = run.json("head", "-n", 1, digits)
     (record,) = document["files"][0]["records"]
     assert (record["record"], record["kind"]) == (0, "Example")
@@ -100,7 +87,7 @@ def test_records_before_damage_are_shown(run, write):
     assert "record 3" in err
 
 
-def test_broken_messages_are_shown_as_what_is_left_of_them(run, write):
+def test_broken_messages_are_shown(run, write):
     whole = io.encode_example({"a": [1, 2, 3], "b": b"text"})
     bad = whole.replace(b"\x1a", b"\x1b")
     lines(run("head", write([whole[:-3], bad, whole + b"\xff"])))
@@ -113,17 +100,16 @@ def test_broken_messages_are_shown_as_what_is_left_of_them(run, write):
 def pictures(write):
     pytest.importorskip("cv2")
     image = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
+    first = {"png": io.encode_png(image), "jpeg": io.encode_jpeg(image), "raw": image.tobytes(), "x": 1.5}
     gray_alpha = np.full((2, 2, 4), 9, np.uint8)
-    return write(
-        [
-            {"png": io.encode_png(image), "jpeg": io.encode_jpeg(image), "raw": image.tobytes(), "x": 1.5},
-            {"png": io.encode_png(gray_alpha), "numbers": image[..., 0].reshape(-1).tolist(), "bad": b"\xff\xd8\xff"},
-        ]
-    )
+    numbers = image[..., 0].reshape(-1).tolist()
+    return write([first, {"png": io.encode_png(gray_alpha), "numbers": numbers, "bad": b"\xff\xd8\xff"}])
 
 
 def test_a_picture_is_written_as_a_png_file(run, pictures, tmp_path):
     output = tmp_path / "a.png"
+    shown = lines(run("head", "-n", 1, pictures))[0]["png"]
+    assert (shown["image"], shown["width"], shown["height"]) == ("png", 6, 4)
     status, out, err = run("head", pictures, "--image", "png", "--output", output)
     assert (status, out) == (0, "")
     assert "6 x 4 pixels" in err
@@ -160,17 +146,13 @@ def test_raw_pixels_need_their_shape(run, pictures, tmp_path):
     ],
     ids=" ".join,
 )
-def test_what_is_no_picture(run, pictures, words, message, monkeypatch):
+def test_features_that_are_not_pictures_and_wrong_options(run, pictures, words, message, monkeypatch):
     monkeypatch.chdir(pictures.parent)
     assert message in run.error("head", pictures, *words)
     assert [path.name for path in pictures.parent.iterdir()] == [pictures.name]
 
 
 def test_a_missing_library_is_named(run, pictures, tmp_path, monkeypatch):
-    import sys
-
-    from dataset.io.image import image_libraries
-
     image_libraries.library.cache_clear()
     monkeypatch.setitem(sys.modules, "cv2", None)
     try:

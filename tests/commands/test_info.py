@@ -13,7 +13,13 @@ def features(document):
     return {feature["name"]: feature for feature in document["features"]}
 
 
-def test_people_get_a_table_of_files_and_a_table_of_features(run, digits, monkeypatch):
+def flip_bit(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def test_the_output_is_a_table_of_files_and_one_of_features(run, digits, monkeypatch):
     monkeypatch.chdir(digits.parent)
     status, out, err = run("info", digits.name)
     assert (status, err) == (0, "")
@@ -34,7 +40,7 @@ weights  float    all  2       0 to 19
     )
 
 
-def test_machines_get_every_number(run, digits):
+def test_the_json_document_has_every_number(run, digits):
     document = run.json("info", digits)
     (file,) = document["files"]
     lengths = [len(record) for record in io.TFRecordIndex.build(digits)]
@@ -60,15 +66,12 @@ def test_machines_get_every_number(run, digits):
     assert found["weights"]["numbers"] == {"min": 0, "max": 19}
 
 
-@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
-def test_the_compression_is_found_out(run, write, compression):
-    path = write([b"one", b"three"], compression=compression)
-    (file,) = run.json("info", path)["files"]
-    assert (file["compression"], file["records"], file["record_bytes"]) == (compression.lower(), 2, 8)
-
-
-def test_a_length_that_looks_like_a_gzip_header_is_no_compression(run, write):
-    path = write([bytes(0x8B1F), bytes(0x9C78)])
+def test_the_compression_is_detected(run, write):
+    for compression in ("GZIP", "ZLIB"):
+        path = write([b"one", b"three"], compression=compression)
+        (file,) = run.json("info", path)["files"]
+        assert (file["compression"], file["records"], file["record_bytes"]) == (compression.lower(), 2, 8)
+    path = write([bytes(0x8B1F), bytes(0x9C78)])  # lengths that look like headers of gzip and zlib
     assert path.read_bytes()[:2] == b"\x1f\x8b"
     assert run.json("info", path)["files"][0]["compression"] == "none"
 
@@ -80,7 +83,7 @@ def test_files_are_summed_up(run, write):
     assert document["files"][2]["smallest"] is document["files"][2]["mean"] is None
 
 
-def test_more_records_than_the_sample_are_counted_all_the_same(run, write):
+def test_files_share_the_sample_and_all_their_records_are_counted(run, write):
     path = write({"number": i} for i in range(50))
     document = run.json("info", path, "--sample", "7")
     assert document["sample"]["records"] == 7
@@ -88,14 +91,9 @@ def test_more_records_than_the_sample_are_counted_all_the_same(run, write):
     assert (document["files"][0]["records"], document["files"][0]["exact"]) == (50, True)
     assert features(document)["number"]["numbers"] == {"min": 0, "max": 6}
     assert features(run.json("info", path, "--all"))["number"]["numbers"] == {"min": 0, "max": 49}
-
-
-def test_files_share_the_sample(run, write):
     paths = [write([{"a": 1}] * 10), write([{"b": 1}] * 10)]
-    assert {name: f["records"] for name, f in features(run.json("info", *paths, "--sample", "8")).items()} == {
-        "a": 4,
-        "b": 4,
-    }
+    found = features(run.json("info", *paths, "--sample", "8"))
+    assert {name: feature["records"] for name, feature in found.items()} == {"a": 4, "b": 4}
 
 
 @pytest.mark.parametrize("compression", [None, "GZIP"])
@@ -116,7 +114,7 @@ def test_large_records_end_the_sample(run, write, monkeypatch):
     assert document["files"][0]["records"] == 5
 
 
-def test_pictures_are_told_by_their_headers(run, write):
+def test_pictures_are_recognized_by_their_headers(run, write):
     pytest.importorskip("cv2")
     images = [np.zeros((10 + i, 20, 3), np.uint8) for i in range(4)]
     path = write({"image": io.encode_jpeg(image) if i else io.encode_png(image)} for i, image in enumerate(images))
@@ -135,29 +133,24 @@ def test_feature_lists_have_steps(run, sequences):
     assert "1 to 4 steps of 2" in run("info", sequences)[1]
 
 
-def test_other_bytes_are_no_example(run, write):
+def test_other_bytes_are_not_an_example(run, write):
     path = write([b"just text", b"\xff\xfe", b"\x0a"])
     document = run.json("info", path)
     assert (document["sample"]["kinds"], document["features"]) == ({"other": 3}, [])
     assert "Other bytes, not tf.train.Example: all 3 records." in run("info", path)[1]
 
 
-def test_not_a_number_is_no_range(run, write):
+def test_a_feature_may_have_several_kinds_or_none_and_numbers_that_are_not_finite(run, write):
+    path = write([{"x": 1}, {"x": b"a"}, {"x": []}])
+    assert features(run.json("info", path))["x"]["kinds"] == {"int64": 1, "bytes": 1, "none": 1}
     path = write([{"x": np.array([np.nan, np.inf, 1.5], np.float32)}])
     found = features(run.json("info", path))["x"]
     assert (found["numbers"], found["not_finite"]) == ({"min": 1.5, "max": 1.5}, 2)
 
 
-def test_a_feature_may_have_several_kinds_or_none(run, write):
-    path = write([{"x": 1}, {"x": b"a"}, {"x": []}])
-    assert features(run.json("info", path))["x"]["kinds"] == {"int64": 1, "bytes": 1, "none": 1}
-
-
-def test_damage_is_told_and_what_came_before_is_counted(run, write):
+def test_damage_is_reported_and_the_records_before_it_are_counted(run, write):
     path = write([b"%d" % i for i in range(10)])
-    content = bytearray(path.read_bytes())
-    content[17 * 4 + 3] ^= 1  # in the length of record 4
-    path.write_bytes(content)
+    flip_bit(path, 17 * 4 + 3)  # in the length of record 4
     status, out, err = run("info", path)
     assert status == 1
     assert ">= 4" in out
@@ -165,29 +158,21 @@ def test_damage_is_told_and_what_came_before_is_counted(run, write):
     document = run.json("info", path, status=1)
     assert not document["files"][0]["exact"]
     assert document["files"][0]["damage"]["record"] == 4
-
-
-def test_wrong_data_does_not_keep_records_from_being_counted(run, write):
     path = write([b"%d" % i for i in range(10)])
-    content = bytearray(path.read_bytes())
-    content[17 * 4 + 12] ^= 1
-    path.write_bytes(content)
+    flip_bit(path, 17 * 4 + 12)  # in its data, so that later records can be counted
     (file,) = run.json("info", path, status=1)["files"]
     assert (file["records"], file["exact"], file["damage"]["record"]) == (10, True, 4)
 
 
-def test_a_cut_gzip_file_is_damaged(run, write):
+def test_a_truncated_gzip_file_is_damaged_and_one_of_text_is_not_a_tfrecord_file(run, write, tmp_path):
     path = write([{"x": i} for i in range(1000)], compression="GZIP")
     path.write_bytes(path.read_bytes()[:-1000])
     status, _, err = run("info", path)
     assert status == 1
     assert "is truncated" in err
-
-
-def test_text_in_a_gzip_file_is_no_tfrecord_file(run, tmp_path):
-    path = tmp_path / "a.gz"
-    path.write_bytes(gzip.compress(b"only some text, but compressed"))
-    assert "not a TFRecord file: it starts, decompressed, with b'only some te'" in run.error("info", path)
+    text = tmp_path / "a.gz"
+    text.write_bytes(gzip.compress(b"only some text, but compressed"))
+    assert "not a TFRecord file: it starts, decompressed, with b'only some te'" in run.error("info", text)
 
 
 def test_hostile_names_are_bounded_and_escaped(run, write):

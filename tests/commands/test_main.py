@@ -42,29 +42,21 @@ def mistake(run, command, *words):
     return err
 
 
-def test_a_missing_file(run, command, tmp_path):
-    assert mistake(run, command, tmp_path / "no") == f"error: {tmp_path}/no: No such file or directory\n"
-
-
-def test_a_directory(run, command, tmp_path):
-    assert mistake(run, command, tmp_path) == f"error: {tmp_path}: Is a directory\n"
-
-
-def test_a_pipe(run, command, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("{}/no", "error: {}/no: No such file or directory\n"),
+        ("{}", "error: {}: Is a directory\n"),
+        ("{}/pipe", "this is a pipe"),
+        ("-", "write it to a file first"),
+        ("", "must not be empty"),
+        ("{}/x*", "no file matches"),
+        ("{}/a\x1b[31m\nb", "a\\x1b[31m\\nb"),
+    ],
+)
+def test_a_name_that_is_not_that_of_a_file(run, command, tmp_path, name, words):
     os.mkfifo(tmp_path / "pipe")
-    assert "this is a pipe" in mistake(run, command, tmp_path / "pipe")
-
-
-def test_standard_input(run, command):
-    assert "write it to a file first" in mistake(run, command, "-")
-
-
-def test_an_empty_name(run, command):
-    assert "must not be empty" in mistake(run, command, "")
-
-
-def test_a_pattern_without_a_match(run, command, tmp_path):
-    assert "no file matches" in mistake(run, command, tmp_path / "x*")
+    assert words.format(tmp_path) in mistake(run, command, name.format(tmp_path))
 
 
 def test_a_file_without_permission(run, command, write):
@@ -75,7 +67,7 @@ def test_a_file_without_permission(run, command, write):
     assert "Permission denied" in mistake(run, command, path)
 
 
-def test_what_is_no_tfrecord_file(run, command, tmp_path):
+def test_a_file_that_is_not_a_tfrecord_file(run, command, tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"\x1b[31m some text that is long enough")
     if command[0] == "verify":  # it cannot know whether the file was a TFRecord file
@@ -95,11 +87,6 @@ def test_another_compression_than_the_files(run, write, command, written, said):
     assert f"the compression of this file is {(written or 'none').lower()!r}, not {said!r}" in message
 
 
-def test_names_with_control_characters(run, command, tmp_path):
-    message = mistake(run, command, tmp_path / "a\x1b[31m\nb")
-    assert "a\\x1b[31m\\nb" in message
-
-
 def test_patterns_that_the_shell_left(run, write, tmp_path):
     for name in ("b", "a", "[x]"):
         write([b"1"], name)
@@ -107,31 +94,20 @@ def test_patterns_that_the_shell_left(run, write, tmp_path):
     assert run.json("info", tmp_path / "[x]")["total"]["records"] == 1  # a file with exactly this name
 
 
-@pytest.mark.parametrize("words", [[], ["tfrecord"], ["tfrecord", "dance"], ["tfrecord", "info"]], ids=str)
-def test_a_wrong_command_line(words, capsys):
+def fails_to_parse(words, capsys):
+    """Return the standard error of a command line that is wrong."""
     with pytest.raises(SystemExit) as end:
         main(words)
     assert end.value.code == 2
-    assert capsys.readouterr().err.startswith("usage: python -m dataset")
+    return capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        ["--compression", "rar"],
-        ["--max-bytes", "0"],
-        ["--max-bytes", "5 parsecs"],
-        ["--num-shards", "0"],
-        ["--num-shards", "-1"],
-        ["--num-shards", "1.5"],
-    ],
-    ids=str,
-)
-def test_a_wrong_number_or_name(option, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["tfrecord", "split", "a", "--output", "b", *option])
-    assert end.value.code == 2
-    assert "must be " in capsys.readouterr().err
+def test_a_wrong_command_line(capsys):
+    for words in ([], ["tfrecord"], ["tfrecord", "dance"], ["tfrecord", "info"]):
+        assert fails_to_parse(words, capsys).startswith("usage: python -m dataset")
+    options = ["--compression rar", "--max-bytes 0", "--num-shards 0", "--num-shards -1", "--num-shards 1.5"]
+    for option in [*map(str.split, options), ["--max-bytes", "5 parsecs"]]:
+        assert "must be " in fails_to_parse(["tfrecord", "split", "a", "--output", "b", *option], capsys)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -154,26 +130,34 @@ def test_an_interrupt_is_quiet(run, digits, monkeypatch):
 
 
 def python(*words, **options):
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "dataset", "tfrecord", *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **options,
-    )
+    command = [sys.executable, "-W", "error", "-m", "dataset", "tfrecord", *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def outcome(*words, **options):
+    with python(*words, **options) as process:
+        out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
 
 
 def test_it_runs_as_a_module(digits, tmp_path):
-    with python("verify", digits) as process:
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, b"")
+    status, out, err = outcome("verify", digits)
+    assert (status, err) == (0, b"")
     assert out.startswith(b"good")
-    with python("info", tmp_path / "missing") as process:
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (2, b"")
+    status, out, err = outcome("info", tmp_path / "missing")
+    assert (status, out) == (2, b"")
     assert err.count(b"\n") == 1
 
 
-def test_a_reader_that_goes_away_is_no_error(write):
+def test_a_closed_pipe_is_not_an_error(write, digits):
+    damaged = write([b"a"])
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    for words in (["info", damaged], ["head", "--record", "9", digits, damaged]):
+        with python(*words) as process:
+            process.stdout.close()
+            err = process.stderr.read()
+            assert process.wait(timeout=60) == 141
+        assert b"Traceback" not in err
     path = write([{"text": "x" * 150}] * 20_000)
     with python("head", "-n", 20_000, path) as process:
         process.stdout.read(10)
@@ -183,23 +167,11 @@ def test_a_reader_that_goes_away_is_no_error(write):
     assert err == b""
 
 
-def test_a_reader_that_was_never_there_is_no_error(write, digits):
-    damaged = write([b"a"])
-    damaged.write_bytes(damaged.read_bytes()[:-1])
-    for words in (["info", digits], ["info", damaged], ["head", "--record", "9", digits, damaged]):
-        with python(*words) as process:
-            process.stdout.close()
-            err = process.stderr.read()
-            assert process.wait(timeout=60) == 141
-        assert b"Traceback" not in err
-
-
 def test_a_terminal_of_ascii_gets_ascii(write):
     path = write([{"größe": "schön"}])
     for command in ("info", "head"):
-        with python(command, path, env={**os.environ, "PYTHONIOENCODING": "ascii"}) as process:
-            out, err = process.communicate(timeout=60)
-        assert (process.returncode, err) == (0, b"")
+        status, out, err = outcome(command, path, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+        assert (status, err) == (0, b"")
         assert b"gr\\u00f6" in out or b"gr\\xf6" in out
 
 
@@ -241,27 +213,21 @@ def page():
     return (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
 
 
-@pytest.mark.parametrize("line", [line for line in page().splitlines() if line.startswith("    $ ")])
-def test_the_commands_of_the_page_are_understood(line):
-    words = shlex.split(line)
-    assert words[1:4] == ["python", "-m", "dataset"]
-    arguments = parser().parse_args(words[4:])
-    assert arguments.files
+def test_the_parser_accepts_the_commands_of_the_page():
+    lines = [line for line in page().splitlines() if line.startswith("    $ ")]
+    assert lines
+    for words in map(shlex.split, lines):
+        assert words[1:4] == ["python", "-m", "dataset"]
+        assert parser().parse_args(words[4:]).files
 
 
 def test_the_page_names_every_key_of_the_documents(run, digits, sequences, tmp_path):
-    documents = [
-        run.json("info", digits, sequences),
-        run.json("head", digits),
-        run.json("verify", digits),
-        run.json("index", digits),
-        run.json("merge", digits, "--output", tmp_path / "merged"),
-    ]
-    own = {"label", "note", "pixels", "weights", "tokens", "id"}  # names of features
-    missing = {
-        key for key in keys(documents) if key not in own and f"`{key}`" not in page() and f'"{key}"' not in page()
-    }
-    assert missing - {"min", "max", "text", "raw", "int64", "float", "bytes", "Example", "SequenceExample"} == set()
+    documents = [run.json(command, digits) for command in ("head", "verify", "index")]
+    documents += [run.json("info", digits, sequences), run.json("merge", digits, "--output", tmp_path / "merged")]
+    named = {key for key in keys(documents) if f"`{key}`" in page() or f'"{key}"' in page()}
+    features = {"label", "note", "pixels", "weights", "tokens", "id"}
+    kinds = {"min", "max", "text", "raw", "int64", "float", "bytes", "Example", "SequenceExample"}
+    assert keys(documents) - named - features - kinds == set()
 
 
 def keys(document):
