@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -73,11 +73,8 @@ class ElementFile(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class FileSource(UnaryNode):
+class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=True):
     """Base class of the nodes that read all elements of the files that ``source`` names, one file after another."""
-
-    expands_elements: ClassVar[bool] = True
-    reads_files: ClassVar[bool] = True
 
     @abstractmethod
     def open_file(self, path: str) -> ElementFile:
@@ -101,10 +98,6 @@ class FileSource(UnaryNode):
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
-
-    @property
-    def separates(self) -> bool:
-        return True
 
     def over(self, path: bytes) -> Self:
         """Return a copy of this node that reads only one file."""
@@ -253,7 +246,7 @@ class FilesOperator(UnaryOperator):
             self.file.close()
             self.file = None
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         """Return the position of the input before the name of the last file, so that it produces the name again.
 
         If the input cannot repeat it, the position is after the name, which is looked up among the input's names.
@@ -265,11 +258,11 @@ class FilesOperator(UnaryOperator):
         names = self._names
         first = self._first_name() if file is None and not max(names.read, names.given) else None
         if file is None:
-            place = {"source": self.source.state_dict(), "behind": max(0, names.given - names.read)}
+            place = {"source": self.source.save(), "behind": max(0, names.given - names.read)}
         elif self._context.input_is_replayable and not self._is_given:
             place = names.place(self._place)
         else:
-            place = {"source": self.source.state_dict(), "behind": 0}
+            place = {"source": self.source.save(), "behind": 0}
             file["is_given"] = True
         return {"op": self.node.op, **place, "file": file, "first": first, "pending": self._pending.save()}
 
@@ -279,7 +272,7 @@ class FilesOperator(UnaryOperator):
             return None
         return name_in(self.source.gather(np.zeros(1, np.int64)))
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self._names.load(state)
         self._pending.load(state["pending"], lambda: self.node.element_spec)
         if holds_values(state["source"]):

@@ -17,11 +17,10 @@ from dataset.runtime.contract import Operator, State, UnaryOperator
 
 
 @dataclass(frozen=True, eq=False)
-class AssertCardinality(UnaryNode):
+class AssertCardinality(UnaryNode, seekable=True):
     """Node that passes on its input, which must have ``expected`` elements, or infinitely many."""
 
     op: ClassVar[str] = "assert_cardinality"
-    seeks: ClassVar[bool] = True
     expected: int
 
     def __post_init__(self) -> None:
@@ -37,10 +36,11 @@ class AssertCardinality(UnaryNode):
     def label(self) -> str:
         return f"{self.op}({'INFINITE' if self.expected == INFINITE_CARDINALITY else self.expected})"
 
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
-    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:
+    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:
+        assert deal is not None  # it is not separable
         return replace(self, source=inputs[0], expected=map_known(deal.count, self.expected))
 
     def lower(self, context: ExecutionContext) -> Operator:
@@ -89,18 +89,18 @@ class AssertCardinalityOperator(UnaryOperator):
         self.given += count
         self.source.seek(count)
 
-    def state_dict(self) -> State:
-        return {"op": AssertCardinality.op, **super().state_dict(), "given": self.given, "ended": self.ended}
+    def save(self) -> State:
+        return {"op": AssertCardinality.op, **super().save(), "given": self.given, "ended": self.ended}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         given, expected = int(state["given"]) + count, self.node.expected
         if state["ended"] or (expected != INFINITE_CARDINALITY and given > expected):
             return None
-        below = self.source.state_after(state["source"], count)
+        below = self.source.advance(state["source"], count)
         return None if below is None else {**state, "source": below, "given": given}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.given, self.ended = int(state["given"]), bool(state["ended"])
 
 

@@ -19,12 +19,10 @@ from dataset.runtime.contract import Operator, State
 
 
 @dataclass(frozen=True, eq=False)
-class Concatenate(Node):
+class Concatenate(Node, seekable=True, exact=True):
     """Node that yields all elements of the first source, then all elements of the next, and so on."""
 
     op: ClassVar[str] = "concatenate"
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
     sources: tuple[Node, ...]
 
     @classmethod
@@ -109,23 +107,23 @@ class ConcatenateOperator(Operator):
         self._last = Chunk(chunk.structure, 0, [])
         return chunk
 
-    def state_dict(self) -> State:
-        states = [source.state_dict() for source in self.sources]
+    def save(self) -> State:
+        states = [source.save() for source in self.sources]
         return {"op": Concatenate.op, "current": self.current, "sources": states}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         """Return the state within the current input; the state does not say how many elements that input has left."""
         states, current = list(state["sources"]), int(state["current"])
-        below = self.sources[current].state_after(states[current], count) if current < len(states) else None
+        below = self.sources[current].advance(states[current], count) if current < len(states) else None
         if below is None:
             return None
         states[current] = below
         return {**state, "sources": states}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.current = int(state["current"])
         for source, saved in zip(self.sources, state["sources"], strict=True):
-            source.load_state_dict(saved)
+            source.load(saved)
 
     def close(self) -> None:
         for source in self.sources:

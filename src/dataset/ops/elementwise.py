@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dataset.options import AUTOTUNE
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, holds_user_code, spec_is_static
 from dataset.plan.spec import TensorSpec, flatten_spec
+from dataset.plan.traits import Traits
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.functions.ahead import AheadOperator
@@ -46,9 +47,9 @@ class Elementwise(UnaryNode):
         """Return the operator of this op alone, for one thread."""
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the function
-        """False for pure arithmetic: computing it early, late or repeatedly is unobservable."""
-        return not self.only_computes
+    def traits(self) -> Traits:
+        """Arithmetic is pure: computing it early, late or repeatedly is unobservable."""
+        return replace(self.declared, pure=self.only_computes)
 
     @lazy_property
     def only_computes(self) -> bool:

@@ -23,13 +23,10 @@ _NEVER_READ = 2**62  # more elements than can ever be read
 
 
 @dataclass(frozen=True, eq=False)
-class Enumerate(UnaryNode):
+class Enumerate(UnaryNode, seekable=True, exact=True, elastic=True):
     """Node that yields (int64 index, element) pairs, counted from ``start``."""
 
     op: ClassVar[str] = "enumerate"
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
-    elastic: ClassVar[bool] = True
     start: int
     deals: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
     """The nested shards that this node processes; empty if it processes all elements."""
@@ -55,11 +52,11 @@ class Enumerate(UnaryNode):
         available = self.source.cardinality()
         return self.start + (available if is_known(available) else _NEVER_READ) <= _INT64_MAX
 
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
         return deal.ordered() if deal.gives_all else None
 
-    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:
-        return replace(self.with_inputs(inputs), deals=(*self.deals, deal))
+    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:
+        return replace(self.with_inputs(inputs), deals=self.deals if deal is None else (*self.deals, deal))
 
     def lower(self, context: ExecutionContext) -> Operator:
         return EnumerateOperator(context(self.source), self)
@@ -95,18 +92,18 @@ class EnumerateOperator(UnaryOperator):
         self.next = min(self.next + count, _INT64_MAX)
         self.source.seek(count)
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         place = {"position": self.next - self.node.start, "since": self.since, "base": self.base}
-        return {"op": Enumerate.op, **super().state_dict(), **place}
+        return {"op": Enumerate.op, **super().save(), **place}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         position = int(state["position"]) + count
         if self.node.start + position > _INT64_MAX:
             return None
-        below = self.source.state_after(state["source"], count)
+        below = self.source.advance(state["source"], count)
         return None if below is None else {**state, "source": below, "position": position}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.next = self.node.start + int(state["position"])
         self.since, self.base = int(state["since"]), int(state["base"])

@@ -21,7 +21,7 @@ from dataset.runtime.resources.interrupts import interruptible
 
 
 @dataclass(frozen=True, eq=False)
-class Filter(Elementwise):
+class Filter(Elementwise, separable=True):
     """Node that passes on the elements for which ``predicate`` returns True."""
 
     op: ClassVar[str] = "filter"
@@ -36,10 +36,6 @@ class Filter(Elementwise):
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
-
-    @property
-    def separates(self) -> bool:
-        return True
 
     def label(self) -> str:
         return f"filter({function_name(self.predicate)})"

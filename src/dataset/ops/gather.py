@@ -6,38 +6,35 @@ size. Rows of indexed files are read in output order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from dataset.ops.sources.row_source import RowsOperator, RowSource
 from dataset.plan.node import Node, UnaryNode
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
-class Gather(UnaryNode):
+class Gather(UnaryNode, elastic=True):
     """Node that takes the rows of ``rows`` with the numbers from its input.
 
     Reading numbers ahead is unobservable: the optimizer never puts user code upstream.
     """
 
     op: ClassVar[str] = "gather"
-    elastic: ClassVar[bool] = True
     rows: RowSource
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the rows
-        return self.rows.calls_user_code
+    def traits(self) -> Traits:
+        rows = self.rows.traits
+        return replace(self.declared, pure=rows.pure, static_spec=rows.static_spec)
 
     @property
     def is_infallible(self) -> bool:
         return self.rows.is_exact and self.source.is_infallible
-
-    @property
-    def spec_is_static(self) -> bool:  # type: ignore[override]  # likewise
-        return self.rows.spec_is_static
 
     @property
     def inputs(self) -> tuple[Node, ...]:

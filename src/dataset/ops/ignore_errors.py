@@ -22,7 +22,7 @@ _log = logging.getLogger("dataset")
 
 
 @dataclass(frozen=True, eq=False)
-class IgnoreErrors(UnaryNode):
+class IgnoreErrors(UnaryNode, separable=True):
     """Node that passes on the elements that do not fail."""
 
     op: ClassVar[str] = "ignore_errors"
@@ -33,10 +33,6 @@ class IgnoreErrors(UnaryNode):
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
-
-    @property
-    def separates(self) -> bool:
-        return True
 
     def lower(self, context: ExecutionContext) -> Operator:
         return IgnoreErrorsOperator(context(self.source), self, context)
@@ -82,11 +78,11 @@ class IgnoreErrorsOperator(UnaryOperator):
         self.passed += chunk.length if chunk else 0
         return chunk
 
-    def state_dict(self) -> State:
-        return {"op": self.node.op, **super().state_dict(), "passed": self.passed, "dropped": self.dropped}
+    def save(self) -> State:
+        return {"op": self.node.op, **super().save(), "passed": self.passed, "dropped": self.dropped}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.passed, self.dropped = int(state["passed"]), int(state["dropped"])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from dataset.plan.checks import require_callable, require_parallelism
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk, Outcome, Remainder
 from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
@@ -37,13 +38,10 @@ NO_USER_CODE = "__dataset_no_user_code__"
 
 
 @dataclass(frozen=True, eq=False)
-class Map(Elementwise):
+class Map(Elementwise, static_spec=False, seekable=True, separable=True, elastic=True):
     """Node that applies ``function`` to each element."""
 
     op: ClassVar[str] = "map"
-    spec_is_static: ClassVar[bool] = False
-    seeks: ClassVar[bool] = True
-    elastic: ClassVar[bool] = True
     function: Callable[..., Any]
     synchronous: bool = field(default=False, kw_only=True, repr=False)
     """Whether calls must never run ahead or concurrently."""
@@ -69,18 +67,15 @@ class Map(Elementwise):
         return self.function
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the function
-        return super().calls_user_code and not vars(type(self.function)).get(NO_USER_CODE, False)
+    def traits(self) -> Traits:
+        traits = super().traits
+        return replace(traits, pure=traits.pure or vars(type(self.function)).get(NO_USER_CODE, False))
 
     def _element_spec(self) -> Any:
         declared = getattr(self.function, "element_spec", None)
         return probed_spec(self) if declared is None else declared
 
-    @property
-    def separates(self) -> bool:
-        return True
-
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
     def at(self, positions: Array) -> Node | None:

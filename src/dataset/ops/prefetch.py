@@ -35,14 +35,10 @@ _TARGET_SECONDS = 1e-3  # work per handover; the handover itself takes a few mic
 
 
 @dataclass(frozen=True, eq=False)
-class Prefetch(UnaryNode):
+class Prefetch(UnaryNode, seekable=True, only_reorders=True, exact=True, separable=True, elastic=True):
     """Node that passes on its input and computes up to ``buffer_size`` elements ahead."""
 
     op: ClassVar[str] = "prefetch"
-    seeks: ClassVar[bool] = True
-    only_reorders: ClassVar[bool] = True
-    elastic: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
     buffer_size: int
     adaptive: bool = field(default=False, kw_only=True, repr=False)
     """Set if the optimizer inserted the op: the thread only runs while it pays off, as with AUTOTUNE."""
@@ -51,11 +47,7 @@ class Prefetch(UnaryNode):
         size = require_int("prefetch", "buffer_size", self.buffer_size, minimum=0, allow=(AUTOTUNE,))
         self._set("buffer_size", size)
 
-    @property
-    def separates(self) -> bool:
-        return True
-
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
     def at(self, positions: Array) -> Node | None:
@@ -304,7 +296,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         with self._filled:
             return self._held, self._items.counted_bytes
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         if self.coordinator.forked:
             self.coordinator.check_usable()
         if not self._reads_ahead:
@@ -332,20 +324,20 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
                 self._freed.notify()
 
     def _present_place(self) -> State:
-        return {"source": self.source.state_dict(), "behind": 0}
+        return {"source": self.source.save(), "behind": 0}
 
     def _state(self, place: State, held: list[Any]) -> State:
         """Return the state; ``held`` are the elements before the position."""
         return {"op": self.node.op, **place, "held": held}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self._items.load(state["held"], lambda: self.node.element_spec)
         self._log.load(state)
         self._held = len(self._items)
         self._account.hold(self._items.counted_bytes)
 
-    def state_after(self, state: State, count: int) -> State | None:
-        source = None if state["held"] else self.source.state_after(state["source"], state["behind"] + count)
+    def advance(self, state: State, count: int) -> State | None:
+        source = None if state["held"] else self.source.advance(state["source"], state["behind"] + count)
         return None if source is None else self._state({"source": source, "behind": 0}, [])
 
     def close(self) -> None:

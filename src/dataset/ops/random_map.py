@@ -21,13 +21,10 @@ from dataset.runtime.random.streams import ElementGenerators, EpochCounter, reso
 
 
 @dataclass(frozen=True, eq=False)
-class RandomMap(UnaryNode):
+class RandomMap(UnaryNode, pure=False, static_spec=False, separable=True, elastic=True):
     """Node that applies ``function`` to a random generator and each element."""
 
     op: ClassVar[str] = "random_map"
-    calls_user_code: ClassVar[bool] = True
-    spec_is_static: ClassVar[bool] = False
-    elastic: ClassVar[bool] = True
     function: Callable[..., Any]
     seed: int | None = field(default=None, repr=False)
     counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
@@ -52,16 +49,12 @@ class RandomMap(UnaryNode):
     def _element_spec(self) -> Any:
         return probed_spec(self)
 
-    @property
-    def separates(self) -> bool:
-        return True
-
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         """Return an ordered deal: each element gets the random numbers of its position in the unsharded dataset."""
         return deal.ordered()
 
-    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:
-        return replace(self.with_inputs(inputs), deals=(*self.deals, deal))
+    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:
+        return replace(self.with_inputs(inputs), deals=self.deals if deal is None else (*self.deals, deal))
 
     def label(self) -> str:
         return f"random_map({function_name(self.function)}{'' if self.seed is None else f', seed={self.seed}'})"
@@ -97,12 +90,12 @@ class RandomMapOperator(MapOperator):
         places = dealt if self.deals else positions
         return [map(self.generators.at, places), *super().arguments(inputs)]
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         chance = {"key": self.key, "iteration": self.iteration, "epoch": self.epoch}
-        return {**super().state_dict(), **chance, "since": self.since, "base": self.base}
+        return {**super().save(), **chance, "since": self.since, "base": self.base}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.since, self.base = int(state["since"]), int(state["base"])
         self._open(int(state["key"]), int(state["iteration"]), int(state["epoch"]))
         self.epochs.resume(self.counter, self.key, self.iteration)

@@ -155,15 +155,15 @@ class AcceptOperator(UnaryOperator):
             self._probabilities = acceptance(self.target, self._estimate.shares)
         return self._block.give(n)
 
-    def state_dict(self) -> State:
-        state = {"op": self.node.op, **super().state_dict(), "random": self.random.state_dict()}
+    def save(self) -> State:
+        state = {"op": self.node.op, **super().save(), "random": self.random.save()}
         if self._estimate is not None:
             state |= {"counts": self._estimate.counts.copy(), "block": self._block.save()}
         return state
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
-        self.random.load_state_dict(state["random"])
+    def load(self, state: State) -> None:
+        super().load(state)
+        self.random.load(state["random"])
         if self._estimate is not None:
             self._estimate.counts = state["counts"].copy()
             self._block.load(state["block"], lambda: self.node.element_spec)
@@ -185,12 +185,12 @@ class MixWeightsOperator(UnaryOperator):
             self._block = Remainder(Chunk(LEAF, _BLOCK, [np.tile([first, 1 - first], (_BLOCK, 1))]))
         return self._block.give(n)
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         counts = self._estimate.counts.copy()
-        return {"op": MixWeights.op, **super().state_dict(), "counts": counts, "block": save_chunk(self._block.rest())}
+        return {"op": MixWeights.op, **super().save(), "counts": counts, "block": save_chunk(self._block.rest())}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self._estimate.counts = state["counts"].copy()
         self._block = Remainder(load_chunk(state["block"], lambda: None))
 

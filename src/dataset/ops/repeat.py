@@ -20,15 +20,10 @@ from dataset.runtime.contract import Operator, State, assumes_no_failures
 
 
 @dataclass(frozen=True, eq=False)
-class Repeat(UnaryNode):
+class Repeat(UnaryNode, repeats_only=True, seekable=True, exact=True, only_reorders=True, separable=True, elastic=True):
     """Node that repeats ``source`` ``count`` times; endlessly if ``count`` is None or negative."""
 
     op: ClassVar[str] = "repeat"
-    repeats_only: ClassVar[bool] = True
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
-    only_reorders: ClassVar[bool] = True
-    elastic: ClassVar[bool] = True
     count: int | None
 
     def __post_init__(self) -> None:
@@ -50,11 +45,7 @@ class Repeat(UnaryNode):
             return 0 if available == 0 else INFINITE_CARDINALITY
         return 0 if self.times == 0 else map_known(lambda n: n * self.times, available)
 
-    @property
-    def separates(self) -> bool:
-        return True
-
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
         """Shard each pass separately, so that all processes end it together.
 
         A batch may span two passes; then its elements are sharded one by one.
@@ -87,7 +78,7 @@ _REMEMBERED = 4  # passes that a reader may be ahead by
 class RepeatOperator(Operator):
     """Operator that holds the open input of the current pass.
 
-    It remembers how recent passes began and how long they were; ``state_after`` needs both to cross the end of a pass.
+    It remembers how recent passes began and how long they were; ``advance`` needs both to cross the end of a pass.
     """
 
     def __init__(self, context: ExecutionContext, source: Node, times: int) -> None:
@@ -146,30 +137,30 @@ class RepeatOperator(Operator):
         self.pass_is_empty, self.position = True, 0
         if self.source is not None:
             self._teller = self.source
-            with contextlib.suppress(StateError):  # only state_after needs it
-                self._beginnings[self.finished] = self.source.state_dict()
+            with contextlib.suppress(StateError):  # only advance needs it
+                self._beginnings[self.finished] = self.source.save()
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {
             "op": Repeat.op,
             "finished": self.finished,
             "pass_is_empty": self.pass_is_empty,
             "position": self.position,
-            "source": None if self.source is None else self.source.state_dict(),
+            "source": None if self.source is None else self.source.save(),
         }
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         """Return a state in the same pass or one that has begun; how a later pass begins is unknown until then."""
         finished, beginning, position = int(state["finished"]), state["source"], int(state["position"])
         if self._teller is None or beginning is None:
             return None
-        below = self._teller.state_after(beginning, count)
+        below = self._teller.advance(beginning, count)
         passed = position + count
         while below is None and passed > (length := self._lengths.get(finished, passed)):
             passed -= length
             finished += 1
             beginning = self._beginnings.get(finished)
-            below = None if beginning is None else self._teller.state_after(beginning, passed)
+            below = None if beginning is None else self._teller.advance(beginning, passed)
         if below is None or not self._gives_elements(finished, state):
             return None
         return {**state, "finished": finished, "pass_is_empty": False, "position": passed, "source": below}
@@ -181,7 +172,7 @@ class RepeatOperator(Operator):
         is_of_state = number == state["finished"] and not state["pass_is_empty"]
         return is_of_state or (number == self.finished and not self.pass_is_empty)
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.finished = int(state["finished"])
         self.pass_is_empty, self.position = bool(state["pass_is_empty"]), int(state["position"])
         if state["source"] is None:
@@ -190,7 +181,7 @@ class RepeatOperator(Operator):
             if self.finished and openings(self.node):  # random operators upstream need the number of the pass
                 self.source.close()
                 self.source = self._teller = self.context(self.node, self.finished)
-            self.source.load_state_dict(state["source"])
+            self.source.load(state["source"])
 
     def close(self) -> None:
         if self.source is not None:

@@ -23,12 +23,10 @@ from dataset.runtime.resources.interrupts import call
 
 
 @dataclass(frozen=True, eq=False)
-class Scan(UnaryNode):
+class Scan(UnaryNode, pure=False, static_spec=False):
     """Node that yields the second result of ``function(state, element)``; the first is the state of the next call."""
 
     op: ClassVar[str] = "scan"
-    calls_user_code: ClassVar[bool] = True
-    spec_is_static: ClassVar[bool] = False
     initial_state: Any
     function: Callable[[Any, Any], Any]
 
@@ -83,9 +81,9 @@ class ScanOperator(MapOperator):
         self.accumulator.replace(new)
         return self.accumulator.detached(output)
 
-    def state_dict(self) -> State:
-        return {"op": self.node.op, **super().state_dict(), "carried": self.accumulator.save()}
+    def save(self) -> State:
+        return {"op": self.node.op, **super().save(), "carried": self.accumulator.save()}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.accumulator.load(state["carried"])

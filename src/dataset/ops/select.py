@@ -36,13 +36,10 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class Select(UnaryNode):
+class Select(UnaryNode, seekable=True, exact=True, separable=True, elastic=True):
     """Node that selects the part of each element under one key, or a tuple of the parts under several keys."""
 
     op: ClassVar[str] = "select"
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
-    elastic: ClassVar[bool] = True
     keys: tuple[Any, ...]
 
     def __post_init__(self) -> None:
@@ -83,11 +80,7 @@ class Select(UnaryNode):
     def _shown(self) -> str:
         return ", ".join(map(repr, self.keys))
 
-    @property
-    def separates(self) -> bool:
-        return True
-
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
     def at(self, positions: Array) -> Node | None:
@@ -146,11 +139,11 @@ class SelectOperator(ChunkTransformOperator):
             chosen.append(_copied(column) if any(column is other for other in chosen) else column)
         return Chunk(selection.structure, inputs.length, chosen)
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         """Return the state after ``count`` elements: one output per input, including failures."""
         if state["ready"]:
             return None
-        below = self.source.state_after(state["source"], count)
+        below = self.source.advance(state["source"], count)
         return None if below is None else {**state, "source": below, "position": int(state["position"]) + count}
 
     def _selected_from(self, structure: Structure) -> Selection:

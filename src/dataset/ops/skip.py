@@ -15,13 +15,10 @@ from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_
 
 
 @dataclass(frozen=True, eq=False)
-class Skip(UnaryNode):
+class Skip(UnaryNode, seekable=True, exact=True, only_reorders=True):
     """Node that drops the first ``count`` elements; all elements if ``count`` is negative."""
 
     op: ClassVar[str] = "skip"
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
-    only_reorders: ClassVar[bool] = True
     count: int
     by_seeking: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer if not computing the skipped elements is unobservable."""
@@ -82,18 +79,18 @@ class SkipOperator(UnaryOperator):
         self.source.seek(self.remaining + count)
         self.remaining = 0
 
-    def state_dict(self) -> State:
-        return {"op": Skip.op, **super().state_dict(), "remaining": self.remaining}
+    def save(self) -> State:
+        return {"op": Skip.op, **super().save(), "remaining": self.remaining}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         remaining = int(state["remaining"])
         if remaining < 0 or (remaining and not (self.is_infallible or assumes_no_failures())):
             return None
-        below = self.source.state_after(state["source"], remaining + count)
+        below = self.source.advance(state["source"], remaining + count)
         return None if below is None else {**state, "source": below, "remaining": 0}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.remaining = int(state["remaining"])
 
 

@@ -15,13 +15,10 @@ from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_
 
 
 @dataclass(frozen=True, eq=False)
-class Take(UnaryNode):
+class Take(UnaryNode, seekable=True, exact=True, only_reorders=True):
     """Node that passes on the first ``count`` elements; all elements if ``count`` is negative."""
 
     op: ClassVar[str] = "take"
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
-    only_reorders: ClassVar[bool] = True
     count: int
 
     def __post_init__(self) -> None:
@@ -64,18 +61,18 @@ class TakeOperator(UnaryOperator):
         self.remaining -= count
         self.source.seek(count)
 
-    def state_dict(self) -> State:
-        return {"op": Take.op, **super().state_dict(), "remaining": self.remaining}
+    def save(self) -> State:
+        return {"op": Take.op, **super().save(), "remaining": self.remaining}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         remaining = int(state["remaining"]) - count
         if remaining < 0 or not (self.node.source.is_infallible or assumes_no_failures()):
             return None
-        below = self.source.state_after(state["source"], count)
+        below = self.source.advance(state["source"], count)
         return None if below is None else {**state, "source": below, "remaining": remaining}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.remaining = int(state["remaining"])
         if not 0 <= self.remaining <= self.node.count:
             raise StateError(

@@ -21,11 +21,10 @@ from dataset.runtime.functions.vectorized import is_vectorized
 
 
 @dataclass(frozen=True, eq=False)
-class TakeWhile(UnaryNode):
+class TakeWhile(UnaryNode, pure=False):
     """Node that passes on the elements before the first for which ``predicate`` returns False."""
 
     op: ClassVar[str] = "take_while"
-    calls_user_code: ClassVar[bool] = True
     predicate: Callable[..., Any]
 
     def __post_init__(self) -> None:
@@ -89,9 +88,9 @@ class TakeWhileOperator(ElementwiseOperator):
         self._ended = True
         return inputs.slice(0, int(false[0])) if false[0] else None
 
-    def state_dict(self) -> State:
-        return {"op": self.node.op, **super().state_dict(), "ended": self._ended}
+    def save(self) -> State:
+        return {"op": self.node.op, **super().save(), "ended": self._ended}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self._ended = bool(state["ended"])

@@ -47,9 +47,9 @@ class UniqueOperator(ChunkTransformOperator):
         new = [index for index, key in enumerate(keys) if key not in seen and not add(key)]
         return inputs if len(new) == inputs.length else inputs.take(np.array(new, np.intp))
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         seen = {kind: self._saved(kind, keys) for kind, keys in self._seen.items() if keys}
-        return {"op": self.node.op, **super().state_dict(), "seen": seen}
+        return {"op": self.node.op, **super().save(), "seen": seen}
 
     def _saved(self, kind: str, keys: set[Hashable]) -> Any:
         if kind == OBJECTS:
@@ -60,8 +60,8 @@ class UniqueOperator(ChunkTransformOperator):
         dtype = number_dtype(kind)
         return list(keys) if dtype is None else np.fromiter(keys, dtype, len(keys))
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self._seen = {
             kind: set(keys.tolist() if isinstance(keys, np.ndarray) else keys) for kind, keys in state["seen"].items()
         }

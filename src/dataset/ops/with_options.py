@@ -15,21 +15,13 @@ from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
-class WithOptions(UnaryNode):
+class WithOptions(UnaryNode, seekable=True, exact=True, only_reorders=True, separable=True, elastic=True):
     """Node that runs ``source`` with ``options``."""
 
     op: ClassVar[str] = "with_options"
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
-    only_reorders: ClassVar[bool] = True
-    elastic: ClassVar[bool] = True
     options: Options = field(repr=False)
 
-    @property
-    def separates(self) -> bool:
-        return True
-
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
     def at(self, positions: Array) -> Node | None:

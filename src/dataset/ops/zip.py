@@ -16,14 +16,10 @@ from dataset.runtime.parallel.buffered_input import BufferedInput
 
 
 @dataclass(frozen=True, eq=False)
-class Zip(Node):
+class Zip(Node, seekable=True, exact=True, only_reorders=True, elastic=True):
     """Node whose element ``i`` holds element ``i`` of each source, at the source's place in ``structure``."""
 
     op: ClassVar[str] = "zip"
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
-    only_reorders: ClassVar[bool] = True
-    elastic: ClassVar[bool] = True
     structure: Structure
     sources: tuple[Node, ...]
 
@@ -33,7 +29,7 @@ class Zip(Node):
     def cardinality(self) -> int:
         return shortest([source.cardinality() for source in self.sources])
 
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
         """Shard all sources alike. Not possible with padding, since each source would add its own padding."""
         return deal.ordered() if deal.gives_all else None
 
@@ -111,15 +107,15 @@ class ZipOperator(Operator):
         structure = self.node.structure.substitute([chunk.structure for chunk in chunks])
         return Chunk(structure, count, columns)
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {"op": Zip.op, "ended": self.ended, "feeds": [feed.save() for feed in self.feeds]}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         pairs = zip(self.feeds, state["feeds"], strict=True)
-        feeds = [None if state["ended"] else feed.state_after(saved, count) for feed, saved in pairs]
+        feeds = [None if state["ended"] else feed.advance(saved, count) for feed, saved in pairs]
         return None if None in feeds else {**state, "feeds": feeds}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.ended = bool(state["ended"])
         for feed, saved in zip(self.feeds, state["feeds"], strict=True):
             feed.load(saved)

@@ -16,6 +16,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.origin import Origin, caller
+from dataset.plan.traits import Traits
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,39 +32,8 @@ class Node:
 
     op: ClassVar[str]
     """The method's name, used in messages and plans."""
-    calls_user_code: ClassVar[bool] = False
-    """Whether running it may call a user's function or iterate a user's object, so that read-ahead is observable."""
-
-    spec_is_static: ClassVar[bool] = True
-    """Whether the node's spec follows from those of its inputs; False if it is only known by running user code."""
-
-    seeks: ClassVar[bool] = False
-    """Whether its operator can skip elements without producing them, if those of its inputs can."""
-
-    gives_elements: ClassVar[bool] = False
-    """Whether ``element`` returns any element directly, without opening an operator."""
-
-    preserves_exactness: ClassVar[bool] = False
-    """Whether it is certain (``is_exact``) if its inputs are."""
-
-    only_reorders: ClassVar[bool] = False
-    """Whether its elements are unchanged elements of its inputs: some or all, in any order, or combined in tuples."""
-
-    reads_files: ClassVar[bool] = False
-    """Whether it reads or writes files named by a parameter or by an element of its input, or may make such a node."""
-
-    repeats_only: ClassVar[bool] = False
-    """Whether all its elements are elements of its input, some of them more than once."""
-
-    elastic: ClassVar[bool] = False
-    """Whether its state can be loaded in any number of processes that share the elements of its input.
-
-    Its elements then correspond to those of its input one to one or by a fixed batch size, and its state counts no
-    element of another process.
-    """
-
-    expands_elements: ClassVar[bool] = False
-    """Whether each element of its input, such as the name of a file, is opened as a dataset of many elements."""
+    declared: ClassVar[Traits] = Traits()
+    """The traits from the class statements; ``traits`` may refine them for an instance."""
 
     name: str | None = field(default=None, kw_only=True, repr=False)
     origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
@@ -76,18 +46,17 @@ class Node:
     def _element_spec(self) -> Any:
         raise NotImplementedError
 
-    @property
-    def holds_static_specs(self) -> bool:
-        """Whether the specs of any datasets held by a parameter are static, too."""
-        return True
-
     def _set(self, name: str, value: Any) -> None:
         """Store the canonical form of an argument in its field, while the node is being created."""
         object.__setattr__(self, name, value)
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        """Cache ``cardinality`` per node, so that calling it on all nodes of a chain takes linear time."""
-        super().__init_subclass__(**keywords)
+    def __init_subclass__(cls, **traits: bool) -> None:
+        """Set the traits that differ from those of the base class, and cache ``cardinality`` per node.
+
+        Without the cache, calling it on all nodes of a chain would take quadratic time.
+        """
+        super().__init_subclass__()
+        cls.declared = dataclasses.replace(cls.declared, **traits)
         if "cardinality" in vars(cls):
             cls.cardinality = once(cls.cardinality)  # type: ignore[method-assign,assignment]
 
@@ -108,7 +77,7 @@ class Node:
         raise NotImplementedError
 
     def element(self, position: int) -> Any:
-        """Return the element at an existing position; only for nodes with ``gives_elements``."""
+        """Return the element at an existing position; only for nodes that are ``indexable``."""
         raise NotImplementedError
 
     def at(self, positions: Any) -> Node | None:  # noqa: ARG002  # used by overrides
@@ -125,9 +94,14 @@ class Node:
         return None
 
     @property
+    def traits(self) -> Traits:
+        """What may be assumed about the node, without regard to its inputs."""
+        return self.declared
+
+    @property
     def random_access(self) -> bool:
         """Whether any element can be produced without those before it."""
-        return self.seeks and all(source.random_access for source in self.inputs)
+        return self.traits.seekable and all(source.random_access for source in self.inputs)
 
     @property
     def is_exact(self) -> bool:
@@ -135,12 +109,12 @@ class Node:
 
         Then discarding an element and skipping it with ``seek`` are indistinguishable to the user.
         """
-        return self.preserves_exactness and all(source.is_exact for source in self.inputs)
+        return self.traits.exact and all(source.is_exact for source in self.inputs)
 
     @property
     def is_infallible(self) -> bool:
         """Whether no element can fail or needs user code, whatever the order of the elements."""
-        return self.is_exact or (self.only_reorders and all(source.is_infallible for source in self.inputs))
+        return self.is_exact or (self.traits.only_reorders and all(source.is_infallible for source in self.inputs))
 
     @property
     def passes(self) -> int:
@@ -152,28 +126,20 @@ class Node:
         """The rank and the world size, if the node outputs one process's share of its input; otherwise None."""
         return None
 
-    @property
-    def separates(self) -> bool:
-        """Whether processes that each run the op on a part of its input together produce the output of the whole.
-
-        This holds if the result for an element does not depend on other elements. The order and the grouping into
-        batches may differ.
-        """
-        return False
-
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:  # noqa: ARG002  # used by overrides
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:  # noqa: ARG002  # used by overrides
         """Return the shard of all inputs from which this op produces the shard ``deal`` of its own elements.
 
         None, the default, if the op needs its whole input for any part of its elements.
         """
         return None
 
-    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:  # noqa: ARG002  # used by overrides
-        """Return this op over its inputs' shards, for the shard ``deal`` of its own elements."""
-        return self.with_inputs(inputs)
+    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:  # noqa: ARG002  # likewise
+        """Return this op over a part of its inputs.
 
-    def over_part(self, inputs: Sequence[Node]) -> Self:
-        """Return this op, which ``separates``, over a part of its inputs."""
+        Args:
+            inputs: the inputs' shards, or the input over some of the files.
+            deal: the shard of this op's own elements; None if the files are divided.
+        """
         return self.with_inputs(inputs)
 
     @property
@@ -184,7 +150,7 @@ class Node:
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
         """The parameters that are user functions."""
-        return tuple(filter(callable, self._fields().values())) if self.calls_user_code else ()
+        return tuple(filter(callable, self._fields().values())) if not self.traits.pure else ()
 
     def with_inputs(self, inputs: Sequence[Node]) -> Self:
         """Return this node with other inputs."""
@@ -292,7 +258,7 @@ def inputs_first(node: Node, without: Container[Node] = ()) -> list[Node]:
 
 def holds_user_code(node: Node) -> bool:
     """Return whether running the plan may call user code, so that read-ahead is observable."""
-    return any(part.calls_user_code for part in walk(node))
+    return not all(part.traits.pure for part in walk(node))
 
 
 def spec_is_static(node: Node) -> bool:
@@ -305,7 +271,7 @@ def spec_is_static(node: Node) -> bool:
             waiting += [part, *unasked]
         else:
             below = all(vars(source)[_STATIC] for source in part.inputs)
-            vars(part)[_STATIC] = below and part.spec_is_static and part.holds_static_specs
+            vars(part)[_STATIC] = below and part.traits.static_spec
     found: bool = vars(node)[_STATIC]
     return found
 

@@ -77,14 +77,14 @@ class Operator(ABC):
         return 0 if chunk is None else chunk.length
 
     @abstractmethod
-    def state_dict(self) -> State:
+    def save(self) -> State:
         """Return the position of this operator and its inputs after the last pulled element, as plain data."""
 
     @abstractmethod
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         """Restore a saved position. Called at most once, before the first pull."""
 
-    def state_after(self, state: State, count: int) -> State | None:  # noqa: ARG002  # most operators cannot compute it
+    def advance(self, state: State, count: int) -> State | None:  # noqa: ARG002  # most operators cannot compute it
         """Return the state ``count`` elements after ``state``, or None if only computing the elements would reveal it.
 
         May be called from any thread, even during a ``pull`` in another thread, so it reads nothing that a pull
@@ -106,7 +106,7 @@ _assuming_no_failures: ContextVar[bool] = ContextVar("_assuming_no_failures", de
 
 @contextlib.contextmanager
 def assuming_no_failures() -> Iterator[None]:
-    """Make ``state_after``, in this thread, assume that no failing element shifts the elements after it.
+    """Make ``advance``, in this thread, assume that no failing element shifts the elements after it.
 
     Under this assumption, a failing element still counts for batches and for take. The caller documents this, as skip()
     does.
@@ -119,7 +119,7 @@ def assuming_no_failures() -> Iterator[None]:
 
 
 def assumes_no_failures() -> bool:
-    """Return whether ``state_after`` may assume that no element fails."""
+    """Return whether ``advance`` may assume that no element fails."""
     return _assuming_no_failures.get()
 
 
@@ -129,11 +129,11 @@ class UnaryOperator(Operator):
     def __init__(self, source: Operator) -> None:
         self.source = source
 
-    def state_dict(self) -> State:
-        return {"source": self.source.state_dict()}
+    def save(self) -> State:
+        return {"source": self.source.save()}
 
-    def load_state_dict(self, state: State) -> None:
-        self.source.load_state_dict(state["source"])
+    def load(self, state: State) -> None:
+        self.source.load(state["source"])
 
     def close(self) -> None:
         self.source.close()

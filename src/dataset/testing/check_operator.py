@@ -33,7 +33,7 @@ def check_operator(
     - ``element_spec`` is compatible with every element. ``cardinality`` is correct if it is a number.
     - If the plan has random access, ``dataset[i]`` equals the element at that position of an iteration.
     - A state saved at any position resumes exactly there, also if it is saved again at once. It is plain data.
-    - A state computed by ``Operator.state_after`` resumes where a state saved at that position does.
+    - A state computed by ``Operator.advance`` resumes where a state saved at that position does.
     - Stopping at any position leaves no threads and no open files.
 
     Args:
@@ -237,26 +237,26 @@ def _check_resumed(make: Callable[[], Dataset[Any]], state: State, rest: Sequenc
 
 
 def _check_arithmetic(make: Callable[[], Dataset[Any]], found: Sequence[Any], positions: int) -> None:
-    """Check ``state_after`` from the start and from a middle position, for several counts, one of them too large."""
+    """Check ``advance`` from the start and from a middle position, for several counts, one of them too large."""
     for start in (0, min(len(found), positions) // 3):
         for count in (1, 2, 5, len(found) - start, len(found) - start + 1):
             if count > 0:
-                _check_state_after(make, found, start, count)
+                _check_advance(make, found, start, count)
 
 
-def _check_state_after(make: Callable[[], Dataset[Any]], found: Sequence[Any], start: int, count: int) -> None:
+def _check_advance(make: Callable[[], Dataset[Any]], found: Sequence[Any], start: int, count: int) -> None:
     coordinator, root = open_plan(make().plan)
     _pass(root, start)
-    state = root.state_dict()
-    after = root.state_after(state, count)
+    state = root.save()
+    after = root.advance(state, count)
     coordinator.shut_down(root.close, wait=True)
     if after is None:
         return
     assert_plain_data(after)
     if start + count > len(found):
-        raise AssertionError(f"state_after() returned a state after {start + count} of {len(found)} elements")
+        raise AssertionError(f"advance() returned a state after {start + count} of {len(found)} elements")
     coordinator, root = open_plan(make().plan)
-    root.load_state_dict(after)
+    root.load(after)
     rest = _outcomes_of(root, 3)
     coordinator.shut_down(root.close, wait=True)
     assert_elements_equal(rest, found[start + count :])

@@ -91,7 +91,7 @@ def _rows(tensors: TorchTensors, column: Any) -> Sequence[Any]:
 
 def _require_random_access(plan: Node) -> None:
     nodes = inputs_first(plan)
-    if not (plan.gives_elements or plan.random_access):
+    if not (plan.traits.indexable or plan.random_access):
         node = next(node for node in nodes if not node.random_access)
         raise TypeError(
             f"to_torch(): a map-style dataset needs random access, which {node.location()} does not support; leave "

@@ -30,7 +30,7 @@ BYTES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class TableRows(RowSource):
+class TableRows(RowSource, indexable=True):
     """Random-access node whose element ``i`` is row ``order[i]`` of ``holder.table``, as a dict.
 
     Attributes:
@@ -43,7 +43,6 @@ class TableRows(RowSource):
     """
 
     op: ClassVar[str] = "from_huggingface"
-    gives_elements: ClassVar[bool] = True
     holder: Any = field(repr=False)
     schema: Any = field(repr=False)
     columns: Sequence[str]

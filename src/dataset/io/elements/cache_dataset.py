@@ -32,12 +32,10 @@ _LOCK = "filling.lock"
 
 
 @dataclass(frozen=True, eq=False)
-class FileCache(UnaryNode):
+class FileCache(UnaryNode, reads_files=True, seekable=True):
     """Node: the elements of ``source``, which is iterated once; stored in the directory ``filename``."""
 
     op: ClassVar[str] = "cache"
-    reads_files: ClassVar[bool] = True
-    seeks: ClassVar[bool] = True
     filename: str = field(default="", repr=False)  # a state can be loaded if the file is elsewhere
     on_mismatch: str = field(default="error", kw_only=True, repr=False)
     written: Node | None = field(default=None, kw_only=True, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ from dataset.plan.node import Node, holds_user_code
 from dataset.plan.origin import function_name
 from dataset.plan.spec import ComponentSpec, DatasetSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import LEAF
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, UnaryOperator
@@ -28,28 +29,26 @@ from dataset.runtime.state.held_elements import Elements
 
 
 @dataclass(frozen=True, eq=False)
-class Load(Node):
+class Load(Node, reads_files=True):
     """Source node: the elements of ``saved``, as read by ``reader``.
 
     ``reader`` is not an input of the node: it is built from the files and not by the user, and rules do not change it.
     """
 
     op: ClassVar[str] = "load"
-    reads_files: ClassVar[bool] = True
     saved: SavedElements = field(repr=False)
     reader: Node = field(repr=False)
     reader_func: Callable[..., Any] | None = None
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on reader_func
-        return self.reader_func is not None and holds_user_code(self.reader)
+    def traits(self) -> Traits:
+        static = self.saved.spec is not None  # unknown if the dataset is empty
+        return replace(
+            self.declared, static_spec=static, pure=self.reader_func is None or not holds_user_code(self.reader)
+        )
 
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "saved": self.saved.identity}
-
-    @property
-    def spec_is_static(self) -> bool:  # type: ignore[override]  # unknown if the dataset is empty
-        return self.saved.spec is not None
 
     def _element_spec(self) -> Any:
         if self.saved.spec is None:

@@ -7,7 +7,7 @@ read the metadata itself, so a state never determines which files are opened.
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from dataset.errors import DataLossError
@@ -18,6 +18,7 @@ from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.nested import restored_by
 from dataset.plan.node import Node
 from dataset.plan.spec import ComponentSpec, flatten_spec
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, Remainder
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
@@ -55,11 +56,10 @@ _known: weakref.WeakSet[SavedElements] = weakref.WeakSet()
 
 
 @dataclass(frozen=True, eq=False)
-class SavedShard(Node):
+class SavedShard(Node, reads_files=True):
     """Source node: the elements of shard ``number``, in the order in which they were written."""
 
     op: ClassVar[str] = "saved_shard"
-    reads_files: ClassVar[bool] = True
     restored_as: ClassVar[str] = "saved_shard"
     saved: SavedElements = field(repr=False)
     number: int = 0
@@ -68,8 +68,8 @@ class SavedShard(Node):
         return {"saved": self.saved.identity, "number": self.number}
 
     @property
-    def spec_is_static(self) -> bool:  # type: ignore[override]  # see Load
-        return self.saved.spec is not None
+    def traits(self) -> Traits:
+        return replace(self.declared, static_spec=self.saved.spec is not None)
 
     def _element_spec(self) -> Any:
         return self.saved.spec
@@ -192,7 +192,7 @@ class SavedShardOperator(Operator):
         """Return the state before element ``index``."""
         return {"offset": 0, "record": 0, "before": 0, "skip": index, "crc": 0, "ended": False}
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {
             "op": "saved_shard",
             "offset": self._place[0],
@@ -203,7 +203,7 @@ class SavedShardOperator(Operator):
             "ended": self._ended and not self._record,
         }
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self._place = (int(state["offset"]), int(state["record"]))
         self._before, self._skip = int(state["before"]), int(state["skip"])
         crc = state.get("crc")  # older states have none

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,6 +25,7 @@ from dataset.plan.fingerprints.fingerprint import content_fingerprint
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.structure import LEAF
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
@@ -36,11 +37,10 @@ SHARDS = DEFAULT_CYCLE_LENGTH
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot(UnaryNode):
+class Snapshot(UnaryNode, reads_files=True):
     """Node: the elements of ``source``, read from the files of an earlier run if there was one."""
 
     op: ClassVar[str] = "snapshot"
-    reads_files: ClassVar[bool] = True
     path: str = field(repr=False)
     compression: str | None = "AUTO"
     reader_func: Callable[..., Any] | None = None
@@ -58,8 +58,8 @@ class Snapshot(UnaryNode):
                 require_callable("snapshot", name, getattr(self, name))
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the arguments
-        return self.reader_func is not None or self.shard_func is not None
+    def traits(self) -> Traits:
+        return replace(self.declared, pure=self.reader_func is None and self.shard_func is None)
 
     def fingerprint_fields(self) -> Any:
         return [self.reader_func, self.shard_func]
@@ -80,11 +80,10 @@ class Snapshot(UnaryNode):
 
 
 @dataclass(frozen=True, eq=False)
-class _SnapshotReader(Node):
+class _SnapshotReader(Node, reads_files=True):
     """Source node that reads a finished snapshot."""
 
     op: ClassVar[str] = "snapshot"
-    reads_files: ClassVar[bool] = True
     snapshot: Snapshot = field(repr=False)
     saved: SavedElements = field(repr=False)
     reader: Node = field(repr=False)

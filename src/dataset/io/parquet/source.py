@@ -19,6 +19,7 @@ from dataset.ops.interleave.flat_map import FlatMap
 from dataset.ops.interleave.interleave import Interleave
 from dataset.ops.shuffle.shuffle import Shuffle
 from dataset.ops.sources.tensor_slices import TensorSlices
+from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_int, require_parallelism
 from dataset.plan.nested import dataset_of, is_dataset
@@ -72,11 +73,10 @@ class RowGroups:
 
 
 @dataclass(frozen=True, eq=False)
-class Parquet(FileSource):
+class Parquet(FileSource, seekable=True):
     """Node that reads the rows of the files that ``source`` names, one file after another, or one shard of them."""
 
     op: ClassVar[str] = OP
-    seeks: ClassVar[bool] = True
     columns: tuple[str, ...] | None = None
     fill_null: Mapping[str, Any] = field(default_factory=dict)
     shard: tuple[int, int] | None = None
@@ -90,8 +90,8 @@ class Parquet(FileSource):
     def over(self, path: bytes) -> Self:
         return dataclasses.replace(super().over(path), paths=(path_string(path),))
 
-    def over_part(self, inputs: Sequence[Node]) -> Self:
-        moved = super().over_part(inputs)
+    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:
+        moved = super().over_shard(inputs, deal)
         return dataclasses.replace(moved, paths=_known_paths(moved.source) or ())
 
     def _element_spec(self) -> Any:
@@ -230,17 +230,16 @@ def _known_paths(names: Node) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class ParallelParquet(Interleave):
+class ParallelParquet(Interleave, static_spec=True):
     """Interleave of several files. Its element_spec is known in advance, unlike that of a user's function."""
 
     op: ClassVar[str] = OP
-    spec_is_static: ClassVar[bool] = True
     files: Parquet = field(kw_only=True, repr=False)
 
-    def over_part(self, inputs: Sequence[Node]) -> Self:
-        files = self.files.over_part(inputs)
+    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:
+        files = self.files.over_shard(inputs, deal)
         function = reader_of_one_file(files)
-        return dataclasses.replace(super().over_part(inputs), files=files, function=function)
+        return dataclasses.replace(super().over_shard(inputs, deal), files=files, function=function)
 
     def _element_spec(self) -> Any:
         return self.files.element_spec

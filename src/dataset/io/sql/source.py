@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.spec import TensorSpec, flatten_spec
 from dataset.plan.structure import LEAF, Structure, structure_of, tuple_of
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
@@ -29,7 +30,7 @@ _SHOWN_MAX = 60  # characters of a query, in plans and errors
 
 
 @dataclass(frozen=True, eq=False)
-class SqlQuery(Node):
+class SqlQuery(Node, reads_files=True):
     """Node that reads the rows of ``query``, in the order in which the database returns them.
 
     Attributes:
@@ -38,7 +39,6 @@ class SqlQuery(Node):
     """
 
     op: ClassVar[str] = "SqlDataset"
-    reads_files: ClassVar[bool] = True
     driver: Driver
     source: Any = field(repr=False)  # it may contain a password
     query: str
@@ -54,12 +54,8 @@ class SqlQuery(Node):
             self._set("output_types", _spec_of_types(self.output_types))
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the driver
-        return callable(self.driver)
-
-    @property
-    def spec_is_static(self) -> bool:  # type: ignore[override]  # depends on output_types
-        return self.output_types is not None
+    def traits(self) -> Traits:
+        return replace(self.declared, pure=not callable(self.driver), static_spec=self.output_types is not None)
 
     def parameters(self) -> dict[str, Any]:
         return {"driver": self.driver, "query": self.query, "output_types": repr(self.output_types)}
@@ -175,7 +171,7 @@ class SqlOperator(Operator):
         if self._running is None:
             self._start()
         assert self._running is not None
-        call(self._running.fetch_into, rows, n if self.node.calls_user_code else max(n, BLOCK_ROWS))
+        call(self._running.fetch_into, rows, n if not self.node.traits.pure else max(n, BLOCK_ROWS))
         if rows and not self._dtypes:
             self._infer(rows[0])
 
@@ -265,10 +261,10 @@ class SqlOperator(Operator):
         if running is not None:
             running.close()
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {"op": self.node.op, "row": self._given, "ended": self._ended and not self._ready}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self._given, self._ended = int(state["row"]), bool(state["ended"])
 
     def close(self) -> None:

@@ -60,12 +60,10 @@ def indexed_records(source: TFRecord, num_parallel_reads: int | None) -> Indexed
 
 
 @dataclass(frozen=True, eq=False)
-class IndexedTFRecord(RowSource):
+class IndexedTFRecord(RowSource, reads_files=True, indexable=True):
     """Source node whose element ``i`` is record ``i``, counted across all files."""
 
     op: ClassVar[str] = "TFRecordDataset"
-    reads_files: ClassVar[bool] = True
-    gives_elements: ClassVar[bool] = True
     indexes: tuple[TFRecordIndex, ...]
     run_bytes: int
     """Bytes of adjacent records to read at once, or one record if it is larger."""

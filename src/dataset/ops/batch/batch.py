@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from dataset.plan.checks import require_bool, require_int, require_parallelism
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import ComponentSpec, RaggedTensorSpec, TensorSpec, flatten_spec, map_spec
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.batching import ColumnMismatchError, NoRoomError, stack_column
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
 from dataset.runtime.chunks.ragged_stack import stack_as_ragged
@@ -27,13 +28,10 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(UnaryNode):
+class Batch(UnaryNode, seekable=True, exact=True, elastic=True):
     """Node that stacks ``batch_size`` elements along a new first axis; fewer at the end unless ``drop_remainder``."""
 
     op: ClassVar[str] = "batch"
-    seeks: ClassVar[bool] = True
-    elastic: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
     advice: ClassVar[str] = (
         "all elements of a batch must have the same {what}: make them equal in map(), or use padded_batch() or "
         "ragged_batch()"
@@ -61,11 +59,11 @@ class Batch(UnaryNode):
         return map_known(lambda n: n // size if self.drop_remainder else -(-n // size), self.source.cardinality())
 
     @property
-    def separates(self) -> bool:
-        """Only if the total number of batches is unknown."""
-        return not is_known(self.source.cardinality())
+    def traits(self) -> Traits:
+        """Separable only if the total number of batches is unknown."""
+        return replace(self.declared, separable=not is_known(self.source.cardinality()))
 
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal.below_batch(self.batch_size, drop_remainder=self.drop_remainder)
 
     @property
@@ -239,7 +237,7 @@ class BatchOperator(Divisible):
         self._waiting = rest + others
         return passed
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         source = self.node.source
         if not (assumes_no_failures() or (source.is_exact and spec_is_static(source))):
             return None  # a failed element ends a batch early
@@ -322,9 +320,9 @@ class BatchOperator(Divisible):
         self.position += count * self.node.batch_size
         self.source.seek(count * self.node.batch_size)
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         waiting = save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None
-        state = {"op": self.node.op, **super().state_dict(), "position": self.position, "waiting": waiting}
+        state = {"op": self.node.op, **super().save(), "position": self.position, "waiting": waiting}
         state["batch_size"] = self.node.batch_size  # for runtime/state/resharding.py
         if self.ready:
             state["ready"] = self.ready.save()
@@ -332,8 +330,8 @@ class BatchOperator(Divisible):
             state["given"] = [list(run) for run in self.given]
         return state
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.position = int(state["position"])
         self.given = load_given(state)
         waiting = load_chunk(state["waiting"], lambda: self.node.source.element_spec)

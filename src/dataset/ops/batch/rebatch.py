@@ -196,10 +196,10 @@ class RebatchOperator(UnaryOperator):
             return None
         return self._empty
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {
             "op": self.node.op,
-            **super().state_dict(),
+            **super().save(),
             "position": self.position,
             "turn": self.turn,
             "ended": self.ended,
@@ -211,8 +211,8 @@ class RebatchOperator(UnaryOperator):
             "empty": save_chunk(self._empty),
         }
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.position = int(state["position"])
         self.turn = int(state["turn"])
         self.ended = bool(state["ended"])

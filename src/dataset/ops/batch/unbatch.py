@@ -19,7 +19,7 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 @dataclass(frozen=True, eq=False)
-class Unbatch(UnaryNode):
+class Unbatch(UnaryNode, separable=True):
     """Node that splits each element along the first axis of its components."""
 
     op: ClassVar[str] = "unbatch"
@@ -37,10 +37,6 @@ class Unbatch(UnaryNode):
         if rows is None:
             return endless_or_unknown(available)
         return map_known(lambda n: n * rows, available)
-
-    @property
-    def separates(self) -> bool:
-        return True
 
     def lower(self, context: ExecutionContext) -> Operator:
         return UnbatchOperator(context(self.source), self)
@@ -70,9 +66,9 @@ class UnbatchOperator(UnaryOperator):
         columns = [value if isinstance(value, np.ndarray) else rows_of(value) for value in components]
         return Chunk(element.structure, length, columns)
 
-    def state_dict(self) -> State:
-        return {"op": self.node.op, **super().state_dict(), "rest": save_chunk(self.rows.rest())}
+    def save(self) -> State:
+        return {"op": self.node.op, **super().save(), "rest": save_chunk(self.rows.rest())}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.rows = Remainder(load_chunk(state["rest"], lambda: self.node.element_spec))

@@ -198,7 +198,7 @@ class WindowOperator(UnaryOperator):
         spec, static, origin = self._specs[index], self._static, self.node.origin
         return [dataset_of(Elements(Chunk(LEAF, len(piece), [piece]), spec, static, origin=origin)) for piece in pieces]
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         items: list[Outcome] = []
         start = 0
         for number, (place, error) in enumerate(self._failures):
@@ -208,10 +208,10 @@ class WindowOperator(UnaryOperator):
             start = place - number
         if self._buffer.length > start:
             items.append(self._buffer.chunk(start, self._buffer.length))
-        return {"op": "window", **super().state_dict(), "held": save_pending(items), "gap": self._gap}
+        return {"op": "window", **super().save(), "held": save_pending(items), "gap": self._gap}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self._gap = int(state["gap"])
         for item in load_pending(state["held"], lambda: self.node.source.element_spec):
             if isinstance(item, Chunk):

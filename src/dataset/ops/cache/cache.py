@@ -224,25 +224,17 @@ def _joined_column(parts: list[Column], length: int) -> Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Cache(UnaryNode):
+class Cache(UnaryNode, seekable=True, separable=True):
     """Node that caches the elements of ``source``, which runs once."""
 
     op: ClassVar[str] = "cache"
-    seeks: ClassVar[bool] = True
     store: CacheStore = field(default_factory=MemoryCache, kw_only=True, repr=False)
 
-    @property
-    def separates(self) -> bool:
-        return True
-
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
         """Let each process cache its own share. Padding is not supported, since failed elements are not cached."""
         return None if deal.remainder == "pad" else deal
 
-    def over_share(self, inputs: Sequence[Node], deal: BlockCyclicShard) -> Self:  # noqa: ARG002  # any share
-        return self.with_inputs(inputs).emptied()
-
-    def over_part(self, inputs: Sequence[Node]) -> Self:
+    def over_shard(self, inputs: Sequence[Node], deal: BlockCyclicShard | None) -> Self:  # noqa: ARG002  # any part
         return self.with_inputs(inputs).emptied()
 
     def emptied(self) -> Self:

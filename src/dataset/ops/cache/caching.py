@@ -187,7 +187,7 @@ class CacheOperator(Operator):
             self._run_again({"start": start, "reader": {}, "given": 0, "pending": self._pending.save()}, keep=True)
         elif self.source is None:
             self.source = self.context(self.node.source)
-            self._start = {"source": self.source.state_dict(), "draws": self.context.beginning(self.node.source)}
+            self._start = {"source": self.source.save(), "draws": self.context.beginning(self.node.source)}
 
     def _note_that_none_comes(self, error: Exception) -> None:
         error.add_note(f"{self.node.label()} cannot be read or filled: {CANNOT_CONTINUE}")
@@ -201,7 +201,7 @@ class CacheOperator(Operator):
         self._start, self._identity, self._given = finished.start, finished.identity, given
         self.reader = self.context(finished.plan)
         if state is not None:
-            self.reader.load_state_dict(state)
+            self.reader.load(state)
 
     def _go_on_reading(self, finished: CacheEntry, state: State) -> None:
         given = int(state["given"])
@@ -283,19 +283,19 @@ class CacheOperator(Operator):
                 break
         return [*outcomes, chunk]
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         self._decide()
         if self._target is not None:
             return self._target
         state: State = {"op": self.node.op, "start": self._start, "reader": None, "pending": self._pending.save()}
         if self.reader is not None:
-            place = {} if self._behind else self.reader.state_dict()
+            place = {} if self._behind else self.reader.save()
             return {**state, "reader": place, "given": self._given, "identity": self._identity}
         assert self.source is not None
         counts = {"taken": self._taken, "kept": self._kept, "failures": self._failures, "ended": self._ended}
-        return {**state, **counts, "source": None if self.store.in_order else self.source.state_dict()}
+        return {**state, **counts, "source": None if self.store.in_order else self.source.save()}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         finished = self.store.finished()
         self._start = state["start"]
         is_kept = finished is not None and self._is_kept(finished)
@@ -333,7 +333,7 @@ class CacheOperator(Operator):
         """Return the input at a position in the pass that began at ``_start``."""
         assert self._start is not None
         source = self.context.from_beginning(self.node.source, self._start["draws"])
-        source.load_state_dict(place)
+        source.load(place)
         return source
 
     def _go_to(self, finished: CacheEntry, state: State) -> None:

@@ -89,14 +89,14 @@ class CycleOperator(UnaryOperator):
         self.seek(passed)
         return passed
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {"op": RepeatInMemory.op, "place": self.place, "left": self.left}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         left = int(state["left"]) - count
         return {**state, "place": (int(state["place"]) + count) % self.length, "left": left} if left >= 0 else None
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.place, self.left = int(state["place"]), int(state["left"])
 
 

@@ -28,7 +28,7 @@ from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
-class BucketBySequenceLength(UnaryNode):
+class BucketBySequenceLength(UnaryNode, pure=False):
     """Node that batches elements whose lengths are between the same two boundaries.
 
     Bucket ``i`` holds lengths from ``bucket_boundaries[i - 1]`` to below ``bucket_boundaries[i]``. The first bucket has
@@ -36,7 +36,6 @@ class BucketBySequenceLength(UnaryNode):
     """
 
     op: ClassVar[str] = "bucket_by_sequence_length"
-    calls_user_code: ClassVar[bool] = True
     element_length_func: Callable[..., Any]
     bucket_boundaries: Sequence[int]
     bucket_batch_sizes: Sequence[int]

@@ -38,12 +38,10 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 @dataclass(frozen=True, eq=False)
-class GroupByWindow(UnaryNode):
+class GroupByWindow(UnaryNode, pure=False, static_spec=False):
     """Node that passes each full window of elements with one key to ``reduce_func(key, window)``."""
 
     op: ClassVar[str] = "group_by_window"
-    calls_user_code: ClassVar[bool] = True
-    spec_is_static: ClassVar[bool] = False
     key_func: Callable[..., Any]
     reduce_func: Callable[..., Any]
     window_size: int | None = None
@@ -296,7 +294,7 @@ class GroupsOperator(UnaryOperator):
         columns = [rows] if len(self._stacked) == 1 else zip(*rows, strict=True)
         return Chunk(self._structure, len(rows), list(map(pack, columns)))
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         groups = {key: self._elements_of(group) for key, group in self.groups.items()}
         ahead = self._sorted
         if ahead is not None:
@@ -305,15 +303,15 @@ class GroupsOperator(UnaryOperator):
         read = None if ahead is None else ahead.rest()
         return {
             "op": self.node.op,
-            "source": self.source.state_dict() if read is None else self.source.state_before(read),
+            "source": self.source.save() if read is None else self.source.state_before(read),
             "sizes": np.array([list(self.sizes), list(self.sizes.values())], np.int64),
             "keys": np.array(list(groups), np.int64),
             "groups": list(map(save_chunk, groups.values())),
             "ended": self.ended,
         }
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.sizes = dict(zip(*state["sizes"].tolist(), strict=True))
         for key, saved in zip(state["keys"].tolist(), state["groups"], strict=True):
             elements = load_chunk(saved, lambda: self.node.source.element_spec)
@@ -380,12 +378,12 @@ class WindowsOperator(GroupsOperator):
             self.inner.operator.close()
             self.inner = None
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         opened, unopened = self.windows.save_argument()
-        return {**super().state_dict(), "opened": opened, "inner": unopened or self.windows.save(self.inner)}
+        return {**super().save(), "opened": opened, "inner": unopened or self.windows.save(self.inner)}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.windows.opened = int(state["opened"])
         self.inner = self.windows.load(state["inner"])
 

@@ -94,7 +94,7 @@ class KeyOperator(ElementwiseOperator):
             return super().next_inputs(n)
         self._before, before = None, state_before(self.source, self._context)
         inputs = super().next_inputs(n)
-        if before is not None and inputs is not None and self.source.state_after(before, inputs.length) is not None:
+        if before is not None and inputs is not None and self.source.advance(before, inputs.length) is not None:
             self._before = before, inputs.length
         return inputs
 
@@ -126,14 +126,14 @@ class KeyOperator(ElementwiseOperator):
         self.unread(elements, 0)
         self.position -= elements.length
         try:
-            return self.state_dict()
+            return self.save()
         finally:
             self._todo, self.position = todo, position
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         exact = self._source_before_todo()
         if exact is None:
-            return super().state_dict()
+            return super().save()
         return {"op": self.node.op, "source": exact, "position": self.position}
 
     def _source_before_todo(self) -> State | None:
@@ -143,7 +143,7 @@ class KeyOperator(ElementwiseOperator):
             return None
         before, given = self._before
         taken = given - todo.length
-        return self.source.state_after(before, taken) if taken else before
+        return self.source.advance(before, taken) if taken else before
 
     @interruptible
     def _collect(self, results: list[Any], inputs: Chunk) -> None:

@@ -19,14 +19,10 @@ from dataset.runtime.random.streams import EpochCounter, function_counter, funct
 
 
 @dataclass(frozen=True, eq=False)
-class FlatMap(UnaryNode):
+class FlatMap(UnaryNode, pure=False, static_spec=False, expands_elements=True, reads_files=True, separable=True):
     """Node that yields all elements of the dataset ``function(element)`` for each element."""
 
     op: ClassVar[str] = "flat_map"
-    calls_user_code: ClassVar[bool] = True
-    spec_is_static: ClassVar[bool] = False
-    expands_elements: ClassVar[bool] = True
-    reads_files: ClassVar[bool] = True
     function: Callable[..., Any]
     must_match_across_processes: bool = field(default=False, kw_only=True, repr=False)
     """Whether other processes also run it, and all must yield the same elements in the same order."""
@@ -42,10 +38,6 @@ class FlatMap(UnaryNode):
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
-
-    @property
-    def separates(self) -> bool:
-        return True
 
     def label(self) -> str:
         return f"{self.op}({function_name(self.function)})"
@@ -88,11 +80,11 @@ class FlatMapOperator(UnaryOperator):
             self.inner.leave()
             self.inner = None
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         inner = self.datasets.save(self.inner)
         return {"op": self.datasets.node.op, **self.inputs.save([], by_place=False), "inner": inner}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.inputs.load(state)
         self.inner = None if state["inner"] is None else self.inputs.reopen(state["inner"])
 

@@ -223,13 +223,13 @@ class InterleaveOperator(UnaryOperator):
         self._read_ahead(slot, self.cycle.block_length)
         return self.datasets.waiting(slot.inner) // self.cycle.block_length
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         if self._rounds is not None and not self.datasets.repeats:
             self._hold_rounds(self._rounds)
         return {
             "op": self.datasets.node.op,
             **self.inputs.save([], by_place=False),
-            **self.cycle.state_dict(self._save, self._rounds),
+            **self.cycle.save(self._save, self._rounds),
             "pending": self._pending.save(),
         }
 
@@ -246,9 +246,9 @@ class InterleaveOperator(UnaryOperator):
             return self.datasets.save_by_place(slot.inner, taken)
         return self.datasets.save(slot.inner)
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.inputs.load(state)
-        self.cycle.load_state_dict(state, lambda saved: self._slot(self.inputs.reopen(saved)))
+        self.cycle.load(state, lambda saved: self._slot(self.inputs.reopen(saved)))
         self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
 
     def close(self) -> None:

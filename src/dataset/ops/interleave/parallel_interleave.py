@@ -210,7 +210,7 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         """Whether no empty place can be filled any more."""
         return self.cycle.filled == len(self.cycle.places) or self.readers.no_more_inputs
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         """Save the state. Does not wait for running reads or hold elements read ahead, if the inputs can repeat.
 
         Otherwise, it waits for the reads that cannot be repeated, those from the source or all, and saves buffered
@@ -231,20 +231,20 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         return {"op": self.datasets.node.op, **inputs}
 
     def _cycle_by_place(self) -> State:
-        cycle = self.cycle.state_dict(lambda reader, n: self.datasets.save_by_place(reader.inner, n), self._rounds)
+        cycle = self.cycle.save(lambda reader, n: self.datasets.save_by_place(reader.inner, n), self._rounds)
         return {**cycle, "pending": self._pending.save()}
 
     def _cycle_by_value(self) -> State:
-        cycle = self.cycle.state_dict(lambda reader, _: self.datasets.save(reader.inner))
+        cycle = self.cycle.save(lambda reader, _: self.datasets.save(reader.inner))
         return {**cycle, "pending": self._pending.save() + [save_chunk(chunk) for chunk in self._rest()]}
 
     def _rest(self) -> list[Chunk]:
         rest = None if self._rounds is None else self._rounds.rest()
         return [] if rest is None else [rest]
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.inputs.load(state)
-        self.cycle.load_state_dict(state, lambda saved: self.readers.adopt(self.inputs.reopen(saved)))
+        self.cycle.load(state, lambda saved: self.readers.adopt(self.inputs.reopen(saved)))
         self.readers.places = len(self.cycle.places) - self.cycle.filled
         self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
 

@@ -73,7 +73,7 @@ class RoundRobin(Generic[P]):
         if self.given == self.block_length:
             self.pass_on()
 
-    def state_dict(self, save: Callable[[P, int], Any], rounds: Rounds | None = None) -> State:
+    def save(self, save: Callable[[P, int], Any], rounds: Rounds | None = None) -> State:
         """Return the cycle as plain data.
 
         Args:
@@ -87,8 +87,8 @@ class RoundRobin(Generic[P]):
         ]
         return {"turn": turn, "given": given, "slots": slots}
 
-    def load_state_dict(self, state: State, load: Callable[[Any], P]) -> None:
-        """Restore what ``state_dict`` saved."""
+    def load(self, state: State, load: Callable[[Any], P]) -> None:
+        """Restore what ``save`` saved."""
         self.turn, self.given = int(state["turn"]), int(state["given"])
         self.places = [None if saved is None else load(saved) for saved in state["slots"]]
         self.filled = len(self.places) - self.places.count(None)

@@ -284,7 +284,7 @@ class Subdatasets:
                 except Exception:
                     if not watch.is_used:
                         raise
-            if plan is None or watch.is_used or any(node.reads_files for node in walk(plan)):
+            if plan is None or watch.is_used or any(node.traits.reads_files for node in walk(plan)):
                 argument = own(argument)
                 plan = None
         if plan is None:
@@ -391,7 +391,7 @@ class Subdatasets:
             return None
         log, place = inner.log, None
         if not inner.ended:
-            place = {"source": inner.operator.state_dict(), "behind": max(0, log.given - log.read)}
+            place = {"source": inner.operator.save(), "behind": max(0, log.given - log.read)}
         return self._saved(inner, inner.given, inner.ahead.save(), place)
 
     def save_by_place(self, inner: Subdataset, taken: int = 0) -> State:
@@ -595,7 +595,7 @@ class Inputs:
             place = log.place(first)
         else:
             opened, unopened = self.datasets.save_argument()
-            place = {"source": self.source.state_dict(), "behind": max(0, log.given - log.read)}
+            place = {"source": self.source.save(), "behind": max(0, log.given - log.read)}
         return {
             **place,
             "first": self._base + first + (unopened is not None),

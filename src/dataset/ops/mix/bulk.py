@@ -78,14 +78,14 @@ class BulkOperator(UnaryOperator):
         step = min(2 * count, self._elements_max, in_bytes)
         return step - step % n  # whole batches, so that none is assembled from two chunks
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         log = self._log
         if self._held and self._context.input_is_replayable and self._given >= log.given:
             return {**log.place(self._given), "held": []}
         behind = max(0, log.given - log.read)
-        return {"source": self.source.state_dict(), "behind": behind, "held": self._held.save()}
+        return {"source": self.source.save(), "behind": behind, "held": self._held.save()}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self._log.load(state)
         self._held.load(state["held"], self._spec)
         self._given = self._log.given - len(self._held)

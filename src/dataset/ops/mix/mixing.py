@@ -192,12 +192,12 @@ class MixOperator(Operator):
                 )
         return Chunk.concatenate(parts).take(places.inverse())
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         choices, selector = _NOTHING, None
         if len(self._choices):
             selector = self.selector.state_before(len(self._choices))
         if selector is None:
-            choices, selector = self._choices.copy(), self.selector.state_dict()
+            choices, selector = self._choices.copy(), self.selector.save()
         return {
             "op": self.node.op,
             "position": self.position,
@@ -208,10 +208,10 @@ class MixOperator(Operator):
             "feeds": [feed.save() for feed in self.feeds],
         }
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.position, self.ended = int(state["position"]), bool(state["ended"])
         self._choices, self._gone = state["choices"].copy(), state["gone"].copy()
-        self.selector.load_state_dict(state["selector"])
+        self.selector.load(state["selector"])
         self._check_loaded()
         for feed, saved in zip(self.feeds, state["feeds"], strict=True):
             feed.load(saved)

@@ -77,12 +77,12 @@ class QuotaSelector(Selector):
     def state_before(self, unused: int) -> State | None:
         if not len(self._table):
             return None  # earlier counts cannot be derived from the current ones
-        return {**self.state_dict(), "made": (self.made - unused) % self.total}
+        return {**self.save(), "made": (self.made - unused) % self.total}
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {"live": list(self._live), "made": self.made, "counts": list(self.counts)}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self._live = [int(index) for index in state["live"]]
         self._begin()
         self.made = int(state["made"])

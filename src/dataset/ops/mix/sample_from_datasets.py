@@ -81,15 +81,15 @@ class RandomSelector(Selector):
     def live(self) -> list[int]:
         return np.flatnonzero(self.weights).tolist()
 
-    def state_dict(self) -> State:
-        return {"random": self.random.state_dict(), "weights": self.weights.copy()}
+    def save(self) -> State:
+        return {"random": self.random.save(), "weights": self.weights.copy()}
 
     def state_before(self, unused: int) -> State:
-        random = self.random.state_dict()
+        random = self.random.save()
         return {"random": {**random, "drawn": random["drawn"] - unused}, "weights": self.weights.copy()}
 
-    def load_state_dict(self, state: State) -> None:
-        self.random.load_state_dict(state["random"])
+    def load(self, state: State) -> None:
+        self.random.load(state["random"])
         self.weights = state["weights"].copy()
 
 
@@ -126,12 +126,12 @@ class VaryingSelector(ReadSelector):
         usable = np.isfinite(weights).all() and (weights >= 0).all() and (weights.max(axis=1) > 0).all()
         return weights if usable else None
 
-    def state_dict(self) -> State:
-        return {**super().state_dict(), "random": self.random.state_dict()}
+    def save(self) -> State:
+        return {**super().save(), "random": self.random.save()}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
-        self.random.load_state_dict(state["random"])
+    def load(self, state: State) -> None:
+        super().load(state)
+        self.random.load(state["random"])
 
 
 def _bounds(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -37,7 +37,7 @@ class Selector(ABC):
         return None
 
     @abstractmethod
-    def state_dict(self) -> State:
+    def save(self) -> State:
         """Return the position as plain data."""
 
     def state_before(self, unused: int) -> State | None:  # noqa: ARG002  # for subclasses
@@ -45,7 +45,7 @@ class Selector(ABC):
         return None
 
     @abstractmethod
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         """Restore a saved position."""
 
     def close(self) -> None:  # noqa: B027  # most hold nothing
@@ -78,11 +78,11 @@ class ReadSelector(Selector):
         assert isinstance(column, np.ndarray)
         return column
 
-    def state_dict(self) -> State:
-        return {"reader": self._reader.state_dict(), "later": self._later.save()}
+    def save(self) -> State:
+        return {"reader": self._reader.save(), "later": self._later.save()}
 
-    def load_state_dict(self, state: State) -> None:
-        self._reader.load_state_dict(state["reader"])
+    def load(self, state: State) -> None:
+        self._reader.load(state["reader"])
         self._later.load(state["later"], lambda: None)
 
     def close(self) -> None:

@@ -128,10 +128,10 @@ class EqualizeShardsOperator(Operator):
         (example,) = probe(self.node.counts.parts[self._fullest()])
         return chunk_of_rows([example], structure_of(example))
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {
             "op": self.node.op,
-            "source": self.source.state_dict(),
+            "source": self.source.save(),
             "left": self.left,
             "part": self._part,
             "is_empty": self._is_empty,
@@ -139,13 +139,13 @@ class EqualizeShardsOperator(Operator):
             "last": save_chunk(self._last),
         }
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self._is_empty, self._ended = bool(state["is_empty"]), bool(state["ended"])
         if int(state["part"]) != self._part:
             self._part = int(state["part"])
             self.source.close()
             self.source = self._open_part()
-        self.source.load_state_dict(state["source"])
+        self.source.load(state["source"])
         self.left = None if state["left"] is None else int(state["left"])
         self._last = load_chunk(state["last"], lambda: self.node.element_spec)
 

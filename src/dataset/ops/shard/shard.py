@@ -15,13 +15,10 @@ from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_
 
 
 @dataclass(frozen=True, eq=False)
-class Shard(UnaryNode):
+class Shard(UnaryNode, seekable=True, exact=True, only_reorders=True):
     """Node that passes on the elements at positions ``index``, ``index + num_shards`` and so on."""
 
     op: ClassVar[str] = "shard"
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
-    only_reorders: ClassVar[bool] = True
     num_shards: int
     index: int
 
@@ -78,16 +75,16 @@ class ShardOperator(UnaryOperator):
         self.source.seek(self.ahead + count * self.num_shards)
         self.ahead = 0
 
-    def state_dict(self) -> State:
-        return {"op": Shard.op, **super().state_dict(), "ahead": self.ahead}
+    def save(self) -> State:
+        return {"op": Shard.op, **super().save(), "ahead": self.ahead}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         if not (self.is_infallible or assumes_no_failures()):
             return None
         to_last = int(state["ahead"]) + (count - 1) * self.num_shards
-        below = self.source.state_after(state["source"], to_last + 1)
+        below = self.source.advance(state["source"], to_last + 1)
         return None if below is None else {**state, "source": below, "ahead": self.num_shards - 1}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.ahead = int(state["ahead"])

@@ -33,12 +33,10 @@ _NO_END = -1
 
 
 @dataclass(frozen=True, eq=False)
-class ShardByProcess(UnaryNode):
+class ShardByProcess(UnaryNode, seekable=True, elastic=True):
     """Node with the elements that ``deal`` assigns to one process."""
 
     op: ClassVar[str] = "shard_by_process"
-    seeks: ClassVar[bool] = True
-    elastic: ClassVar[bool] = True
     deal: BlockCyclicShard
 
     @property
@@ -263,10 +261,10 @@ class ShardByProcessOperator(UnaryOperator):
         if self._left != _NO_END:
             self._left -= count
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {
             "op": ShardByProcess.op,
-            **super().state_dict(),
+            **super().save(),
             "share": list(self.node.share),
             "rounds": self.rounds,
             "place": self.place,
@@ -279,13 +277,13 @@ class ShardByProcessOperator(UnaryOperator):
             "ended": self._ended,
         }
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         if state["share"] != list(self.node.share):
             raise StateError(
                 f"{self.node.location()}: the state is from a different process; if the number of elements is unknown "
                 "or some may fail, each process can only resume from its own state"
             )
-        super().load_state_dict(state)
+        super().load(state)
         self.rounds, self.place = int(state["rounds"]), int(state["place"])
         self._gone, self._left = int(state["gone"]), int(state["left"])
         self._held = self._loaded(state["held"])
@@ -303,14 +301,10 @@ class ShardByProcessOperator(UnaryOperator):
 
 
 @dataclass(frozen=True, eq=False)
-class PadMissing(UnaryNode):
+class PadMissing(UnaryNode, seekable=True, exact=True, only_reorders=True, elastic=True):
     """Node that replaces each absent element of ``source`` by an element of zeros."""
 
     op: ClassVar[str] = "shard_by_process.pad"
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
-    only_reorders: ClassVar[bool] = True
-    elastic: ClassVar[bool] = True
 
     def lower(self, context: ExecutionContext) -> Operator:
         return PadMissingOperator(context(self.source), self)
@@ -347,10 +341,10 @@ class PadMissingOperator(UnaryOperator):
     def seek(self, count: int) -> None:
         self.source.seek(count)
 
-    def state_dict(self) -> State:
-        return {"op": PadMissing.op, **super().state_dict(), "last": save_chunk(self._last), "due": self._due}
+    def save(self) -> State:
+        return {"op": PadMissing.op, **super().save(), "last": save_chunk(self._last), "due": self._due}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self._last = load_chunk(state["last"], lambda: self.node.element_spec)
         self._due = bool(state["due"])

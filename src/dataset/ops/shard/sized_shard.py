@@ -153,10 +153,10 @@ class SizedShardOperator(UnaryOperator):
         self.source.seek(read - self.read)
         self.read = read
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {
             "op": self.node.op,
-            **super().state_dict(),
+            **super().save(),
             "share": list(self.node.share),
             "elements": self.elements,
             "turn": self.deal.turn,
@@ -166,19 +166,19 @@ class SizedShardOperator(UnaryOperator):
             "first": save_chunk(Chunk.concatenate(self._first)) if self._first else None,
         }
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         base, given, read = int(state["base"]), int(state["given"]) + count, int(state["read"])
         deal, share = self._share_behind(base)
         if given > share.own or (share.again and read < base + share.again.stop):
             return None
         now = base + deal.places(given - 1) + 1
-        below = state["source"] if now == read else self.source.state_after(state["source"], now - read)
+        below = state["source"] if now == read else self.source.advance(state["source"], now - read)
         return None if below is None else {**state, "source": below, "given": given, "read": now}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         if state["share"] != list(self.node.share) or state["elements"] != self.elements:
             raise StateError(f"{self.node.location()}: the state is from a different process or has different elements")
-        super().load_state_dict(state)
+        super().load(state)
         base, given, read = int(state["base"]), int(state["given"]), int(state["read"])
         if min(base, given, read) < 0 or max(base, read) > self.elements != INFINITE_CARDINALITY:
             raise StateError(f"{self.node.location()}: saved position {base} exceeds {self.elements} elements")

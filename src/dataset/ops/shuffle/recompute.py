@@ -72,8 +72,8 @@ def made_again_behind(context: ExecutionContext, node: Node, origin: State, posi
 
 def go_behind(operator: Operator, origin: State, count: int) -> None:
     """Advance an operator by ``count`` elements from one of its states, by arithmetic if possible."""
-    state = operator.state_after(origin, count) if count else origin
-    operator.load_state_dict(origin if state is None else state)
+    state = operator.advance(origin, count) if count else origin
+    operator.load(origin if state is None else state)
     while state is None and count:
         passed = operator.skip(count)
         if not passed:

@@ -44,11 +44,10 @@ _FILL_STEP = 4096  # elements per pull, as the buffer may be larger than the inp
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffle(UnaryNode):
+class Shuffle(UnaryNode, only_reorders=True, separable=True):
     """Node that returns its input in random order; an element moves forward by less than ``buffer_size`` positions."""
 
     op: ClassVar[str] = "shuffle"
-    only_reorders: ClassVar[bool] = True
     buffer_size: int | None  # None becomes UNKNOWN_CARDINALITY
     seed: int | None = field(default=None, repr=False)
     reshuffle_each_iteration: bool | None = True
@@ -89,11 +88,7 @@ class Shuffle(UnaryNode):
         below = _without_shuffles(self.source)
         return below is not self.source and below.is_exact and below.random_access
 
-    @property
-    def separates(self) -> bool:
-        return True
-
-    def deal_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
+    def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
         """Let each process shuffle its own share, if elements must be read sequentially.
 
         With random access, all processes use one global order, and each computes only its own elements. The same
@@ -180,7 +175,7 @@ class ShuffleOperator(UnaryOperator):
         self.is_exact = is_exact
         self.key, self.iteration, self.epoch = draws
         self.stream = Stream(*draws)
-        self._origin = source.state_dict() if by_position and node.shuffles_shuffled else None  # of the input
+        self._origin = source.save() if by_position and node.shuffles_shuffled else None  # of the input
         self._restored = 0  # elements returned before the loaded state; 0 after restoring the buffer
         self._filling: list[Chunk] = []
         self._buffer: _Buffer | None = None  # after filling
@@ -389,7 +384,7 @@ class ShuffleOperator(UnaryOperator):
         made = self.stream.position if self._rest is None else self._total - self._rest.left
         return made - waiting
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         place = {"op": Shuffle.op, "key": self.key, "iteration": self.iteration, "epoch": self.epoch}
         if self.by_position:
             origin = {} if self._origin is None else {"source": self._origin}
@@ -402,20 +397,20 @@ class ShuffleOperator(UnaryOperator):
         stage = "giving" if self._buffer is not None else "rest" if self._rest is not None else "filling"
         return {
             **place,
-            **super().state_dict(),
+            **super().save(),
             "drawn": self.stream.position,
             "stage": stage,
             "hole": self._hole,
             "elements": self.elements.save([held, self._ahead.rest(), *self._pending.items()]),
         }
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         if not self.is_exact or "given" not in state:
             return None
         given = int(state["given"]) + count
         return None if is_known(self.count) and given > self.count else {**state, "given": given}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.key, self.iteration, self.epoch = int(state["key"]), int(state["iteration"]), int(state["epoch"])
         self.context.epochs.resume(self.node.counter, self.key, self.iteration)
         self.stream = Stream(self.key, self.iteration, self.epoch)
@@ -424,7 +419,7 @@ class ShuffleOperator(UnaryOperator):
             if self._origin is not None:
                 self._origin = state["source"]
                 if not self._restored:
-                    self.source.load_state_dict(state["source"])
+                    self.source.load(state["source"])
         else:
             self._load_held(state)
 
@@ -436,7 +431,7 @@ class ShuffleOperator(UnaryOperator):
         self._restored = given
 
     def _load_held(self, state: State) -> None:
-        super().load_state_dict(state)
+        super().load(state)
         self.by_position = False
         self.stream.seek(int(state["drawn"]))
         self._hole = int(state["hole"])

@@ -82,10 +82,10 @@ class CounterOperator(Operator):
         self.next = numbers[n]
         return Chunk(LEAF, n, [numbers[:n]])
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {"op": Counter.op, "next": np.asarray(self.next)}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         number = state["next"]
         if number.dtype.kind not in "iu":
             return None  # each step rounds
@@ -94,7 +94,7 @@ class CounterOperator(Operator):
         signed = wrapped - 2**bits if number.dtype.kind == "i" and wrapped >= 2 ** (bits - 1) else wrapped
         return {**state, "next": np.array(signed, number.dtype)}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.next = state["next"][()]
 
     def close(self) -> None:

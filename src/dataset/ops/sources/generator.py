@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import GeneratorType
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from dataset.plan.checks import require_callable
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.structure import StructureMismatchError
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, read_only_component
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.chunks.ownership import own
@@ -28,11 +29,10 @@ _ENDED = "this exception ended the generator, as in plain Python: no element com
 
 
 @dataclass(frozen=True, eq=False)
-class Generator(Node):
+class Generator(Node, pure=False):
     """Source node over ``iter(function(*arguments))``."""
 
     op: ClassVar[str] = "from_generator"
-    calls_user_code: ClassVar[bool] = True
     function: Callable[..., Iterable[Any]]
     arguments: tuple[Any, ...] = field(default=(), repr=False)
     signature: Any = None
@@ -46,8 +46,8 @@ class Generator(Node):
         self._set("arguments", tuple(map(_argument, self.arguments)))
 
     @property
-    def spec_is_static(self) -> bool:  # type: ignore[override]  # depends on the signature
-        return self.signature is not None
+    def traits(self) -> Traits:
+        return replace(self.declared, static_spec=self.signature is not None)
 
     def parameters(self) -> dict[str, Any]:
         return {"function": self.function, "arguments": self.arguments, "signature": repr(self.signature)}
@@ -175,10 +175,10 @@ class GeneratorOperator(Operator):
         self._ready.put(with_location(error, self.node, self.position))
         self.position += 1
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {"op": self.node.op, "position": self.position, "ended": self._ended, "held": self._ready.save()}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self._go_to(int(state["position"]))
         self._ended = bool(state["ended"])
         self._ready.load(state["held"], lambda: self.node.element_spec)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from dataset.ops.sources.range import RangeOperator
 from dataset.ops.sources.row_source import RowsOperator, RowSource
 from dataset.plan.lazy import once
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
@@ -35,7 +36,7 @@ def as_it_is(item: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class IndexedSource(RowSource):
+class IndexedSource(RowSource, indexable=True, pure=False):
     """Source node whose element ``i`` is ``convert(data[i])``.
 
     If ``data`` has ``__getitems__``, which takes a list of indices and returns a list of items, it is called once for
@@ -46,8 +47,6 @@ class IndexedSource(RowSource):
     """
 
     op: ClassVar[str] = "indexed_source"
-    gives_elements: ClassVar[bool] = True
-    calls_user_code: ClassVar[bool] = True
     method: str
     """The name of the source's Dataset method, for messages and plans."""
 
@@ -56,8 +55,8 @@ class IndexedSource(RowSource):
     convert: Callable[[Any], Any] = field(default=as_it_is, repr=False)
 
     @property
-    def spec_is_static(self) -> bool:  # type: ignore[override]  # depends on the signature
-        return self.signature is not None
+    def traits(self) -> Traits:
+        return replace(self.declared, static_spec=self.signature is not None)
 
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:

@@ -61,11 +61,11 @@ class RandomOperator(Operator):
     def pull(self, n: int) -> Chunk:
         return Chunk(LEAF, n, [(self.random.stream.random(n) * _SIZE).astype(np.int64)])
 
-    def state_dict(self) -> State:
-        return {"op": "random", **self.random.state_dict()}
+    def save(self) -> State:
+        return {"op": "random", **self.random.save()}
 
-    def load_state_dict(self, state: State) -> None:
-        self.random.load_state_dict(state)
+    def load(self, state: State) -> None:
+        self.random.load(state)
 
     def close(self) -> None:
         """Do nothing: no resources are held."""

@@ -21,12 +21,10 @@ _INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Range(Node):
+class Range(Node, seekable=True, exact=True):
     """Source node with the numbers of Python's ``range(start, stop, step)``, as scalars of ``output_type``."""
 
     op: ClassVar[str] = "range"
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
     start: int
     stop: int
     step: int = 1
@@ -124,14 +122,14 @@ class RangeOperator(Operator):
         self.position += passed
         return passed
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {"op": Range.op, "position": self.position}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         position = int(state["position"]) + count
         return {**state, "position": position} if position <= len(self.numbers) else None
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.position = int(state["position"])
 
     def close(self) -> None:

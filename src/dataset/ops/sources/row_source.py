@@ -10,7 +10,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -43,10 +43,9 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class RowSource(Node):
+class RowSource(Node, seekable=True):
     """Base source node whose element ``i`` is row ``rows[i]``."""
 
-    seeks: ClassVar[bool] = True
     rows: range | None = field(default=None, kw_only=True, repr=False)
     """The numbers of the rows that are elements; by default all. Only the optimizer sets fewer."""
 
@@ -165,7 +164,7 @@ class RowsOperator(UnaryOperator):
 
     def _read_numbers(self, n: int) -> bool:
         passed_over = self.given - len(self.ahead)  # positive only after loading a state
-        self._before = self.source.state_dict()
+        self._before = self.source.save()
         chunk = self.source.pull(max(n, passed_over, READ_AHEAD))
         if chunk is None:
             return False
@@ -176,21 +175,21 @@ class RowsOperator(UnaryOperator):
     def seek(self, count: int) -> None:
         self.source.seek(count)
 
-    def state_dict(self) -> State:
-        before = self.source.state_dict() if self._before is None else self._before
-        exact = self.source.state_after(before, self.given) if self.given else None
+    def save(self) -> State:
+        before = self.source.save() if self._before is None else self._before
+        exact = self.source.advance(before, self.given) if self.given else None
         if exact is not None:
             return {"op": self.op, "source": exact, "given": 0}
         return {"op": self.op, "source": before, "given": self.given}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         if self.rows_left_out:
             return None
-        source = self.source.state_after(state["source"], int(state["given"]) + count)
+        source = self.source.advance(state["source"], int(state["given"]) + count)
         return None if source is None else {**state, "source": source, "given": 0}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self._before, self.given = state["source"], int(state["given"])
 
     def close(self) -> None:

@@ -6,10 +6,11 @@ these positions. ``Node.at`` builds such plans.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from dataset.plan.node import UnaryNode
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
@@ -23,8 +24,8 @@ class SelectPositions(UnaryNode):
     positions: Array
 
     @property
-    def calls_user_code(self) -> bool:  # type: ignore[override]  # depends on the source
-        return self.source.calls_user_code
+    def traits(self) -> Traits:
+        return replace(self.declared, pure=self.source.traits.pure)
 
     def cardinality(self) -> int:
         return len(self.positions)
@@ -56,8 +57,8 @@ class SelectPositionsOperator(UnaryOperator):
         self.given += chunk.length
         return chunk
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {"op": SelectPositions.op, "given": self.given}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.given = int(state["given"])

@@ -23,12 +23,10 @@ from dataset.runtime.state.held_elements import ElementsOperator
 
 
 @dataclass(frozen=True, eq=False)
-class TensorSlices(RowSource):
+class TensorSlices(RowSource, indexable=True, exact=True):
     """Source node whose element ``i`` is row ``i`` of each array in ``tensors``; all have the same number of rows."""
 
     op: ClassVar[str] = "from_tensor_slices"
-    gives_elements: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
     tensors: Any
     dealt: tuple[int, int] | None = field(default=None, kw_only=True, repr=False)
     """Rank and world size, if the elements are the names of the files that one process reads."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from dataset.plan.fingerprints.fingerprint import fingerprint
+from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import component_spec, spec_of
 from dataset.plan.structure import structure_of
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk, read_only_component
 from dataset.runtime.chunks.normalization import canonical_component
 from dataset.runtime.context import ExecutionContext
@@ -18,12 +20,10 @@ from dataset.runtime.state.held_elements import ElementsOperator
 
 
 @dataclass(frozen=True, eq=False)
-class Tensors(Node):
+class Tensors(Node, seekable=True, exact=True):
     """Source node with the single element ``element``."""
 
     op: ClassVar[str] = "from_tensors"
-    seeks: ClassVar[bool] = True
-    preserves_exactness: ClassVar[bool] = True
     element: Any
 
     def __post_init__(self) -> None:
@@ -38,10 +38,10 @@ class Tensors(Node):
         parts = structure.flatten(self.element)
         return {"structure": structure, "components": [_described(part) for part in parts]}
 
-    @property
-    def holds_static_specs(self) -> bool:
+    @lazy_property
+    def traits(self) -> Traits:
         parts = structure_of(self.element).flatten(self.element)
-        return all(spec_is_static(part.plan) for part in parts if is_dataset(part))
+        return replace(self.declared, static_spec=all(spec_is_static(part.plan) for part in parts if is_dataset(part)))
 
     def fingerprint_fields(self) -> Any:
         structure = structure_of(self.element)

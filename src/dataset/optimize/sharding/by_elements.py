@@ -3,7 +3,7 @@
     before:  from_tensor_slices(x) -> map(decode) -> batch(32)          for process 1 of 4
     after:   from_tensor_slices(x) -> shard_by_process(1 of 4, 32 at a time) -> map(decode) -> batch(32)
 
-An op's ``deal_below`` returns the shard of its input from which it produces a shard of its elements. If it returns
+An op's ``shard_below`` returns the shard of its input from which it produces a shard of its elements. If it returns
 None, every process runs the whole op. The plans of all processes have the same form for any number of processes, so a
 state can be loaded in another process.
 """
@@ -33,11 +33,11 @@ class _Dealing:
 
     def share(self, node: Node, deal: BlockCyclicShard) -> Node:
         """Return the shard ``deal`` of the elements of a node, dealt out as far upstream as the ops allow."""
-        below = node.deal_below(deal) if node.inputs else None
+        below = node.shard_below(deal) if node.inputs else None
         if below is None:
             return self._dealt(self.agreement.on_all(node), deal)
         shares = [self.share(source, below) for source in node.inputs]
-        found = self.agreement.on(node.over_share(shares, deal), node)
+        found = self.agreement.on(node.over_shard(shares, deal), node)
         return in_order(found) if deal.remainder == "pad" else found  # the zeros must come last
 
     def _dealt(self, node: Node, deal: BlockCyclicShard) -> Node:

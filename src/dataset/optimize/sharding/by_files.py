@@ -3,7 +3,7 @@
     before:  list_files(8 files) -> shuffle -> TFRecordDataset -> map(parse)     for process 1 of 4
     after:   list_files(2 files) -> shuffle -> TFRecordDataset -> map(parse)     files 1 and 5 of the list
 
-Legal if all ops between the split and the list of names have ``separates`` set.
+Legal if all ops between the split and the list of names are ``separable``.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class FileList:
     @property
     def are_opened(self) -> bool:
         """Whether a file may yield many elements."""
-        return any(node.expands_elements for node in self.above)
+        return any(node.traits.expands_elements for node in self.above)
 
     def part(self, world_size: int, rank: int, agreement: Agreement | None = None) -> Node:
         """Return the plan over the files of one process. Without an agreement, it can only be used for counting."""
         found: Node = self.names.dealt_to(rank, world_size)
         for node in self.above:
-            found = node.over_part([found])
+            found = node.over_shard([found], None)
             if agreement is not None:
                 found = agreement.on(found, node)
         return found
@@ -59,11 +59,11 @@ def file_list(plan: Node) -> FileList | str:
     above: list[Node] = []
     node = plan
     while node.inputs:
-        if len(node.inputs) > 1 or not node.separates:
+        if len(node.inputs) > 1 or not node.traits.separable:
             return f"{node.location()} follows the files and needs the elements of all of them together"
         above.insert(0, node)
         (node,) = node.inputs
-    opened = any(part.expands_elements for part in above)
+    opened = any(part.traits.expands_elements for part in above)
     if isinstance(node, ListFiles) or (opened and isinstance(node, TensorSlices) and _is_text(node)):
         return FileList(node, tuple(above))
     return f"{node.location()} is not a list of file names"

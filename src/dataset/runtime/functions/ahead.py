@@ -18,8 +18,8 @@ def state_before(source: Operator, context: ExecutionContext) -> State | None:
     if not context.input_is_replayable:
         return None
     try:
-        return source.state_dict()
-    except StateError:  # an operator holds data that cannot be saved; state_dict() reports it
+        return source.save()
+    except StateError:  # an operator holds data that cannot be saved; save() reports it
         return None
 
 
@@ -87,7 +87,7 @@ class AheadOperator(UnaryOperator):
     def seek(self, count: int) -> None:
         self.source.seek(count)
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         chunk, given = self._chunk, self._given
         if chunk is not None and given < chunk.length:
             state = self._state_behind(given)
@@ -95,7 +95,7 @@ class AheadOperator(UnaryOperator):
                 return state
             self._ready.put_first(chunk.slice(given, chunk.length))
             self._forget()
-        return self.source.state_dict()
+        return self.source.save()
 
     def _state_behind(self, given: int) -> State | None:
         """Return the state after ``given`` elements of the chunk; None if it must contain the chunk's elements."""
@@ -103,10 +103,10 @@ class AheadOperator(UnaryOperator):
         if before is None or holds_elements(before):
             return None
         run = before["position"], 0, given
-        return self.source.state_after(before, given) or self.source.with_given(before, [run], before["position"])
+        return self.source.advance(before, given) or self.source.with_given(before, [run], before["position"])
 
-    def load_state_dict(self, state: State) -> None:
-        self.source.load_state_dict(state)
+    def load(self, state: State) -> None:
+        self.source.load(state)
 
-    def state_after(self, state: State, count: int) -> State | None:
-        return self.source.state_after(state, count)
+    def advance(self, state: State, count: int) -> State | None:
+        return self.source.advance(state, count)

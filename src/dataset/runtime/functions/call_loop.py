@@ -298,16 +298,16 @@ class CallLoop(Divisible):
         """Merge the context that a worker returned with a task; return an exception if they contradict."""
         return None
 
-    def state_dict(self) -> State:
-        state = {"op": self.node.op, **super().state_dict(), "position": self.position}
+    def save(self) -> State:
+        state = {"op": self.node.op, **super().save(), "position": self.position}
         if self.ready or self._todo:
             state |= {"ready": self.ready.save(), "todo": save_chunk(self._todo.rest())}
         if self.given:
             state["given"] = [list(run) for run in self.given]
         return state
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.position = int(state["position"])
         self.given = load_given(state)
         if "ready" in state:

@@ -60,10 +60,10 @@ class ChunkTransformOperator(UnaryOperator):
         self.position += count
         self.source.seek(count)
 
-    def state_dict(self) -> State:
-        return {"op": self.node.op, **super().state_dict(), "position": self.position, "ready": self._ready.save()}
+    def save(self) -> State:
+        return {"op": self.node.op, **super().save(), "position": self.position, "ready": self._ready.save()}
 
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
+    def load(self, state: State) -> None:
+        super().load(state)
         self.position = int(state["position"])
         self._ready.load(state["ready"], lambda: self.node.element_spec)

@@ -185,11 +185,11 @@ class FusedOperator(Divisible):
 
     # The state is that of the stages, so unfused pipelines can load it, and vice versa.
 
-    def state_dict(self) -> State:
-        return self._last.state_dict()
+    def save(self) -> State:
+        return self._last.save()
 
-    def load_state_dict(self, state: State) -> None:
-        self._last.load_state_dict(state)
+    def load(self, state: State) -> None:
+        self._last.load(state)
         self._passes = any(stage.given for stage in self._stages)
 
     def pass_given(self, n: int) -> int:
@@ -206,8 +206,8 @@ class FusedOperator(Divisible):
     def may_be_marked(self) -> bool:
         return not (self._waits_inside() or any(stage.given for stage in self._stages[:-1]))
 
-    def state_after(self, state: State, count: int) -> State | None:
-        return self._last.state_after(state, count)
+    def advance(self, state: State, count: int) -> State | None:
+        return self._last.advance(state, count)
 
     def with_given(self, state: State, runs: Sequence[Run], read: int) -> State | None:
         if self._is_one_to_one:

@@ -78,5 +78,5 @@ class ReplaySkip(CallLoop):
                 self.ready.put_first(chunk.slice(n, chunk.length))
             n -= min(n, chunk.length)
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         return self.after_inputs(state, count) if self.one_to_one else None

@@ -54,11 +54,11 @@ class ChunkScan:
 
     def state_dict(self) -> State:
         """Return the position after the elements that were pulled, as plain data."""
-        return self._root.state_dict()
+        return self._root.save()
 
     def load_state_dict(self, state: State) -> None:
         """Continue at a position returned by ``state_dict``; only before the first pull."""
-        self._root.load_state_dict(state)
+        self._root.load(state)
 
     def __enter__(self) -> Self:
         return self

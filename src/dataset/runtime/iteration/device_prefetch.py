@@ -129,19 +129,19 @@ class DevicePrefetchOperator(UnaryOperator):
     def seek(self, count: int) -> None:
         self.source.seek(count)
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         log = self._feed.log
         by_place = self._how.ahead and self._context.input_is_replayable and not (self._saved_left or log.is_behind)
         if by_place and self._items:
             return self._state(log.place(self._feed.given), [])
-        place = log.place(log.given) if log.is_behind else {"source": self.source.state_dict(), "behind": 0}
+        place = log.place(log.given) if log.is_behind else {"source": self.source.save(), "behind": 0}
         return self._state(place, save_pending([item.outcome for item in self._items]) + self._feed.saved.save())
 
     def _state(self, place: State, held: list[Any]) -> State:
         """Return the state; ``held`` contains the elements before those at the place."""
         return {"op": "outgoing", **place, "held": held}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self._feed.saved.load(state["held"], lambda: self._node.element_spec)
         self._saved_left = len(self._feed.saved)
         self._feed.log.load(state)

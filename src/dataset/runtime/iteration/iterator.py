@@ -354,12 +354,12 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         if self._is_fresh and self._plan.random_access and self._plan.cardinality() != UNKNOWN_CARDINALITY:
             return self._seek(count)
         try:
-            place = self._root.state_dict()
+            place = self._root.save()
         except StateError:  # an operator holds something that is not plain data
             return 0
         with assuming_no_failures():
-            passed = _largest(count, lambda many: self._root.state_after(place, many) is not None)
-            after = self._root.state_after(place, passed) if passed else None
+            passed = _largest(count, lambda many: self._root.advance(place, many) is not None)
+            after = self._root.advance(place, passed) if passed else None
         if after is not None:
             end_former = self._go_to(after)
             self._skipped += passed
@@ -381,14 +381,14 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         """Go to a place known to be valid within the same iteration; return a function that closes what was open."""
         if self._is_fresh:
             self._is_fresh = False
-            self._root.load_state_dict(place)
+            self._root.load(place)
             return _do_nothing
         epochs = EpochLedger(instead_of=self._epochs)
         coordinator, root = open_plan(
             self._plan, self._options, profile=self._profile, epochs=epochs, reader=self._reader
         )
         try:
-            root.load_state_dict(place)
+            root.load(place)
         except BaseException:
             coordinator.shut_down(root.close, wait=True)
             raise
@@ -477,7 +477,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             if self._coordinator.failed:
                 self._coordinator.check_usable()
             self._give_back()
-            place = None if self._exhausted else self._root.state_dict()
+            place = None if self._exhausted else self._root.save()
             elements = self._before + self._skipped + self._profile.elements_until(self._left)
             if self._unread is not None and self._not_handed_out():
                 place, elements = self._before_unread(place, self._unread), elements - 1
@@ -532,7 +532,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                     _require_no_element(unread)
                     place = resharding.reshard_state(place, state["shares"], self._plan)
                 if place is not None:
-                    fresh.root.load_state_dict(place)
+                    fresh.root.load(place)
             except BaseException as error:
                 fresh.coordinator.shut_down(fresh.close, wait=True)
                 if isinstance(error, StateError) or not isinstance(error, Exception):

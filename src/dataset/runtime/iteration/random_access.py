@@ -19,7 +19,7 @@ def element_at(plan: Node, index: Any) -> Any:
         IndexError: if ``index`` is out of range.
     """
     position = _position(plan, index)
-    if plan.gives_elements:
+    if plan.traits.indexable:
         return plan.element(position)
     coordinator, root = open_plan(plan, probing=True)
     try:
@@ -54,8 +54,8 @@ def _position(plan: Node, index: Any) -> int:
     except TypeError:
         hint = "; use skip() and take()" if isinstance(index, slice) else ""
         raise TypeError(f"a dataset is indexed by an int, got {index!r}{hint}") from None
-    if not (plan.gives_elements or plan.random_access):
-        sequential = next(node for node in walk(plan) if not node.seeks)
+    if not (plan.traits.indexable or plan.random_access):
+        sequential = next(node for node in walk(plan) if not node.traits.seekable)
         raise TypeError(f"this dataset has no random access, because {sequential.location()} must run from its start")
     count = plan.cardinality()
     if position < 0 and is_known(count):

@@ -73,25 +73,25 @@ class BufferedInput:
     def save(self) -> State:
         """Return the position of this input, as plain data."""
         return {
-            "source": self.source.state_dict(),
+            "source": self.source.save(),
             "left": self.left,
             "ended": self.ended,
             "error": None if self.error is None else save_error(self.error),
             "waiting": save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None,
         }
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         """Return the position ``count`` elements after a saved one, or None if arithmetic cannot tell."""
         if state["ended"] or state["error"] is not None or state["waiting"] is not None:
             return None
-        below = self.source.state_after(state["source"], count)
+        below = self.source.advance(state["source"], count)
         left = state["left"]
         passed = left if left is None or left <= 0 else max(0, left - count)
         return None if below is None else {**state, "source": below, "left": passed}
 
     def load(self, state: State) -> None:
         """Restore a saved position."""
-        self.source.load_state_dict(state["source"])
+        self.source.load(state["source"])
         self.left = None if state["left"] is None else int(state["left"])
         self.ended = bool(state["ended"])
         self.error = None if state["error"] is None else load_error(state["error"])

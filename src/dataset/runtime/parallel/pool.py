@@ -520,12 +520,12 @@ class ParallelOperator(Operator, BackgroundOperator):
         with self._lock:
             return self._in_flight + len(self._ready), self._waiting_bytes + self._ready.nbytes
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         if self.coordinator.forked:
             self.coordinator.check_usable()
         with self._lock:
             if self._log is None:  # no worker is involved
-                return self.inner.state_dict()
+                return self.inner.save()
             place = self._place(self._log) if self._context.input_is_replayable else None
         return self._state_by_value() if place is None else place
 
@@ -555,7 +555,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         """Return the last input position and what was given since, or None if this is not sufficient to resume."""
         waiting = self._not_given()
         if not waiting and not self._active:
-            return self.inner.state_dict()
+            return self.inner.save()
         mark = log.mark_before(waiting[0][0].start if waiting else self._read)
         if mark is None or not self._is_told or not all(numbers for numbers, _ in waiting):
             return None
@@ -579,7 +579,7 @@ class ParallelOperator(Operator, BackgroundOperator):
                 self._put_back()
                 self.inner.ready.take_from(self._ready)
                 try:
-                    return self.inner.state_dict()
+                    return self.inner.save()
                 finally:
                     self._ready.take_from(self.inner.ready)
             finally:
@@ -597,11 +597,11 @@ class ParallelOperator(Operator, BackgroundOperator):
             self._count_made(len(self.inner.ready), range(0))
             self._ready.take_from(self.inner.ready)
 
-    def load_state_dict(self, state: State) -> None:
-        self.inner.load_state_dict(state)
+    def load(self, state: State) -> None:
+        self.inner.load(state)
 
-    def state_after(self, state: State, count: int) -> State | None:
-        return self.inner.state_after(state, count) if self.ordered else None
+    def advance(self, state: State, count: int) -> State | None:
+        return self.inner.advance(state, count) if self.ordered else None
 
     def close(self) -> None:
         if self.coordinator.forked:

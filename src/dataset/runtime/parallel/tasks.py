@@ -124,7 +124,7 @@ class Divisible(UnaryOperator):
 
     def after_inputs(self, state: State, count: int) -> State | None:
         """Return the state after ``count`` more inputs, failed or not; None if arithmetic cannot tell."""
-        source = None if holds_elements(state) else self.source.state_after(state["source"], count)
+        source = None if holds_elements(state) else self.source.advance(state["source"], count)
         return None if source is None else {**state, "source": source, "position": state["position"] + count}
 
     def with_given(self, state: State, runs: Sequence[Run], read: int) -> State | None:
@@ -234,10 +234,10 @@ class PushedInput(Operator):
     def pull(self, n: int) -> Chunk | None:
         return self._rest.give(n)
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         """Do nothing: the position is not saved."""
 
     def close(self) -> None:

@@ -444,12 +444,12 @@ class RandomPass:
         self._place = (0, 0) if again else (draws.iteration, draws.epoch)
         self.stream = Stream(self._key, *self._place)
 
-    def state_dict(self) -> dict[str, int]:
+    def save(self) -> dict[str, int]:
         """Return the position, as plain data."""
         iteration, epoch = self._place
         return {"key": self._key, "iteration": iteration, "epoch": epoch, "drawn": self.stream.position}
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
+    def load(self, state: dict[str, int]) -> None:
         """Restore a saved position."""
         self._key, self._place = int(state["key"]), (int(state["iteration"]), int(state["epoch"]))
         self._epochs.resume(self._counter, self._key, self._place[0])

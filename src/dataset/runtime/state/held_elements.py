@@ -7,12 +7,13 @@ Dataset.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.node import Node
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import LENT_MAX, ExecutionContext, open_plan
 from dataset.runtime.contract import Operator, State
@@ -31,7 +32,7 @@ def _not_asked() -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Elements(Node):
+class Elements(Node, seekable=True):
     """Node with the elements of ``chunk``, which must not be modified any more.
 
     ``spec`` returns the spec of the dataset that the elements were taken from, for plans that are visible to users.
@@ -39,15 +40,14 @@ class Elements(Node):
     """
 
     op: ClassVar[str] = "elements"
-    seeks: ClassVar[bool] = True
     chunk: Chunk
     spec: Callable[[], Any] = field(default=_not_asked, repr=False)
     static: bool = field(default=False, repr=False)
     failures: tuple[Failure, ...] = field(default=(), repr=False)
 
     @property
-    def holds_static_specs(self) -> bool:
-        return self.static
+    def traits(self) -> Traits:
+        return replace(self.declared, static_spec=self.static)
 
     def parameters(self) -> dict[str, Any]:
         return {"elements": self.chunk.length, "failures": len(self.failures)}
@@ -125,14 +125,14 @@ class ElementsOperator(Operator):
         """Return the state before element ``index`` of a chunk without failures."""
         return {"op": Elements.op, "position": index, "raised": 0}
 
-    def state_dict(self) -> State:
+    def save(self) -> State:
         return {"op": Elements.op, "position": self.position, "raised": self.raised}
 
-    def state_after(self, state: State, count: int) -> State | None:
+    def advance(self, state: State, count: int) -> State | None:
         position = int(state["position"]) + count
         return None if self.failures or position > self.elements.length else {**state, "position": position}
 
-    def load_state_dict(self, state: State) -> None:
+    def load(self, state: State) -> None:
         self.position, self.raised = int(state["position"]), int(state["raised"])
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ class ReplayLog:
             return False
         left, rest = True, 0.0
         try:
-            self.leave(self.read, self._source.state_dict())
+            self.leave(self.read, self._source.save())
         except Exception:  # noqa: BLE001  # it holds data that cannot be saved: only an error if a state is requested
             left, rest = False, _RETRY_SECONDS
         ended = time.perf_counter()
@@ -98,7 +98,7 @@ class ReplayLog:
             count, state = next(mark for mark in reversed(self._marks) if mark[0] <= given)
         behind = given - count
         if behind:
-            exact = self._source.state_after(state, behind)
+            exact = self._source.advance(state, behind)
             if exact is not None:
                 return {"source": exact, "behind": 0}
         return {"source": state, "behind": behind}
@@ -109,11 +109,11 @@ class ReplayLog:
                 "the position of the input could not be saved as plain data before the first element was read; does it "
                 "hold elements of user classes?"
             )
-        return {"source": self._source.state_dict(), "behind": given}
+        return {"source": self._source.save(), "behind": given}
 
     def load(self, state: State) -> None:
         """Restore a saved position of the input. No element is computed before ``go_on``."""
-        self._source.load_state_dict(state["source"])
+        self._source.load(state["source"])
         self.given = int(state["behind"])
         if self.given < 0:
             raise StateError(f"the state is damaged: {self.given} elements to skip")

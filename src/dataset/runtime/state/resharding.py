@@ -3,9 +3,9 @@
 If a split distributes counted elements and all processes have been given equally many, they are together at the start
 of a round, after ``base`` elements of a pass. Any of their states contains this position. It becomes the state of a
 current process: the split restarts there, and distributes the rest of the pass like a separate sequence. Later passes
-are distributed as usual. Above the split, only ops are allowed whose position follows from the split's position:
-``Node.elastic``. Ops that use the global positions of elements store ``base``, to which the elements ``since`` then are
-added by arithmetic.
+are distributed as usual. Above the split, only ops are allowed whose position follows from the split's position
+(``Traits.elastic``). Ops that use the global positions of elements store ``base``, to which the elements ``since`` then
+are added by arithmetic.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def difference(saved: Sequence[Sequence[int]], plan: Node) -> str:
     if list(saved) == mine:
         return ""
     why = "not all pipelines can resume from the state of other processes"
-    if not all(split.elastic for split in _splits(plan)):
+    if not all(split.traits.elastic for split in _splits(plan)):
         why = f"if {_FILES}, each process can only resume from its own state"
     return f"; the state is from {words(saved)}, this is {words(mine)}: {why} (docs/howto/sharding.md)"
 
@@ -81,11 +81,11 @@ def _check(plan: Node, saved: list[list[int]], mine: list[list[int]]) -> None:
     splits = list(_splits(plan))
     if len(splits) < len(mine) or len({tuple(share) for share in saved + mine}) > 2:
         raise _ImmovableError("shares are split again")
-    if not all(split.elastic for split in splits):
+    if not all(split.traits.elastic for split in splits):
         raise _ImmovableError(f'{_FILES}; by="elements" distributes their elements instead')
     same_world = [size for _, size in saved] == [size for _, size in mine]
     for node in _above(plan):
-        if not (node.elastic or (same_world and node.seeks)):
+        if not (node.traits.elastic or (same_world and node.traits.seekable)):
             raise _ImmovableError(f"{node.location()} is above the split and has a position of its own")
 
 

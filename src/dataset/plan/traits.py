@@ -1,0 +1,44 @@
+"""Traits: what a node declares about itself, for the optimizer, random access, sharding and saved states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Traits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Declared properties of a node, without regard to its inputs. A subclass of Node sets them as class keywords.
+
+    Attributes:
+        pure: running it calls no user function and iterates no user object, so read-ahead is unobservable.
+        static_spec: its spec follows from those of its inputs; False if it is only known by running user code.
+        seekable: its operator can continue at any position by arithmetic, if those of its inputs can.
+        indexable: ``Node.element`` returns any element directly, without opening an operator.
+        exact: if its inputs are exact, so is it: it has ``cardinality()`` elements, none of which can fail.
+        only_reorders: its elements are unchanged elements of its inputs: some or all, in any order, or combined in
+            tuples.
+        repeats_only: all its elements are elements of its input, some of them more than once.
+        reads_files: it reads or writes files named by a parameter or by an element of its input, or may make such a
+            node.
+        separable: processes that each run it on a part of its input together produce the output of the whole, up to
+            the order and the grouping into batches. Its result for an element does not depend on other elements.
+        elastic: its state can be loaded in any number of processes that share the elements of its input. Its elements
+            correspond to those of its input one to one or by a fixed batch size, and its state counts no element of
+            another process.
+        expands_elements: each element of its input, such as the name of a file, is opened as a dataset of many
+            elements.
+    """
+
+    pure: bool = True
+    static_spec: bool = True
+    seekable: bool = False
+    indexable: bool = False
+    exact: bool = False
+    only_reorders: bool = False
+    repeats_only: bool = False
+    reads_files: bool = False
+    separable: bool = False
+    elastic: bool = False
+    expands_elements: bool = False
