@@ -85,10 +85,6 @@ class AssertCardinalityOperator(UnaryOperator):
             "why the input has a different number of elements"
         )
 
-    def seek(self, count: int) -> None:
-        self.given += count
-        self.source.seek(count)
-
     def save(self) -> State:
         return {"op": AssertCardinality.op, **super().save(), "given": self.given, "ended": self.ended}
 

@@ -15,7 +15,7 @@ from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import common_spec
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator, State, assumes_no_failures
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,24 +79,21 @@ class ConcatenateOperator(Operator):
         self.node = node
         self.sources = sources
         self.current = 0
+        self.given = 0  # elements of the current input, failed ones included
         self._last: Chunk | None = None
 
     def pull(self, n: int) -> Chunk | None:
         while self.current < len(self.sources):
-            chunk = self.sources[self.current].pull(n)
+            try:
+                chunk = self.sources[self.current].pull(n)
+            except Exception:
+                self.given += 1
+                raise
             if chunk is not None:
+                self.given += chunk.length
                 return self._checked(chunk)
-            self.current += 1
+            self.current, self.given = self.current + 1, 0
         return None
-
-    def seek(self, count: int) -> None:
-        for source in self.node.sources:
-            length = source.cardinality()
-            if not is_known(length) or count < length:
-                break
-            count -= length
-            self.current += 1
-        self.sources[self.current].seek(count)
 
     def _checked(self, chunk: Chunk) -> Chunk:
         if self._last is not None and chunk.structure != self._last.structure:
@@ -109,19 +106,27 @@ class ConcatenateOperator(Operator):
 
     def save(self) -> State:
         states = [source.save() for source in self.sources]
-        return {"op": Concatenate.op, "current": self.current, "sources": states}
+        return {"op": Concatenate.op, "current": self.current, "given": self.given, "sources": states}
 
     def advance(self, state: State, count: int) -> State | None:
-        """Return the state within the current input; the state does not say how many elements that input has left."""
-        states, current = list(state["sources"]), int(state["current"])
-        below = self.sources[current].advance(states[current], count) if current < len(states) else None
-        if below is None:
-            return None
-        states[current] = below
-        return {**state, "sources": states}
+        states, current, given = list(state["sources"]), int(state["current"]), int(state["given"])
+        while current < len(states):
+            below = self.sources[current].advance(states[current], count) if count else states[current]
+            if below is not None:
+                states[current] = below
+                return {**state, "current": current, "given": given + count, "sources": states}
+            source = self.node.sources[current]
+            left = source.cardinality() - given
+            if not is_known(source.cardinality()) or count < left:
+                return None
+            if not (source.is_infallible or assumes_no_failures()):
+                return None  # failed elements may have been counted that it does not have
+            count -= left
+            current, given = current + 1, 0
+        return None
 
     def load(self, state: State) -> None:
-        self.current = int(state["current"])
+        self.current, self.given = int(state["current"]), int(state["given"])
         for source, saved in zip(self.sources, state["sources"], strict=True):
             source.load(saved)
 

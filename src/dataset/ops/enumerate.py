@@ -88,10 +88,6 @@ class EnumerateOperator(UnaryOperator):
         self.next += chunk.length
         return Chunk(tuple_of(LEAF, chunk.structure), chunk.length, [numbers, *chunk.columns()])
 
-    def seek(self, count: int) -> None:
-        self.next = min(self.next + count, _INT64_MAX)
-        self.source.seek(count)
-
     def save(self) -> State:
         place = {"position": self.next - self.node.start, "since": self.since, "base": self.base}
         return {"op": Enumerate.op, **super().save(), **place}

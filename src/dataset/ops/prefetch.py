@@ -150,9 +150,6 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         finally:
             self.counters.add_wait(started, time.perf_counter())
 
-    def seek(self, count: int) -> None:
-        self.source.seek(count)
-
     def skip(self, n: int) -> int:
         if self._reads_ahead or self._items:
             return super().skip(n)

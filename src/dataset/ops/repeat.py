@@ -13,6 +13,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, is_known, map_known
 from dataset.plan.checks import require_int
 from dataset.plan.epochs import openings
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
@@ -115,15 +116,6 @@ class RepeatOperator(Operator):
         assert self.source is not None  # otherwise it would not pick
         return self.source.gather(positions % self.node.cardinality())
 
-    def seek(self, count: int) -> None:
-        assert self.source is not None
-        length = self.node.cardinality()
-        if length > 0:
-            passes, count = divmod(count, length)
-            self.finished += passes
-        self.position += count
-        self.source.seek(count)
-
     def _next_pass(self) -> None:
         assert self.source is not None
         self.source.close()
@@ -137,7 +129,7 @@ class RepeatOperator(Operator):
         self.pass_is_empty, self.position = True, 0
         if self.source is not None:
             self._teller = self.source
-            with contextlib.suppress(StateError):  # only advance needs it
+            with contextlib.suppress(StateError):  # only ``advance`` needs it
                 self._beginnings[self.finished] = self.source.save()
 
     def save(self) -> State:
@@ -156,14 +148,35 @@ class RepeatOperator(Operator):
             return None
         below = self._teller.advance(beginning, count)
         passed = position + count
-        while below is None and passed > (length := self._lengths.get(finished, passed)):
-            passed -= length
-            finished += 1
-            beginning = self._beginnings.get(finished)
+        while below is None and passed > (length := self._length_of(finished, passed)):
+            passes = max(1, (passed - 1) // length) if self._passes_are_alike else 1
+            passed -= passes * length
+            finished += passes
+            beginning = self._fresh if self._passes_are_alike else self._beginnings.get(finished)
             below = None if beginning is None else self._teller.advance(beginning, passed)
-        if below is None or not self._gives_elements(finished, state):
+        if below is None or 0 <= self.times <= finished or not self._gives_elements(finished, state):
             return None
         return {**state, "finished": finished, "pass_is_empty": False, "position": passed, "source": below}
+
+    def _length_of(self, number: int, default: int) -> int:
+        """Return how many elements a pass has, if it is known; failed elements count."""
+        length = self.node.cardinality()
+        is_certain = length > 0 and (self.node.is_infallible or assumes_no_failures())
+        return length if is_certain else self._lengths.get(number, default)
+
+    @lazy_property
+    def _passes_are_alike(self) -> bool:
+        """Whether all passes begin in the same state, because nothing upstream is random."""
+        return not openings(self.node)
+
+    @lazy_property
+    def _fresh(self) -> State:
+        """The state of the input at the beginning of a pass."""
+        operator = self.context.unprofiled()(self.node)
+        try:
+            return operator.save()
+        finally:
+            operator.close()
 
     def _gives_elements(self, number: int, state: State) -> bool:
         """Return whether a pass is known to have elements that do not fail; without them an endless repetition ends."""

@@ -17,7 +17,7 @@ from dataset.plan.structure import Structure, is_tuple, tuple_of
 from dataset.runtime.chunks.chunk import Array, Chunk, Column
 from dataset.runtime.chunks.ownership import copied_component
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
 from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
 
 
@@ -123,6 +123,8 @@ def _no_such_key(structure: Structure, key: Any) -> str:
 class SelectOperator(ChunkTransformOperator):
     """Operator that passes on columns. If a key is missing, each element fails."""
 
+    one_to_one = True
+
     def __init__(self, source: Operator, node: Select) -> None:
         super().__init__(source, node)
         self._select = node.selection
@@ -138,13 +140,6 @@ class SelectOperator(ChunkTransformOperator):
             # A component that is selected twice must not share memory.
             chosen.append(_copied(column) if any(column is other for other in chosen) else column)
         return Chunk(selection.structure, inputs.length, chosen)
-
-    def advance(self, state: State, count: int) -> State | None:
-        """Return the state after ``count`` elements: one output per input, including failures."""
-        if state["ready"]:
-            return None
-        below = self.source.advance(state["source"], count)
-        return None if below is None else {**state, "source": below, "position": int(state["position"]) + count}
 
     def _selected_from(self, structure: Structure) -> Selection:
         if self._selection is None or structure != self._structure:

@@ -11,7 +11,7 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
+from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures, seek
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +73,6 @@ class SkipOperator(UnaryOperator):
     def gather(self, positions: Array) -> Chunk:
         return self.source.gather(positions + self.node.count)
 
-    def seek(self, count: int) -> None:
-        if self.remaining < 0:
-            return  # skipping all of an infinite dataset: no position to seek to
-        self.source.seek(self.remaining + count)
-        self.remaining = 0
-
     def save(self) -> State:
         return {"op": Skip.op, **super().save(), "remaining": self.remaining}
 
@@ -105,5 +99,6 @@ class SeekingSkipOperator(SkipOperator):
         if self.nothing_is_left:
             return None
         if self.remaining == self.node.count:  # else a loaded state has already skipped some of them
-            self.seek(0)
+            seek(self.source, self.remaining)
+            self.remaining = 0
         return super().pull(n)

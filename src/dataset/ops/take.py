@@ -57,10 +57,6 @@ class TakeOperator(UnaryOperator):
         self.remaining = self.remaining - chunk.length if chunk else 0
         return chunk
 
-    def seek(self, count: int) -> None:
-        self.remaining -= count
-        self.source.seek(count)
-
     def save(self) -> State:
         return {"op": Take.op, **super().save(), "remaining": self.remaining}
 

@@ -59,12 +59,6 @@ class ZipOperator(Operator):
                 return None
         return self._join(count)
 
-    def seek(self, count: int) -> None:
-        for feed in self.feeds:
-            feed.source.seek(count)
-            if feed.left is not None and feed.left > 0:
-                feed.left -= count
-
     def _step(self, n: int) -> int:
         """Return how many elements to request, so that no source with user code is read past the end of another."""
         left = [feed.left for feed in self.feeds if feed.left is not None and is_known(feed.left)]

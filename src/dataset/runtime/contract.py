@@ -32,13 +32,6 @@ class Operator(ABC):
     def pull(self, n: int) -> Chunk | None:
         """Return the next 1 to ``n`` elements (``n`` is at least 1), or None at the end and from then on."""
 
-    def seek(self, count: int) -> None:
-        """Skip the first ``count`` elements without computing them; the input has more than ``count``.
-
-        Only for nodes with random access, and only before the first pull.
-        """
-        raise NotImplementedError
-
     supports_gather: bool = False
     """Whether ``gather`` is supported."""
 
@@ -116,6 +109,19 @@ def assuming_no_failures() -> Iterator[None]:
         yield
     finally:
         _assuming_no_failures.reset(token)
+
+
+def seek(operator: Operator, count: int) -> None:
+    """Skip the first ``count`` elements of an operator from which nothing was pulled, by arithmetic if possible."""
+    if not count:
+        return
+    with assuming_no_failures():
+        state = operator.advance(operator.save(), count)
+    if state is not None:
+        operator.load(state)
+        return
+    while count and (passed := operator.skip(count)):
+        count -= passed
 
 
 def assumes_no_failures() -> bool:

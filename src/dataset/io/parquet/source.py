@@ -136,16 +136,6 @@ class ParquetOperator(FilesOperator):
 
     file: ParquetFile | None
 
-    def seek(self, count: int) -> None:
-        while self._next_file():
-            assert self.file is not None  # it was opened just now
-            rows = self._ask(lambda file: file.rows)
-            if count < rows:
-                self.file.skip(count)
-                return
-            count -= rows
-            self._close_file()
-
     def skip(self, n: int) -> int:
         while not self._pending and (self.file is not None or self._next_file()):
             passed: int = self._ask(lambda file: file.skip_valid(n))

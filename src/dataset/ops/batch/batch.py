@@ -316,10 +316,6 @@ class BatchOperator(Divisible):
             + self.node.advice.format(what=error.what)
         )
 
-    def seek(self, count: int) -> None:
-        self.position += count * self.node.batch_size
-        self.source.seek(count * self.node.batch_size)
-
     def save(self) -> State:
         waiting = save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None
         state = {"op": self.node.op, **super().save(), "position": self.position, "waiting": waiting}

@@ -68,6 +68,8 @@ class FittingOperator(ChunkTransformOperator):
     it.
     """
 
+    one_to_one = True
+
     node: SparseBatch
 
     def __init__(self, source: Operator, node: SparseBatch) -> None:

@@ -16,7 +16,7 @@ from dataset.plan.node import Node, UnaryNode
 from dataset.plan.plain import digest
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration, with_location
 
@@ -111,6 +111,7 @@ class CacheOperator(Operator):
         self._start: State | None = None
         self._filling: CacheWriter | None = None
         self._is_resumed = False  # whether the loaded state was saved before the first pull
+        self._bypasses = False  # whether elements were skipped, so that the pass is not cached
         self._begun = False  # whether filling the store was attempted; the store may have declined
         self._taken = 0  # elements pulled from the input
         self._kept = 0  # elements added to the store
@@ -156,16 +157,6 @@ class CacheOperator(Operator):
         assert self.reader is not None  # otherwise it would not lend
         self.reader.go_back(self.reader.pulled() - (self._given - place))
         self._given = place
-
-    def seek(self, count: int) -> None:
-        """Seek in the store if it is finished, else in the input. Elements pulled after that are not cached."""
-        finished = self.store.finished()
-        if finished is not None and finished.state_at is not None:
-            self._read(finished, finished.state_at(count), count)
-            return
-        self.source = self.context(self.node.source)
-        self.source.seek(count)
-        self._begun = True
 
     def _decide(self) -> None:
         if self._begun or self._target is not None or self.reader is not None:
@@ -293,11 +284,31 @@ class CacheOperator(Operator):
             return {**state, "reader": place, "given": self._given, "identity": self._identity}
         assert self.source is not None
         counts = {"taken": self._taken, "kept": self._kept, "failures": self._failures, "ended": self._ended}
-        return {**state, **counts, "source": None if self.store.in_order else self.source.save()}
+        by_count = self.store.in_order and not self._bypasses
+        return {**state, **counts, "source": None if by_count else self.source.save(), "bypasses": self._bypasses}
+
+    def advance(self, state: State, count: int) -> State | None:
+        """Return a state in the store if it is being read, else in the input. The latter pass is not cached."""
+        reader, source = self.reader, self.source
+        if state["pending"]:
+            return None
+        if state["reader"] and reader is not None and state["identity"] == self._identity:
+            below = reader.advance(state["reader"], count)
+            return None if below is None else {**state, "reader": below, "given": state["given"] + count}
+        if source is None or not _is_untouched(state) or not assumes_no_failures():
+            return None
+        below = source.advance(state["start"]["source"], count)
+        return None if below is None else {**state, "source": below, "taken": count, "bypasses": True}
 
     def load(self, state: State) -> None:
         finished = self.store.finished()
         self._start = state["start"]
+        if state.get("bypasses"):
+            self._leave_source()
+            self.source = self._opened_at(state["source"])
+            self._begun = self._bypasses = True
+            self._count(state)
+            return
         is_kept = finished is not None and self._is_kept(finished)
         if _is_untouched(state):
             if finished is None:

@@ -67,7 +67,7 @@ class CycleOperator(UnaryOperator):
             chunk = elements.take(self._places[start:stop])
         else:
             chunk = elements.slice(start, self.length)
-        self.seek(chunk.length)
+        self._move(chunk.length)
         return chunk
 
     def _read(self) -> Chunk:
@@ -78,7 +78,7 @@ class CycleOperator(UnaryOperator):
             self._places = np.arange(self.length + _AHEAD) % self.length
         return elements
 
-    def seek(self, count: int) -> None:
+    def _move(self, count: int) -> None:
         self.left -= count
         self.place += count
         if self.place >= self.length:
@@ -86,7 +86,7 @@ class CycleOperator(UnaryOperator):
 
     def skip(self, n: int) -> int:
         passed = min(n, self.left)
-        self.seek(passed)
+        self._move(passed)
         return passed
 
     def save(self) -> State:

@@ -71,10 +71,6 @@ class ShardOperator(UnaryOperator):
     def gather(self, positions: Array) -> Chunk:
         return self.source.gather(positions * self.num_shards + self.index)
 
-    def seek(self, count: int) -> None:
-        self.source.seek(self.ahead + count * self.num_shards)
-        self.ahead = 0
-
     def save(self) -> State:
         return {"op": Shard.op, **super().save(), "ahead": self.ahead}
 

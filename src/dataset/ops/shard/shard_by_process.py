@@ -23,7 +23,7 @@ from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
 from dataset.runtime.chunks.padding_slots import AbsentError, zeros_like
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
@@ -120,7 +120,7 @@ class ShardByProcessOperator(UnaryOperator):
         self.rounds = 0  # complete rounds
         self.place = 0  # position in the current round
         self._stop = self._place_of_giving()
-        self._gone = 0  # elements of its turn that ``seek`` has skipped
+        self._gone = 0  # elements of its turn that ``advance`` has skipped
         self._left = node.cardinality() if self._ends_early else _NO_END
         self._held: list[Chunk] = []  # of the current round
         self._ready = Remainder()
@@ -254,13 +254,6 @@ class ShardByProcessOperator(UnaryOperator):
     def gather(self, positions: Array) -> Chunk:
         return self.source.gather(self.deal.places(positions))
 
-    def seek(self, count: int) -> None:
-        self.rounds, self._gone = divmod(count, self.deal.turn)
-        self.place = self.deal.rank * self.deal.turn + self._gone
-        self.source.seek(self.rounds * self.deal.round + self.place)
-        if self._left != _NO_END:
-            self._left -= count
-
     def save(self) -> State:
         return {
             "op": ShardByProcess.op,
@@ -276,6 +269,19 @@ class ShardByProcessOperator(UnaryOperator):
             "ending": self._ending.save(),
             "ended": self._ended,
         }
+
+    def advance(self, state: State, count: int) -> State | None:
+        """Return the state after the first ``count`` elements, if failed elements count and none is needed later."""
+        deal, read = self.deal, state["rounds"] or state["place"] or state["ended"] or state["ready"]
+        needs_first = deal.remainder == "repeat" or (deal.remainder == "pad" and count < deal.turn)
+        if read or needs_first or not assumes_no_failures():
+            return None
+        rounds, gone = divmod(count, deal.turn)
+        place = deal.rank * deal.turn + gone
+        below = self.source.advance(state["source"], rounds * deal.round + place)
+        left = state["left"] if state["left"] == _NO_END else state["left"] - count
+        moved = {"source": below, "rounds": rounds, "place": place, "gone": gone, "left": left}
+        return None if below is None else {**state, **moved}
 
     def load(self, state: State) -> None:
         if state["share"] != list(self.node.share):
@@ -337,9 +343,6 @@ class PadMissingOperator(UnaryOperator):
         example = self.source.pull(1)
         self._due = False
         return None if example is None else zeros_like(example)
-
-    def seek(self, count: int) -> None:
-        self.source.seek(count)
 
     def save(self) -> State:
         return {"op": PadMissing.op, **super().save(), "last": save_chunk(self._last), "due": self._due}

@@ -147,12 +147,6 @@ class SizedShardOperator(UnaryOperator):
     def gather(self, positions: Array) -> Chunk:
         return self.source.gather(self.deal.places(positions))
 
-    def seek(self, count: int) -> None:
-        self.given += count
-        read = self._read_behind(self.given)
-        self.source.seek(read - self.read)
-        self.read = read
-
     def save(self) -> State:
         return {
             "op": self.node.op,

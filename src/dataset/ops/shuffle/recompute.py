@@ -11,7 +11,7 @@ from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator, State, seek
 
 _STEP = 4096  # elements per pull
 
@@ -88,7 +88,7 @@ def _ascending(context: ExecutionContext, node: Node, positions: Array) -> Itera
         return
     for run in np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1):
         operator = context(node)
-        operator.seek(int(run[0]))
+        seek(operator, int(run[0]))
         yield from _pulled(operator, len(run))
 
 

@@ -29,7 +29,7 @@ from dataset.runtime.chunks.chunk import Array, Chunk, Column, Remainder, object
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, NOWHERE, References, numbers_of
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, State, UnaryOperator, seek
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.random.permutation import Permutation
 from dataset.runtime.random.streams import Draws, EpochCounter, Stream, resolve_seed
@@ -289,7 +289,7 @@ class ShuffleOperator(UnaryOperator):
         if self._origin is not None:
             go_behind(self.source, self._origin, count)
         elif not self._is_over:
-            self.source.seek(count)
+            seek(self.source, count)
 
     def _made_again(self, positions: Array) -> Chunk:
         if self.source.supports_gather:

@@ -114,9 +114,6 @@ class RangeOperator(Operator):
     def go_back(self, place: int) -> None:
         self.position = place
 
-    def seek(self, count: int) -> None:
-        self.position += count
-
     def skip(self, n: int) -> int:
         passed = min(n, len(self.numbers) - self.position)
         self.position += passed

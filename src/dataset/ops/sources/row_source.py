@@ -172,9 +172,6 @@ class RowsOperator(UnaryOperator):
         self.given = passed_over
         return True
 
-    def seek(self, count: int) -> None:
-        self.source.seek(count)
-
     def save(self) -> State:
         before = self.source.save() if self._before is None else self._before
         exact = self.source.advance(before, self.given) if self.given else None

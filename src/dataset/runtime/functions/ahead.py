@@ -84,9 +84,6 @@ class AheadOperator(UnaryOperator):
         step = min(2 * max(n, self._step), _AHEAD_ELEMENTS, in_cache)
         return step - step % n  # whole batches, so that no batch is joined from two parts
 
-    def seek(self, count: int) -> None:
-        self.source.seek(count)
-
     def save(self) -> State:
         chunk, given = self._chunk, self._given
         if chunk is not None and given < chunk.length:

@@ -102,10 +102,6 @@ class CallLoop(Divisible):
             if self.is_unseen:
                 n = min(2 * n, _UNSEEN_MAX)
 
-    def seek(self, count: int) -> None:
-        self.position += count
-        self.source.seek(count)
-
     def _call_best(self, inputs: Chunk) -> Chunk | None:
         position = self.position
         try:

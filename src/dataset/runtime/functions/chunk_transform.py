@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
@@ -13,6 +14,9 @@ from dataset.runtime.resources.exceptions import with_location
 
 class ChunkTransformOperator(UnaryOperator):
     """Operator that converts chunks. If that fails, each element is converted alone, so that only the bad one fails."""
+
+    one_to_one: ClassVar[bool] = False
+    """Whether each input yields one element or one exception."""
 
     def __init__(self, source: Operator, node: Node) -> None:
         super().__init__(source)
@@ -56,12 +60,12 @@ class ChunkTransformOperator(UnaryOperator):
                 self._ready.put(output)
         self.position += inputs.length
 
-    def seek(self, count: int) -> None:
-        self.position += count
-        self.source.seek(count)
-
     def save(self) -> State:
         return {"op": self.node.op, **super().save(), "position": self.position, "ready": self._ready.save()}
+
+    def advance(self, state: State, count: int) -> State | None:
+        source = self.source.advance(state["source"], count) if self.one_to_one and not state["ready"] else None
+        return None if source is None else {**state, "source": source, "position": int(state["position"]) + count}
 
     def load(self, state: State) -> None:
         super().load(state)

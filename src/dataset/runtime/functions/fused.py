@@ -83,9 +83,6 @@ class FusedOperator(Divisible):
                     self._passed_bytes = max(stage.bytes_passed for stage in self._stages[:-1])
                 return output
 
-    def seek(self, count: int) -> None:
-        self._last.seek(count)
-
     def _waits_inside(self) -> bool:
         """Return whether some elements have passed through only a part of the stages."""
         return any(stage.ready for stage in self._stages) or any(stage.has_todo for stage in self._stages[1:])

@@ -126,9 +126,6 @@ class DevicePrefetchOperator(UnaryOperator):
             self._source = _items(self._feed, self._how.convert)
             raise
 
-    def seek(self, count: int) -> None:
-        self.source.seek(count)
-
     def save(self) -> State:
         log = self._feed.log
         by_place = self._how.ahead and self._context.input_is_replayable and not (self._saved_left or log.is_behind)
@@ -140,6 +137,10 @@ class DevicePrefetchOperator(UnaryOperator):
     def _state(self, place: State, held: list[Any]) -> State:
         """Return the state; ``held`` contains the elements before those at the place."""
         return {"op": "outgoing", **place, "held": held}
+
+    def advance(self, state: State, count: int) -> State | None:
+        source = None if state["held"] else self.source.advance(state["source"], state["behind"] + count)
+        return None if source is None else self._state({"source": source, "behind": 0}, [])
 
     def load(self, state: State) -> None:
         self._feed.saved.load(state["held"], lambda: self._node.element_spec)

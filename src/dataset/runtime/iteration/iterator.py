@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 from dataset.closing import Closing
 from dataset.errors import ClosedError, SpecError, StateError
 from dataset.options import Options
-from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
+from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
@@ -351,8 +351,12 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         """Skip up to ``count`` elements without computing them; return how many, 0 if this is not possible."""
         if isinstance(self._root, BackgroundOperator) and count <= self._root.buffered()[0]:
             return 0  # they are computed already, or being computed
-        if self._is_fresh and self._plan.random_access and self._plan.cardinality() != UNKNOWN_CARDINALITY:
-            return self._seek(count)
+        available = self._plan.cardinality()
+        if self._is_fresh and self._plan.random_access and is_known(available) and available <= count:
+            self._is_fresh = False
+            self._skipped += available
+            self._end(0)
+            return available
         try:
             place = self._root.save()
         except StateError:  # an operator holds something that is not plain data
@@ -365,17 +369,6 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._skipped += passed
             end_former()
         return passed
-
-    def _seek(self, count: int) -> int:
-        self._is_fresh = False
-        available = self._plan.cardinality()
-        if is_known(available) and available <= count:
-            self._skipped += available
-            self._end(0)
-            return available
-        self._root.seek(count)
-        self._skipped += count
-        return count
 
     def _go_to(self, place: State) -> Callable[[], None]:
         """Go to a place known to be valid within the same iteration; return a function that closes what was open."""

@@ -9,6 +9,7 @@ from dataset.plan.cardinality import is_known
 from dataset.plan.node import Node, walk
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import open_plan
+from dataset.runtime.contract import seek
 
 
 def element_at(plan: Node, index: Any) -> Any:
@@ -23,7 +24,7 @@ def element_at(plan: Node, index: Any) -> Any:
         return plan.element(position)
     coordinator, root = open_plan(plan, probing=True)
     try:
-        root.seek(position)
+        seek(root, position)
         chunk = root.pull(1)
     finally:
         coordinator.shut_down(root.close, wait=True)

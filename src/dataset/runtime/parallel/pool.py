@@ -40,7 +40,7 @@ from dataset.errors import ClosedError
 from dataset.options import AUTOTUNE
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder, nbytes_of
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable, Variation
 from dataset.runtime.parallel.blocks import LARGE_BYTES, Block
 from dataset.runtime.parallel.pending import Pending
@@ -179,9 +179,6 @@ class ParallelOperator(Operator, BackgroundOperator):
             self._read, self._is_told = self.inner.position, True
             self._log = ReplayLog(self.inner)
         self._leave_mark(self._log)
-
-    def seek(self, count: int) -> None:
-        self.inner.seek(count)  # no worker has begun before the first pull
 
     def _is_enough(self, n: int) -> bool:
         """Return whether the consumer need not wait for more elements."""
@@ -601,7 +598,8 @@ class ParallelOperator(Operator, BackgroundOperator):
         self.inner.load(state)
 
     def advance(self, state: State, count: int) -> State | None:
-        return self.inner.advance(state, count) if self.ordered else None
+        is_known = self.ordered or assumes_no_failures()  # the latter: any elements may be skipped
+        return self.inner.advance(state, count) if is_known else None
 
     def close(self) -> None:
         if self.coordinator.forked:

@@ -110,9 +110,6 @@ class ElementsOperator(Operator):
     def gather(self, positions: Array) -> Chunk:
         return self.elements.take(positions)
 
-    def seek(self, count: int) -> None:
-        self.position += count
-
     def skip(self, n: int) -> int:
         if self.failures:
             return super().skip(n)
