@@ -84,7 +84,6 @@ with lazy_imports():
     from dataset.ops.unique import Unique
     from dataset.ops.with_options import WithOptions, options_of
     from dataset.ops.zip import Zip
-    from dataset.optimize.choosing import chosen
     from dataset.optimize.driver import Optimized, optimize
     from dataset.optimize.sharding.plan import shard_plan
     from dataset.plan.drawing.dot import dot

@@ -23,6 +23,7 @@ from dataset.io.files.opening import path_string
 from dataset.io.files.remote.cancellation import CancellationToken
 from dataset.io.files.remote.paths import filesystem_of, is_remote
 from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
+from dataset.ops.sources.select_positions import Gatherer
 from dataset.ops.sources.tensor_slices import TensorSlices
 from dataset.options import AUTOTUNE
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
@@ -267,10 +268,15 @@ class FilesOperator(UnaryOperator):
         return {"op": self.node.op, **place, "file": file, "first": first, "pending": self._pending.save()}
 
     def _first_name(self) -> str | None:
-        """Return the first name of the input if the input supports random access, else None."""
-        if not (self.source.supports_gather and self.node.source.cardinality() > 0):
+        """Return the first name of the input if names can be taken by position, else None."""
+        names = self.node.source
+        gather = Gatherer.of(names, self._context) if names.cardinality() > 0 else None
+        if gather is None:
             return None
-        return name_in(self.source.gather(np.zeros(1, np.int64)))
+        try:
+            return name_in(gather(np.zeros(1, np.int64)))
+        finally:
+            gather.close()
 
     def load(self, state: State) -> None:
         self._names.load(state)

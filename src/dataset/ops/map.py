@@ -13,11 +13,10 @@ from dataset.ops.elementwise import Elementwise
 from dataset.options import AUTOTUNE
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.checks import require_callable, require_parallelism
-from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
 from dataset.plan.traits import Traits
-from dataset.runtime.chunks.chunk import Array, Chunk, Outcome, Remainder
+from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder
 from dataset.runtime.chunks.normalization import chunk_of_rows, is_canonical
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
@@ -38,7 +37,7 @@ NO_USER_CODE = "__dataset_no_user_code__"
 
 
 @dataclass(frozen=True, eq=False)
-class Map(Elementwise, static_spec=False, seekable=True, separable=True, elastic=True):
+class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable=True, elastic=True):
     """Node that applies ``function`` to each element."""
 
     op: ClassVar[str] = "map"
@@ -77,10 +76,6 @@ class Map(Elementwise, static_spec=False, seekable=True, separable=True, elastic
 
     def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
-
-    def at(self, positions: Array) -> Node | None:
-        below = self.source.at(positions)
-        return None if below is None else self.with_inputs([below])
 
     def label(self) -> str:
         return f"map({function_name(self.function)})"

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from dataset.options import AUTOTUNE
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.checks import require_int
-from dataset.plan.node import Node, UnaryNode, holds_user_code
-from dataset.runtime.chunks.chunk import Array, Chunk, Outcome
+from dataset.plan.node import UnaryNode, holds_user_code
+from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable
@@ -35,7 +35,7 @@ _TARGET_SECONDS = 1e-3  # work per handover; the handover itself takes a few mic
 
 
 @dataclass(frozen=True, eq=False)
-class Prefetch(UnaryNode, seekable=True, only_reorders=True, exact=True, separable=True, elastic=True):
+class Prefetch(UnaryNode, aligned=True, seekable=True, only_reorders=True, exact=True, separable=True, elastic=True):
     """Node that passes on its input and computes up to ``buffer_size`` elements ahead."""
 
     op: ClassVar[str] = "prefetch"
@@ -49,9 +49,6 @@ class Prefetch(UnaryNode, seekable=True, only_reorders=True, exact=True, separab
 
     def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
-
-    def at(self, positions: Array) -> Node | None:
-        return self.source.at(positions)
 
     def label(self) -> str:
         return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"

@@ -6,8 +6,6 @@ import contextlib
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from dataset.errors import StateError
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import INFINITE_CARDINALITY, is_known, map_known
@@ -58,13 +56,9 @@ class Repeat(UnaryNode, repeats_only=True, seekable=True, exact=True, only_reord
             return None  # the same processes would get more elements in each pass
         return deal if deal.turn == 1 else None if deal.remainder == "pad" else deal.one_by_one()
 
-    def at(self, positions: Array) -> Node | None:
+    def input_positions(self, positions: Array) -> Array | None:
         length = self.source.cardinality()
-        if length <= 0:
-            return None
-        passes, within = np.divmod(positions, length)
-        # Positions in several passes would not be in ascending order.
-        return self.source.at(within) if len(np.unique(passes)) < 2 else None
+        return positions % length if length > 0 else None
 
     def label(self) -> str:
         return "repeat()" if self.times < 0 else f"repeat({self.count})"
@@ -107,14 +101,6 @@ class RepeatOperator(Operator):
                 return chunk
             self._next_pass()
         return None
-
-    @property
-    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the input
-        return self.source is not None and self.source.supports_gather and self.node.cardinality() > 0
-
-    def gather(self, positions: Array) -> Chunk:
-        assert self.source is not None  # otherwise it would not pick
-        return self.source.gather(positions % self.node.cardinality())
 
     def _next_pass(self) -> None:
         assert self.source is not None

@@ -11,10 +11,10 @@ import numpy as np
 
 from dataset.errors import SpecError
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
-from dataset.plan.node import Node, UnaryNode, spec_is_static
+from dataset.plan.node import UnaryNode, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, is_tuple, tuple_of
-from dataset.runtime.chunks.chunk import Array, Chunk, Column
+from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.ownership import copied_component
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
@@ -36,7 +36,7 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class Select(UnaryNode, seekable=True, exact=True, separable=True, elastic=True):
+class Select(UnaryNode, aligned=True, seekable=True, exact=True, separable=True, elastic=True):
     """Node that selects the part of each element under one key, or a tuple of the parts under several keys."""
 
     op: ClassVar[str] = "select"
@@ -82,10 +82,6 @@ class Select(UnaryNode, seekable=True, exact=True, separable=True, elastic=True)
 
     def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
-
-    def at(self, positions: Array) -> Node | None:
-        below = self.source.at(positions)
-        return None if below is None else self.with_inputs([below])
 
     def label(self) -> str:
         return f"select({self._shown()})"

@@ -8,7 +8,7 @@ from typing import ClassVar
 from dataset.ops.sources.row_source import RowsOperator, on_numbers
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures, seek
@@ -32,8 +32,8 @@ class Skip(UnaryNode, seekable=True, exact=True, only_reorders=True):
             return available
         return 0 if self.count < 0 else max(0, available - self.count)
 
-    def at(self, positions: Array) -> Node | None:
-        return self.source.at(positions + self.count)
+    def input_positions(self, positions: Array) -> Array:
+        return positions + self.count
 
     def label(self) -> str:
         return f"skip({self.count})"
@@ -65,13 +65,6 @@ class SkipOperator(UnaryOperator):
                 return None
             self.remaining -= passed
         return self.source.pull(n)
-
-    @property
-    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the input
-        return self.source.supports_gather
-
-    def gather(self, positions: Array) -> Chunk:
-        return self.source.gather(positions + self.node.count)
 
     def save(self) -> State:
         return {"op": Skip.op, **super().save(), "remaining": self.remaining}

@@ -8,14 +8,14 @@ from typing import ClassVar
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_int
-from dataset.plan.node import Node, UnaryNode
-from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.plan.node import UnaryNode
+from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
 
 
 @dataclass(frozen=True, eq=False)
-class Take(UnaryNode, seekable=True, exact=True, only_reorders=True):
+class Take(UnaryNode, aligned=True, seekable=True, exact=True, only_reorders=True):
     """Node that passes on the first ``count`` elements; all elements if ``count`` is negative."""
 
     op: ClassVar[str] = "take"
@@ -29,9 +29,6 @@ class Take(UnaryNode, seekable=True, exact=True, only_reorders=True):
         if self.count < 0 or available == UNKNOWN_CARDINALITY:
             return available
         return self.count if available == INFINITE_CARDINALITY else min(available, self.count)
-
-    def at(self, positions: Array) -> Node | None:
-        return self.source.at(positions)
 
     def label(self) -> str:
         return f"take({self.count})"

@@ -9,13 +9,12 @@ from typing import ClassVar
 from dataset.options import Options
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.node import Node, UnaryNode, inputs_first
-from dataset.runtime.chunks.chunk import Array
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 
 
 @dataclass(frozen=True, eq=False)
-class WithOptions(UnaryNode, seekable=True, exact=True, only_reorders=True, separable=True, elastic=True):
+class WithOptions(UnaryNode, aligned=True, seekable=True, exact=True, only_reorders=True, separable=True, elastic=True):
     """Node that runs ``source`` with ``options``."""
 
     op: ClassVar[str] = "with_options"
@@ -23,10 +22,6 @@ class WithOptions(UnaryNode, seekable=True, exact=True, only_reorders=True, sepa
 
     def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
-
-    def at(self, positions: Array) -> Node | None:
-        below = self.source.at(positions)
-        return None if below is None else self.with_inputs([below])
 
     def lower(self, context: ExecutionContext) -> Operator:
         return context(self.source)

@@ -16,7 +16,7 @@ from dataset.runtime.parallel.buffered_input import BufferedInput
 
 
 @dataclass(frozen=True, eq=False)
-class Zip(Node, seekable=True, exact=True, only_reorders=True, elastic=True):
+class Zip(Node, aligned=True, seekable=True, exact=True, only_reorders=True, elastic=True):
     """Node whose element ``i`` holds element ``i`` of each source, at the source's place in ``structure``."""
 
     op: ClassVar[str] = "zip"

@@ -80,13 +80,22 @@ class Node:
         """Return the element at an existing position; only for nodes that are ``indexable``."""
         raise NotImplementedError
 
-    def at(self, positions: Any) -> Node | None:  # noqa: ARG002  # used by overrides
-        """Return a plan of the elements at these positions, an array in ascending order; None if not supported.
+    def input_positions(self, positions: Any) -> Any:
+        """Return the position of the input element from which this op makes each of the elements at ``positions``.
 
-        Only for nodes with random access where each position is one element, or an exception, and does not depend on
-        which other elements are produced.
+        Positions are arrays, in any order. None if there is not one for each, or it is unknown: a position must be one
+        element, or an exception, that does not depend on which other elements are produced.
         """
-        return None
+        return positions if self.traits.aligned else None
+
+    def at(self, positions: Any) -> Node | None:
+        """Return a plan of the elements at these existing positions, in this order; None if not supported."""
+        below = self.input_positions(positions)
+        inputs = [None if below is None else source.at(below) for source in self.inputs]
+        found = [source for source in inputs if source is not None]
+        if not found or len(found) < len(inputs):
+            return None
+        return found[0] if self.traits.only_reorders and len(found) == 1 else self.with_inputs(found)
 
     @property
     def rows_per_element(self) -> int | None:

@@ -16,6 +16,7 @@ class Traits:
         static_spec: its spec follows from those of its inputs; False if it is only known by running user code.
         seekable: its operator can continue at any position by arithmetic, if those of its inputs can.
         indexable: ``Node.element`` returns any element directly, without opening an operator.
+        aligned: element ``i`` is made from element ``i`` of each input, and each input element or failure yields one.
         exact: if its inputs are exact, so is it: it has ``cardinality()`` elements, none of which can fail.
         only_reorders: its elements are unchanged elements of its inputs: some or all, in any order, or combined in
             tuples.
@@ -35,6 +36,7 @@ class Traits:
     static_spec: bool = True
     seekable: bool = False
     indexable: bool = False
+    aligned: bool = False
     exact: bool = False
     only_reorders: bool = False
     repeats_only: bool = False

@@ -32,17 +32,6 @@ class Operator(ABC):
     def pull(self, n: int) -> Chunk | None:
         """Return the next 1 to ``n`` elements (``n`` is at least 1), or None at the end and from then on."""
 
-    supports_gather: bool = False
-    """Whether ``gather`` is supported."""
-
-    def gather(self, positions: Array) -> Chunk:
-        """Return the output elements at these positions, in this order, or the first few of them (at least one).
-
-        May be called at any time if ``supports_gather`` is true; does not move the current position.
-        An element that fails raises in its place.
-        """
-        raise NotImplementedError
-
     @property
     def lends(self) -> int:
         """How many elements may be pulled speculatively; 0 if the caller could observe it.
@@ -127,6 +116,17 @@ def seek(operator: Operator, count: int) -> None:
 def assumes_no_failures() -> bool:
     """Return whether ``advance`` may assume that no element fails."""
     return _assuming_no_failures.get()
+
+
+class IndexedOperator(Operator):
+    """An operator that also returns elements by position."""
+
+    @abstractmethod
+    def gather(self, positions: Array) -> Chunk:
+        """Return the output elements at these positions, in this order, or the first few of them (at least one).
+
+        May be called at any time; does not move the current position. An element that fails raises in its place.
+        """
 
 
 class UnaryOperator(Operator):

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dataset.errors import SpecError
+from dataset.ops.batch.rows_per_element import known_rows, require_rows, require_static_rows
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.node import UnaryNode, spec_is_static
-from dataset.plan.rows import known_rows, require_rows, require_static_rows
 from dataset.plan.spec import flatten_spec, map_spec
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.batching import ColumnMismatchError, empty_component, join_rows

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dataset.ops.batch.rows_per_element import known_rows, require_rows, require_static_rows
 from dataset.plan.cardinality import endless_or_unknown, map_known
 from dataset.plan.node import UnaryNode
-from dataset.plan.rows import known_rows, require_rows, require_static_rows
 from dataset.plan.spec import map_spec
 from dataset.runtime.chunks.chunk import Chunk, Remainder
 from dataset.runtime.chunks.slicing import number_of_rows, rows_of

@@ -8,7 +8,7 @@ from typing import ClassVar
 from dataset.ops.sources.row_source import RowsOperator, on_numbers
 from dataset.plan.cardinality import map_known
 from dataset.plan.checks import require_int
-from dataset.plan.node import Node, UnaryNode
+from dataset.plan.node import UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
@@ -31,8 +31,8 @@ class Shard(UnaryNode, seekable=True, exact=True, only_reorders=True):
     def cardinality(self) -> int:
         return map_known(lambda n: len(range(self.index, n, self.num_shards)), self.source.cardinality())
 
-    def at(self, positions: Array) -> Node | None:
-        return self.source.at(positions * self.num_shards + self.index)
+    def input_positions(self, positions: Array) -> Array:
+        return positions * self.num_shards + self.index
 
     def label(self) -> str:
         return f"shard({self.num_shards}, {self.index})"
@@ -63,13 +63,6 @@ class ShardOperator(UnaryOperator):
             self.ahead = (start - chunk.length) % self.num_shards
             if start < chunk.length:
                 return chunk.stride(start, self.num_shards)
-
-    @property
-    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the input
-        return self.source.supports_gather
-
-    def gather(self, positions: Array) -> Chunk:
-        return self.source.gather(positions * self.num_shards + self.index)
 
     def save(self) -> State:
         return {"op": Shard.op, **super().save(), "ahead": self.ahead}

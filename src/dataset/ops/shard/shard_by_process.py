@@ -74,8 +74,8 @@ class ShardByProcess(UnaryNode, seekable=True, elastic=True):
     def cardinality(self) -> int:
         return map_known(self.deal.count, self.source.cardinality())
 
-    def at(self, positions: Array) -> Node | None:
-        return self.source.at(self.deal.places(positions)) if self.deal.gives_all else None
+    def input_positions(self, positions: Array) -> Array | None:
+        return self.deal.places(positions) if self.deal.gives_all else None
 
     def parameters(self) -> dict[str, Any]:
         return dataclasses.asdict(self.deal)
@@ -246,13 +246,6 @@ class ShardByProcessOperator(UnaryOperator):
             first, stop = deal.repeated(turns, is_only=is_only)
             known = Chunk.concatenate(self._first)
             self._ending.put(known.slice(first, min(stop, known.length)))
-
-    @property
-    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the deal and the input
-        return self.deal.gives_all and self.source.supports_gather
-
-    def gather(self, positions: Array) -> Chunk:
-        return self.source.gather(self.deal.places(positions))
 
     def save(self) -> State:
         return {

@@ -16,7 +16,7 @@ from dataset.errors import StateError
 from dataset.plan.block_cyclic_shard import BlockCyclicShard, Share
 from dataset.plan.cardinality import INFINITE_CARDINALITY
 from dataset.plan.node import Node
-from dataset.runtime.chunks.chunk import Array, Chunk
+from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.padding_slots import AbsentError
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
@@ -139,13 +139,6 @@ class SizedShardOperator(UnaryOperator):
     def _read_behind(self, given: int) -> int:
         """Return how many input elements must be read for ``given`` own elements."""
         return self._place(given - 1) + 1 if given else self.base
-
-    @property
-    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the input
-        return self.source.supports_gather and not self.base and not self.share.again and not self.share.is_absent
-
-    def gather(self, positions: Array) -> Chunk:
-        return self.source.gather(self.deal.places(positions))
 
     def save(self) -> State:
         return {

@@ -20,6 +20,7 @@ from dataset.ops.shuffle.buffer_checkpoint import BufferCheckpoint
 from dataset.ops.shuffle.recompute import can_be_made_again, go_behind, made_again, made_again_behind
 from dataset.ops.shuffle.shuffle_places import buffer_behind, draw
 from dataset.ops.sources.row_source import RowSource, on_numbers
+from dataset.ops.sources.select_positions import Gatherer
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int, require_seed
@@ -127,11 +128,15 @@ class Shuffle(UnaryNode, only_reorders=True, separable=True):
         draws = context.draws(self)
         if not self.reshuffle_each_iteration:
             draws = Draws(draws.key, 0, 0)
-        by_position = source.supports_gather or (not of_numbers and self.is_repeatable and context.input_is_replayable)
+        gather = Gatherer.of(self.source, context, of_numbers=of_numbers)
+        is_repeatable = not of_numbers and self.is_repeatable and context.input_is_replayable
+        by_position = gather is not None or is_repeatable
         if not (by_position or elements.may_refer):
             context.mark_not_replayable()  # its state is large
         is_exact = of_numbers or self.source.is_exact or self.shuffles_shuffled
-        return ShuffleOperator(context, source, self, draws, elements, by_position=by_position, is_exact=is_exact)
+        return ShuffleOperator(
+            context, source, self, draws, elements, gather, by_position=by_position, is_exact=is_exact
+        )
 
 
 def _without_shuffles(node: Node) -> Node:
@@ -161,6 +166,7 @@ class ShuffleOperator(UnaryOperator):
         node: Shuffle,
         draws: Draws,
         elements: BufferCheckpoint,
+        gather: Gatherer | None,
         *,
         by_position: bool,
         is_exact: bool,
@@ -169,6 +175,7 @@ class ShuffleOperator(UnaryOperator):
         self.context = context
         self.node = node
         self.elements = elements
+        self._gather = gather
         self.size = node.size
         self.count = node.source.cardinality()
         self.by_position = by_position
@@ -228,8 +235,8 @@ class ShuffleOperator(UnaryOperator):
 
     def _begin(self) -> None:
         """Start at the beginning or at the loaded state."""
-        if self.by_position and self.source.supports_gather and self.node.holds_all and is_known(self.count):
-            self._order_all()
+        if self.by_position and self._gather is not None and self.node.holds_all and is_known(self.count):
+            self._order_all(self._gather)
         elif self._restored:
             try:
                 self._restore(self._restored)
@@ -242,17 +249,17 @@ class ShuffleOperator(UnaryOperator):
         else:
             self._fill()
 
-    def _order_all(self) -> None:
+    def _order_all(self, gather: Gatherer) -> None:
         """Permute all elements without a buffer. If they fill the buffer exactly, one element precedes the rest."""
         given, self._restored = self._restored, 0
         self._total = self.count
         if self.count < self.size:
-            self._rest = _Rest(None, Permutation(self.stream, self.count), self.source.gather, given)
+            self._rest = _Rest(None, Permutation(self.stream, self.count), gather, given)
             return
         first = self._draw(1)
         order = Permutation(self.stream, self.count - 1)
         try:
-            ready = None if given else self.source.gather(first)
+            ready = None if given else gather(first)
         except BaseException:  # an interrupt: the first slot will be drawn again
             self.stream.seek(0)
             self._restored = given
@@ -260,7 +267,7 @@ class ShuffleOperator(UnaryOperator):
         self._rest = _Rest(
             ready,
             order,
-            lambda slots: self.source.gather(slots + (slots >= first)),
+            lambda slots: gather(slots + (slots >= first)),
             max(0, given - 1),
         )
 
@@ -292,10 +299,10 @@ class ShuffleOperator(UnaryOperator):
             seek(self.source, count)
 
     def _made_again(self, positions: Array) -> Chunk:
-        if self.source.supports_gather:
-            made = self.source.gather(positions)
+        if self._gather is not None:
+            made = self._gather(positions)
             while made.length < len(positions):
-                made = Chunk.concatenate([made, self.source.gather(positions[made.length :])])
+                made = Chunk.concatenate([made, self._gather(positions[made.length :])])
         elif self._origin is not None:
             made = made_again_behind(self.context, self.node.source, self._origin, positions)
         else:
@@ -457,6 +464,8 @@ class ShuffleOperator(UnaryOperator):
 
     def close(self) -> None:
         self._account.close()
+        if self._gather is not None:
+            self._gather.close()
         super().close()
 
 

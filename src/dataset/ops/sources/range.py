@@ -15,7 +15,7 @@ from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import LENT_MAX, ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import IndexedOperator, Operator, State
 
 _INT64_MAX = 2**63 - 1
 
@@ -77,10 +77,9 @@ class Range(Node, seekable=True, exact=True):
         return RangeOperator(self.numbers, self.output_type)
 
 
-class RangeOperator(Operator):
+class RangeOperator(IndexedOperator):
     """Operator that holds a position in the range."""
 
-    supports_gather = True
     lends = LENT_MAX
 
     def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:

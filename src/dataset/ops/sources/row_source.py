@@ -18,7 +18,7 @@ from dataset.ops.sources.select_positions import SelectPositions
 from dataset.plan.node import Node
 from dataset.plan.structure import Structure
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
 from dataset.runtime.metrics.dropped import DroppedCount
 
 READ_AHEAD = 8192
@@ -106,7 +106,7 @@ class RowSource(Node, seekable=True):
         return f"{self.op}[{rows.start}:{rows.stop}{f':{rows.step}' if rows.step != 1 else ''}]"
 
 
-class RowsOperator(UnaryOperator):
+class RowsOperator(UnaryOperator, IndexedOperator):
     """Operator that takes rows by the numbers from its input. Buffers numbers read ahead, and some of their rows.
 
     Reading numbers ahead is unobservable: the input calls no user code. A state holds the position of the input before
@@ -131,11 +131,8 @@ class RowsOperator(UnaryOperator):
         self._before: State | None = None  # state of the input before the numbers in ``ahead``
         self._taken = Remainder()
 
-    @property
-    def supports_gather(self) -> bool:  # type: ignore[override]  # depends on the rows
-        return self.source.supports_gather and not self.rows_may_fail
-
     def gather(self, positions: Array) -> Chunk:
+        assert isinstance(self.source, IndexedOperator)  # for the rows of a RowSource, a range
         return self.rows.take(self.source.gather(positions).columns()[0])  # type: ignore[arg-type]  # an array
 
     def pull(self, n: int) -> Chunk | None:

@@ -1,7 +1,7 @@
-"""Node and operator of picked: the elements at given positions. Only a shuffle that resumes from a state creates it.
+"""Node and operator of picked: the elements of a source at given positions. Only ``Node.at`` creates it.
 
-If each op of a plan maps one element to one element, replacing the source by this node yields the plan's results at
-these positions. ``Node.at`` builds such plans.
+If each op of a plan makes one element from one element, replacing the source by this node yields the plan's results at
+these positions.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from dataset.plan.node import UnaryNode
+import numpy as np
+
+from dataset.plan.node import Node, UnaryNode
+from dataset.plan.structure import LEAF
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import IndexedOperator, Operator, State, UnaryOperator
 
 
 @dataclass(frozen=True, eq=False)
 class SelectPositions(UnaryNode):
-    """Node that gathers the elements of ``source`` at ``positions``; the source's operator supports ``gather``."""
+    """Node that gathers the elements of ``source`` at ``positions``; the source's operator is an IndexedOperator."""
 
     op: ClassVar[str] = "picked"
     positions: Array
@@ -34,13 +37,30 @@ class SelectPositions(UnaryNode):
         return {"positions": len(self.positions)}
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return SelectPositionsOperator(context(self.source), self.positions)
+        source = context(self.source)
+        assert isinstance(source, IndexedOperator)
+        return SelectPositionsOperator(source, self.positions)
+
+
+def source_of(node: Node, positions: Array) -> tuple[Node, Array] | None:
+    """Return the source whose elements ops that only select and reorder pass on, and their positions in it.
+
+    None if there is another op, or the position of an element is unknown.
+    """
+    while node.inputs:
+        below = node.input_positions(positions) if node.traits.only_reorders and len(node.inputs) == 1 else None
+        if below is None:
+            return None
+        (node,), positions = node.inputs, below
+    return node, positions
 
 
 class SelectPositionsOperator(UnaryOperator):
     """Operator that counts the elements it has returned. An exception counts as one element."""
 
-    def __init__(self, source: Operator, positions: Array) -> None:
+    source: IndexedOperator
+
+    def __init__(self, source: IndexedOperator, positions: Array) -> None:
         super().__init__(source)
         self.positions = positions
         self.given = 0
@@ -62,3 +82,45 @@ class SelectPositionsOperator(UnaryOperator):
 
     def load(self, state: State) -> None:
         self.given = int(state["given"])
+
+
+class Gatherer:
+    """Gatherer of elements of a node by position, through ops that only select and reorder.
+
+    Args:
+        node: the node.
+        source: the operator of its source; None to return the numbers of the source's rows instead of its elements.
+    """
+
+    def __init__(self, node: Node, source: IndexedOperator | None) -> None:
+        self._node = node
+        self._source = source
+
+    @classmethod
+    def of(cls, node: Node, context: ExecutionContext, *, of_numbers: bool = False) -> Gatherer | None:
+        """Return a gatherer; None if some elements could fail, or would cost more than reading them in order."""
+        found = source_of(node, np.zeros(1, np.int64))
+        if found is None or of_numbers:
+            return None if found is None else cls(node, None)
+        if not found[0].is_infallible:
+            return None
+        source = context.unprofiled()(found[0])
+        if isinstance(source, IndexedOperator):
+            return cls(node, source)
+        source.close()
+        return None
+
+    def __call__(self, positions: Array) -> Chunk:
+        """Return the elements at these positions, in this order, or the first few of them (at least one)."""
+        found = source_of(self._node, positions)
+        assert found is not None  # or ``of`` would have returned None
+        node, positions = found
+        if self._source is not None:
+            return self._source.gather(positions)
+        rows: range = node.places  # type: ignore[attr-defined]  # of a RowSource
+        return Chunk(LEAF, len(positions), [rows.start + rows.step * positions])
+
+    def close(self) -> None:
+        """Close the operator of the source."""
+        if self._source is not None:
+            self._source.close()

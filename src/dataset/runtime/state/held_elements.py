@@ -16,7 +16,7 @@ from dataset.plan.node import Node
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import LENT_MAX, ExecutionContext, open_plan
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import IndexedOperator, Operator, State
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 _STEP = 1024  # elements per pull when a dataset is read completely
@@ -49,6 +49,10 @@ class Elements(Node, seekable=True):
     def traits(self) -> Traits:
         return replace(self.declared, static_spec=self.static)
 
+    @property
+    def is_exact(self) -> bool:
+        return not self.failures
+
     def parameters(self) -> dict[str, Any]:
         return {"elements": self.chunk.length, "failures": len(self.failures)}
 
@@ -68,7 +72,7 @@ class Elements(Node, seekable=True):
         return ElementsOperator(self.chunk, self.failures)
 
 
-class ElementsOperator(Operator):
+class ElementsOperator(IndexedOperator):
     """Operator that reads in-memory elements."""
 
     def __init__(self, elements: Chunk, failures: Sequence[Failure] = ()) -> None:
@@ -92,10 +96,6 @@ class ElementsOperator(Operator):
         self.position = stop
         chunk = self.elements.slice(start, stop)
         return chunk.unpacked() if self.unpacks else chunk
-
-    @property
-    def supports_gather(self) -> bool:  # type: ignore[override]  # here it depends on the elements
-        return not self.failures
 
     @property
     def lends(self) -> int:
