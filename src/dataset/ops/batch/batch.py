@@ -80,7 +80,11 @@ class Batch(UnaryNode, seekable=True, exact=True, elastic=True):
     def at(self, positions: Array) -> Node | None:
         size, available = self.batch_size, self.source.cardinality()
         elements = (positions[:, np.newaxis] * size + np.arange(size)).ravel()
-        below = self.source.at(elements if available < 0 else elements[elements < available])
+        if available >= 0:
+            if len(positions) > 1 and (positions[:-1].max() + 1) * size > available:
+                return None  # only the last batch of a plan may have fewer elements
+            elements = elements[elements < available]
+        below = self.source.at(elements)
         return None if below is None else self.with_inputs([below])
 
     def label(self) -> str:

@@ -41,6 +41,7 @@ _UINT16_SIZE = 2**16
 _AHEAD_ELEMENTS = 512  # amortizes the fixed cost of a step
 _AHEAD_BYTES = 256 * 1024
 _FILES_MIN = 64  # up to this many, unused files are not searched for
+_SAMPLE = 256  # elements whose sizes are measured, of a buffer of elements that differ in size
 _FILL_STEP = 4096  # elements per pull, as the buffer may be larger than the input
 
 
@@ -194,6 +195,8 @@ class ShuffleOperator(UnaryOperator):
         self._pending = Pending()  # elements before an exception, and the exception
         self._step = 1  # minimum elements to shuffle at once
         self._account = context.ledger.account()  # only counts memory; never refused
+        self._nbytes = 0  # accounted for the buffer
+        self._unmeasured = 0  # elements exchanged since the buffer was measured
 
     @property
     def input_ended(self) -> bool:
@@ -307,7 +310,7 @@ class ShuffleOperator(UnaryOperator):
             made = made_again_behind(self.context, self.node.source, self._origin, positions)
         else:
             made = made_again(self.context, self.node.source, positions)
-        self._account.hold(made.nbytes)
+        self._hold(self._nbytes + made.nbytes)
         return made
 
     def _fill(self) -> None:
@@ -321,7 +324,7 @@ class ShuffleOperator(UnaryOperator):
             self._check_structure(chunk)
             self.elements.arrive(chunk)
             self._filling.append(chunk)
-            self._account.hold(chunk.nbytes)
+            self._hold(self._nbytes + chunk.nbytes)
             have += chunk.length
         self._start_giving(Chunk.concatenate(self._filling))
         self._filling = []
@@ -366,8 +369,16 @@ class ShuffleOperator(UnaryOperator):
         self._hole = int(slots[-1])
         given = self._buffer.exchange(new, written)
         if self._buffer.is_uneven:
-            self._account.hold(new.nbytes - given.nbytes)
+            self._unmeasured += new.length
+            if self._unmeasured >= self.size:
+                self._unmeasured = 0
+                self._hold(self._buffer.estimated_nbytes())
         return given
+
+    def _hold(self, nbytes: int) -> None:
+        """Account ``nbytes`` for the buffer, instead of its former size."""
+        self._account.hold(nbytes - self._nbytes)
+        self._nbytes = nbytes
 
     def _draw(self, count: int) -> npt.NDArray[np.int64]:
         return draw(self.stream, count, self.size)
@@ -443,7 +454,7 @@ class ShuffleOperator(UnaryOperator):
         self.stream.seek(int(state["drawn"]))
         self._hole = int(state["hole"])
         held, ahead = self._load_elements(state["elements"])
-        self._account.hold(0 if held is None else held.nbytes)
+        self._hold(0 if held is None else held.nbytes)
         self._ahead = Remainder(ahead)
         stage = state["stage"]
         if stage == "giving" and held is not None and held.length == self.size and -1 <= self._hole < self.size:
@@ -565,6 +576,11 @@ class _Buffer:
     def is_uneven(self) -> bool:
         """Whether elements may differ in size."""
         return any(self.are_lists)
+
+    def estimated_nbytes(self) -> int:
+        """The size in bytes, from a sample of the elements."""
+        sample = self._chunk([column[:: max(1, self.length // _SAMPLE)] for column in self.columns])
+        return sample.nbytes * self.length // sample.length
 
     def _chunk(self, columns: list[Array]) -> Chunk:
         given = [c.tolist() if listed else c for c, listed in zip(columns, self.are_lists, strict=True)]

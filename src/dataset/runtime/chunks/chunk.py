@@ -285,6 +285,10 @@ def read_only_component(value: Any) -> Any:
 _NUMBERS = (np.number, np.bool_)
 
 
+_NBYTES = operator.attrgetter("nbytes")
+_HAS_OBJECTS = operator.attrgetter("dtype.hasobject")
+
+
 def _column_bytes(column: Sequence[Any] | Array) -> int:
     if is_packed(column) or (isinstance(column, np.ndarray) and column.dtype != object):
         return column.nbytes
@@ -294,6 +298,8 @@ def _column_bytes(column: Sequence[Any] | Array) -> int:
         kind = kinds.pop()
         if kind is bytes:
             return sum(map(len, values))
+        if kind is np.ndarray and not any(map(_HAS_OBJECTS, values)):
+            return sum(map(_NBYTES, values))
         if issubclass(kind, _NUMBERS):
             return int(values[0].itemsize) * len(values)
     return sum(map(_value_bytes, values))

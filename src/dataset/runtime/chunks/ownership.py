@@ -55,7 +55,11 @@ def own(result: Any, given: Iterable[Any] = ()) -> Any:
     kind = type(result)
     if kind is np.ndarray:
         unshared = _references(result) <= _DIRECT
-        return result if unshared and result.base is None else _own_array(result, unshared, given)
+        base = result.base
+        if type(base) is bytes or (base is None and unshared):  # immutable memory, or that of a new array
+            return result
+        del base  # a reference that _own_array would count
+        return _own_array(result, unshared, given)
     if kind is tuple:
         for item in result:  # fast path for the usual case: fresh arrays and numbers
             if type(item) is np.ndarray:
