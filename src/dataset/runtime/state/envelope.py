@@ -23,7 +23,7 @@ from dataset.version import __version__
 
 __all__ = ["KEYS", "STATE_VERSION", "Envelope"]
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 
 KEYS = ("version", "library", "fingerprint", "plan", "shares", "elements", "orders", "operator", "digest")
 
