@@ -133,7 +133,7 @@ class FilesOperator(UnaryOperator):
         self.node = node
         self.structure = structure_of(node.element_spec)
         self._open_file = open_file
-        self._coordinator = context.coordinator
+        self._coordinator = context.iteration.coordinator
         self._within = context.provenance
         self._trace: FileTrace | None = None  # of the open file, if references are requested
         self._interruption: CancellationToken | None = None  # set once a remote file has been opened

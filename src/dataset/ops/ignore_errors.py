@@ -49,7 +49,7 @@ class IgnoreErrorsOperator(UnaryOperator):
     def __init__(self, source: Operator, node: IgnoreErrors, context: ExecutionContext) -> None:
         super().__init__(source)
         self.node = node
-        self.coordinator = context.coordinator
+        self.coordinator = context.iteration.coordinator
         self.skipped = context.skipped
         self.passed = 0
         self.dropped = 0

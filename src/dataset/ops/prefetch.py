@@ -88,12 +88,12 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         self.node = node
         self.knob = size
         self.counters = context.counters
-        self.coordinator = context.coordinator
+        self.coordinator = context.iteration.coordinator
         self._context = context
         self._log = ReplayLog(source)
         self._given = 0  # elements, as the log counts them; an exception counts as one
-        self._account = context.ledger.account()
-        self._pulse = context.pulse
+        self._account = context.iteration.limits.ledger.account()
+        self._pulse = context.iteration.pulse
         self._takes_many = not holds_user_code(node.source)
         lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
         self._filled = Condition(lock)

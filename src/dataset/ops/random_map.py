@@ -74,7 +74,7 @@ class RandomMapOperator(MapOperator):
 
     def __init__(self, context: ExecutionContext, source: Operator, node: RandomMap) -> None:
         super().__init__(source, node, node.function)
-        self.epochs = context.epochs
+        self.epochs = context.iteration.epochs
         self.counter = node.counter
         self.deals = node.deals
         self.since = self.base = 0  # see runtime/state/resharding.py

@@ -71,7 +71,7 @@ class Accept(UnaryNode):
         return UNKNOWN_CARDINALITY
 
     def lower(self, context: ExecutionContext) -> Operator:
-        random = RandomPass(context, self, again=True)
+        random = RandomPass(context.draws(self), context.iteration.epochs, self.counter, again=True)
         return AcceptOperator(context(self.source), self, random)
 
 

@@ -18,7 +18,6 @@ from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
 from dataset.runtime.random.streams import DrawingNode, Draws, EpochCounter, EpochLedger, counter_numbers, derived_seed
 from dataset.runtime.resources.coordinator import Coordinator
-from dataset.runtime.resources.ledger import Ledger
 from dataset.runtime.resources.limits import Limits
 from dataset.runtime.resources.periodic import PeriodicCallback
 
@@ -90,12 +89,12 @@ class ExecutionContext:
     __slots__ = (
         "_beginning",
         "_call",
-        "_iteration",
         "_node",
         "_opening",
         "_reader",
         "_record",
         "input_is_replayable",
+        "iteration",
         "provenance",
         "replays",
         "skipped",
@@ -110,7 +109,7 @@ class ExecutionContext:
         node: Node | None = None,
         opening: int = 0,
     ) -> None:
-        self._iteration = iteration
+        self.iteration = iteration
         self._node = node
         self._opening = opening
         self._record = record
@@ -138,41 +137,6 @@ class ExecutionContext:
             reader.input_is_replayable = False
             reader = reader._reader  # noqa: SLF001  # its own class
 
-    @property
-    def coordinator(self) -> Coordinator:
-        """The owner of the threads."""
-        return self._iteration.coordinator
-
-    @property
-    def epochs(self) -> EpochLedger:
-        """The epoch ledger of the iterator."""
-        return self._iteration.epochs
-
-    @property
-    def options(self) -> Options:
-        """The options of the whole pipeline."""
-        return self._iteration.options
-
-    @property
-    def moved(self) -> Moved:
-        """The mapping from file names in a saved state to current names."""
-        return self._iteration.moved
-
-    @property
-    def pulse(self) -> PeriodicCallback:
-        """The periodic callback of the iteration."""
-        return self._iteration.pulse
-
-    @property
-    def passes_to_repeat(self) -> dict[Node, State]:
-        """The start of each pass that a saved state reads from, by the op that caches it (ops/cache/caching.py)."""
-        return self._iteration.passes_to_repeat
-
-    @property
-    def filled(self) -> set[Node]:
-        """The ops that have cached a whole pass in this iteration."""
-        return self._iteration.filled
-
     def __call__(self, node: Node, opening: int = 0) -> Operator:
         """Open the operator of an input.
 
@@ -181,11 +145,11 @@ class ExecutionContext:
             opening: the index of the input among several, or of the run of the only input.
         """
         if self._record is None:
-            context = ExecutionContext(self._iteration, None, self.skipped, self, node, opening)
+            context = ExecutionContext(self.iteration, None, self.skipped, self, node, opening)
             unprofiled: Operator = node.lower(context)
             return unprofiled
         record = self._record.input(node)
-        operator: Operator = node.lower(ExecutionContext(self._iteration, record, None, self, node, opening))
+        operator: Operator = node.lower(ExecutionContext(self.iteration, record, None, self, node, opening))
         self._record.input_opened(record, operator)
         return operator
 
@@ -199,7 +163,7 @@ class ExecutionContext:
 
         Elements dropped in them are counted for this op.
         """
-        return ExecutionContext(self._iteration, None, self.skipped, self, self._node)
+        return ExecutionContext(self.iteration, None, self.skipped, self, self._node)
 
     def for_call(self, argument: Chunk, plan: Node, call: Call) -> ExecutionContext:
         """Return a context for a dataset that a function returned.
@@ -209,7 +173,7 @@ class ExecutionContext:
             plan: the plan of the dataset.
             call: the call of the function.
         """
-        inner = ExecutionContext(self._iteration, self._record, self.skipped, self)
+        inner = ExecutionContext(self.iteration, self._record, self.skipped, self)
         inner._call = call
         if self.provenance is not None:
             inner.provenance = (*self.provenance, Opening(call.node, argument, plan))
@@ -226,8 +190,9 @@ class ExecutionContext:
             return Draws(found.key, found.iteration, (found.epoch + epoch) % _EPOCHS)
         key, iteration = node.key or 0, 0
         if call is None:
-            return Draws(self.epochs.key(node.counter, key), self.epochs.iteration(node.counter), epoch % _EPOCHS)
-        if node.counter.number < self._iteration.first_counter:
+            epochs = self.iteration.epochs
+            return Draws(epochs.key(node.counter, key), epochs.iteration(node.counter), epoch % _EPOCHS)
+        if node.counter.number < self.iteration.first_counter:
             iteration = call.number
             if getattr(node, "seed", None) is None:
                 key = derived_seed(call.node_key, list(openings(root)).index(node.counter))
@@ -258,14 +223,14 @@ class ExecutionContext:
     def from_beginning(self, node: Node, beginning: list[list[int]]) -> Operator:
         """Open an input for a run that began with these draws, in this or another iteration."""
         draws = [Draws(*map(int, entry)) for entry in beginning]
-        context = ExecutionContext(self._iteration, self._record, self.skipped, self, self._node)
+        context = ExecutionContext(self.iteration, self._record, self.skipped, self, self._node)
         context._beginning = {part.counter: draw for part, draw in zip(drawing_nodes(node), draws, strict=True)}
         return context(node)
 
     @property
     def background(self) -> bool:
         """Whether background work is allowed. Probing a single element must not compute elements ahead."""
-        return not self.epochs.probing
+        return not self.iteration.epochs.probing
 
     @property
     def counters(self) -> Counters:
@@ -274,7 +239,7 @@ class ExecutionContext:
 
     @property
     def _tunes(self) -> bool:
-        return self._record is not None and self.options.autotune.enabled is not False
+        return self._record is not None and self.iteration.options.autotune.enabled is not False
 
     def parallel_calls(
         self, requested: int | None, autotuned: int | None = None, maximum: int = CALLS_MAX
@@ -290,9 +255,8 @@ class ExecutionContext:
             return None
         if requested != AUTOTUNE:
             return self._knob("num_parallel_calls", requested)
-        first = (
-            min(autotuned, self.options.autotune.cpu_budget or autotuned) if autotuned else self._iteration.limits.cores
-        )
+        budget = self.iteration.options.autotune.cpu_budget
+        first = min(autotuned, budget or autotuned) if autotuned else self.iteration.limits.cores
         return self._knob("num_parallel_calls", first, max(first, maximum))
 
     def buffer_size(self, requested: int, autotuned: int, maximum: int) -> Tunable:
@@ -311,11 +275,6 @@ class ExecutionContext:
             self._record.knob = knob
         return self._record.knob
 
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger of the memory budget."""
-        return self._iteration.limits.ledger
-
     def keeps_order(self, deterministic: bool | None) -> bool:
         """Return whether an op given ``deterministic`` must keep the order; if it is None, the options decide.
 
@@ -328,7 +287,7 @@ class ExecutionContext:
                 return True
             reader = reader._reader  # noqa: SLF001  # its own class
         if deterministic is None:
-            deterministic = self.options.deterministic
+            deterministic = self.iteration.options.deterministic
         return deterministic is not False
 
 

@@ -43,6 +43,6 @@ class TFRecord(FileSource):
     def opener(self, context: ExecutionContext) -> Callable[[str], TFRecordFile]:
         def count(places: int) -> None:
             context.skipped.add(places)
-            context.coordinator.check_usable()  # closing must not wait for the end of much damage
+            context.iteration.coordinator.check_usable()  # closing must not wait for the end of much damage
 
         return partial(self.open_file, count=count)

@@ -85,7 +85,7 @@ class CacheStore(Protocol):
 
 def lower_keeping(context: ExecutionContext, node: UnaryNode, store: CacheStore) -> Operator:
     """Return the operator of a node that caches its input's elements in ``store``."""
-    if context.epochs.probing and store.finished() is None:
+    if context.iteration.epochs.probing and store.finished() is None:
         return context(node.source)  # probing one element must not fill the store
     context.replays = True
     return CacheOperator(context, node, store)
@@ -166,8 +166,8 @@ class CacheOperator(Operator):
         except Exception as error:
             self._note_that_none_comes(error)
             raise
-        start = self.context.passes_to_repeat.get(self.node)
-        is_others = finished is not None and self.node not in self.context.filled
+        start = self.context.iteration.passes_to_repeat.get(self.node)
+        is_others = finished is not None and self.node not in self.context.iteration.filled
         if self._is_resumed and is_others and not (finished and self._is_kept(finished) and self.store.in_order):
             return  # the consumer may have read ahead of the saved position, in the order of its own pass
         if finished is not None:
@@ -244,7 +244,7 @@ class CacheOperator(Operator):
                 except BaseException:
                     filling.discard()
                     raise
-                self.context.filled.add(self.node)
+                self.context.iteration.filled.add(self.node)
             return None
         self._taken += chunk.length
         return chunk.read_only()
@@ -331,7 +331,7 @@ class CacheOperator(Operator):
         """Schedule repeating the pass up to ``state`` at the first pull; ``keep`` says whether to fill the store."""
         self._start = state["start"]
         if keep and _is_at_the_end(state):
-            self.context.passes_to_repeat[self.node] = state["start"]
+            self.context.iteration.passes_to_repeat[self.node] = state["start"]
         self.source = self._opened_at(state["start"]["source"])
         self._begun = not keep
         self._target = state
@@ -382,7 +382,7 @@ class CacheOperator(Operator):
             if chunk is not None:
                 self._keep(chunk)
         if to_the_end:
-            self.context.passes_to_repeat.pop(self.node, None)
+            self.context.iteration.passes_to_repeat.pop(self.node, None)
         if target["reader"] is not None:
             finished = self.store.finished()
             if finished is None and not target["reader"] and not target["given"]:

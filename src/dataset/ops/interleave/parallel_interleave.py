@@ -52,7 +52,7 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         self.datasets = datasets
         self.inputs = Inputs(source, datasets, leaves_marks=True)
         self.cycle = cycle
-        self.coordinator = context.coordinator
+        self.coordinator = context.iteration.coordinator
         self.counters = context.counters
         self.knob = calls
         self.in_order = in_order

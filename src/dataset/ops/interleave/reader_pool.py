@@ -193,10 +193,12 @@ class ReaderPool:
         self._inputs = inputs
         self._datasets = inputs.datasets
         self._context = context
-        self._coordinator = context.coordinator
-        self._account = context.ledger.account(spare=1)  # for the dataset the consumer waits for, whatever others hold
+        self._coordinator = context.iteration.coordinator
+        self._account = context.iteration.limits.ledger.account(
+            spare=1
+        )  # for the dataset the consumer waits for, whatever others hold
         self._counters = context.counters
-        self._pulse = context.pulse
+        self._pulse = context.iteration.pulse
         self._calls = calls
         self._opened_max = opened_max
         self._block_length = block_length

@@ -57,7 +57,9 @@ class SampleFromDatasets(Mix):
         assert self.key is not None
         if self.exact and not isinstance(self.weights, Node):
             return QuotaSelector(self.weights)
-        stream = RandomPass(context, self, again=not self.rerandomize_each_iteration)
+        stream = RandomPass(
+            context.draws(self), context.iteration.epochs, self.counter, again=not self.rerandomize_each_iteration
+        )
         if isinstance(self.weights, Node):
             return VaryingSelector(self, stream, self.weights, context)
         return RandomSelector(stream, self.weights)

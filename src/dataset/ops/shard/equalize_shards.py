@@ -62,7 +62,7 @@ class EqualizeShards(UnaryNode):
         return f"{self.op}({self.rank} of {len(self.counts.parts)}, {self.remainder!r}, files)"
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return context(self.source) if context.epochs.probing else EqualizeShardsOperator(context, self)
+        return context(self.source) if context.iteration.epochs.probing else EqualizeShardsOperator(context, self)
 
 
 class EqualizeShardsOperator(Operator):

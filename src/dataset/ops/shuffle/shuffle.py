@@ -194,7 +194,7 @@ class ShuffleOperator(UnaryOperator):
         self._ahead = Remainder()  # shuffled but not returned yet
         self._pending = Pending()  # elements before an exception, and the exception
         self._step = 1  # minimum elements to shuffle at once
-        self._account = context.ledger.account()  # only counts memory; never refused
+        self._account = context.iteration.limits.ledger.account()  # only counts memory; never refused
         self._nbytes = 0  # accounted for the buffer
         self._unmeasured = 0  # elements exchanged since the buffer was measured
 
@@ -430,7 +430,7 @@ class ShuffleOperator(UnaryOperator):
 
     def load(self, state: State) -> None:
         self.key, self.iteration, self.epoch = int(state["key"]), int(state["iteration"]), int(state["epoch"])
-        self.context.epochs.resume(self.node.counter, self.key, self.iteration)
+        self.context.iteration.epochs.resume(self.node.counter, self.key, self.iteration)
         self.stream = Stream(self.key, self.iteration, self.epoch)
         if "given" in state:
             self._load_given(int(state["given"]))

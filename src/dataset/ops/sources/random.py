@@ -49,7 +49,7 @@ class Random(Node):
     def lower(self, context: ExecutionContext) -> Operator:
         assert self.key is not None
         again = not self.rerandomize_each_iteration
-        return RandomOperator(RandomPass(context, self, again=again))
+        return RandomOperator(RandomPass(context.draws(self), context.iteration.epochs, self.counter, again=again))
 
 
 class RandomOperator(Operator):

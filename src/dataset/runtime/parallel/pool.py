@@ -97,12 +97,12 @@ class ParallelOperator(Operator, BackgroundOperator):
     ) -> None:
         self.inner = inner
         self._context = context
-        self.coordinator = context.coordinator
-        self._account = context.ledger.account()
+        self.coordinator = context.iteration.coordinator
+        self._account = context.iteration.limits.ledger.account()
         self.counters = context.counters
         self.knob = calls
         self.in_processes = in_processes
-        self._pulse = context.pulse
+        self._pulse = context.iteration.pulse
         self.ordered = ordered
         self.counted = counted
         self._ready = Pending()  # computed elements that may be taken

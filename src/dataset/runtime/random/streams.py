@@ -422,24 +422,12 @@ class Draws(NamedTuple):
     epoch: int
 
 
-class OpensOps(Protocol):
-    """Opens an op and knows its place in the plan."""
-
-    @property
-    def epochs(self) -> EpochLedger:
-        """The epoch ledger of the iterator."""
-
-    def draws(self, node: DrawingNode) -> Draws:
-        """Return what the random numbers of the op depend on."""
-
-
 class RandomPass:
     """The random stream of an op in one pass: the same in every pass, or a new one each time."""
 
-    def __init__(self, build: OpensOps, node: DrawingNode, *, again: bool) -> None:
-        self._epochs = build.epochs
-        self._counter = node.counter
-        draws = build.draws(node)
+    def __init__(self, draws: Draws, epochs: EpochLedger, counter: EpochCounter, *, again: bool) -> None:
+        self._epochs = epochs
+        self._counter = counter
         self._key = draws.key
         self._place = (0, 0) if again else (draws.iteration, draws.epoch)
         self.stream = Stream(self._key, *self._place)

@@ -74,7 +74,7 @@ def name_of(path: str, context: ExecutionContext) -> str:
     """
     if type(path) is not str:
         raise StateError(f"the state is damaged: a file name must be a string, got {path!r:.100}")
-    moved = context.moved(path)
+    moved = context.iteration.moved(path)
     if not isinstance(moved, str):
         raise TypeError(f"load_state_dict(): moved must return a string, got {moved!r:.100} for {path!r:.100}")
     return redacted(moved)
@@ -90,7 +90,7 @@ class OwnElements:
     """
 
     def __init__(self, context: ExecutionContext, plan: Node, key: Callable[[Chunk], Any]) -> None:
-        self._options = context.options
+        self._options = context.iteration.options
         self._plan = plan
         self._key = key
         self._found: dict[Any, Chunk] = {}
