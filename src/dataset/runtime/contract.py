@@ -100,17 +100,35 @@ def assuming_no_failures() -> Iterator[None]:
         _assuming_no_failures.reset(token)
 
 
+def farthest(operator: Operator, state: State, count: int) -> tuple[int, State]:
+    """Return a later state that follows by arithmetic, and how many elements it is after ``state``: up to ``count``.
+
+    A failing element still counts for batches and for take.
+    """
+    with assuming_no_failures():
+        found = operator.advance(state, count)
+        if found is not None:
+            return count, found
+        passed, stop = 0, count
+        while stop - passed > 1:
+            middle = (passed + stop) // 2 if passed else 1  # if not even one, then none
+            later = operator.advance(state, middle)
+            if later is None:
+                stop = middle
+            else:
+                passed, found = middle, later
+    return passed, state if found is None else found
+
+
 def seek(operator: Operator, count: int) -> None:
     """Skip the first ``count`` elements of an operator from which nothing was pulled, by arithmetic if possible."""
     if not count:
         return
-    with assuming_no_failures():
-        state = operator.advance(operator.save(), count)
-    if state is not None:
+    passed, state = farthest(operator, operator.save(), count)
+    if passed:
         operator.load(state)
-        return
-    while count and (passed := operator.skip(count)):
-        count -= passed
+    while passed < count and (skipped := operator.skip(count - passed)):
+        passed += skipped
 
 
 def assumes_no_failures() -> bool:

@@ -23,7 +23,7 @@ from dataset.plan.spec import map_spec, spec_of, without_sizes
 from dataset.plan.structure import Structure, is_dict
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import Moved, Reader, open_plan, unmoved
-from dataset.runtime.contract import Operator, State, assuming_no_failures
+from dataset.runtime.contract import Operator, State, farthest
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProfile
 from dataset.runtime.metrics.statistics import PipelineStatistics, TuningLog
@@ -361,10 +361,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             place = self._root.save()
         except StateError:  # an operator holds something that is not plain data
             return 0
-        with assuming_no_failures():
-            passed = _largest(count, lambda many: self._root.advance(place, many) is not None)
-            after = self._root.advance(place, passed) if passed else None
-        if after is not None:
+        passed, after = farthest(self._root, place, count)
+        if passed:
             end_former = self._go_to(after)
             self._skipped += passed
             end_former()
@@ -563,19 +561,6 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._coordinator.shut_down(self._finish, wait=wait)
         elif wait:
             self._coordinator.join()
-
-
-def _largest(most: int, holds: Callable[[int], bool]) -> int:
-    """Return the largest number up to ``most`` for which ``holds`` is true, assuming it is monotonic; 0 if none."""
-    if holds(most):
-        return most
-    if not holds(1):
-        return 0
-    first, stop = 1, most
-    while stop - first > 1:
-        middle = (first + stop) // 2
-        first, stop = (middle, stop) if holds(middle) else (first, middle)
-    return first
 
 
 _NOTHING: Iterator[Any] = iter([])
