@@ -8,7 +8,7 @@ from dataset import Dataset
 from dataset.ops.take import TakeOperator
 from dataset.testing import check_laziness, check_operator
 
-_pull, _state, _state_after = TakeOperator.pull, TakeOperator.state_dict, TakeOperator.state_after
+_pull, _state, _advance = TakeOperator.pull, TakeOperator.save, TakeOperator.advance
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,8 @@ _pull, _state, _state_after = TakeOperator.pull, TakeOperator.state_dict, TakeOp
         ("pull", lambda self, n: self.source.pull(1), r"cardinality\(\) is 3, but there are 5 elements"),
         ("state_dict", lambda self: {**_state(self), "remaining": 3}, "got 2 elements, expected 1"),
         (
-            "state_after",
-            lambda self, state, n: _state_after(self, state, 1),
+            "advance",
+            lambda self, state, n: _advance(self, state, 1),
             r"element 0.*: got int64 1, expected int64 2",
         ),
     ],

@@ -229,7 +229,7 @@ def test_fused_stages_say_what_was_given_of_later_inputs_only_where_the_first_ca
     with iter(make()) as iterator:
         operator = iterator._root
         assert type(operator).__name__ == "FusedOperator"
-        state = operator.with_given(operator.state_dict(), [run], 8)
+        state = operator.with_given(operator.save(), [run], 8)
         sealed = iterator.state_dict()
     if start and outputs:
         assert state is None
@@ -361,9 +361,9 @@ def test_states_go_between_ops_that_run_as_one_and_those_that_do_not(make, work,
         coordinator, operator = open_plan(one_after_another(plan, calls, joined=joined))
         try:
             if state is not None:
-                operator.load_state_dict(state)
+                operator.load(state)
             found += pulled(operator, sizes)
-            state = operator.state_dict()
+            state = operator.save()
         finally:
             coordinator.shut_down(operator.close, wait=True)
     assert found == expected
@@ -475,19 +475,19 @@ def test_a_state_further_on_is_told_only_where_it_is_exact(make, is_told):
     def run(state):
         with opened(make(Dataset.range(SIZE))) as operator:
             if state is not None:
-                operator.load_state_dict(state)
+                operator.load(state)
             return [chunk.only() for chunk in iter(lambda: operator.pull(1), None)]
 
     everything = run(None)
     with opened(make(Dataset.range(SIZE))) as operator:
-        start = operator.state_dict()
+        start = operator.save()
         before = pickle.dumps(start)
         for count in (1, 3, 9):
-            later = operator.state_after(start, count)
+            later = operator.advance(start, count)
             assert (later is not None) == is_told
             if later is not None:
                 assert_elements_equal(run(later), everything[count:])
-        assert operator.state_after(start, 10**6) is None
+        assert operator.advance(start, 10**6) is None
         assert pickle.dumps(start) == before
 
 
@@ -497,15 +497,15 @@ def test_the_state_of_a_parallel_map_of_a_range_is_that_of_a_sequential_one():
             for _ in range(17):
                 operator.pull(1)
             expected = {"op": "map", "source": {"op": "range", "position": 17}, "position": 17}
-            assert operator.state_dict() == expected
+            assert operator.save() == expected
 
 
 def test_a_state_with_elements_in_it_tells_nothing():
     with opened(Dataset.range(SIZE).map(Work(bad=frozenset({2})))) as operator:
         operator.pull(5)
-        state = operator.state_dict()
+        state = operator.save()
         assert state["todo"] is not None
-        assert operator.state_after(state, 1) is None
+        assert operator.advance(state, 1) is None
 
 
 # Invalid states
@@ -544,6 +544,6 @@ def test_what_a_filter_leaves_out_is_not_remembered_one_by_one(order):
         assert operator.pull(1).only() == 5
         assert operator.pull(1).only() == 39_990
         assert len(operator._accepted) < 100
-        assert len(pickle.dumps(operator.state_dict())) < 2000
+        assert len(pickle.dumps(operator.save())) < 2000
     finally:
         coordinator.shut_down(operator.close, wait=True)

@@ -245,7 +245,7 @@ def test_a_state_is_after_the_returned_elements_and_not_after_those_on_the_way(c
 def test_skipped_elements_after_a_state_are_not_sent(card):
     iterator = iter(on_card(Dataset.range(300).map(lambda x: x + 1)))
     root = iterator._elements._root
-    root.load_state_dict({**root.state_dict(), "behind": 100})
+    root.load({**root.save(), "behind": 100})
     assert next(iterator) == 101
     assert len(card.copies) == 2
 

@@ -26,7 +26,7 @@ def lines_of(text):
 def test_a_description_names_the_pipeline_and_its_position():
     lines = lines_of(described(Dataset.range(900).unique().repeat(3), 1000))
     assert lines[:2] == ["state of range(900).unique.repeat(3)", "after 1,000 elements"]
-    assert lines[2].startswith("version 3, of library ")
+    assert lines[2].startswith("version 4, of library ")
     assert lines[3:5] == ["", "repeat 1 epoch finished, at element 100"]
     assert lines[5].startswith("unique at element 100, seen:")
     assert lines[6:] == ["range at element 100"]

@@ -84,10 +84,10 @@ def test_counts_what_it_drops_across_a_resume():
     operator, close = open_operator(numbers)
     assert [operator.pull(2).rows(), operator.pull(2).rows()] == [[1], [3]]
     assert (operator.passed, operator.dropped) == (2, 2)
-    state = operator.state_dict()
+    state = operator.save()
     close()
     operator, close = open_operator(numbers)
-    operator.load_state_dict(state)
+    operator.load(state)
     assert operator.pull(2).rows() == [4]
     assert operator.pull(2) is None
     assert (operator.passed, operator.dropped) == (3, 3)

@@ -112,7 +112,7 @@ def opened_behind(make, behind, size=2, *, patient=False):
     """An iterator that goes on ``behind`` elements from the start, as if it had been saved there."""
     iterator = opened(make, size, patient=patient)
     operator = iterator._root
-    operator.load_state_dict({**operator.state_dict(), "behind": behind})
+    operator.load({**operator.save(), "behind": behind})
     return iterator
 
 
@@ -219,6 +219,6 @@ def test_states_taken_in_the_middle_say_what_arithmetic_finds():
     iterator = opened(lambda: Dataset.range(1000), 4)
     advanced(iterator, 10)
     operator, state = iterator._root, iterator.state_dict()["operator"]
-    exact = operator.source.state_after(state["source"], state["behind"] + 5)
-    after = operator.state_after(state, 5)
+    exact = operator.source.advance(state["source"], state["behind"] + 5)
+    after = operator.advance(state, 5)
     assert after == (None if exact is None else {**state, "source": exact, "behind": 0})

@@ -46,23 +46,23 @@ _TABLE = r"""
 ops/take.py: ops/test_take.py
     take gives too many: pull(min(n, self.remaining)) => pull(n)
     take state: "remaining": self.remaining} => "remaining": self.node.count}
-    take state_after: int(state["remaining"]) - count => int(state["remaining"])
+    take advance: int(state["remaining"]) - count => int(state["remaining"])
 ops/skip.py: ops/test_skip.py
     skip counts: self.remaining -= passed => self.remaining -= 1
     skip state: "remaining": self.remaining} => "remaining": self.node.count}
 ops/repeat.py: ops/test_repeat.py
     repeat count: self.finished == self.times => self.finished - 1 == self.times
-    repeat seek: self.finished += passes => self.finished += 0
+    repeat advance: finished += passes => finished += 1
 ops/concatenate.py: ops/test_concatenate.py
-    concatenate seek: count -= length => count -= 1
+    concatenate advance: count -= left => count -= 1
     concatenate structure: chunk.structure != self._last.structure => False
 ops/zip.py: ops/test_zip.py
     zip state: "ended": self.ended => "ended": False
     zip raises the last error: failed = failed or error => failed = error
-    zip state_after: state_after(saved, count) => state_after(saved, count + 1)
+    zip advance: advance(saved, count) => advance(saved, count + 1)
 ops/shard/shard.py: ops/shard/test_shard.py
-    shard state_after: "ahead": self.num_shards - 1 => "ahead": 0
-    shard seek: self.ahead + count * self.num_shards => count * self.num_shards
+    shard advance: "ahead": self.num_shards - 1 => "ahead": 0
+    shard offset: to_last + 1) => to_last)
 ops/take_while.py: ops/test_take_while.py
     take_while reads early: 1 if self._one_by_one else n => n
 ops/unique.py: ops/test_unique.py
@@ -84,7 +84,7 @@ ops/batch/batch.py: ops/batch/test_batch.py
     batch error position: error, position + error.index => error, error.index
     batch position after an error: 1 + sum(chunk.length for chunk in self._waiting) => 1
     batch state: "waiting": waiting} => "waiting": None}
-    batch state_after: after_inputs(state, count * self.node.batch_size) => after_inputs(state, count)
+    batch advance: after_inputs(state, count * self.node.batch_size) => after_inputs(state, count)
     batch cardinality: -(-n // size) => n // size
 ops/batch/padded_batch.py: ops/batch/test_padded_batch.py
     padded_batch default: np.zeros((), dtype) => np.ones((), dtype)

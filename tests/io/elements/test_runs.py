@@ -241,7 +241,7 @@ def test_a_state_of_an_older_version_is_read_without_a_checksum(tmp_path):
     Dataset.range(6).save(tmp_path)
     source = Dataset.load(tmp_path).plan.reader
     operator = SavedShardOperator(source)
-    operator.load_state_dict({key: value for key, value in operator.state_at(2).items() if key != "crc"})
+    operator.load({key: value for key, value in operator.state_at(2).items() if key != "crc"})
     assert operator.pull(9).rows() == [2, 3, 4, 5]
     assert operator.pull(1) is None
     operator.close()

@@ -32,10 +32,10 @@ class Source(Operator):
         self.place = stop
         return chunk
 
-    def state_dict(self):
+    def save(self):
         return {"place": self.place}
 
-    def load_state_dict(self, state):
+    def load(self, state):
         self.place = state["place"]
 
     def close(self):
@@ -133,6 +133,6 @@ def test_what_is_held_when_the_source_turns_out_not_to_repeat_itself_is_saved_by
     build.input_is_replayable = False
     source = Source(98)
     again = bulk(source, build)
-    again.load_state_dict(operator.state_dict())
+    again.load_state_dict(operator.save())
     assert taken(again, 100) == list(range(8, 98))
     assert source.asked[0] == 1

@@ -29,7 +29,7 @@ def check_resumes(make, places):
     assert_elements_equal(outcomes(iter(make())), found)
 
 
-def state_after(dataset, count):
+def advance(dataset, count):
     with iter(dataset) as iterator:
         advanced(iterator, count)
         return iterator.state_dict()
@@ -110,7 +110,7 @@ def test_a_state_is_small_whatever_the_buffer(size, chain):
         "epochs": rows.repeat(),
         "batched": rows.batch(10),
     }[chain]
-    assert len(to_json(state_after(dataset, 3))) < 1000
+    assert len(to_json(advance(dataset, 3))) < 1000
 
 
 STEPS = {
@@ -187,7 +187,7 @@ def test_elements_drawn_ahead_do_not_count_as_returned(demand, size):
         return Dataset.range(30).shuffle(size, seed=1).batch(demand).unbatch()
 
     for position in range(0, 30, 2):
-        assert_elements_equal(list(loaded(make(), to_json(state_after(make(), position)))), everything[position:])
+        assert_elements_equal(list(loaded(make(), to_json(advance(make(), position)))), everything[position:])
 
 
 @pytest.mark.parametrize("size", [3, 20])
@@ -226,7 +226,7 @@ def test_an_element_that_cannot_be_recomputed_is_an_error_that_says_so():
     def make():
         return Dataset.range(100).map(read).shuffle(5, seed=1)
 
-    state = to_json(state_after(make(), 40))
+    state = to_json(advance(make(), 40))
     broken.append(True)
     again = loaded(make(), state)
     with pytest.raises(StateError, match=r"cannot be recomputed.*no such file"):
@@ -270,9 +270,9 @@ def opened(dataset, *, optimized=False):
 @pytest.mark.parametrize("given", [-1, 31, 2**70])
 def test_refuses_places_beyond_the_input(given):
     with opened(Dataset.range(30).shuffle(4, seed=1)) as operator:
-        state = operator.state_dict()
+        state = operator.save()
         with pytest.raises(StateError, match="out of range for the input"):
-            operator.load_state_dict({**state, "given": given})
+            operator.load({**state, "given": given})
 
 
 @pytest.mark.parametrize(
@@ -281,14 +281,14 @@ def test_refuses_places_beyond_the_input(given):
 )
 def test_computes_later_states_by_arithmetic(source, size, optimized):
     with opened(SOURCES[source]().shuffle(size, seed=3), optimized=optimized) as operator:
-        before, count = operator.state_dict(), 0
+        before, count = operator.save(), 0
         while count < 40 and operator.pull(1) is not None:
             count += 1
-            assert operator.state_after(before, count) == operator.state_dict()
+            assert operator.advance(before, count) == operator.save()
         assert count >= 10
         if source != "endless":
-            assert operator.state_after(before, count + 1) is None
-            assert operator.state_after(operator.state_dict(), 1) is None
+            assert operator.advance(before, count + 1) is None
+            assert operator.advance(operator.save(), 1) is None
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])

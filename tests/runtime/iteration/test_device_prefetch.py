@@ -258,7 +258,7 @@ def test_what_is_passed_over_behind_a_state_is_not_converted(bad):
 
     dataset = Dataset.range(30).map(fail_at(*bad)).map(lambda x: made.append(int(x)) or x)
     iterator = opened(dataset, 2, note)
-    iterator._root.load_state_dict({**iterator._root.state_dict(), "behind": 7})
+    iterator._root.load({**iterator._root.save(), "behind": 7})
     assert made == []
     assert next(iterator) == 70
     assert converted == [7, 8, 9]
@@ -267,7 +267,7 @@ def test_what_is_passed_over_behind_a_state_is_not_converted(bad):
 
 def test_an_interrupt_while_elements_are_passed_over_loses_none():
     iterator = opened(Dataset.range(6).map(pressing(1, 4)), 1)
-    iterator._root.load_state_dict({**iterator._root.state_dict(), "behind": 3})
+    iterator._root.load({**iterator._root.save(), "behind": 3})
     found = []
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):

@@ -38,15 +38,15 @@ def check(pipeline, start, count, *, optimized):
     for _ in range(start):
         with contextlib.suppress(ValueError):
             root.pull(1)
-    state = root.state_dict()
-    after = root.state_after(state, count)
+    state = root.save()
+    after = root.advance(state, count)
     rest = outcomes_of(root)
     coordinator.shut_down(root.close, wait=True)
     if after is None:
         return False
     assert count <= len(rest)
     coordinator, root = open_plan(plan)
-    root.load_state_dict(after)
+    root.load(after)
     found = outcomes_of(root)
     coordinator.shut_down(root.close, wait=True)
     assert found == rest[count:]
