@@ -16,11 +16,11 @@ _pull, _state, _advance = TakeOperator.pull, TakeOperator.save, TakeOperator.adv
     [
         ("pull", lambda self, n: _pull(self, n + 1), r"pull\(1\) returned 2 elements"),
         ("pull", lambda self, n: self.source.pull(1), r"cardinality\(\) is 3, but there are 5 elements"),
-        ("state_dict", lambda self: {**_state(self), "remaining": 3}, "got 2 elements, expected 1"),
+        ("save", lambda self: {**_state(self), "remaining": 3}, "got 2 elements, expected 1"),
         (
             "advance",
             lambda self, state, n: _advance(self, state, 1),
-            r"element 0.*: got int64 1, expected int64 2",
+            r"element 2.*: got int64 1, expected int64 2",
         ),
     ],
 )

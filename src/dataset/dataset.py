@@ -500,28 +500,30 @@ class Dataset(Generic[T_co]):
         """Return a dataset of the rows of a pandas frame, as dicts. Needs the extra ``pandas``.
 
         It is like ``from_tensor_slices`` of the frame's columns: it has random access and is shuffled by index.
-        Numbers, bools and times are not copied; text is copied once, at this call. Later changes of the frame have no
-        effect (with pandas 3, or with copy-on-write enabled).
+        Numbers and times are not copied; text is copied once, at this call. Later changes of the frame have no effect
+        (with pandas 3, or with copy-on-write enabled).
 
         pandas' nullable dtypes become NumPy's, times with a time zone datetime64 in UTC, categories their values,
-        sparse columns dense ones. Text is ``bytes``. Arrow-backed columns are handled as in ``from_arrow``. The objects
-        of a column must be of one kind: numbers, text, times, or arrays and lists of numbers or text. Arrays of equal
-        shape are rows of an array; their first dimension may differ, as in a RaggedTensor. A null (None, NaN, NaT, NA)
-        is NaN in floats and NaT in times; in other dtypes it is an error, unless ``fill_null`` has a value for it.
+        sparse columns dense ones. Text is ``bytes``. Columns in Arrow's memory are handled as in ``from_arrow``, and so
+        are Python objects, which must be of one kind: numbers, text, times, lists, dicts, or NumPy arrays. Arrays and
+        lists of equal shape are rows of an array; their first dimension may differ, as in a RaggedTensor. A null (None,
+        NaN, NaT, NA) is NaN in floats and NaT in times; in other dtypes it is an error, unless ``fill_null`` has a
+        value for it.
 
         Args:
             df: a ``DataFrame``; or a ``Series``, whose values are the elements, not in a dict.
             columns: the columns to read, in the order of the keys. Default: all.
             index: whether to include the index as columns before the others, as ``df.reset_index()`` does.
-            fill_null: replacement values for nulls, by column.
+            fill_null: replacement values for nulls, by column; ``"a.b"`` is a field of a column of dicts.
             name: a label.
 
         Raises:
             TypeError: if ``df`` is neither; if column names are not text, or have several levels.
             ValueError: if a column does not exist or is ambiguous; at the first row with a null that its column's dtype
-                cannot represent, or with an object of another kind.
-            SpecError: if a column's type is not supported, such as periods and intervals.
-            ImportError: if pandas is not installed; or pyarrow, for an Arrow-backed column.
+                cannot represent.
+            SpecError: if a column's type is not supported, such as periods and intervals; at the first row with an
+                object of another kind.
+            ImportError: if pandas or pyarrow is not installed.
 
         >>> import pandas as pd
         >>> people = pd.DataFrame({"name": ["Ann", "Bob"], "age": [31, 17]}, index=pd.Index([7, 9], name="id"))
@@ -533,6 +535,7 @@ class Dataset(Generic[T_co]):
         array([31, 17])
         """
         load_extra("pandas", "pandas", "from_pandas() needs")
+        load_extra("pyarrow", "pandas", "from_pandas() needs")
         require_bool("from_pandas", "index", index)
         asked, fills = (
             deferred.require_columns("from_pandas", columns),

@@ -182,6 +182,7 @@ NULLS = {
     "text": (pa.array(["a", None]), "?", [b"a", b"?"]),
     "float": (pa.array([1.5, None]), 0.0, [1.5, 0.0]),
     "date": (pa.array([1, None], pa.date32()), dt.date(1970, 1, 3), [np.datetime64(1, "D"), np.datetime64(2, "D")]),
+    "time": (pa.array([1, None], pa.timestamp("us")), np.datetime64(0, "s"), [np.datetime64(t, "us") for t in (1, 0)]),
 }
 
 

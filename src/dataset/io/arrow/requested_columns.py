@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from dataset.errors import SpecError
 from dataset.io.arrow.arrow_values import Converted, Converter
 from dataset.io.arrow.pyarrow_library import library
@@ -142,8 +144,9 @@ class ArrowLayout:
 
     def _fill(self, name: str, value: Any, kind: Any) -> Any:
         pa = library()
+        is_time = isinstance(value, np.datetime64 | np.timedelta64)  # which pa.scalar() takes only in its own unit
         try:
-            scalar = pa.scalar(value, kind)
+            scalar = pa.array(np.array([value])).cast(kind)[0] if is_time else pa.scalar(value, kind)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             scalar = None
         truncated = isinstance(value, float) and pa.types.is_integer(kind)  # pyarrow would truncate it silently
