@@ -393,3 +393,11 @@ def test_however_often_it_stops_each_element_is_returned_once_and_in_order(case,
         assert_elements_equal(found, expected)
     else:
         assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+def test_a_state_in_any_order_names_no_elements_by_their_number_even_without_workers():
+    """With workers, the elements that follow a number are others."""
+    ranges = Dataset.range(40).interleave(lambda i: Dataset.range(i, i + 9), 3, deterministic=False)
+    iterator = iter(ranges.prefetch(8))
+    advanced(iterator, 13)
+    assert iterator.state_dict()["operator"]["behind"] == 0

@@ -111,12 +111,12 @@ def test_goes_on_from_every_place_and_from_there_again(repeats):
             taken(walking, 1)
             continue
         first = bulk(Source(330), Build(repeats))
-        first.load_state_dict(walking.state_dict())
+        first.load(walking.save())
         assert taken(first, 5) == expected(330)[place : place + 5]
         second = bulk(Source(330), Build(repeats))
-        second.load_state_dict(first.state_dict())
+        second.load(first.save())
         assert taken(second, 400) == expected(330)[place + 5 :]
-        assert walking.state_dict()["held"] == []
+        assert walking.save()["held"] == []
         taken(walking, 1)
 
 
@@ -133,6 +133,6 @@ def test_what_is_held_when_the_source_turns_out_not_to_repeat_itself_is_saved_by
     build.input_is_replayable = False
     source = Source(98)
     again = bulk(source, build)
-    again.load_state_dict(operator.save())
+    again.load(operator.save())
     assert taken(again, 100) == list(range(8, 98))
     assert source.asked[0] == 1

@@ -87,8 +87,8 @@ def test_names_that_users_chose_cannot_make_a_state_large_or_spoil_a_message():
 def test_a_state_of_another_version_says_who_wrote_it_whatever_else_is_in_it():
     state = state_of(BASE)
     for other in (
-        {**state, "version": 4},
-        {"version": 4, "library": "0.1.0", "news": []},
+        {**state, "version": 5},
+        {"version": 5, "library": "0.1.0", "news": []},
         {"version": 1, "operator": {}},
     ):
         message = refusal(BASE, other)

@@ -58,11 +58,11 @@ class Interleave(FlatMap):
         cycle_length, block_length = self.cycle_length, self.block_length
         # Reading is mostly waiting. In addition to the datasets of the cycle, the same number is opened ahead.
         calls = context.parallel_calls(self.num_parallel_calls, autotuned=cycle_length, maximum=2 * cycle_length)
+        in_order = context.keeps_order(self.deterministic)
+        if not in_order:  # also without workers: the pipeline that loads a state may have some
+            context.mark_not_replayable()
         if calls is None:
             return InterleaveOperator(source, datasets, RoundRobin(cycle_length, block_length))
-        in_order = context.keeps_order(self.deterministic)
-        if not in_order:
-            context.mark_not_replayable()
         return ParallelInterleaveOperator(
             source,
             datasets,

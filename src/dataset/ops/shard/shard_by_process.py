@@ -20,6 +20,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known, map_known
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
 from dataset.runtime.chunks.padding_slots import AbsentError, zeros_like
 from dataset.runtime.context import ExecutionContext
@@ -33,7 +34,7 @@ _NO_END = -1
 
 
 @dataclass(frozen=True, eq=False)
-class ShardByProcess(UnaryNode, seekable=True, elastic=True):
+class ShardByProcess(UnaryNode, elastic=True):
     """Node with the elements that ``deal`` assigns to one process."""
 
     op: ClassVar[str] = "shard_by_process"
@@ -56,16 +57,9 @@ class ShardByProcess(UnaryNode, seekable=True, elastic=True):
         return self.source.cardinality() != UNKNOWN_CARDINALITY and _is_counted(self.source)
 
     @property
-    def random_access(self) -> bool:
-        return self.gives_only_elements and super().random_access
-
-    @property
-    def is_exact(self) -> bool:
-        return self.gives_only_elements and self.source.is_exact
-
-    @property
-    def is_infallible(self) -> bool:
-        return self.gives_only_elements and self.source.is_infallible
+    def traits(self) -> Traits:
+        whole = self.gives_only_elements
+        return dataclasses.replace(self.declared, seekable=whole, exact=whole, only_reorders=whole)
 
     @property
     def share(self) -> tuple[int, int]:

@@ -634,6 +634,9 @@ def in_parallel(
 
     A fused operator of several stages gets this many workers for each stage.
     """
+    ordered = context.keeps_order(deterministic)
+    if not ordered:  # also without workers: the pipeline that loads a state may have some
+        context.mark_not_replayable()
     calls = context.parallel_calls(num_parallel_calls)
     if calls is None:
         return operator
@@ -641,9 +644,6 @@ def in_parallel(
         calls = Tunable(calls.name, calls.value * stages)
     if in_processes:
         operator.open_processes(calls.maximum)
-    ordered = context.keeps_order(deterministic)
-    if not ordered:
-        context.mark_not_replayable()
     task_sizer = TaskSizer(REMOTE_TASK_SECONDS, may_inline=False) if in_processes else TaskSizer()
     return ParallelOperator(
         operator, context, calls, task_sizer, ordered=ordered, counted=counted, in_processes=in_processes
