@@ -287,7 +287,6 @@ _NUMBERS: dict[str, Callable[[int], str]] = {
     "drawn": lambda n: f"{_count(n, 'random number')} drawn",
     "behind": lambda n: f"{_count(n, 'element')} to skip after the position below" if n else "",
     "opened": lambda n: f"{_count(n, 'dataset')} opened",
-    "row": lambda n: f"at row {n:,}",
     "record": lambda n: f"record {n:,}",
     "offset": lambda n: f"at byte {n:,}",
     "current": lambda n: f"in input {n + 1}",

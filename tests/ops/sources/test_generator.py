@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dataset import Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SpecError, TensorSpec
+from dataset import ClosedError, Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SpecError, TensorSpec
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import ints
 from support.pipelines import Record
@@ -306,3 +306,60 @@ def test_what_a_consumer_writes_does_not_reach_the_generator():
     for row in Dataset.from_generator(source):
         row[:] = 9
     assert not np.any(seen)
+
+
+# Reruns
+
+
+def stepped(iterator, count):
+    """Return what comes of some steps; a value, or the type of what was raised."""
+    found = []
+    for _ in range(count):
+        try:
+            found.append(int(next(iterator)))
+        except BaseException as error:
+            found.append(type(error))
+    return found
+
+
+def interrupted_at_3(armed):
+    for number in range(5):
+        if number == 3 and armed:
+            raise armed.pop()
+        yield number
+
+
+def test_after_an_interrupt_the_generator_is_rerun():
+    armed = [KeyboardInterrupt()]
+    iterator = iter(Dataset.from_generator(lambda: interrupted_at_3(armed)))
+    assert stepped(iterator, 7) == [0, 1, 2, KeyboardInterrupt, 3, 4, StopIteration]
+
+
+def test_after_an_interrupt_a_generator_that_can_not_be_rerun_is_an_error():
+    generator = interrupted_at_3([KeyboardInterrupt()])
+    iterator = iter(Dataset.from_generator(lambda: generator))
+    assert stepped(iterator, 6) == [0, 1, 2, KeyboardInterrupt, ClosedError, ClosedError]
+    rest = [interrupted_at_3([KeyboardInterrupt()]), iter([0]), iter([0])]
+    iterator = iter(Dataset.from_generator(lambda: rest.pop(0)))
+    assert stepped(iterator, 6) == [0, 1, 2, KeyboardInterrupt, ClosedError, ClosedError]
+
+
+def test_values_before_a_resumed_position_are_not_converted_and_their_exception_is_raised():
+    fails = []
+
+    def source():
+        yield 1
+        if fails:
+            raise OSError("down")
+        yield (1, 2)  # another structure
+        yield 3
+
+    dataset = Dataset.from_generator(source)
+    iterator = iter(dataset)
+    assert stepped(iterator, 2) == [1, SpecError]
+    state = iterator.state_dict()
+    for expected in ([3, StopIteration], [OSError, StopIteration]):
+        resumed = iter(dataset)
+        resumed.load_state_dict(state)
+        assert stepped(resumed, 2) == expected
+        fails.append(True)

@@ -9,22 +9,55 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dataset.io.files.opening import path_string
-
-__all__ = ["Driver", "RunningQuery", "open_sqlite"]
+__all__ = ["Driver", "blocks_of_rows"]
 
 Driver: TypeAlias = str | Callable[..., Any]
 """``"sqlite"``, or a function that opens a connection."""
 
-SKIPPED_AT_ONCE = 1024
+
+def blocks_of_rows(
+    driver: Driver, source: Any, query: str, begin: Callable[[Any], None], look: Callable[[list[Any]], list[Any]]
+) -> Generator[Any, int, None]:
+    """Execute a query and yield None; then yield the next 1 to ``n`` rows for each ``n`` that is sent.
+
+    The connection is closed when the generator ends or is closed. Rows before an exception are yielded first.
+
+    Args:
+        driver: ``"sqlite"``, or a function that is called with ``source``, or without arguments if that is None.
+        source: the database to open.
+        query: an SQL statement that returns rows.
+        begin: called with the cursor's description of the columns.
+        look: called with the rows, which it returns.
+
+    Raises:
+        Exception: the driver can't open the source, execute the query or fetch a row; or ``begin`` or ``look`` raises.
+    """
+    arguments = () if source is None else (source,)
+    connection = driver(*arguments) if callable(driver) else _open_sqlite(source)
+    with _closing(connection), _closing(connection.cursor()) as cursor:
+        cursor.execute(query)
+        begin(cursor.description)
+        n = yield
+        while True:
+            rows: list[Any] = []
+            try:
+                # fetchmany would lose the rows before one that fails, but the cursor may not be iterable
+                rows.extend(cursor.fetchmany(n) if callable(driver) else islice(cursor, n))
+            except Exception:
+                if rows:
+                    yield look(rows)
+                raise
+            if not rows:
+                return
+            n = yield look(rows)
 
 
-def open_sqlite(name: str) -> Any:
+def _open_sqlite(name: str) -> Any:
     """Return a read-only connection that any thread may use, but only one thread at a time.
 
     Args:
@@ -36,12 +69,11 @@ def open_sqlite(name: str) -> Any:
     """
     import sqlite3  # noqa: PLC0415  # some Python builds do not include it
 
-    if name == ":memory:":
-        uri = "file::memory:"
-    elif name.startswith("file:"):
-        uri = name if "mode=" in name else f"{name}{'&' if '?' in name else '?'}mode=ro"
-    else:
-        uri = f"{Path(path_string(name)).absolute().as_uri()}?mode=ro"
+    uri = "file::memory:" if name == ":memory:" else name
+    if not uri.startswith("file:"):
+        uri = f"{Path(name).absolute().as_uri()}?mode=ro"
+    elif "mode=" not in uri and uri is name:
+        uri += "&mode=ro" if "?" in uri else "?mode=ro"
     try:
         connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
     except sqlite3.OperationalError as error:
@@ -53,78 +85,10 @@ def open_sqlite(name: str) -> Any:
     return connection
 
 
-class RunningQuery:
-    """A query that has been executed, whose rows are fetched in order.
-
-    Args:
-        driver: ``"sqlite"``, or a function that is called with ``source``, or without arguments if that is None.
-        source: the database to open.
-        query: an SQL statement that returns rows.
-
-    Raises:
-        Exception: the driver can't open the source or execute the query.
-        ValueError: the statement does not return rows.
-
-    Attributes:
-        names: the names of the columns.
-    """
-
-    def __init__(self, driver: Driver, source: Any, query: str) -> None:
-        self._reads_ahead = driver == "sqlite"
-        if callable(driver):
-            self._connection = driver() if source is None else driver(source)
-        else:
-            self._connection = open_sqlite(source)
-        self._cursor: Any = None
-        try:
-            self._cursor = self._connection.cursor()
-            self._cursor.execute(query)
-            self.names = _names(self._cursor.description)
-        except BaseException:
-            self.close()
-            raise
-
-    def fetch_into(self, rows: list[Any], n: int) -> None:
-        """Append the next 1 to ``n`` rows to the list; none at the end. Rows before an exception are appended.
-
-        Raises:
-            Exception: the driver raised it.
-            TypeError: a row is not a sequence of values.
-        """
-        if self._reads_ahead:
-            rows.extend(islice(self._cursor, n))  # fetchmany would lose the rows before one that fails
-        else:
-            rows.extend(self._cursor.fetchmany(n))
-        if rows and isinstance(rows[0], Mapping):
-            kind = type(rows[0]).__name__
-            del rows[:]
-            raise TypeError(f"rows must be sequences of values, got {kind}; open the connection without a row factory")
-
-    def skip(self, count: int) -> int:
-        """Skip up to ``count`` rows; return how many were skipped."""
-        skipped = 0
-        while skipped < count:
-            step = min(count - skipped, SKIPPED_AT_ONCE)
-            if self._reads_ahead:
-                there = sum(1 for _ in islice(self._cursor, step))
-            else:
-                there = len(self._cursor.fetchmany(step))
-            if not there:
-                break
-            skipped += there
-        return skipped
-
-    def close(self) -> None:
-        """Close the cursor and the connection. Closing twice is allowed."""
-        cursor, connection, self._cursor, self._connection = self._cursor, self._connection, None, None
-        for part in (cursor, connection):
-            if part is not None:
-                with contextlib.suppress(Exception):  # closing a lost connection fails; no row depends on it
-                    part.close()
-
-
-def _names(description: Any) -> list[str]:
-    """Return the names of the columns in a cursor's description."""
-    if description is None:
-        raise ValueError("the statement does not return rows; it must be a SELECT or a similar statement")
-    return [str(column[0]) for column in description]
+@contextlib.contextmanager
+def _closing(part: Any) -> Iterator[Any]:
+    try:
+        yield part
+    finally:
+        with contextlib.suppress(Exception):  # closing a lost connection fails; no row depends on it
+            part.close()

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
-
-import numpy as np
 
 from dataset.errors import SpecError, StateError
 from dataset.io.files.opening import path_string
 from dataset.io.files.remote.paths import is_remote
-from dataset.io.sql.query import Driver, RunningQuery
+from dataset.io.sql.query import Driver, blocks_of_rows
 from dataset.io.sql.sql_values import ValueRefusedError, column_of, inferred_dtype, sql_dtype
+from dataset.ops.sources.generator import GeneratorOperator
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
-from dataset.plan.spec import TensorSpec, flatten_spec
-from dataset.plan.structure import LEAF, Structure, structure_of, tuple_of
+from dataset.plan.spec import TensorSpec
+from dataset.plan.structure import LEAF, structure_of, tuple_of
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import Operator
+from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
-from dataset.runtime.parallel.pending import Pending
-from dataset.runtime.resources.interrupts import call
+from dataset.runtime.resources.exceptions import with_location
+from dataset.runtime.resources.interrupts import interruptible
 
 BLOCK_ROWS = 1024  # fetched at once if reading ahead has no observable effect
 _SHOWN_MAX = 60  # characters of a query, in plans and errors
@@ -45,7 +45,8 @@ class SqlQuery(Node, reads_files=True):
     output_types: Any = None
 
     def __post_init__(self) -> None:
-        self._set("source", _checked_source(self.driver, self.source))
+        if not callable(self.driver):
+            self._set("source", _checked_source(self.driver, self.source))
         if isinstance(self.query, bytes):
             self._set("query", self.query.decode())
         if not isinstance(self.query, str):
@@ -73,18 +74,15 @@ class SqlQuery(Node, reads_files=True):
         return probed_spec(self) if self.output_types is None else self.output_types
 
     def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return SqlOperator(self)
+        return SqlOperator(self, SqlRows(self.label(), self.output_types))
 
 
 def _checked_source(driver: Any, source: Any) -> Any:
-    if callable(driver):
-        return source
-    if not isinstance(driver, str | bytes):
-        raise TypeError(f'SqlDataset(): driver_name must be "sqlite" or a function, got {driver!r}')
     if driver not in ("sqlite", b"sqlite"):
-        raise ValueError(
-            f'SqlDataset(): driver_name must be "sqlite", got {driver!r}; for any other database pass a function that '
-            "opens a DB-API connection"
+        kind = ValueError if isinstance(driver, str | bytes) else TypeError
+        raise kind(
+            f'SqlDataset(): driver_name must be "sqlite" or, for any other database, a function that opens a DB-API '
+            f"connection, got {driver!r}"
         )
     try:
         name = path_string(source)
@@ -110,163 +108,88 @@ def _spec_of_types(types: Any) -> Any:
     return structure.unflatten(specs)
 
 
-class SqlOperator(Operator):
-    """Operator of ``SqlQuery``: executes the query at the first pull, and closes the connection after the last row.
+class SqlOperator(GeneratorOperator):
+    """Operator of ``SqlQuery``: a generator yields blocks of rows, and the rows are the values.
 
     It reads SQLite in blocks, but only as many rows as requested from a user's connection. An exception of the database
     ends the iteration, because no cursor continues after one. A row with an invalid value raises in its place.
-
-    The saved state is the number of rows produced. To resume, the query is executed again and these rows are skipped.
     """
 
-    def __init__(self, node: SqlQuery) -> None:
-        self.node = node
-        self._running: RunningQuery | None = None
-        self._ready = Pending()
-        self._given = 0
-        self._fetched = 0
-        self._ended = False
-        self._names: list[str] = []
-        self._structure: Structure = LEAF
-        self._dtypes: Sequence[np.dtype[Any]] = ()
-        if node.output_types is not None:
-            self._structure, specs = flatten_spec(node.output_types)
-            self._dtypes = [spec.dtype for spec in specs]
+    _rows: SqlRows
 
-    def pull(self, n: int) -> Chunk | None:
-        while not self._ready:
-            if self._ended:
-                return None
-            self._fetch(n)
-        before = len(self._ready)
-        try:
-            return self._ready.give(n)
-        finally:
-            self._given += before - len(self._ready)
+    def _advance(self, n: int) -> Chunk | None:
+        if callable(self.node.driver):
+            return super()._advance(n)
+        chunk = super()._advance(max(n, BLOCK_ROWS))
+        if chunk is not None:
+            self._ready.put(chunk)
+        return None
 
-    def _fetch(self, n: int) -> None:
-        """Fetch the next rows, and the exception or the end that follows them."""
-        rows: list[Any] = []
-        try:
-            self._take(rows, n)
-        except Exception as error:  # noqa: BLE001  # raised at its place
-            self._convert(rows)
-            error.add_note(f"in {self.node.location()}, row {self._fetched}")
-            # An exception queued after rows has no traceback: see _convert().
-            self._ready.put(error.with_traceback(None) if rows else error)
-            self._end()
-        except BaseException:  # an interrupt may lose rows in the driver, so the query is executed again
-            self._convert(rows)
-            running, self._running = self._running, None
-            if running is not None:
-                running.close()
-            raise
-        else:
-            self._convert(rows)
-            if not rows:
-                self._end()
+    def _open(self) -> Any:
+        node, rows = self.node, self._rows
+        blocks = blocks_of_rows(node.driver, node.source, node.query, rows.begin, rows.learn)
+        next(blocks)
+        return blocks
 
-    def _take(self, rows: list[Any], n: int) -> None:
-        """Append the next 1 to ``n`` rows to the list, or more if this is not observable; none at the end."""
-        if self._running is None:
-            self._start()
-        assert self._running is not None
-        call(self._running.fetch_into, rows, n if not self.node.traits.pure else max(n, BLOCK_ROWS))
-        if rows and not self._dtypes:
-            self._infer(rows[0])
+    @interruptible
+    def _collect(self, rows: list[Any], n: int) -> None:
+        rows += self._values.send(n)
 
-    def _start(self) -> None:
-        running = call(RunningQuery, self.node.driver, self.node.source, self.node.query)
-        try:
-            self._names = running.names
-            self._check_count()
-            self._pass_over(running, self._given)
-        except BaseException:
-            running.close()
-            raise
-        self._running = running
-
-    def _check_count(self) -> None:
-        got, declared = len(self._names), len(self._dtypes)
-        if declared and got != declared:
-            raise SpecError(
-                f"the query returns {got} columns, {self._names}, but output_types has {declared}; the numbers must be "
-                "equal"
-            )
-
-    def _pass_over(self, running: RunningQuery, count: int) -> None:
-        """Skip ``count`` rows, to resume the iteration after them."""
-        skipped = 0
-        if count and not self._dtypes:
-            first: list[Any] = []
-            call(running.fetch_into, first, 1)
-            if first:
-                self._infer(first[0])
-            skipped = len(first)
-        skipped += call(running.skip, count - skipped)
-        if skipped < count:
-            raise StateError(f"the query now returns only {skipped} rows, cannot resume after row {count}")
-        self._fetched = count
-
-    def _infer(self, row: Sequence[Any]) -> None:
-        dtypes = [inferred_dtype(value) for value in row]
-        if None in dtypes:
-            column = dtypes.index(None)
-            raise SpecError(
-                f"{self._place(0, column)}: cannot infer the dtype of the column from {row[column]!r:.100}; pass "
-                "output_types"
-            )
-        self._dtypes = [dtype for dtype in dtypes if dtype is not None]
-        self._structure = tuple_of(*[LEAF] * len(dtypes))
-
-    def _convert(self, rows: list[Any]) -> None:
-        """Convert rows and queue them; queue an exception for each row with an invalid value.
-
-        The exceptions are not raised here: their tracebacks would keep the calling frames and the iterator alive.
-        """
-        if not rows or not self._dtypes:
-            return
-        refusal = ""
-        try:
-            self._ready.put(Chunk(self._structure, len(rows), self._columns(rows)))
-            self._fetched += len(rows)
-        except ValueRefusedError as refused:
-            refusal = str(refused)
-        if refusal and len(rows) == 1:
-            self._ready.put(SpecError(f"{self.node.location()}: {refusal}"))
-            self._fetched += 1
-        elif refusal:
-            self._convert(rows[: len(rows) // 2])
-            self._convert(rows[len(rows) // 2 :])
-
-    def _columns(self, rows: list[Any]) -> list[Any]:
-        if set(map(len, rows)) != {len(self._dtypes)}:
-            raise ValueRefusedError(f"row {self._fetched} has {len(rows[0])} values, expected {len(self._dtypes)}")
-        columns = []
-        for number, (values, dtype) in enumerate(zip(zip(*rows, strict=True), self._dtypes, strict=True)):
-            try:
-                columns.append(column_of(values, dtype))
-            except ValueRefusedError as refused:
-                place = self._place(self._fetched, number)
-                way_out = "CAST it in the query, or pass another dtype in output_types"
-                raise ValueRefusedError(f"{place}: {refused}; {way_out}") from None
-        return columns
-
-    def _place(self, row: int, column: int) -> str:
-        return f"row {row}, column {self._names[column]!r}"
-
-    def _end(self) -> None:
+    def _end_with(self, error: BaseException) -> None:  # noqa: ARG002  # every exception is the end
         self._ended = True
-        running, self._running = self._running, None
-        if running is not None:
-            running.close()
 
-    def save(self) -> State:
-        return {"op": self.node.op, "row": self._given, "ended": self._ended and not self._ready}
+    def _too_few(self, count: int) -> Exception:
+        return StateError(f"the query now returns only {count} rows, cannot resume after row {self.position}")
 
-    def load(self, state: State) -> None:
-        self._given, self._ended = int(state["row"]), bool(state["ended"])
+    def _fail(self, error: BaseException) -> None:
+        if isinstance(error, ValueRefusedError):
+            error = SpecError(f"{self.node.location()}: row {self.position}{error}")
+        else:
+            error = with_location(error, self.node, self.position, "row")
+        self._ready.put(error)
+        self.position += 1
 
-    def close(self) -> None:
-        self._end()
-        self._ready.clear()
+
+class SqlRows(SignatureRows):
+    """Converts rows to chunks. The position of a row, which messages begin with, is added by the operator."""
+
+    def begin(self, description: Any) -> None:
+        """Use the names of the columns in a cursor's description."""
+        if description is None:
+            raise ValueError("the statement does not return rows; it must be a SELECT or a similar statement")
+        self._names = [str(column[0]) for column in description]
+        if self._specs and len(self._names) != len(self._specs):
+            raise SpecError(
+                f"the query returns {len(self._names)} columns, {self._names}, but output_types has "
+                f"{len(self._specs)}; the numbers must be equal"
+            )
+
+    def learn(self, rows: list[Any]) -> list[Any]:
+        """Return the rows. Without declared dtypes, the first row determines those of all."""
+        if isinstance(rows[0], Mapping):
+            kind = type(rows[0]).__name__
+            raise TypeError(f"rows must be sequences of values, got {kind}; open the connection without a row factory")
+        if self._structure is None:
+            dtypes = list(map(inferred_dtype, rows[0]))
+            if None in dtypes:
+                column = dtypes.index(None)
+                raise SpecError(
+                    f"row 0, column {self._names[column]!r}: cannot infer the dtype of the column from "
+                    f"{rows[0][column]!r:.100}; pass output_types"
+                )
+            self._specs = [TensorSpec((), dtype) for dtype in dtypes if dtype is not None]
+            self._structure = tuple_of(*[LEAF] * len(dtypes))  # last, as an interrupt may come in between
+        return rows
+
+    def chunk(self, rows: list[Any]) -> Chunk:
+        if set(map(len, rows)) != {len(self._specs)}:
+            raise ValueRefusedError(f" has {len(rows[0])} values, expected {len(self._specs)}")
+        assert self._structure is not None  # see learn()
+        columns = []
+        for name, values, spec in zip(self._names, zip(*rows, strict=True), self._specs, strict=True):
+            try:
+                columns.append(column_of(values, spec.dtype))
+            except ValueRefusedError as refused:
+                way_out = "CAST it in the query, or pass another dtype in output_types"
+                raise ValueRefusedError(f", column {name!r}: {refused}; {way_out}") from None
+        return Chunk(self._structure, len(rows), columns)

@@ -23,9 +23,10 @@ from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.pending import Pending
 from dataset.runtime.resources.exceptions import with_location
-from dataset.runtime.resources.interrupts import interruptible
+from dataset.runtime.resources.interrupts import call, interruptible
 
 _ENDED = "this exception ended the generator, as in plain Python: no element comes after it"
+_DISCARDED_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ class Generator(Node, pure=False):
         return f"{self.method}({function_name(self.function)})"
 
     def lower(self, context: ExecutionContext) -> Operator:  # noqa: ARG002  # has no inputs to build
-        return GeneratorOperator(self)
+        return GeneratorOperator(self, SignatureRows(f"{self.label()} yielded", self.signature))
 
 
 class GeneratorOperator(Operator):
@@ -67,25 +68,25 @@ class GeneratorOperator(Operator):
 
     A generator that raises has ended, as in plain Python: its exception follows the values it yielded, and then comes
     the end. An iterator of a user-defined class may continue.
-    A saved state is the number of values taken. To resume, the generator is rerun and this many values are discarded.
-    The same happens after an interrupt, which ends a generator and may lose the value that it was about to yield.
+    A saved state is the number of values returned. To resume, the generator is rerun and this many values are discarded
+    without being converted. The same happens after an interrupt, which ends a generator and may lose the value that it
+    was about to yield.
     """
 
-    def __init__(self, node: Generator) -> None:
+    def __init__(self, node: Any, rows: SignatureRows) -> None:
         self.node = node
-        self.position = 0
-        self._values: Iterator[Any] | None = None
-        self._interrupted: Iterator[Any] | None = None  # no longer used
+        self.position = 0  # of the next value
+        self._left = 0  # values to discard before the position
+        self._values: Any = None  # an iterator
+        self._interrupted: Any = None  # the iterator that was interrupted, until another one is at the position
         self._ready = Pending()
         self._ended = False
-        self._rows = SignatureRows(f"{node.label()} yielded", node.signature)
+        self._rows = rows
 
     def pull(self, n: int) -> Chunk | None:
         while not self._ready:
             if self._ended:
                 return None
-            if self._interrupted is not None:
-                self._replay()
             chunk = self._advance(n)
             if chunk is not None:
                 return chunk
@@ -96,19 +97,20 @@ class GeneratorOperator(Operator):
         rows: list[Any] = []
         failure: BaseException | None = None
         try:
+            if self._values is None:
+                self._start()
             self._collect(rows, n)
         except StopIteration:
             self._ended = True
         except (Exception, GeneratorExit) as error:  # noqa: BLE001  # raised at its position
-            self._ended = self._values is None  # then there is nothing to continue with
-            if isinstance(self._values, GeneratorType) and _ENDED not in getattr(error, "__notes__", ()):
-                error.add_note(_ENDED)
+            self._end_with(error)
             failure = error
         except BaseException:  # an interrupt is raised immediately and loses nothing
             chunk = self._convert(rows) if rows else None
             if chunk is not None:
                 self._ready.put(chunk)
-            self._values, self._interrupted = None, self._values
+            if self._values is not None:
+                self._values, self._interrupted = None, self._values
             raise
         try:
             chunk = self._convert(rows) if rows else None
@@ -121,48 +123,69 @@ class GeneratorOperator(Operator):
             del failure
         return None
 
+    def _end_with(self, error: BaseException) -> None:
+        """End the iteration after an exception, unless the values may continue."""
+        if self._left and isinstance(error, ClosedError):  # the position was not reached, and the next pull tries again
+            self._values = None
+            raise error
+        is_generator = isinstance(self._values, GeneratorType)
+        self._ended = is_generator or self._values is None
+        if is_generator and _ENDED not in getattr(error, "__notes__", ()):
+            error.add_note(_ENDED)
+
+    def _start(self) -> None:
+        """Run the generator, up to the position of a saved state or an interrupt."""
+        self._left = self.position
+        values = call(self._open)
+        if self._left and values is self._interrupted:
+            raise self._too_few(0)
+        self._values = values
+        while self._left:
+            rows: list[Any] = []
+            try:
+                self._collect(rows, min(self._left, _DISCARDED_AT_ONCE))
+            except StopIteration:
+                raise self._too_few(self.position - self._left + len(rows)) from None
+            except (Exception, GeneratorExit):
+                if isinstance(values, GeneratorType):
+                    raise
+                self._left -= 1
+            finally:
+                self._left -= len(rows)
+            if rows:
+                self._rows.learn(rows)
+        self._interrupted = None
+
+    def _open(self) -> Iterator[Any]:
+        return iter(self.node.function(*self.node.arguments))
+
     @interruptible
     def _collect(self, rows: list[Any], n: int) -> None:
-        if self._values is None:
-            self._values = iter(self.node.function(*self.node.arguments))
+        """Append up to ``n`` values to the list."""
         take = self._values.__next__
         for _ in range(n):
             rows.append(own(take()))  # noqa: PERF401  # kept if the generator raises
 
-    def _replay(self) -> None:
-        """Rerun the generator up to the position of an interrupt."""
-        interrupted, position = self._interrupted, self.position
-        self.position, self._interrupted = 0, None
-        try:
-            self._advance(0)
-            if self._values is not interrupted:
-                self._go_to(position)
-        except BaseException:
-            self.position, self._interrupted = position, interrupted
-            self._ready.clear()
-            raise
-        if self.position < position:
-            self.position, self._interrupted, self._values, self._ended = position, interrupted, None, False
-            raise ClosedError(
-                f"{self.node.location()}: an interrupt came while element {position} was computed. To continue, the "
-                f"function must repeat the earlier elements, but it does not; return a new generator from each call"
-            )
-
-    def _go_to(self, position: int) -> None:
-        while self.position < position and not (self._ended and not self._ready):
-            self._advance(position - self.position)
-            self._ready.clear()
+    def _too_few(self, count: int) -> Exception:  # noqa: ARG002  # for subclasses
+        """Return what is raised if only ``count`` values come before the position."""
+        if self._interrupted is None:
+            return StopIteration()
+        return ClosedError(
+            f"{self.node.location()}: an interrupt came while element {self.position} was computed. To continue, the "
+            f"function must repeat the earlier elements, but it does not; return a new generator from each call"
+        )
 
     def _convert(self, rows: list[Any]) -> Chunk | None:
-        """Convert the values to a chunk; return None if any is invalid: then all are queued one by one."""
+        """Convert the values to a chunk. If any is invalid, queue them, with exceptions, and return None."""
         try:
             chunk = self._rows.chunk(rows)
         except (StructureMismatchError, SpecError, TypeError, ValueError) as error:
-            if len(rows) > 1:
-                for row in rows:
-                    single = self._convert([row])
-                    if single is not None:
-                        self._ready.put(single)
+            middle = len(rows) // 2
+            if middle:
+                for part in (rows[:middle], rows[middle:]):
+                    converted = self._convert(part)
+                    if converted is not None:
+                        self._ready.put(converted)
             elif isinstance(error, StructureMismatchError):
                 self._fail(self._rows.mismatch(rows[0]))
             else:
@@ -176,16 +199,15 @@ class GeneratorOperator(Operator):
         self.position += 1
 
     def save(self) -> State:
-        return {"op": self.node.op, "position": self.position, "ended": self._ended, "held": self._ready.save()}
+        ended = self._ended and not self._ready
+        return {"op": self.node.op, "position": self.position - len(self._ready), "ended": ended}
 
     def load(self, state: State) -> None:
-        self._go_to(int(state["position"]))
-        self._ended = bool(state["ended"])
-        self._ready.load(state["held"], lambda: self.node.element_spec)
+        self.position, self._ended = int(state["position"]), bool(state["ended"])
 
     def close(self) -> None:
         close = getattr(self._values, "close", None)
-        self._values, self._ended = iter(()), True
+        self._values, self._interrupted, self._ended = iter(()), None, True
         if close is not None:
             with contextlib.suppress(ValueError):  # another thread is running the generator, which ends when it returns
                 close()

@@ -31,6 +31,12 @@ class SignatureRows:
             self._structure, specs = flatten_spec(signature)
             self._specs = list(specs)
 
+    def learn(self, rows: list[Any]) -> list[Any]:
+        """Return the values. Without a signature, the first value determines the structure of all."""
+        if self._structure is None:
+            self._structure = structure_of(rows[0])
+        return rows
+
     def chunk(self, rows: list[Any]) -> Chunk:
         """Return the chunk of at least one value.
 

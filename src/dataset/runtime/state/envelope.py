@@ -62,7 +62,6 @@ _COUNTS = frozenset(
         "record",
         "remaining",
         "rounds",
-        "row",
         "since",
         "skip",
         "taken",
