@@ -97,8 +97,9 @@ def test_who_holds_nothing_is_never_refused_whatever_the_others_hold(steps, budg
         else:
             assert accounts[index].held
             accounts[index].release_all()
-            assert accounts[index].reserve(count)
-            accounts[index].settle(1, 0, 0)
+            granted = accounts[index].reserve(count)
+            assert granted
+            accounts[index].settle(granted, 0, 0)
     assert ledger.held == sum(account.held for account in accounts)
     newcomer = ledger.account()
     assert newcomer.reserve(9) == 1
