@@ -46,7 +46,7 @@ test_arguments = same(
 test_endless_inner_datasets = same(lambda lib: lib.range(3).flat_map(lambda x: lib.from_tensors(x).repeat()), limit=12)
 FAILING = {
     "of the source": lambda lib, bad: failing(lib, *bad, size=5).flat_map(lambda x: lib.range(x, x + 2)),
-    "inside": lambda lib, bad: lib.range(2).flat_map(lambda x: failing(lib, *bad, size=3)),
+    "inside": lambda lib, bad: lib.range(2).flat_map(lambda x: failing(lib, *bad, size=5)),
     "in turn": lambda lib, bad: lib.range(3).flat_map(lambda x: lib.range(x, x + 3).map(check(lib, *bad))),
     "of the function": lambda lib, bad: lib.range(5).flat_map(
         lambda x: lib.from_tensors(check(lib, *bad)(x)).repeat(2)

@@ -76,7 +76,7 @@ ops/scan.py: ops/test_scan.py
     scan keeps the caller's array: own(result, given) => result
 ops/sources/generator.py: ops/sources/test_generator.py
     generator's arrays are shared: own(take()) => take()
-    generator state: "held": self._ready.save() => "held": []
+    generator state: self.position - len(self._ready) => self.position
 ops/map.py: optimize/fusion/test_map_fusion.py
     map shares its arguments: own(self.function(*given), given) => self.function(*given)
 
@@ -110,7 +110,7 @@ ops/shuffle/shuffle.py: ops/shuffle/test_shuffle_states.py
 ops/shuffle/shuffle_places.py: ops/shuffle/test_shuffle_places.py
     shuffle places: written = given - 1 => written = given
 ops/shuffle/shuffle.py: test_ram_budget.py
-    shuffle bytes: self._account.hold(new.nbytes - given.nbytes) => pass
+    shuffle bytes: self._hold(self._buffer.estimated_nbytes()) => pass
 ops/mix/sample_from_datasets.py: ops/mix
     sample rewinds: self.random.stream.position - unused => self.random.stream.position
     sample state: random["drawn"] - unused => random["drawn"]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dataset import ClosedError, Dataset, RaggedTensor, RaggedTensorSpec, SparseTensor, SpecError, TensorSpec
+from dataset.runtime.context import open_plan
 from dataset.testing import assert_elements_equal, check_laziness, check_operator, outcomes
 from support.op_cases import ints
 from support.pipelines import Record
@@ -363,3 +364,15 @@ def test_values_before_a_resumed_position_are_not_converted_and_their_exception_
         resumed.load_state_dict(state)
         assert stepped(resumed, 2) == expected
         fails.append(True)
+
+
+def test_a_state_taken_while_an_exception_waits_for_its_turn_raises_it_after_the_resume():
+    plan = Dataset.from_generator(failing(2)).plan
+    (first, operator), (second, resumed) = open_plan(plan), open_plan(plan)
+    assert operator.pull(5).length == 2
+    resumed.load(operator.save())
+    for opened in (operator, resumed):
+        with pytest.raises(ValueError, match="broken"):
+            opened.pull(5)
+    for coordinator, opened in ((first, operator), (second, resumed)):
+        coordinator.shut_down(opened.close, wait=True)
