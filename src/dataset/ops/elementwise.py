@@ -46,7 +46,7 @@ class Elementwise(UnaryNode):
     def operator(self, source: Operator) -> ElementwiseOperator:
         """Return the operator of this op alone, for one thread."""
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         """Arithmetic is pure: computing it early, late or repeatedly is unobservable."""
         return replace(self.declared, pure=self.only_computes)

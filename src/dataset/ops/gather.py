@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from dataset.ops.sources.row_source import RowsOperator, RowSource
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array
@@ -27,7 +28,7 @@ class Gather(UnaryNode, elastic=True):
     op: ClassVar[str] = "gather"
     rows: RowSource
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         rows = self.rows.traits
         return replace(self.declared, pure=rows.pure, static_spec=rows.static_spec)

@@ -13,6 +13,7 @@ from dataset.ops.elementwise import Elementwise
 from dataset.options import AUTOTUNE
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.checks import require_callable, require_parallelism
+from dataset.plan.lazy import lazy_property
 from dataset.plan.origin import function_name
 from dataset.plan.structure import LEAF, Structure, StructureMismatchError, is_tuple, structure_of
 from dataset.plan.traits import Traits
@@ -65,7 +66,7 @@ class Map(Elementwise, aligned=True, static_spec=False, seekable=True, separable
     def called(self) -> Callable[..., Any]:
         return self.function
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         traits = super().traits
         return replace(traits, pure=traits.pure or vars(type(self.function)).get(NO_USER_CODE, False))

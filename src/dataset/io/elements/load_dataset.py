@@ -16,6 +16,7 @@ from dataset.io.files.opening import local_folder
 from dataset.ops.interleave.interleave import DEFAULT_CYCLE_LENGTH, Interleave
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_bool, require_callable
+from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import dataset_of, is_dataset
 from dataset.plan.node import Node, holds_user_code
 from dataset.plan.origin import function_name
@@ -40,7 +41,7 @@ class Load(Node, reads_files=True):
     reader: Node = field(repr=False)
     reader_func: Callable[..., Any] | None = None
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         static = self.saved.spec is not None  # unknown if the dataset is empty
         return replace(

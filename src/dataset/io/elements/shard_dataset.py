@@ -15,6 +15,7 @@ from dataset.io import libraries
 from dataset.io.elements.decoding import DamagedRecordError, decode
 from dataset.io.elements.metadata import Metadata, run_path
 from dataset.io.tfrecord.reader import TFRecordFile
+from dataset.plan.lazy import lazy_property
 from dataset.plan.nested import restored_by
 from dataset.plan.node import Node
 from dataset.plan.spec import ComponentSpec, flatten_spec
@@ -67,7 +68,7 @@ class SavedShard(Node, reads_files=True):
     def parameters(self) -> dict[str, Any]:
         return {"saved": self.saved.identity, "number": self.number}
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         return replace(self.declared, static_spec=self.saved.spec is not None)
 

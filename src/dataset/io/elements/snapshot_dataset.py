@@ -57,7 +57,7 @@ class Snapshot(UnaryNode, reads_files=True):
             if getattr(self, name) is not None:
                 require_callable("snapshot", name, getattr(self, name))
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         return replace(self.declared, pure=self.reader_func is None and self.shard_func is None)
 

@@ -12,6 +12,7 @@ from dataset.io.files.remote.paths import is_remote
 from dataset.io.sql.query import Driver, blocks_of_rows
 from dataset.io.sql.sql_values import ValueRefusedError, column_of, inferred_dtype, sql_dtype
 from dataset.ops.sources.generator import GeneratorOperator
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.spec import TensorSpec
@@ -54,7 +55,7 @@ class SqlQuery(Node, reads_files=True):
         if self.output_types is not None:
             self._set("output_types", _spec_of_types(self.output_types))
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         return replace(self.declared, pure=not callable(self.driver), static_spec=self.output_types is not None)
 

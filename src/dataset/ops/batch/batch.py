@@ -58,7 +58,7 @@ class Batch(UnaryNode, seekable=True, exact=True, elastic=True):
         size = self.batch_size
         return map_known(lambda n: n // size if self.drop_remainder else -(-n // size), self.source.cardinality())
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         """Separable only if the total number of batches is unknown."""
         return replace(self.declared, separable=not is_known(self.source.cardinality()))

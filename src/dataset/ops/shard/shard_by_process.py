@@ -56,7 +56,7 @@ class ShardByProcess(UnaryNode, elastic=True):
         """Whether the number of elements is known; failed elements count."""
         return self.source.cardinality() != UNKNOWN_CARDINALITY and _is_counted(self.source)
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         whole = self.gives_only_elements
         return dataclasses.replace(self.declared, seekable=whole, exact=whole, only_reorders=whole)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from dataset.errors import ClosedError, SpecError
 from dataset.plan.checks import require_callable
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.origin import function_name
 from dataset.plan.structure import StructureMismatchError
@@ -46,7 +47,7 @@ class Generator(Node, pure=False):
             raise TypeError(f"from_generator(): args must be a tuple, got {self.arguments!r}")
         self._set("arguments", tuple(map(_argument, self.arguments)))
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         return replace(self.declared, static_spec=self.signature is not None)
 

@@ -16,7 +16,7 @@ import numpy as np
 from dataset.errors import SpecError
 from dataset.ops.sources.range import RangeOperator
 from dataset.ops.sources.row_source import RowsOperator, RowSource
-from dataset.plan.lazy import once
+from dataset.plan.lazy import lazy_property, once
 from dataset.plan.structure import Structure, StructureMismatchError, structure_of
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
@@ -54,7 +54,7 @@ class IndexedSource(RowSource, indexable=True, pure=False):
     signature: Any = None
     convert: Callable[[Any], Any] = field(default=as_it_is, repr=False)
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         return replace(self.declared, static_spec=self.signature is not None)
 

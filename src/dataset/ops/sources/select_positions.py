@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.structure import LEAF
 from dataset.plan.traits import Traits
@@ -26,7 +27,7 @@ class SelectPositions(UnaryNode):
     op: ClassVar[str] = "picked"
     positions: Array
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         return replace(self.declared, pure=self.source.traits.pure)
 

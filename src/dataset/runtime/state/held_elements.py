@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY
+from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
@@ -45,7 +46,7 @@ class Elements(Node, seekable=True):
     static: bool = field(default=False, repr=False)
     failures: tuple[Failure, ...] = field(default=(), repr=False)
 
-    @property
+    @lazy_property
     def traits(self) -> Traits:
         return replace(self.declared, static_spec=self.static)
 
