@@ -83,8 +83,8 @@ class Node:
     def input_positions(self, positions: Any) -> Any:
         """Return the position of the input element from which this op makes each of the elements at ``positions``.
 
-        Positions are arrays, in any order. None if there is not one for each, or it is unknown: a position must be one
-        element, or an exception, that does not depend on which other elements are produced.
+        Positions are arrays, in any order. The result is None if an element is not made from exactly one input element,
+        if the position is unknown, or if the element depends on which other elements are produced.
         """
         return positions if self.traits.aligned else None
 
@@ -159,7 +159,7 @@ class Node:
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
         """The parameters that are user functions."""
-        return tuple(filter(callable, self._fields().values())) if not self.traits.pure else ()
+        return () if self.traits.pure else tuple(filter(callable, self._fields().values()))
 
     def with_inputs(self, inputs: Sequence[Node]) -> Self:
         """Return this node with other inputs."""

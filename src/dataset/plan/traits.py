@@ -17,7 +17,7 @@ class Traits:
         seekable: its operator can continue at any position by arithmetic, if those of its inputs can.
         indexable: ``Node.element`` returns any element directly, without opening an operator.
         aligned: element ``i`` is made from element ``i`` of each input, and each input element or failure yields one.
-        exact: if its inputs are exact, so is it: it has ``cardinality()`` elements, and none of them can fail.
+        exact: if its inputs are exact, it has exactly ``cardinality()`` elements, and none of them can fail.
         only_reorders: its elements are unchanged elements of its inputs: some or all, in any order, or combined in
             tuples.
         repeats_only: all its elements are elements of its input, some of them more than once.

@@ -21,7 +21,7 @@ Driver: TypeAlias = str | Callable[..., Any]
 
 
 def blocks_of_rows(
-    driver: Driver, source: Any, query: str, begin: Callable[[Any], None], look: Callable[[list[Any]], list[Any]]
+    driver: Driver, source: Any, query: str, begin: Callable[[Any], None], learn: Callable[[list[Any]], list[Any]]
 ) -> Generator[Any, int, None]:
     """Execute a query and yield None; then yield the next 1 to ``n`` rows for each ``n`` that is sent.
 
@@ -32,10 +32,10 @@ def blocks_of_rows(
         source: the database to open.
         query: an SQL statement that returns rows.
         begin: called with the cursor's description of the columns.
-        look: called with the rows, which it returns.
+        learn: called with the rows, which it returns.
 
     Raises:
-        Exception: the driver can't open the source, execute the query or fetch a row; or ``begin`` or ``look`` raises.
+        Exception: the driver can't open the source, execute the query or fetch a row; or ``begin`` or ``learn`` raises.
     """
     arguments = () if source is None else (source,)
     connection = driver(*arguments) if callable(driver) else _open_sqlite(source)
@@ -50,11 +50,11 @@ def blocks_of_rows(
                 rows.extend(cursor.fetchmany(n) if callable(driver) else islice(cursor, n))
             except Exception:
                 if rows:
-                    yield look(rows)
+                    yield learn(rows)
                 raise
             if not rows:
                 return
-            n = yield look(rows)
+            n = yield learn(rows)
 
 
 def _open_sqlite(name: str) -> Any:

@@ -194,9 +194,8 @@ class ReaderPool:
         self._datasets = inputs.datasets
         self._context = context
         self._coordinator = context.iteration.coordinator
-        self._account = context.iteration.limits.ledger.account(
-            spare=1
-        )  # for the dataset the consumer waits for, whatever others hold
+        # The spare element is for the dataset that the consumer waits for, whatever others hold.
+        self._account = context.iteration.limits.ledger.account(spare=1)
         self._counters = context.counters
         self._pulse = context.iteration.pulse
         self._calls = calls
