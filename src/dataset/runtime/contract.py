@@ -120,15 +120,25 @@ def farthest(operator: Operator, state: State, count: int) -> tuple[int, State]:
     return passed, state if found is None else found
 
 
-def seek(operator: Operator, count: int) -> None:
-    """Skip the first ``count`` elements of an operator from which nothing was pulled, by arithmetic if possible."""
-    if not count:
-        return
-    passed, state = farthest(operator, operator.save(), count)
-    if passed:
+def seek(operator: Operator, count: int, origin: State | None = None) -> int:
+    """Move an operator, from which nothing was pulled, ``count`` elements on, by arithmetic if possible.
+
+    Args:
+        operator: the operator.
+        count: how many elements.
+        origin: the state to count from; default: the beginning.
+
+    Returns:
+        How many elements were passed: fewer than ``count`` if the data ended before.
+    """
+    passed, state = 0, origin
+    if count:
+        passed, state = farthest(operator, operator.save() if origin is None else origin, count)
+    if state is not None and (passed or origin is not None):
         operator.load(state)
     while passed < count and (skipped := operator.skip(count - passed)):
         passed += skipped
+    return passed
 
 
 def assumes_no_failures() -> bool:

@@ -71,14 +71,10 @@ def made_again_behind(context: ExecutionContext, node: Node, origin: State, posi
 
 
 def go_behind(operator: Operator, origin: State, count: int) -> None:
-    """Advance an operator by ``count`` elements from one of its states, by arithmetic if possible."""
-    state = operator.advance(origin, count) if count else origin
-    operator.load(origin if state is None else state)
-    while state is None and count:
-        passed = operator.skip(count)
-        if not passed:
-            raise StateError(f"the input has {count} fewer elements than the saved state needs")
-        count -= passed
+    """Move an operator to ``count`` elements after one of its states."""
+    missing = count - seek(operator, count, origin)
+    if missing:
+        raise StateError(f"the input has {missing} fewer elements than the saved state needs")
 
 
 def _ascending(context: ExecutionContext, node: Node, positions: Array) -> Iterator[Chunk]:
