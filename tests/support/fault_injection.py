@@ -19,7 +19,7 @@ import numpy as np
 
 from dataset.ops.interleave import reader_pool, subdatasets
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.parallel import pending, pool
+from dataset.runtime.parallel import outcome_queue, pool
 from dataset.runtime.resources import coordinator
 
 HANDLERS = frozenset({"fail", "_report_fault", "stop", "raise_failure", "_finish_if_last", "shut_down"})
@@ -100,7 +100,7 @@ def _queues(fault: Fault) -> Iterator[None]:
             super().append(item)
 
     with contextlib.ExitStack() as stack:
-        for module in (coordinator, subdatasets, pool, pending, reader_pool):
+        for module in (coordinator, subdatasets, pool, outcome_queue, reader_pool):
             stack.enter_context(mock.patch.object(module, "deque", Failing))
         yield
 

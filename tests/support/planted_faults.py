@@ -161,8 +161,8 @@ runtime/parallel/pool.py: test_ram_budget.py ops/test_parallel_map.py
     parallel reservation: self._account.settle(unused, 0, 0) => pass
 runtime/parallel/pool.py: test_parallel_states.py
     parallel state: max(0, count - (made - given)) => 0
-runtime/parallel/pending.py: runtime/parallel
-    byte account: self.counted_bytes -= self._front_bytes => pass
+runtime/parallel/outcome_queue.py: runtime/parallel
+    byte account: self.bytes_given += nbytes => pass
 runtime/resources/ledger.py: runtime/resources test_ram_budget.py
     ledger: if held + expected <= most: => if True:
 runtime/functions/call_loop.py: ops/test_map.py

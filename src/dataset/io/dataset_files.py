@@ -37,7 +37,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.held_elements import run_through
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, holds_values, name_of
@@ -139,7 +139,7 @@ class FilesOperator(UnaryOperator):
         self._interruption: CancellationToken | None = None  # set once a remote file has been opened
         self._waits = False  # whether reading from the open file may block for long
         self.file: ElementFile | None = None
-        self._pending = Pending()  # an exception after elements that have not been returned
+        self._pending = OutcomeQueue()  # an exception after elements that have not been returned
 
     def pull(self, n: int) -> Chunk | None:
         if self._pending:

@@ -15,7 +15,7 @@ from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.resources.interrupts import Condition
 from dataset.runtime.state.replay_log import ReplayLog
@@ -98,7 +98,7 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         lock = threading.RLock()  # reentrant: the garbage collector may call _wake in a thread that holds it
         self._filled = Condition(lock)
         self._freed = Condition(lock)
-        self._items = Pending()
+        self._items = OutcomeQueue()
         self._held = 0  # elements in _items and in progress; an exception counts as one
         self._reserved = 0  # of these, elements in progress: the thread is in source.pull
         self._paused = False

@@ -27,7 +27,7 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk, Remainder
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.random.streams import EpochCounter, RandomPass, resolve_seed
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
@@ -100,9 +100,9 @@ class _Estimate:
         self.source = source
         self.counts = np.full(classes, _SMOOTHING, np.int64)
 
-    def read_block(self) -> Pending:
+    def read_block(self) -> OutcomeQueue:
         """Read and count the next elements; failures keep their positions. Empty at the end."""
-        block = Pending()
+        block = OutcomeQueue()
         count = 0
         while count < _BLOCK:
             try:
@@ -134,7 +134,7 @@ class AcceptOperator(UnaryOperator):
         self.target = np.array(node.target)
         self._estimate = _Estimate(source, len(node.target)) if node.initial is None else None
         self._probabilities = None if node.initial is None else acceptance(self.target, np.array(node.initial))
-        self._block = Pending()
+        self._block = OutcomeQueue()
 
     def pull(self, n: int) -> Chunk | None:
         while True:

@@ -10,7 +10,7 @@ from dataset.io.csv.reader import CsvFile
 from dataset.io.tfrecord.reader import TFRecordFile
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from support.fault_injection import injected
 from support.tfrecord_files import frames
 
@@ -60,7 +60,7 @@ def test_nothing_is_lost_in_a_file(make, tmp_path):
 
 @pytest.mark.parametrize("method", ["collect", "give_joined"])
 def test_nothing_is_lost_where_chunks_are_joined(method):
-    pending = Pending()
+    pending = OutcomeQueue()
     chunks = [Chunk(LEAF, len(values), [np.array(values)]) for values in ([0, 1], [2, 3], [4])]
     if method == "give_joined":
         for chunk in chunks:

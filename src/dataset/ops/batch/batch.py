@@ -21,7 +21,7 @@ from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
 from dataset.runtime.chunks.ragged_stack import stack_as_ragged
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.pool import in_parallel, parallel_detail
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, load_given, passed_over
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
@@ -140,7 +140,7 @@ class BatchOperator(Divisible):
         super().__init__(source)
         self.node = node
         self.position = 0  # number of elements put into batches
-        self.ready = Pending()  # batches stacked ahead by workers
+        self.ready = OutcomeQueue()  # batches stacked ahead by workers
         self._waiting: list[Chunk] = []
         self.given: deque[Run] = deque()
 

@@ -17,7 +17,7 @@ from dataset.plan.plain import digest
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import CANNOT_CONTINUE, concerns_iteration, with_location
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # a store may fail with these when it starts to write
@@ -120,7 +120,7 @@ class CacheOperator(Operator):
         self._identity: str | None = None  # of the store that is being read
         self._given = 0  # elements returned from the store
         self._behind = 0  # elements to skip in the store first; they were returned before the state was saved
-        self._pending = Pending()  # an exception of the store, and the elements after the refused one
+        self._pending = OutcomeQueue()  # an exception of the store, and the elements after the refused one
         self._target: State | None = None  # the loaded state, until the pass has reached it
 
     def pull(self, n: int) -> Chunk | None:

@@ -17,7 +17,7 @@ from dataset.plan.node import holds_user_code
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.pool import parallel_detail
 
 DEFAULT_CYCLE_LENGTH = 4
@@ -111,7 +111,7 @@ class InterleaveOperator(UnaryOperator):
         self._rounds: Rounds | None = None
         self._element_bytes = 0  # the largest average size per read so far
         self._blocked: int | None = None  # the place without a whole round, until its turn
-        self._pending = Pending()  # elements before an exception, and the exception
+        self._pending = OutcomeQueue()  # elements before an exception, and the exception
 
     def pull(self, n: int) -> Chunk | None:
         if self._pending:

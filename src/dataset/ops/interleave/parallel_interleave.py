@@ -12,7 +12,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.state.saved_chunks import save_chunk
 
 JOINED_ELEMENTS = 1024  # small elements that are reordered at once, whatever the request
@@ -61,7 +61,7 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         self.readers.places = len(cycle.places)
         self._context = context
         self._rounds: Rounds | None = None
-        self._pending = Pending()  # elements before an exception, and the exception
+        self._pending = OutcomeQueue()  # elements before an exception, and the exception
 
     def pull(self, n: int) -> Chunk | None:
         if self.coordinator.forked:  # before the lock, which a thread of the parent may have held

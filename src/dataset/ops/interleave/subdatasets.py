@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 from dataset.errors import SpecError, StateError
@@ -20,10 +19,11 @@ from dataset.name_guard import watching_names
 from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, UnaryNode, walk
 from dataset.plan.structure import LEAF, Structure
-from dataset.runtime.chunks.chunk import Chunk, Outcome, nbytes_of
+from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import Call, ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.function_arguments import arguments
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.random.streams import CallSeeds, seed_sequence
 from dataset.runtime.resources.exceptions import raise_with_location
 from dataset.runtime.resources.interrupts import call as call_user
@@ -43,101 +43,8 @@ from dataset.runtime.state.saved_chunks import (
     holds_only_elements,
     load_chunk,
     load_error,
-    load_pending,
     save_chunk,
-    save_pending,
 )
-
-
-class ReadAhead:
-    """Read-ahead buffer of an inner dataset: elements, and exceptions in place of elements.
-
-    Unlike Pending, it keeps no count, so one thread may put while another takes, without a lock.
-
-    Attributes:
-        bytes_given: the bytes of all items that have left, as declared to ``put``. A chunk that is returned in pieces
-            leaves with its last piece.
-    """
-
-    __slots__ = ("_given", "_items", "bytes_given")
-
-    def __init__(self) -> None:
-        self._items: deque[tuple[Outcome, int]] = deque()  # items with their declared bytes
-        self._given = 0  # elements returned of the first chunk
-        self.bytes_given = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._items)
-
-    def put(self, item: Outcome, nbytes: int = 0) -> None:
-        """Append an item that counts as ``nbytes`` bytes."""
-        self._items.append((item, nbytes))
-
-    def clear(self) -> None:
-        """Drop everything."""
-        self._items.clear()
-        self._given = 0
-
-    def next_chunk(self) -> Chunk | None:
-        """Return the chunk of the next element; None if an exception is next or the buffer is empty."""
-        first = self._items[0][0] if self._items else None
-        return first if isinstance(first, Chunk) else None
-
-    def waiting(self) -> int:
-        """Return how many elements can be taken in one chunk."""
-        first = self.next_chunk()
-        return 0 if first is None else first.length - self._given
-
-    def give(self, n: int) -> Chunk | None:
-        """Return the next 1 to ``n`` elements; raise the exception if one is next; None if the buffer is empty."""
-        first = self.next_chunk()
-        if first is None:
-            self._fail_if_next()
-            return None
-        start, stop = self._given, min(self._given + n, first.length)
-        self._given = stop
-        if stop == first.length:
-            self.bytes_given += self._items.popleft()[1]
-            self._given = 0
-        return first.slice(start, stop)
-
-    def _fail_if_next(self) -> None:
-        if not self._items:
-            return
-        error, nbytes = self._items.popleft()
-        self.bytes_given += nbytes
-        assert isinstance(error, BaseException)  # checked by the caller
-        try:
-            raise error
-        finally:
-            del error  # see runtime/contract.py on stored exceptions
-
-    def save(self, count: int | None = None) -> list[Any]:
-        """Return the first ``count`` elements as plain data; by default all, while no thread puts or takes."""
-        found: list[Outcome] = []
-        missing = len(self) if count is None else count
-        for item, _ in islice(self._items, len(self._items)) if missing else ():
-            start = self._given if not found and isinstance(item, Chunk) else 0
-            part = item.slice(start, min(item.length, start + missing)) if isinstance(item, Chunk) else item
-            found.append(part)
-            missing -= part.length if isinstance(part, Chunk) else 1
-            if not missing:
-                break
-        return save_pending(found)
-
-    def load(self, data: Any, spec: SpecGetter) -> None:
-        """Append saved items; ``spec`` as for load_chunk."""
-        for item in load_pending(data, spec):
-            self.put(item, nbytes_of(item))
-
-    @property
-    def counted_bytes(self) -> int:
-        """The declared bytes of all items, while no other thread puts or takes."""
-        return sum(nbytes for _, nbytes in self._items)
-
-    def __len__(self) -> int:
-        """Return the number of elements; each exception counts as one."""
-        return sum(item.length if isinstance(item, Chunk) else 1 for item, _ in self._items) - self._given
 
 
 class Subdataset:
@@ -163,7 +70,7 @@ class Subdataset:
         self.log = ReplayLog(operator)
         self.given = 0
         self.before = 0
-        self.ahead = ReadAhead()
+        self.ahead = OutcomeQueue()
         self.ended = False
         self.closed = False
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.runtime.state.saved_chunks import SpecGetter
 
@@ -40,7 +40,7 @@ class BulkOperator(UnaryOperator):
         self._bytes_max = bytes_max
         self._log = ReplayLog(source)
         self._given = 0  # elements, as the replay log counts them
-        self._held = Pending()
+        self._held = OutcomeQueue()
         self._step = 1
 
     def pull(self, n: int) -> Chunk | None:

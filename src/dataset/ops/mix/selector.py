@@ -13,7 +13,7 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.chunk_transform import ChunkTransformOperator
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 
 Choices: TypeAlias = npt.NDArray[np.int64]
 
@@ -59,7 +59,7 @@ class ReadSelector(Selector):
         self.node = node
         self.seen_early = holds_user_code(plan)
         self._reader = _SelectedInput(source, self)
-        self._later = Pending()  # choices before an exception, and the exception
+        self._later = OutcomeQueue()  # choices before an exception, and the exception
 
     @abstractmethod
     def convert(self, inputs: Chunk) -> Choices:

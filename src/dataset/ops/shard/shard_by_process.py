@@ -25,7 +25,7 @@ from dataset.runtime.chunks.chunk import Array, Chunk, Remainder
 from dataset.runtime.chunks.padding_slots import AbsentError, zeros_like
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 _STEP_MAX = 32768  # maximum elements to request beyond the current round
@@ -119,7 +119,7 @@ class ShardByProcessOperator(UnaryOperator):
         self._held: list[Chunk] = []  # of the current round
         self._ready = Remainder()
         self._first: list[Chunk] = []  # the first elements of the input, which may serve as padding
-        self._ending = Pending()  # the padding for a missing turn
+        self._ending = OutcomeQueue()  # the padding for a missing turn
         self._ended = False
 
     @property

@@ -31,7 +31,7 @@ from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, NOWHERE, References, numbers_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, seek
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.random.permutation import Permutation
 from dataset.runtime.random.streams import Draws, EpochCounter, Stream, resolve_seed
 from dataset.runtime.resources.exceptions import concerns_iteration
@@ -192,7 +192,7 @@ class ShuffleOperator(UnaryOperator):
         self._is_over = False  # whether the input is known to have ended, without pulling
         self._total = 0  # elements of all stages, after the input has ended
         self._ahead = Remainder()  # shuffled but not returned yet
-        self._pending = Pending()  # elements before an exception, and the exception
+        self._pending = OutcomeQueue()  # elements before an exception, and the exception
         self._step = 1  # minimum elements to shuffle at once
         self._account = context.iteration.limits.ledger.account()  # only counts memory; never refused
         self._nbytes = 0  # accounted for the buffer

@@ -22,7 +22,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.signature_rows import SignatureRows
 from dataset.runtime.iteration.iterator import probed_spec
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import with_location
 from dataset.runtime.resources.interrupts import call, interruptible
 
@@ -80,7 +80,7 @@ class GeneratorOperator(Operator):
         self._left = 0  # values to discard before the position
         self._values: Any = None  # an iterator
         self._interrupted: Any = None  # the iterator that was interrupted, until another one is at the position
-        self._ready = Pending()
+        self._ready = OutcomeQueue()
         self._ended = False
         self._rows = rows
 

@@ -22,7 +22,7 @@ from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.columnwise import TRIAL, Columns, ElementwiseProof
 from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.tasks import Divisible, Run, load_given
 from dataset.runtime.resources.exceptions import as_error_of_element, with_location
 from dataset.runtime.resources.interrupts import call, interruptible
@@ -65,7 +65,7 @@ class CallLoop(Divisible):
 
     def _begin(self, position: int) -> None:
         self.position = position  # elements taken from the input whose calls are done
-        self.ready = Pending()  # an exception, and results after it
+        self.ready = OutcomeQueue()  # an exception, and results after it
         self._todo = Remainder()  # inputs after an exception
         self.given: deque[Run] = deque()
 
@@ -264,7 +264,9 @@ class CallLoop(Divisible):
 
     def _first(self, output: Chunk | None) -> Chunk | None:
         """Return ``output`` if it is not None, otherwise the first ready chunk, or None."""
-        return self.ready.give_chunk() if output is None else output
+        if output is None and self.ready.next_chunk() is not None:
+            return self.ready.give(len(self.ready))
+        return output
 
     # As one of several fused functions, which run element by element (fused.py).
 

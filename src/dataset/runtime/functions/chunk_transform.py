@@ -8,7 +8,7 @@ from typing import ClassVar
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import with_location
 
 
@@ -22,7 +22,7 @@ class ChunkTransformOperator(UnaryOperator):
         super().__init__(source)
         self.node = node
         self.position = 0  # elements taken from the input, including failed ones
-        self._ready = Pending()
+        self._ready = OutcomeQueue()
 
     @abstractmethod
     def convert(self, inputs: Chunk) -> Chunk | None:

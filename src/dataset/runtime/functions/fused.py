@@ -21,7 +21,7 @@ from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.contract import State
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, outcomes_of
 from dataset.runtime.resources.exceptions import with_location
 
@@ -62,7 +62,7 @@ class FusedOperator(Divisible):
         return self._first.position
 
     @property
-    def ready(self) -> Pending:  # type: ignore[override]  # it is read-only
+    def ready(self) -> OutcomeQueue:  # type: ignore[override]  # it is read-only
         return self._last.ready
 
     def pull(self, n: int) -> Chunk | None:

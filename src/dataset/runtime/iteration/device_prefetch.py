@@ -20,7 +20,7 @@ from dataset.plan.structure import LEAF, structure_of
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import concerns_iteration
 from dataset.runtime.state.replay_log import ReplayLog
 from dataset.runtime.state.saved_chunks import save_pending
@@ -166,7 +166,7 @@ class _Feed(Iterator[Any]):
         self._source = source
         self._context = context
         self.log = ReplayLog(source)
-        self.saved = Pending()
+        self.saved = OutcomeQueue()
         self.given = 0
         """Elements that were handed out, counted like those of the replay log."""
         self.number: int | None = None

@@ -43,7 +43,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
 from dataset.runtime.metrics.background import BackgroundOperator, CpuClock, Tunable, Variation
 from dataset.runtime.parallel.blocks import LARGE_BYTES, Block
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.task_sizer import LEASE, REMOTE_TASK_SECONDS, SIZE_MAX, TaskSizer
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker
 from dataset.runtime.resources.exceptions import concerns_iteration
@@ -105,7 +105,7 @@ class ParallelOperator(Operator, BackgroundOperator):
         self._pulse = context.iteration.pulse
         self.ordered = ordered
         self.counted = counted
-        self._ready = Pending()  # computed elements that may be taken
+        self._ready = OutcomeQueue()  # computed elements that may be taken
         self._lock = threading.RLock()  # reentrant: the garbage collector may call _stop in a thread that holds it
         self._filled = Condition(self._lock)
         self._left = Condition(self._lock)

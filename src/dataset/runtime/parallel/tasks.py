@@ -16,7 +16,7 @@ from dataset.plan.node import UnaryNode
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.parallel.blocks import Block
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 
@@ -89,7 +89,7 @@ class Divisible(UnaryOperator):
 
     node: UnaryNode
     position: int
-    ready: Pending
+    ready: OutcomeQueue
     given: deque[Run]
     window_per_call: ClassVar[int] = 32
     task_size_max: ClassVar[int | None] = None

@@ -1,11 +1,11 @@
-"""Pending: the queue of chunks and exceptions, and the bytes that it counts."""
+"""OutcomeQueue: the queue of chunks and exceptions, and the bytes that it counts."""
 
 import numpy as np
 import pytest
 
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.parallel.pending import Pending
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 
 
 def chunk(*numbers):
@@ -13,7 +13,7 @@ def chunk(*numbers):
 
 
 def test_a_chunk_counts_until_its_last_piece_is_given():
-    pending = Pending()
+    pending = OutcomeQueue()
     pending.put(chunk(1, 2, 3), 24)
     pending.put(chunk(4), 8)
     counted = []
@@ -24,7 +24,7 @@ def test_a_chunk_counts_until_its_last_piece_is_given():
 
 
 def test_what_is_put_first_comes_first_and_the_bytes_stay():
-    pending = Pending()
+    pending = OutcomeQueue()
     pending.put(chunk(1, 2, 3), 24)
     assert pending.give(1).rows() == [1]
     pending.put_first(ValueError("bad"), 0)
@@ -38,7 +38,7 @@ def test_what_is_put_first_comes_first_and_the_bytes_stay():
 
 
 def test_one_queue_takes_over_another_with_its_bytes():
-    pending, other = Pending(), Pending()
+    pending, other = OutcomeQueue(), OutcomeQueue()
     other.put(chunk(1, 2), 16)
     other.give(1)
     other.put(chunk(3), 8)
