@@ -443,7 +443,7 @@ WRONG = {
     "no digests": put("files", "digests", None),
     "no parts": put("parts", None),
     "an exception for a buffer": put("parts", 0, {"error": "OSError"}),
-    "one part": put("parts", lambda v: v[:1]),
+    "no part": put("parts", lambda v: v[:0]),
 }
 
 

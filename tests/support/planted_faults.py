@@ -95,8 +95,8 @@ ops/batch/window.py: ops/batch/test_window.py
     window remainder: -(-held // self.shift) => held // self.shift
     window gap: windows * self.shift - passed => 0
     window state: "gap": self._gap => "gap": 0
-ops/batch/unbatch.py: ops/batch/test_unbatch.py
-    unbatch state: "rest": save_chunk(self.rows.rest()) => "rest": None
+runtime/parallel/buffered_operator.py: ops/batch/test_unbatch.py
+    outbox state: {**state, "outbox": self.outbox.save()} if self.outbox else state => state
 ops/batch/rebatch.py: ops/batch/test_rebatch.py
     rebatch state: "turn": self.turn => "turn": 0
     rebatch keeps rows after an error: self._held.clear() => pass

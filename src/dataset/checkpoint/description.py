@@ -308,12 +308,9 @@ _TRUE = {"ended": "its input has ended", "source_ended": "its input has ended"}
 _HELD = {
     "held": "holds",
     "waiting": "holds for the next",
-    "ready": "computed, not produced:",
+    "outbox": "computed, not produced:",
     "todo": "read, not processed:",
     "ahead": "read ahead:",
-    "pending": "pending:",
-    "rest": "rest of the last element:",
-    "block": "rest of the last block:",
     "argument": "for",
     "carried": "carries",
     "seen": "seen:",

@@ -36,8 +36,8 @@ from dataset.redaction import redacted, redacted_error
 from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.held_elements import run_through
 from dataset.runtime.state.own_elements import REMEDY, OwnElements, holds_values, name_of
@@ -108,7 +108,7 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
         return FilesOperator(context, self, self.opener(context))
 
 
-class FilesOperator(UnaryOperator):
+class FilesOperator(BufferedOperator):
     """Operator of a ``FileSource``. A file that fails raises once, in place; reading continues with the next file.
 
     Closing the iterator waits for the thread that runs this operator, which may be waiting for a server. Therefore the
@@ -122,15 +122,17 @@ class FilesOperator(UnaryOperator):
         open_file: opens one file.
     """
 
+    node: FileSource
+
     def __init__(self, context: ExecutionContext, node: FileSource, open_file: Callable[[str], ElementFile]) -> None:
-        super().__init__(context(node.source))
+        super().__init__(node)
+        self.source = context(node.source)
         self._context = context
         self._names = ReplayLog(self.source)
         self._own: OwnElements | None = None  # set if a saved state contains names by value
         self._place = 0  # position of the last file's name in the replay log
         self._name: str | None = None
         self._is_given = False  # whether the input was positioned after the name on resume
-        self.node = node
         self.structure = structure_of(node.element_spec)
         self._open_file = open_file
         self._coordinator = context.iteration.coordinator
@@ -139,12 +141,9 @@ class FilesOperator(UnaryOperator):
         self._interruption: CancellationToken | None = None  # set once a remote file has been opened
         self._waits = False  # whether reading from the open file may block for long
         self.file: ElementFile | None = None
-        self._pending = OutcomeQueue()  # an exception after elements that have not been returned
 
-    def pull(self, n: int) -> Chunk | None:
-        if self._pending:
-            return self._pending.give(n)
-        return self._pending.collect(self._read, n, drops_traceback=True)
+    def produce(self, n: int) -> Chunk | None:
+        return self.outbox.collect(self._read, n, drops_traceback=True)
 
     def _read(self, n: int) -> Chunk | None:
         """Return up to ``n`` elements of one block."""
@@ -265,7 +264,7 @@ class FilesOperator(UnaryOperator):
         else:
             place = {"source": self.source.save(), "behind": 0}
             file["is_given"] = True
-        return {"op": self.node.op, **place, "file": file, "first": first, "pending": self._pending.save()}
+        return {**super().save(), **place, "file": file, "first": first}
 
     def _first_name(self) -> str | None:
         """Return the first name of the input if names can be taken by position, else None."""
@@ -279,8 +278,8 @@ class FilesOperator(UnaryOperator):
             gather.close()
 
     def load(self, state: State) -> None:
+        super().load(state)
         self._names.load(state)
-        self._pending.load(state["pending"], lambda: self.node.element_spec)
         if holds_values(state["source"]):
             self._own = self._own_names()
         file = state["file"]
@@ -334,6 +333,7 @@ class FilesOperator(UnaryOperator):
             self._own.close()
         if self._interruption is not None:
             self._coordinator.unregister(self._interruption)
+        self.source.close()
         super().close()
 
 

@@ -138,19 +138,19 @@ class MapOperator(ElementwiseOperator):
 
     def _pull_into_arrays(self, n: int, step: int) -> Chunk | None:
         """Write up to ``n`` elements into the arrays of a batch, ``step`` at a time, while they are in the cache."""
-        if not self.ready and not self._todo:
+        if not self.outbox and not self._todo:
             inputs = self.next_inputs(n)
             if inputs is None:
                 return None
             self._todo = Remainder(inputs)
         block, parts, have = Block(n), list[Chunk](), 0
-        while have < n and (self.ready or self._todo):
+        while have < n and (self.outbox or self._todo):
             try:
                 part = super().pull(min(step, n - have))
             except BaseException as error:
                 if not parts:
                     raise
-                self.ready.put_first(error)
+                self.outbox.put_first(error)
                 break
             assert part is not None  # there is input to process
             parts.append(block.write(have, part))

@@ -24,12 +24,11 @@ from dataset.plan.node import Node, UnaryNode
 from dataset.plan.origin import function_name
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
-from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.random.streams import EpochCounter, RandomPass, resolve_seed
-from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 Distribution: TypeAlias = npt.NDArray[np.float64]
 
@@ -90,7 +89,7 @@ class MixWeights(UnaryNode):
         return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY
 
     def lower(self, context: ExecutionContext) -> Operator:
-        return MixWeightsOperator(context(self.source), np.array(self.target))
+        return MixWeightsOperator(context(self.source), self)
 
 
 class _Estimate:
@@ -100,21 +99,21 @@ class _Estimate:
         self.source = source
         self.counts = np.full(classes, _SMOOTHING, np.int64)
 
-    def read_block(self) -> OutcomeQueue:
+    def read_block(self) -> list[Outcome]:
         """Read and count the next elements; failures keep their positions. Empty at the end."""
-        block = OutcomeQueue()
+        block: list[Outcome] = []
         count = 0
         while count < _BLOCK:
             try:
                 chunk = self.source.pull(_BLOCK - count)
             except Exception as error:  # noqa: BLE001  # raised at its position
-                block.put(error)
+                block.append(error)
                 count += 1
                 continue
             if chunk is None:
                 break
             self.counts += np.bincount(classes_of(chunk), minlength=len(self.counts))
-            block.put(chunk)
+            block.append(chunk)
             count += chunk.length
         return block
 
@@ -124,75 +123,77 @@ class _Estimate:
         return shares
 
 
-class AcceptOperator(UnaryOperator):
+class AcceptOperator(BufferedOperator, UnaryOperator):
     """Operator that decides on element ``i`` with random number ``i``, not counting failures."""
 
     def __init__(self, source: Operator, node: Accept, random: RandomPass) -> None:
-        super().__init__(source)
-        self.node = node
+        BufferedOperator.__init__(self, node)
+        UnaryOperator.__init__(self, source)
         self.random = random
         self.target = np.array(node.target)
         self._estimate = _Estimate(source, len(node.target)) if node.initial is None else None
         self._probabilities = None if node.initial is None else acceptance(self.target, np.array(node.initial))
-        self._block = OutcomeQueue()
 
-    def pull(self, n: int) -> Chunk | None:
-        while True:
-            chunk = self._next(n)
-            if chunk is None:
+    def produce(self, n: int) -> Chunk | None:
+        while not self.outbox:
+            block = self._next_block(n)
+            if not block:
                 return None
-            assert self._probabilities is not None
-            wanted = self._probabilities[classes_of(chunk)]
-            kept = np.flatnonzero(self.random.stream.random(chunk.length) < wanted)
-            if len(kept):
-                return chunk if len(kept) == chunk.length else chunk.take(kept)
+            for outcome in block:
+                self._decide(outcome)
+        return self.outbox.give(n)
 
-    def _next(self, n: int) -> Chunk | None:
+    def _next_block(self, n: int) -> list[Outcome]:
+        """Return the next elements, and exceptions in their places; an empty list at the end."""
         if self._estimate is None:
-            return self.source.pull(n)
-        if not self._block:
-            self._block = self._estimate.read_block()
-            self._probabilities = acceptance(self.target, self._estimate.shares)
-        return self._block.give(n)
+            chunk = self.source.pull(n)
+            return [] if chunk is None else [chunk]
+        block = self._estimate.read_block()
+        self._probabilities = acceptance(self.target, self._estimate.shares)
+        return block
+
+    def _decide(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Chunk):
+            assert self._probabilities is not None
+            wanted = self._probabilities[classes_of(outcome)]
+            kept = np.flatnonzero(self.random.stream.random(outcome.length) < wanted)
+            if not len(kept):
+                return
+            outcome = outcome if len(kept) == outcome.length else outcome.take(kept)
+        self.outbox.put(outcome)
 
     def save(self) -> State:
-        state = {"op": self.node.op, **super().save(), "random": self.random.save()}
-        if self._estimate is not None:
-            state |= {"counts": self._estimate.counts.copy(), "block": self._block.save()}
-        return state
+        state = {**super().save(), "random": self.random.save()}
+        return state if self._estimate is None else {**state, "counts": self._estimate.counts.copy()}
 
     def load(self, state: State) -> None:
         super().load(state)
         self.random.load(state["random"])
         if self._estimate is not None:
             self._estimate.counts = state["counts"].copy()
-            self._block.load(state["block"], lambda: self.node.element_spec)
-            self._probabilities = acceptance(self.target, self._estimate.shares)
 
 
-class MixWeightsOperator(UnaryOperator):
+class MixWeightsOperator(BufferedOperator, UnaryOperator):
     """Operator that computes one estimate per block."""
 
-    def __init__(self, source: Operator, target: Distribution) -> None:
-        super().__init__(source)
-        self.target = target
-        self._estimate = _Estimate(source, len(target))
-        self._block = Remainder()
+    def __init__(self, source: Operator, node: MixWeights) -> None:
+        BufferedOperator.__init__(self, node)
+        UnaryOperator.__init__(self, source)
+        self.target = np.array(node.target)
+        self._estimate = _Estimate(source, len(node.target))
 
-    def pull(self, n: int) -> Chunk | None:
-        if not self._block and self._estimate.read_block():
+    def produce(self, n: int) -> Chunk | None:
+        if self._estimate.read_block():
             first = mixing(self.target, self._estimate.shares)
-            self._block = Remainder(Chunk(LEAF, _BLOCK, [np.tile([first, 1 - first], (_BLOCK, 1))]))
-        return self._block.give(n)
+            self.outbox.put(Chunk(LEAF, _BLOCK, [np.tile([first, 1 - first], (_BLOCK, 1))]))
+        return self.outbox.give(n)
 
     def save(self) -> State:
-        counts = self._estimate.counts.copy()
-        return {"op": MixWeights.op, **super().save(), "counts": counts, "block": save_chunk(self._block.rest())}
+        return {**super().save(), "counts": self._estimate.counts.copy()}
 
     def load(self, state: State) -> None:
         super().load(state)
         self._estimate.counts = state["counts"].copy()
-        self._block = Remainder(load_chunk(state["block"], lambda: None))
 
 
 def classes_of(chunk: Chunk) -> npt.NDArray[np.int64]:

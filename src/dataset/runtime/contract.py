@@ -61,6 +61,7 @@ class Operator(ABC):
     @abstractmethod
     def save(self) -> State:
         """Return the position of this operator and its inputs after the last pulled element, as plain data."""
+        return {}
 
     @abstractmethod
     def load(self, state: State) -> None:
@@ -78,8 +79,7 @@ class Operator(ABC):
         """
         return None
 
-    @abstractmethod
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # many operators hold nothing
         """Release files, threads and inputs. May be called twice; there are no pulls afterwards."""
 
 

@@ -26,7 +26,7 @@ def test_several_resumes_in_a_row_go_on_exactly_and_hold_nothing(make, steps):
             next(iterator)
         taken += step
         state = pickle.loads(pickle.dumps(iterator.state_dict()))
-        assert "ready" not in repr(state)
+        assert "outbox" not in repr(state)
         iterator = iter(make())
         iterator.load_state_dict(state)
     assert_elements_equal(list(iterator), expected[taken:])

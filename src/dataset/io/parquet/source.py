@@ -137,7 +137,7 @@ class ParquetOperator(FilesOperator):
     file: ParquetFile | None
 
     def skip(self, n: int) -> int:
-        while not self._pending and (self.file is not None or self._next_file()):
+        while not self.outbox and (self.file is not None or self._next_file()):
             passed: int = self._ask(lambda file: file.skip_valid(n))
             if passed:
                 if self._trace is not None:

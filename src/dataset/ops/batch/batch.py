@@ -21,9 +21,8 @@ from dataset.runtime.chunks.chunk import Array, Chunk, Column, Outcome
 from dataset.runtime.chunks.ragged_stack import stack_as_ragged
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
-from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.pool import in_parallel, parallel_detail
-from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, load_given, passed_over
+from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, passed_over
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
@@ -137,16 +136,12 @@ class BatchOperator(Divisible):
     window_per_call: ClassVar[int] = 2  # batches are large and take similar time
 
     def __init__(self, source: Operator, node: Batch) -> None:
-        super().__init__(source)
-        self.node = node
+        super().__init__(source, node)
         self.position = 0  # number of elements put into batches
-        self.ready = OutcomeQueue()  # batches stacked ahead by workers
         self._waiting: list[Chunk] = []
         self.given: deque[Run] = deque()
 
-    def pull(self, n: int) -> Chunk | None:
-        if self.ready:
-            return self.ready.give(n)
+    def produce(self, n: int) -> Chunk | None:
         if self.given:
             n = self.after_given(n)
         size = self.node.batch_size
@@ -218,7 +213,7 @@ class BatchOperator(Divisible):
     # Resuming after a saved position skips elements, not batches, since the batch boundaries are known there.
 
     def pass_given(self, n: int) -> int:
-        if not self.given or self.ready:
+        if not self.given or self.outbox:
             return n
         start, inputs, outputs = self.given[0]
         if start > self.position:
@@ -250,8 +245,8 @@ class BatchOperator(Divisible):
     # Parallel tasks: a worker stacks the collected elements of one batch.
 
     def next_task(self, n: int) -> Task | None:
-        if self.ready:
-            return Task(None, self.position, len(self.ready), self.ready.take_all())
+        if self.outbox:
+            return Task(None, self.position, len(self.outbox), self.outbox.take_all())
         if self.given:
             self.after_given(n)
         elements = self._next_elements()
@@ -322,19 +317,10 @@ class BatchOperator(Divisible):
 
     def save(self) -> State:
         waiting = save_chunk(Chunk.concatenate(self._waiting)) if self._waiting else None
-        state = {"op": self.node.op, **super().save(), "position": self.position, "waiting": waiting}
-        state["batch_size"] = self.node.batch_size  # for runtime/state/resharding.py
-        if self.ready:
-            state["ready"] = self.ready.save()
-        if self.given:
-            state["given"] = [list(run) for run in self.given]
-        return state
+        # The size is for runtime/state/resharding.py.
+        return {**super().save(), "waiting": waiting, "batch_size": self.node.batch_size}
 
     def load(self, state: State) -> None:
         super().load(state)
-        self.position = int(state["position"])
-        self.given = load_given(state)
         waiting = load_chunk(state["waiting"], lambda: self.node.source.element_spec)
         self._waiting = [] if waiting is None else [waiting]
-        if "ready" in state:
-            self.ready.load(state["ready"], lambda: self.node.element_spec)

@@ -11,11 +11,11 @@ from dataset.ops.batch.rows_per_element import known_rows, require_rows, require
 from dataset.plan.cardinality import endless_or_unknown, map_known
 from dataset.plan.node import UnaryNode
 from dataset.plan.spec import map_spec
-from dataset.runtime.chunks.chunk import Chunk, Remainder
+from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.slicing import number_of_rows, rows_of
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
+from dataset.runtime.contract import Operator, UnaryOperator
+from dataset.runtime.parallel.buffered_operator import BufferedOperator
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,21 +42,22 @@ class Unbatch(UnaryNode, separable=True):
         return UnbatchOperator(context(self.source), self)
 
 
-class UnbatchOperator(UnaryOperator):
+class UnbatchOperator(BufferedOperator, UnaryOperator):
     """Operator that holds the rest of the current element, whose arrays are the columns of the chunks."""
 
     def __init__(self, source: Operator, node: Unbatch) -> None:
-        super().__init__(source)
-        self.node = node
-        self.rows = Remainder()
+        BufferedOperator.__init__(self, node)
+        UnaryOperator.__init__(self, source)
 
-    def pull(self, n: int) -> Chunk | None:
-        while not self.rows:
+    def produce(self, n: int) -> Chunk | None:
+        while not self.outbox:
             element = self.source.pull(1)
             if element is None:
                 return None
-            self.rows = Remainder(self._take_apart(element))
-        return self.rows.give(n)
+            rows = self._take_apart(element)
+            if rows is not None:
+                self.outbox.put(rows)
+        return self.outbox.give(n)
 
     def _take_apart(self, element: Chunk) -> Chunk | None:
         components = [column[0] for column in element.columns()]
@@ -65,10 +66,3 @@ class UnbatchOperator(UnaryOperator):
             return None
         columns = [value if isinstance(value, np.ndarray) else rows_of(value) for value in components]
         return Chunk(element.structure, length, columns)
-
-    def save(self) -> State:
-        return {"op": self.node.op, **super().save(), "rest": save_chunk(self.rows.rest())}
-
-    def load(self, state: State) -> None:
-        super().load(state)
-        self.rows = Remainder(load_chunk(state["rest"], lambda: self.node.element_spec))

@@ -120,15 +120,15 @@ class CacheOperator(Operator):
         self._identity: str | None = None  # of the store that is being read
         self._given = 0  # elements returned from the store
         self._behind = 0  # elements to skip in the store first; they were returned before the state was saved
-        self._pending = OutcomeQueue()  # an exception of the store, and the elements after the refused one
+        self.outbox = OutcomeQueue()  # an exception of the store, and the elements after the refused one
         self._target: State | None = None  # the loaded state, until the pass has reached it
 
     def pull(self, n: int) -> Chunk | None:
         self._decide()
         if self._target is not None:
             self._catch_up(self._target)
-        if self._pending:
-            return self._pending.give(n)
+        if self.outbox:
+            return self.outbox.give(n)
         if self.reader is not None:
             return self._reread(self.reader, n)
         return None if self._ended else self._fill(n)
@@ -146,7 +146,7 @@ class CacheOperator(Operator):
 
     @property
     def lends(self) -> int:
-        if self.reader is None or self._behind or self._pending or self._target is not None:
+        if self.reader is None or self._behind or self.outbox or self._target is not None:
             return 0
         return self.reader.lends
 
@@ -175,7 +175,7 @@ class CacheOperator(Operator):
             self._read(finished)
         elif start is not None:  # the pass had ended before it was saved; nothing has been pulled since
             self._leave_source()
-            self._run_again({"start": start, "reader": {}, "given": 0, "pending": self._pending.save()}, keep=True)
+            self._run_again({"start": start, "reader": {}, "given": 0, "outbox": self.outbox.save()}, keep=True)
         elif self.source is None:
             self.source = self.context(self.node.source)
             self._start = {"source": self.source.save(), "draws": self.context.beginning(self.node.source)}
@@ -218,8 +218,8 @@ class CacheOperator(Operator):
         outcomes = self._keep(chunk)
         if len(outcomes) == 1 and outcomes[0] is chunk:
             return chunk
-        self._pending.extend(outcomes)
-        return self._pending.give(n)
+        self.outbox.extend(outcomes)
+        return self.outbox.give(n)
 
     def _begin(self) -> None:
         if not self._begun:
@@ -278,7 +278,7 @@ class CacheOperator(Operator):
         self._decide()
         if self._target is not None:
             return self._target
-        state: State = {"op": self.node.op, "start": self._start, "reader": None, "pending": self._pending.save()}
+        state: State = {"op": self.node.op, "start": self._start, "reader": None, "outbox": self.outbox.save()}
         if self.reader is not None:
             place = {} if self._behind else self.reader.save()
             return {**state, "reader": place, "given": self._given, "identity": self._identity}
@@ -290,7 +290,7 @@ class CacheOperator(Operator):
     def advance(self, state: State, count: int) -> State | None:
         """Return a state in the store if it is being read, else in the input. The latter pass is not cached."""
         reader, source = self.reader, self.source
-        if state["pending"]:
+        if state["outbox"]:
             return None
         if state["reader"] and reader is not None and state["identity"] == self._identity:
             below = reader.advance(state["reader"], count)
@@ -352,7 +352,7 @@ class CacheOperator(Operator):
         if state["reader"] is None and finished.failures > int(state["failures"]):
             self._run_again(state, keep=False)  # later elements failed and are not stored, but must be raised
             return
-        self._pending.load(state["pending"], lambda: self.node.element_spec)
+        self.outbox.load(state["outbox"], lambda: self.node.element_spec)
         if state["reader"] is not None:
             self._go_on_reading(finished, state)
         elif finished.state_at is not None:
@@ -392,7 +392,7 @@ class CacheOperator(Operator):
                 raise StateError(f"{self.node.location()}: the pass that the saved state reads from cannot be repeated")
             self._leave_source()
             self._go_on_reading(finished, target)
-        self._pending.load(target["pending"], lambda: self.node.element_spec)
+        self.outbox.load(target["outbox"], lambda: self.node.element_spec)
         self._target = None
 
     def _begin_anew(self) -> None:

@@ -201,7 +201,7 @@ class GroupsOperator(UnaryOperator):
                 (self.groups.get(key) or self._open_group(key)).add(part)
             self._sorted = None
         # Elements buffered by a loaded state cannot be put back after later elements, so they are pulled one by one.
-        keyed = self.source.pull(1 if self.source.ready else self._at_once)
+        keyed = self.source.pull(1 if self.source.outbox else self._at_once)
         if keyed is None:
             self.ended = True
             return None

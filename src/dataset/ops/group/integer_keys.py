@@ -139,7 +139,7 @@ class KeyOperator(ElementwiseOperator):
     def _source_before_todo(self) -> State | None:
         """Return a state of the input before the buffered elements, so that they need not be saved; None if unknown."""
         todo = self._todo.rest()
-        if todo is None or self._before is None or self.ready:
+        if todo is None or self._before is None or self.outbox:
             return None
         before, given = self._before
         taken = given - todo.length

@@ -13,7 +13,7 @@ from dataset.plan.node import UnaryNode
 from dataset.plan.origin import function_name
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, State
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.random.streams import EpochCounter, function_counter, function_seed
 
@@ -50,11 +50,10 @@ class FlatMap(UnaryNode, pure=False, static_spec=False, expands_elements=True, r
         return Subdatasets(context, self, self.function, must_match_across_processes=self.must_match_across_processes)
 
 
-class FlatMapOperator(UnaryOperator):
+class FlatMapOperator(Operator):
     """Operator that holds the open inner dataset."""
 
     def __init__(self, source: Operator, datasets: Subdatasets) -> None:
-        super().__init__(source)
         self.datasets = datasets
         self.inputs = Inputs(source, datasets)
         self.inner: Subdataset | None = None
@@ -91,4 +90,3 @@ class FlatMapOperator(UnaryOperator):
     def close(self) -> None:
         self._close_inner()
         self.inputs.close()
-        super().close()

@@ -16,8 +16,8 @@ from dataset.plan.checks import require_int
 from dataset.plan.node import holds_user_code
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.parallel.pool import parallel_detail
 
 DEFAULT_CYCLE_LENGTH = 4
@@ -96,7 +96,7 @@ class _Slot:
         return count
 
 
-class InterleaveOperator(UnaryOperator):
+class InterleaveOperator(BufferedOperator):
     """Operator that reads from one dataset at a time, in the consumer's thread.
 
     If elements of all places are waiting, one take over all of them reorders whole rounds, which are then returned in
@@ -104,19 +104,16 @@ class InterleaveOperator(UnaryOperator):
     """
 
     def __init__(self, source: Operator, datasets: Subdatasets, cycle: RoundRobin[_Slot]) -> None:
-        super().__init__(source)
+        super().__init__(datasets.node)
         self.datasets = datasets
         self.inputs = Inputs(source, datasets)
         self.cycle = cycle
         self._rounds: Rounds | None = None
         self._element_bytes = 0  # the largest average size per read so far
         self._blocked: int | None = None  # the place without a whole round, until its turn
-        self._pending = OutcomeQueue()  # elements before an exception, and the exception
 
-    def pull(self, n: int) -> Chunk | None:
-        if self._pending:
-            return self._pending.give(n)
-        return self._pending.collect(self._next_in_order, n)
+    def produce(self, n: int) -> Chunk | None:
+        return self.outbox.collect(self._next_in_order, n)
 
     def _next_in_order(self, n: int) -> Chunk | None:
         if self._rounds is None:
@@ -226,18 +223,14 @@ class InterleaveOperator(UnaryOperator):
     def save(self) -> State:
         if self._rounds is not None and not self.datasets.repeats:
             self._hold_rounds(self._rounds)
-        return {
-            "op": self.datasets.node.op,
-            **self.inputs.save([], by_place=False),
-            **self.cycle.save(self._save, self._rounds),
-            "pending": self._pending.save(),
-        }
+        inputs, cycle = self.inputs.save([], by_place=False), self.cycle.save(self._save, self._rounds)
+        return {**super().save(), **inputs, **cycle}
 
     def _hold_rounds(self, rounds: Rounds) -> None:
         """Keep the remaining elements by value."""
         rest = rounds.rest()
         assert rest is not None  # otherwise the rounds would have ended
-        self._pending.put(rest)
+        self.outbox.put(rest)
         self._end_rounds(rounds)
 
     def _save(self, slot: _Slot, taken: int) -> Any:
@@ -247,9 +240,9 @@ class InterleaveOperator(UnaryOperator):
         return self.datasets.save(slot.inner)
 
     def load(self, state: State) -> None:
+        super().load(state)
         self.inputs.load(state)
         self.cycle.load(state, lambda saved: self._slot(self.inputs.reopen(saved)))
-        self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
 
     def close(self) -> None:
         for slot in self.cycle.places:

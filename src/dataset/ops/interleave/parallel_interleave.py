@@ -10,10 +10,9 @@ from dataset.ops.interleave.round_robin import RoundRobin, Rounds
 from dataset.ops.interleave.subdatasets import Inputs, Subdatasets
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
-from dataset.runtime.contract import Operator, State, UnaryOperator
+from dataset.runtime.contract import Operator, State
 from dataset.runtime.metrics.background import BackgroundOperator, Tunable
-from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.state.saved_chunks import save_chunk
+from dataset.runtime.parallel.buffered_operator import BufferedOperator
 
 JOINED_ELEMENTS = 1024  # small elements that are reordered at once, whatever the request
 JOINED_OF_EACH = 32  # of each of many datasets; amortizes the fixed cost per dataset
@@ -21,7 +20,7 @@ JOINED_BYTES_OF_EACH = 4 * 1024
 JOINED_BYTES = 256 * 1024
 
 
-class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
+class ParallelInterleaveOperator(BufferedOperator, BackgroundOperator):
     """Operator that goes around the cycle and takes the elements that were read.
 
     In order, it waits for the dataset that has the turn, and the results equal those of InterleaveOperator. Otherwise
@@ -48,7 +47,7 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         *,
         in_order: bool,
     ) -> None:
-        super().__init__(source)
+        super().__init__(datasets.node)
         self.datasets = datasets
         self.inputs = Inputs(source, datasets, leaves_marks=True)
         self.cycle = cycle
@@ -61,15 +60,12 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
         self.readers.places = len(cycle.places)
         self._context = context
         self._rounds: Rounds | None = None
-        self._pending = OutcomeQueue()  # elements before an exception, and the exception
 
-    def pull(self, n: int) -> Chunk | None:
+    def produce(self, n: int) -> Chunk | None:
         if self.coordinator.forked:  # before the lock, which a thread of the parent may have held
             self.coordinator.check_usable()
         self.readers.start()
-        if self._pending:
-            return self._pending.give(n)
-        chunk = self._pending.collect(self._next, n)
+        chunk = self.outbox.collect(self._next, n)
         if chunk is not None:
             self.counters.taken += chunk.length
         return chunk
@@ -93,12 +89,15 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
     def _give_rounds(self, rounds: Rounds, n: int) -> Chunk | None:
         chunk = rounds.give(n)
         if rounds.all_given:
-            self._rounds = None
-            for place in rounds.places:
-                reader = self.cycle.places[place]
-                assert reader is not None  # no dataset leaves while rounds are returned
-                reader.count_given(rounds.length_of_each)
+            self._end_rounds(rounds)
         return chunk
+
+    def _end_rounds(self, rounds: Rounds) -> None:
+        self._rounds = None
+        for place in rounds.places:
+            reader = self.cycle.places[place]
+            assert reader is not None  # no dataset leaves while rounds are returned
+            reader.count_given(rounds.length_of_each)
 
     @property
     def _at_end(self) -> bool:
@@ -220,33 +219,31 @@ class ParallelInterleaveOperator(UnaryOperator, BackgroundOperator):
             self.coordinator.check_usable()
         if not self.datasets.repeats:
             with self.readers.still():
-                return {**self._state(by_place=False), **self._cycle_by_value()}
+                if self._rounds is not None:
+                    self.outbox.extend(self._rest())
+                    self._end_rounds(self._rounds)
+                cycle = self.cycle.save(lambda reader, _: self.datasets.save(reader.inner))
+                return {**self._state(by_place=False), **cycle}
         if not self._context.input_is_replayable:
             with self.readers.still(opening_only=True):
                 return {**self._state(by_place=False), **self._cycle_by_place()}
         return {**self._state(by_place=True), **self._cycle_by_place()}
 
     def _state(self, *, by_place: bool) -> State:
-        inputs = self.readers.save_inputs(by_place=by_place)
-        return {"op": self.datasets.node.op, **inputs}
+        return {**super().save(), **self.readers.save_inputs(by_place=by_place)}
 
     def _cycle_by_place(self) -> State:
-        cycle = self.cycle.save(lambda reader, n: self.datasets.save_by_place(reader.inner, n), self._rounds)
-        return {**cycle, "pending": self._pending.save()}
-
-    def _cycle_by_value(self) -> State:
-        cycle = self.cycle.save(lambda reader, _: self.datasets.save(reader.inner))
-        return {**cycle, "pending": self._pending.save() + [save_chunk(chunk) for chunk in self._rest()]}
+        return self.cycle.save(lambda reader, n: self.datasets.save_by_place(reader.inner, n), self._rounds)
 
     def _rest(self) -> list[Chunk]:
         rest = None if self._rounds is None else self._rounds.rest()
         return [] if rest is None else [rest]
 
     def load(self, state: State) -> None:
+        super().load(state)
         self.inputs.load(state)
         self.cycle.load(state, lambda saved: self.readers.adopt(self.inputs.reopen(saved)))
         self.readers.places = len(self.cycle.places) - self.cycle.filled
-        self._pending.load(state["pending"], lambda: self.datasets.node.element_spec)
 
     @property
     def capacity(self) -> int:

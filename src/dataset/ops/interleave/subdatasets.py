@@ -552,9 +552,10 @@ class Inputs:
                 self._arguments[place] = argument
 
     def close(self) -> None:
-        """Close the source in which arguments are looked up."""
+        """Close the source, and the one in which arguments are looked up."""
         if self._own is not None:
             self._own.close()
+        self.source.close()
 
 
 def _has_place(saved: State) -> bool:

@@ -26,12 +26,12 @@ from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int, require_seed
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, holds_user_code
-from dataset.runtime.chunks.chunk import Array, Chunk, Column, Remainder, object_column
+from dataset.runtime.chunks.chunk import Array, Chunk, Column, object_column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, NOWHERE, References, numbers_of
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, seek
-from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.random.permutation import Permutation
 from dataset.runtime.random.streams import Draws, EpochCounter, Stream, resolve_seed
 from dataset.runtime.resources.exceptions import concerns_iteration
@@ -149,7 +149,7 @@ def _without_shuffles(node: Node) -> Node:
     return node.with_inputs(inputs) if changed else node
 
 
-class ShuffleOperator(UnaryOperator):
+class ShuffleOperator(BufferedOperator, UnaryOperator):
     """Operator with a buffer of columns; after the first returned element, one slot of it is empty.
 
     There are three stages: fill the buffer; return and refill slots; and, after the input has ended, return the rest in
@@ -159,6 +159,8 @@ class ShuffleOperator(UnaryOperator):
     contents can be computed (ops/shuffle/shuffle_places.py). A failed element has a position but does not enter the
     buffer; after a failure, a state holds the buffer.
     """
+
+    node: Shuffle
 
     def __init__(
         self,
@@ -172,9 +174,9 @@ class ShuffleOperator(UnaryOperator):
         by_position: bool,
         is_exact: bool,
     ) -> None:
-        super().__init__(source)
+        BufferedOperator.__init__(self, node)
+        UnaryOperator.__init__(self, source)
         self.context = context
-        self.node = node
         self.elements = elements
         self._gather = gather
         self.size = node.size
@@ -191,8 +193,6 @@ class ShuffleOperator(UnaryOperator):
         self._rest: _Rest | None = None  # after the input has ended: the rest, in output order
         self._is_over = False  # whether the input is known to have ended, without pulling
         self._total = 0  # elements of all stages, after the input has ended
-        self._ahead = Remainder()  # shuffled but not returned yet
-        self._pending = OutcomeQueue()  # elements before an exception, and the exception
         self._step = 1  # minimum elements to shuffle at once
         self._account = context.iteration.limits.ledger.account()  # only counts memory; never refused
         self._nbytes = 0  # accounted for the buffer
@@ -203,10 +203,21 @@ class ShuffleOperator(UnaryOperator):
         """Whether all remaining elements are held."""
         return self._rest is not None
 
-    def pull(self, n: int) -> Chunk | None:
-        if self._pending:
-            return self._pending.give(n)
-        return self._pending.collect(self._give_ahead, n) if self._step > 1 else self._give_ahead(n)
+    def produce(self, n: int) -> Chunk | None:
+        chunk = None
+        if self._rest is None and self._buffer is None:
+            self._begin()
+        if self._buffer is not None:
+            chunk = self._exchange(max(n, self._step - self._step % n))  # whole batches: none is joined from two chunks
+        if self._rest is not None and chunk is None and not self.outbox.items:
+            chunk = self._rest.give(n)
+            if not self._rest.left:
+                self._account.release_all()
+        if chunk is not None:
+            if chunk.length <= n:
+                return chunk
+            self.outbox.put(chunk)
+        return self.outbox.give(n)
 
     def skip(self, n: int) -> int:
         """Skip by arithmetic before the first pull."""
@@ -216,26 +227,6 @@ class ShuffleOperator(UnaryOperator):
         self._restored += passed
         return passed
 
-    def _give_ahead(self, n: int) -> Chunk | None:
-        if not self._ahead:
-            self._ahead = Remainder(self._next(max(n, self._step)))
-        return self._ahead.give(n)
-
-    def _next(self, n: int) -> Chunk | None:
-        if self._rest is None and self._buffer is None:
-            self._begin()
-        if self._buffer is not None:
-            chunk = self._exchange(n)
-            if chunk is not None:
-                return chunk
-        return self._give_rest(n)
-
-    def _give_rest(self, n: int) -> Chunk | None:
-        chunk = None if self._rest is None else self._rest.give(n)
-        if not self._rest:
-            self._account.release_all()
-        return chunk
-
     def _begin(self) -> None:
         """Start at the beginning or at the loaded state."""
         if self.by_position and self._gather is not None and self.node.holds_all and is_known(self.count):
@@ -244,7 +235,7 @@ class ShuffleOperator(UnaryOperator):
             try:
                 self._restore(self._restored)
             except Exception as error:
-                self._rest = _Rest(None)  # end here: retrying would likely fail again, endlessly
+                self._rest = _Rest()  # end here: retrying would likely fail again, endlessly
                 if isinstance(error, StateError) or concerns_iteration(error):
                     raise
                 raise StateError(f"{self.node.location()}: cannot resume from the saved state: {error!r}") from error
@@ -257,22 +248,18 @@ class ShuffleOperator(UnaryOperator):
         given, self._restored = self._restored, 0
         self._total = self.count
         if self.count < self.size:
-            self._rest = _Rest(None, Permutation(self.stream, self.count), gather, given)
+            self._rest = _Rest(Permutation(self.stream, self.count), gather, given)
             return
         first = self._draw(1)
         order = Permutation(self.stream, self.count - 1)
         try:
-            ready = None if given else gather(first)
+            if not given:
+                self.outbox.put(gather(first))
         except BaseException:  # an interrupt: the first slot will be drawn again
             self.stream.seek(0)
             self._restored = given
             raise
-        self._rest = _Rest(
-            ready,
-            order,
-            lambda slots: gather(slots + (slots >= first)),
-            max(0, given - 1),
-        )
+        self._rest = _Rest(order, lambda slots: gather(slots + (slots >= first)), max(0, given - 1))
 
     def _restore(self, given: int) -> None:
         """Restore the buffer after ``given`` elements, and position the input after the elements read for them."""
@@ -288,9 +275,10 @@ class ShuffleOperator(UnaryOperator):
         else:
             positions = buffer_behind(self.stream, exchanged, size).rest() if exchanged else np.arange(count)
             order = Permutation(self.stream, len(positions)).from_on(given - exchanged)
-            rest = self._made_again(positions[order]) if len(order) else None
+            if len(order):
+                self.outbox.put(self._made_again(positions[order]))
             self._go_behind(count)
-            self._rest = _Rest(rest)
+            self._rest = _Rest()
             self._total = count
 
     def _go_behind(self, count: int) -> None:
@@ -385,9 +373,7 @@ class ShuffleOperator(UnaryOperator):
 
     def _end(self, rest: Chunk | None) -> None:
         self._filling = []
-        self._rest = _Rest(None)
-        if rest is not None:
-            self._rest = _Rest(None, Permutation(self.stream, rest.length), rest.take)
+        self._rest = _Rest() if rest is None else _Rest(Permutation(self.stream, rest.length), rest.take)
         self._total = self.stream.position + self._rest.left
 
     @property
@@ -397,10 +383,8 @@ class ShuffleOperator(UnaryOperator):
             return self._restored
         if self._buffer is None and self._rest is None:
             return 0
-        ahead = self._ahead.rest()
-        waiting = len(self._pending) + (0 if ahead is None else ahead.length)
         made = self.stream.position if self._rest is None else self._total - self._rest.left
-        return made - waiting
+        return made - len(self.outbox)
 
     def save(self) -> State:
         place = {"op": Shuffle.op, "key": self.key, "iteration": self.iteration, "epoch": self.epoch}
@@ -415,11 +399,11 @@ class ShuffleOperator(UnaryOperator):
         stage = "giving" if self._buffer is not None else "rest" if self._rest is not None else "filling"
         return {
             **place,
-            **super().save(),
+            "source": self.source.save(),
             "drawn": self.stream.position,
             "stage": stage,
             "hole": self._hole,
-            "elements": self.elements.save([held, self._ahead.rest(), *self._pending.items()]),
+            "elements": self.elements.save([held, *self.outbox.outcomes()]),
         }
 
     def advance(self, state: State, count: int) -> State | None:
@@ -453,25 +437,27 @@ class ShuffleOperator(UnaryOperator):
         self.by_position = False
         self.stream.seek(int(state["drawn"]))
         self._hole = int(state["hole"])
-        held, ahead = self._load_elements(state["elements"])
+        held = self._load_elements(state["elements"])
         self._hold(0 if held is None else held.nbytes)
-        self._ahead = Remainder(ahead)
         stage = state["stage"]
         if stage == "giving" and held is not None and held.length == self.size and -1 <= self._hole < self.size:
             self._start_giving(held)
         elif stage == "rest":
-            self._rest = _Rest(held)
+            self._rest = _Rest()
+            if held is not None:
+                self.outbox.put(held)
         elif stage == "filling":
             self._filling = [] if held is None else [held]
         else:
             raise StateError(f"shuffle: the saved buffer does not fit a buffer of {self.size} elements")
 
-    def _load_elements(self, data: State) -> tuple[Chunk | None, Chunk | None]:
-        held, ahead, *pending = self.elements.load(data)
-        self._pending.extend(item for item in pending if item is not None)
-        if isinstance(held, BaseException) or isinstance(ahead, BaseException):
+    def _load_elements(self, data: State) -> Chunk | None:
+        """Load the elements of the outbox, and return those of the buffer."""
+        held, *ahead = self.elements.load(data)
+        self.outbox.extend(item for item in ahead if item is not None)
+        if isinstance(held, BaseException):
             raise StateError("shuffle: the saved buffer is an exception, not elements")
-        return held, ahead
+        return held
 
     def close(self) -> None:
         self._account.close()
@@ -481,59 +467,42 @@ class ShuffleOperator(UnaryOperator):
 
 
 class _Rest:
-    """Remaining elements after the input has ended: some in output order, then others in an order yet to be drawn.
+    """Remaining elements after the input has ended, in an order that is drawn as they are taken.
 
     Args:
-        ready: the first elements.
-        order: the order of the others.
+        order: the order; None if nothing remains.
         take: returns the elements with given numbers, in this order, or the first few of them.
-        taken: how many of the others to skip, from the first on.
+        taken: how many of them to skip, from the first on.
     """
 
     def __init__(
-        self,
-        ready: Chunk | None,
-        order: Permutation | None = None,
-        take: Callable[[Array], Chunk] | None = None,
-        taken: int = 0,
+        self, order: Permutation | None = None, take: Callable[[Array], Chunk] | None = None, taken: int = 0
     ) -> None:
-        self._ready = Remainder(ready)
         self._order = order
         self._take = take
         self._taken = taken
         self._step = 1
-        self.left = (0 if ready is None else ready.length) + self._untaken
 
     @property
-    def _untaken(self) -> int:
+    def left(self) -> int:
+        """The number of elements that were not taken yet."""
         return 0 if self._order is None else len(self._order) - self._taken
 
-    def __bool__(self) -> bool:
-        return self.left > 0
-
     def give(self, n: int) -> Chunk | None:
-        """Return the next 1 to ``n`` elements; None if none is left."""
-        if not self._ready and self._untaken:
-            assert self._order is not None
-            assert self._take is not None
-            stop = self._taken + min(self._untaken, max(n, self._step))
-            chunk = self._take(self._order.run(self._taken, stop))
-            self._taken += chunk.length
-            self._step = min(_FILL_STEP, _AHEAD_BYTES * chunk.length // max(1, chunk.nbytes))
-            self._ready = Remainder(chunk)
-        given = self._ready.give(n)
-        self.left -= 0 if given is None else given.length
-        return given
+        """Return the next elements, ``n`` or more if taking them together costs less; None if none is left."""
+        if not self.left or self._order is None or self._take is None:
+            return None
+        stop = self._taken + min(self.left, max(n, self._step - self._step % n))
+        chunk = self._take(self._order.run(self._taken, stop))
+        self._taken += chunk.length
+        self._step = min(_FILL_STEP, _AHEAD_BYTES * chunk.length // max(1, chunk.nbytes))
+        return chunk
 
     def rest(self) -> Chunk | None:
         """Return all remaining elements. Requires a ``take`` that takes all elements at once."""
-        ready = self._ready.rest()
-        if not self._untaken:
-            return ready
-        assert self._order is not None
-        assert self._take is not None
-        behind = self._take(self._order.from_on(self._taken))
-        return behind if ready is None else Chunk.concatenate([ready, behind])
+        if not self.left or self._order is None or self._take is None:
+            return None
+        return self._take(self._order.from_on(self._taken))
 
 
 class _Buffer:

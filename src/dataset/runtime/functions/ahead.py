@@ -41,7 +41,7 @@ class AheadOperator(UnaryOperator):
     def __init__(self, source: ElementwiseOperator, context: ExecutionContext) -> None:
         super().__init__(source)
         self._context = context
-        self._ready = source.ready
+        self._ready = source.outbox
         self._chunk: Chunk | None = None
         self._given = 0  # elements given from the chunk
         self._place = 0  # the position of the chunk's first element among all pulled elements

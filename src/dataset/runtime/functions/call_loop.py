@@ -22,8 +22,7 @@ from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.columnwise import TRIAL, Columns, ElementwiseProof
 from dataset.runtime.functions.function_arguments import arguments
 from dataset.runtime.functions.vectorized import are_identical, column_arguments, is_vectorized
-from dataset.runtime.parallel.outcome_queue import OutcomeQueue
-from dataset.runtime.parallel.tasks import Divisible, Run, load_given
+from dataset.runtime.parallel.tasks import Divisible, Run
 from dataset.runtime.resources.exceptions import as_error_of_element, with_location
 from dataset.runtime.resources.interrupts import call, interruptible
 from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
@@ -54,8 +53,7 @@ class CallLoop(Divisible):
         columnwise: ElementwiseProof | None = None,
         column_function: ColumnFunction | None = None,
     ) -> None:
-        super().__init__(source)
-        self.node = node
+        super().__init__(source, node)
         self.function = function
         self._column_function = column_function
         self._vectorized = is_vectorized(function)
@@ -65,7 +63,6 @@ class CallLoop(Divisible):
 
     def _begin(self, position: int) -> None:
         self.position = position  # elements taken from the input whose calls are done
-        self.ready = OutcomeQueue()  # an exception, and results after it
         self._todo = Remainder()  # inputs after an exception
         self.given: deque[Run] = deque()
 
@@ -87,12 +84,12 @@ class CallLoop(Divisible):
         """Return, for each argument of the function, an iterable over its values."""
         return arguments(inputs)
 
-    def pull(self, n: int) -> Chunk | None:
+    def produce(self, n: int) -> Chunk | None:
         while True:
-            if self.given and not self.ready:
-                n = self.after_given(n)  # which may leave more elements ready than have to be skipped
-            if self.ready:
-                return self.ready.give(n)
+            if self.given:
+                n = self.after_given(n)  # which may compute more elements than have to be skipped
+            if self.outbox.items:
+                return self.outbox.give(n)
             inputs = self.next_inputs(n)
             if inputs is None:
                 return None
@@ -113,7 +110,7 @@ class CallLoop(Divisible):
         except Exception:
             raise
         except BaseException:  # such as KeyboardInterrupt: no element is lost
-            self.ready.clear()
+            self.outbox.clear()
             self.position = position
             self.unread(inputs, 0)
             raise
@@ -142,7 +139,7 @@ class CallLoop(Divisible):
             self.position += inputs.length
             return output
         expected = self._call(inputs)
-        columns.judge(same=not self.ready and are_identical(output, expected))
+        columns.judge(same=not self.outbox and are_identical(output, expected))
         return expected
 
     def next_inputs(self, n: int) -> Chunk | None:
@@ -182,7 +179,7 @@ class CallLoop(Divisible):
             # Such as KeyboardInterrupt: it concerns the program and not this element. Raised now, it loses no element.
             self.unread(inputs, done)
             if output is not None:
-                self.ready.put_first(output)
+                self.outbox.put_first(output)
             raise error
         finally:
             del error  # see runtime/contract.py on exceptions that are kept
@@ -256,16 +253,16 @@ class CallLoop(Divisible):
 
     def _keep(self, output: Chunk | None) -> None:
         if output is not None:
-            self.ready.put(output)
+            self.outbox.put(output)
 
     def _fail(self, error: Exception) -> None:
-        self.ready.put(with_location(error, self.node, self.position))
+        self.outbox.put(with_location(error, self.node, self.position))
         self.position += 1
 
     def _first(self, output: Chunk | None) -> Chunk | None:
         """Return ``output`` if it is not None, otherwise the first ready chunk, or None."""
-        if output is None and self.ready.next_chunk() is not None:
-            return self.ready.give(len(self.ready))
+        if output is None and self.outbox.next_chunk() is not None:
+            return self.outbox.give(len(self.outbox))
         return output
 
     # As one of several fused functions, which run element by element (fused.py).
@@ -297,17 +294,9 @@ class CallLoop(Divisible):
         return None
 
     def save(self) -> State:
-        state = {"op": self.node.op, **super().save(), "position": self.position}
-        if self.ready or self._todo:
-            state |= {"ready": self.ready.save(), "todo": save_chunk(self._todo.rest())}
-        if self.given:
-            state["given"] = [list(run) for run in self.given]
-        return state
+        state = super().save()
+        return {**state, "todo": save_chunk(self._todo.rest())} if self._todo else state
 
     def load(self, state: State) -> None:
         super().load(state)
-        self.position = int(state["position"])
-        self.given = load_given(state)
-        if "ready" in state:
-            self.ready.load(state["ready"], lambda: self.node.element_spec)
-            self._todo = Remainder(load_chunk(state["todo"], lambda: self.node.source.element_spec))
+        self._todo = Remainder(load_chunk(state.get("todo"), lambda: self.node.source.element_spec))

@@ -8,21 +8,20 @@ from typing import ClassVar
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.contract import Operator, State, UnaryOperator
-from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.resources.exceptions import with_location
 
 
-class ChunkTransformOperator(UnaryOperator):
+class ChunkTransformOperator(BufferedOperator, UnaryOperator):
     """Operator that converts chunks. If that fails, each element is converted alone, so that only the bad one fails."""
 
     one_to_one: ClassVar[bool] = False
     """Whether each input yields one element or one exception."""
 
     def __init__(self, source: Operator, node: Node) -> None:
-        super().__init__(source)
-        self.node = node
+        BufferedOperator.__init__(self, node)
+        UnaryOperator.__init__(self, source)
         self.position = 0  # elements taken from the input, including failed ones
-        self._ready = OutcomeQueue()
 
     @abstractmethod
     def convert(self, inputs: Chunk) -> Chunk | None:
@@ -31,43 +30,42 @@ class ChunkTransformOperator(UnaryOperator):
         If an input cannot be converted, raises before any state changes.
         """
 
-    def pull(self, n: int) -> Chunk | None:
-        while not self._ready:
-            inputs = self._next(n)
+    def produce(self, n: int) -> Chunk | None:
+        while True:
+            try:
+                inputs = self.source.pull(n)
+            except Exception:
+                self.position += 1
+                raise
             if inputs is None:
                 return None
-            self._convert(inputs)
-        return self._ready.give(n)
-
-    def _next(self, n: int) -> Chunk | None:
-        try:
-            return self.source.pull(n)
-        except Exception:
-            self.position += 1
-            raise
-
-    def _convert(self, inputs: Chunk) -> None:
-        try:
-            output = self.convert(inputs)
-        except Exception as error:  # noqa: BLE001  # raised in its place
-            if inputs.length > 1:
-                for index in range(inputs.length):
-                    self._convert(inputs.slice(index, index + 1))
-                return
-            self._ready.put(with_location(error, self.node, self.position))
-        else:
+            try:
+                output = self.convert(inputs)
+            except Exception:  # noqa: BLE001  # raised in the place of the element that causes it
+                self._convert_singly(inputs)
+                return self.outbox.give(n)
+            self.position += inputs.length
             if output is not None:
-                self._ready.put(output)
-        self.position += inputs.length
+                return output
+
+    def _convert_singly(self, inputs: Chunk) -> None:
+        for index in range(inputs.length):
+            try:
+                output = self.convert(inputs.slice(index, index + 1))
+            except Exception as error:  # noqa: BLE001  # raised in its place
+                self.outbox.put(with_location(error, self.node, self.position))
+            else:
+                if output is not None:
+                    self.outbox.put(output)
+            self.position += 1
 
     def save(self) -> State:
-        return {"op": self.node.op, **super().save(), "position": self.position, "ready": self._ready.save()}
+        return {**super().save(), "position": self.position}
 
     def advance(self, state: State, count: int) -> State | None:
-        source = self.source.advance(state["source"], count) if self.one_to_one and not state["ready"] else None
+        source = self.source.advance(state["source"], count) if self.one_to_one and "outbox" not in state else None
         return None if source is None else {**state, "source": source, "position": int(state["position"]) + count}
 
     def load(self, state: State) -> None:
         super().load(state)
         self.position = int(state["position"])
-        self._ready.load(state["ready"], lambda: self.node.element_spec)

@@ -9,6 +9,7 @@ from typing import Any, Self
 from dataset.runtime.chunks.chunk import Outcome
 from dataset.runtime.functions.remote_twin import RemoteCalls
 from dataset.runtime.functions.replay_skip import ReplaySkip
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.tasks import PushedInput, Task, Worker, outcomes_of
 from dataset.runtime.processes.pool_key import PoolKey
 
@@ -26,8 +27,8 @@ class ElementwiseOperator(ReplaySkip):
     _remote: RemoteCalls | None = None
 
     def next_task(self, n: int) -> Task | None:
-        if self.ready:
-            return Task(None, self.position, len(self.ready), self.ready.take_all())
+        if self.outbox:
+            return Task(None, self.position, len(self.outbox), self.outbox.take_all())
         inputs = self.next_inputs(n)
         if inputs is None:
             return None
@@ -44,7 +45,7 @@ class ElementwiseOperator(ReplaySkip):
     def worker_copy(self) -> Self:
         """Return a copy of this operator for a worker; its inputs are pushed to it."""
         copied = copy.copy(self)
-        copied.source = PushedInput()
+        copied.source, copied.outbox = PushedInput(), OutcomeQueue()
         copied.write_into_batch = False  # the parallel operator writes into batches
         copied._remote = copied.process_owner = None  # noqa: SLF001  # its own class
         return copied
@@ -71,7 +72,7 @@ class ElementwiseOperator(ReplaySkip):
 
     def _skip(self) -> list[Outcome]:
         """Skip the element whose function raised KeyboardInterrupt or the like; return the outcomes before it."""
-        before = self.ready.take_all()
+        before = self.outbox.take_all()
         self._todo.give(1)
         self.position += 1
         return before

@@ -21,7 +21,6 @@ from dataset.runtime.chunks.normalization import chunk_of_rows
 from dataset.runtime.contract import State
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.parallel.blocks import LARGE_BYTES, STEP_BYTES, Block
-from dataset.runtime.parallel.outcome_queue import OutcomeQueue
 from dataset.runtime.parallel.tasks import Divisible, Run, Task, Worker, outcomes_of
 from dataset.runtime.resources.exceptions import with_location
 
@@ -41,8 +40,7 @@ class FusedOperator(Divisible):
     """
 
     def __init__(self, stages: Sequence[ElementwiseOperator], calls_each: int | None = None) -> None:
-        super().__init__(stages[-1])
-        self.node = stages[-1].node
+        super().__init__(stages[-1], stages[-1].node)
         self._bounds = [None if calls_each is None else threading.Semaphore(calls_each) for _ in stages]
         self._element_bytes = 0  # of the last output; 0 if unknown
         self._passed_bytes: int | None = None  # maximum between two stages, per element; measured on the first element
@@ -56,16 +54,13 @@ class FusedOperator(Divisible):
         self.source = stages[-1]
         self._stages = list(stages)
         self._first, self._last = stages[0], stages[-1]
+        self.outbox = self._last.outbox
 
     @property
     def position(self) -> int:  # type: ignore[override]  # it is read-only
         return self._first.position
 
-    @property
-    def ready(self) -> OutcomeQueue:  # type: ignore[override]  # it is read-only
-        return self._last.ready
-
-    def pull(self, n: int) -> Chunk | None:
+    def produce(self, n: int) -> Chunk | None:
         while True:
             if self._waits_inside() or self._passes:
                 return self._pull_unfused(n)
@@ -85,7 +80,7 @@ class FusedOperator(Divisible):
 
     def _waits_inside(self) -> bool:
         """Return whether some elements have passed through only a part of the stages."""
-        return any(stage.ready for stage in self._stages) or any(stage.has_todo for stage in self._stages[1:])
+        return any(stage.outbox for stage in self._stages) or any(stage.has_todo for stage in self._stages[1:])
 
     def _pull_unfused(self, n: int) -> Chunk | None:
         try:
@@ -110,14 +105,14 @@ class FusedOperator(Divisible):
         if self.write_into_batch and self._element_bytes >= LARGE_BYTES:
             step, block = max(1, STEP_BYTES // self._element_bytes), Block(inputs.length)
         try:
-            while done < inputs.length and not self.ready:
+            while done < inputs.length and not self.outbox:
                 count, output, interrupt = self._through_all(inputs.slice(done, min(done + step, inputs.length)))
                 if output is not None:
                     parts.append(output if block is None else block.write(done, output))
                 done += count
                 if interrupt is not None:
                     for part in reversed(parts):
-                        self.ready.put_first(part)
+                        self.outbox.put_first(part)
                     raise interrupt
         finally:
             interrupt = None  # see runtime/contract.py on exceptions that are kept
@@ -130,7 +125,7 @@ class FusedOperator(Divisible):
         return output
 
     def _through_all(self, inputs: Chunk) -> tuple[int, Chunk | None, BaseException | None]:
-        """Return how many inputs were processed, the output, and an interrupt. An exception waits in ``ready``."""
+        """Return how many inputs were processed, the output, and an interrupt. An exception waits in the outbox."""
         passed: list[tuple[Any, ...]] = []  # elements in the form of arguments
         places: list[int] = []
         for place, arguments in enumerate(self._first.each_arguments(inputs)):
@@ -158,7 +153,7 @@ class FusedOperator(Divisible):
         stage = self._stages[index]
         is_of_element = isinstance(error, Exception | GeneratorExit)
         if is_of_element or self._works_for_others:
-            self.ready.put(with_location(error, stage.node, stage.position) if is_of_element else error)
+            self.outbox.put(with_location(error, stage.node, stage.position) if is_of_element else error)
             for later in self._stages[index:]:
                 later.position += 1
             return None

@@ -14,7 +14,7 @@ class ReplaySkip(CallLoop):
     """Call loop that skips the runs in ``given``; it calls the function only if its results were given in part."""
 
     def pass_given(self, n: int) -> int:
-        if not self.given or self.ready:
+        if not self.given or self.outbox:
             return n
         start, inputs, outputs = self.given[0]
         if start > self.position:
@@ -44,13 +44,13 @@ class ReplaySkip(CallLoop):
 
     def pass_unmade(self, n: int) -> int:
         """Skip 1 to ``n`` outputs without computing them; return how many, 0 at the end."""
-        if not self.ready:
+        if not self.outbox:
             n = self.after_given(n)  # which may leave more elements ready than have to be skipped
-        return self._pass_ready(n) if self.ready else self._pass_inputs(n)
+        return self._pass_ready(n) if self.outbox else self._pass_inputs(n)
 
     def _pass_ready(self, n: int) -> int:
         try:
-            chunk = self.ready.give(n)
+            chunk = self.outbox.give(n)
         except Exception as error:
             if concerns_iteration(error):
                 raise
@@ -68,14 +68,14 @@ class ReplaySkip(CallLoop):
                 n -= 1  # it was raised before the state was saved
                 continue
             except BaseException:  # such as KeyboardInterrupt: no element is lost or repeated
-                n -= len(self.ready)
-                self.ready.clear()
+                n -= len(self.outbox)
+                self.outbox.clear()
                 self.given.appendleft((self.position, 0, n))
                 raise
             if chunk is None:
                 return
             if chunk.length > n:
-                self.ready.put_first(chunk.slice(n, chunk.length))
+                self.outbox.put_first(chunk.slice(n, chunk.length))
             n -= min(n, chunk.length)
 
     def advance(self, state: State, count: int) -> State | None:

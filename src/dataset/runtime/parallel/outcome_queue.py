@@ -22,21 +22,23 @@ class OutcomeQueue:
     any other method than ``put`` and ``extend``.
 
     Attributes:
+        items: the chunks and exceptions, with their declared sizes. Only its truth value is for other classes: it takes
+            no call.
         bytes_given: the sizes, as declared to ``put``, of all items that have left. A chunk that is handed out in
             pieces leaves with its last piece.
     """
 
-    __slots__ = ("_bytes_put", "_failures_put", "_failures_taken", "_items", "_put", "_start", "_taken", "bytes_given")
+    __slots__ = ("_bytes_put", "_failures_put", "_failures_taken", "_put", "_start", "_taken", "bytes_given", "items")
 
     def __init__(self) -> None:
-        self._items: deque[tuple[Outcome, int]] = deque()  # with their declared sizes
+        self.items: deque[tuple[Outcome, int]] = deque()  # with their declared sizes
         self._start = 0  # elements of the first chunk that were handed out
         self._put = self._taken = 0
         self._failures_put = self._failures_taken = 0
         self._bytes_put = self.bytes_given = 0
 
     def __bool__(self) -> bool:
-        return bool(self._items)
+        return bool(self.items)
 
     def __len__(self) -> int:
         return self._put - self._taken
@@ -54,11 +56,11 @@ class OutcomeQueue:
     @property
     def nbytes(self) -> int:
         """The size of the elements in bytes, as far as known."""
-        return sum(map(nbytes_of, self.items()))
+        return sum(map(nbytes_of, self.outcomes()))
 
     def put(self, item: Outcome, nbytes: int = 0) -> None:
         """Append an item and count ``nbytes`` for it."""
-        self._items.append((item, nbytes))  # first: if memory is insufficient, nothing is counted
+        self.items.append((item, nbytes))  # first: if memory is insufficient, nothing is counted
         self._bytes_put += nbytes
         if isinstance(item, Chunk):
             self._put += item.length
@@ -74,11 +76,11 @@ class OutcomeQueue:
     def put_first(self, item: Outcome, nbytes: int = 0) -> None:
         """Prepend an item and count ``nbytes`` for it."""
         if self._start:
-            first, first_bytes = self._items[0]
+            first, first_bytes = self.items[0]
             assert isinstance(first, Chunk)  # an exception leaves as a whole
-            self._items[0] = first.slice(self._start, first.length), first_bytes
+            self.items[0] = first.slice(self._start, first.length), first_bytes
             self._start = 0
-        self._items.appendleft((item, nbytes))
+        self.items.appendleft((item, nbytes))
         self._count(item, nbytes, -1)
 
     def _count(self, item: Outcome, nbytes: int, sign: int) -> None:
@@ -91,7 +93,7 @@ class OutcomeQueue:
 
     def next_chunk(self) -> Chunk | None:
         """Return the chunk of the next element; None if an exception is next or the queue is empty."""
-        first = self._items[0][0] if self._items else None
+        first = self.items[0][0] if self.items else None
         return first if isinstance(first, Chunk) else None
 
     def waiting(self) -> int:
@@ -101,7 +103,7 @@ class OutcomeQueue:
 
     def give(self, n: int) -> Chunk | None:
         """Return the next 1 to ``n`` elements, or None if the queue is empty; raise an exception that is next."""
-        items = self._items
+        items = self.items
         if not items:
             return None
         item, nbytes = items[0]
@@ -180,36 +182,36 @@ class OutcomeQueue:
             have += part.length
         return self._joined(parts) if parts else None
 
-    def items(self) -> list[Outcome]:
-        """Return all items in order."""
-        items = [item for item, _ in list(self._items)]  # a copy, as another thread may put
-        first = items[0] if items else None
+    def outcomes(self) -> list[Outcome]:
+        """Return all outcomes in order."""
+        found = [item for item, _ in list(self.items)]  # a copy, as another thread may put
+        first = found[0] if found else None
         if isinstance(first, Chunk):
-            items[0] = first.slice(self._start, first.length)
-        return items
+            found[0] = first.slice(self._start, first.length)
+        return found
 
     def take_all(self) -> list[Outcome]:
         """Remove and return all items."""
-        items = self.items()
+        found = self.outcomes()
         self.clear()
-        return items
+        return found
 
     def take_from(self, other: OutcomeQueue) -> None:
         """Append all items of ``other``, with their declared sizes, and clear it."""
-        sizes = [nbytes for _, nbytes in other._items]
-        for item, nbytes in zip(other.items(), sizes, strict=True):
+        sizes = [nbytes for _, nbytes in other.items]
+        for item, nbytes in zip(other.outcomes(), sizes, strict=True):
             self.put(item, nbytes)
         other.clear()
 
     def clear(self) -> None:
         """Remove all items."""
-        self._items.clear()
+        self.items.clear()
         self._start = 0
         self._taken, self._failures_taken, self.bytes_given = self._put, self._failures_put, self._bytes_put
 
     def save(self, count: int | None = None) -> list[Any]:
         """Return the first ``count`` outcomes as plain data; by default all."""
-        return save_pending(self.items() if count is None else first_outcomes(self.items(), count))
+        return save_pending(self.outcomes() if count is None else first_outcomes(self.outcomes(), count))
 
     def load(self, data: Any, spec: SpecGetter) -> None:
         """Append a saved queue; ``spec`` as for load_chunk. The full size of each item is counted."""

@@ -574,11 +574,11 @@ class ParallelOperator(Operator, BackgroundOperator):
                 while self._active:
                     self._left.wait()
                 self._put_back()
-                self.inner.ready.take_from(self._ready)
+                self.inner.outbox.take_from(self._ready)
                 try:
                     return self.inner.save()
                 finally:
-                    self._ready.take_from(self.inner.ready)
+                    self._ready.take_from(self.inner.outbox)
             finally:
                 self._paused = False
 
@@ -589,10 +589,10 @@ class ParallelOperator(Operator, BackgroundOperator):
             self._taken -= rest.length
             self._ready.put_first(rest, self._hand_bytes)
             self._hand, self._hand_bytes = Remainder(), 0
-        if self.inner.ready:
-            self._account.hold(self.inner.ready.counted_bytes)
-            self._count_made(len(self.inner.ready), range(0))
-            self._ready.take_from(self.inner.ready)
+        if self.inner.outbox:
+            self._account.hold(self.inner.outbox.counted_bytes)
+            self._count_made(len(self.inner.outbox), range(0))
+            self._ready.take_from(self.inner.outbox)
 
     def load(self, state: State) -> None:
         self.inner.load(state)

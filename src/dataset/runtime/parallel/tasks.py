@@ -16,7 +16,7 @@ from dataset.plan.node import UnaryNode
 from dataset.runtime.chunks.chunk import Chunk, Outcome, Remainder
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.parallel.blocks import Block
-from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 
@@ -73,13 +73,11 @@ number of outcomes of later inputs that were given in addition.
 """
 
 
-class Divisible(UnaryOperator):
+class Divisible(BufferedOperator, UnaryOperator):
     """An operator whose work can be divided into tasks.
 
     Attributes:
-        node: the node of the operator.
         position: how many elements were taken from the input, which is the number of the next one.
-        ready: computed elements that wait for the consumer. They are part of the state.
         given: runs that are still to be skipped, in order.
         window_per_call: how many elements may be in progress for each worker. With 1 element in 20 taking 20 times as
             long as the others, 32 let ordered output keep up with unordered output.
@@ -89,17 +87,20 @@ class Divisible(UnaryOperator):
 
     node: UnaryNode
     position: int
-    ready: OutcomeQueue
     given: deque[Run]
     window_per_call: ClassVar[int] = 32
     task_size_max: ClassVar[int | None] = None
     write_into_batch: bool = False
 
+    def __init__(self, source: Operator, node: UnaryNode) -> None:
+        BufferedOperator.__init__(self, node)
+        UnaryOperator.__init__(self, source)
+
     @abstractmethod
     def next_task(self, n: int) -> Task | None:
         """Return the task that computes the next 1 to ``n`` elements, or None at the end.
 
-        Called by one thread at a time. Elements in ``ready`` come first, as a finished task. A raised exception takes
+        Called by one thread at a time. Elements in the outbox come first, as a finished task. A raised exception takes
         the place of one element, and of all inputs by which ``position`` advanced.
         """
 
@@ -120,7 +121,16 @@ class Divisible(UnaryOperator):
     @property
     def may_be_marked(self) -> bool:
         """Whether a state can be taken as a position of the input: no elements computed from it are waiting."""
-        return not self.ready
+        return not self.outbox
+
+    def save(self) -> State:
+        state = {**super().save(), "position": self.position}
+        return {**state, "given": [list(run) for run in self.given]} if self.given else state
+
+    def load(self, state: State) -> None:
+        super().load(state)
+        self.position = int(state["position"])
+        self.given = load_given(state)
 
     def after_inputs(self, state: State, count: int) -> State | None:
         """Return the state after ``count`` more inputs, failed or not; None if arithmetic cannot tell."""
@@ -170,7 +180,7 @@ class Divisible(UnaryOperator):
 
 def holds_elements(state: State) -> bool:
     """Return whether the state holds elements by value, or runs of elements that are to be skipped."""
-    return bool(state.get("ready") or state.get("todo") or state.get("waiting") or state.get("given"))
+    return bool(state.get("outbox") or state.get("todo") or state.get("waiting") or state.get("given"))
 
 
 def load_given(state: State) -> deque[Run]:

@@ -1,0 +1,48 @@
+"""Buffered operator: the base class of operators that may find more outcomes than were requested."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from dataset.plan.node import Node
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.contract import Operator, State
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+
+
+class BufferedOperator(Operator):
+    """An operator with an outbox: outcomes that were found, but not requested yet.
+
+    The outbox holds elements, and exceptions in their places. This class hands them out, saves them by value and drops
+    them at the end, so that a subclass only implements ``produce``.
+
+    Args:
+        node: the node of the operator.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.outbox = OutcomeQueue()
+
+    def pull(self, n: int) -> Chunk | None:
+        outbox = self.outbox
+        return outbox.give(n) if outbox.items else self.produce(n)
+
+    @abstractmethod
+    def produce(self, n: int) -> Chunk | None:
+        """Return the next 1 to ``n`` elements, or None at the end, while the outbox is empty.
+
+        What is found in addition, such as an exception after these elements, goes into the outbox.
+        """
+
+    def save(self) -> State:
+        state = {"op": self.node.op, **super().save()}
+        return {**state, "outbox": self.outbox.save()} if self.outbox else state
+
+    def load(self, state: State) -> None:
+        super().load(state)  # type: ignore[safe-super]  # that of UnaryOperator, or nothing
+        self.outbox.load(state.get("outbox", ()), lambda: self.node.element_spec)
+
+    def close(self) -> None:
+        self.outbox.clear()  # an exception in it would keep its frames alive
+        super().close()
