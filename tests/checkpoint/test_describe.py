@@ -23,13 +23,18 @@ def lines_of(text):
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
+def noted(x, calls=[]):  # noqa: B006  # an effect, so no element is computed early
+    calls.append(x)
+    return x
+
+
 def test_a_description_names_the_pipeline_and_its_position():
-    lines = lines_of(described(Dataset.range(900).unique().repeat(3), 1000))
-    assert lines[:2] == ["state of range(900).unique.repeat(3)", "after 1,000 elements"]
+    lines = lines_of(described(Dataset.range(900).map(noted).unique().repeat(3), 1000))
+    assert lines[:2] == ["state of range(900).map(noted).unique.repeat(3)", "after 1,000 elements"]
     assert lines[2].startswith("version 4, of library ")
     assert lines[3:5] == ["", "repeat 1 epoch finished, at element 100"]
     assert lines[5].startswith("unique at element 100, seen:")
-    assert lines[6:] == ["range at element 100"]
+    assert lines[6:] == ["map at element 100", "range at element 100"]
     iterator = iter(Dataset.range(3))
     list(iterator)
     state = iterator.state_dict()

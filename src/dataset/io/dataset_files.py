@@ -167,7 +167,7 @@ class FilesOperator(BufferedOperator):
             names.step()
         if names.is_behind:
             names.go_on()
-        place = max(names.read, names.given)
+        place = names.position
         try:
             found = names.pull(1)
         except Exception:
@@ -256,9 +256,9 @@ class FilesOperator(BufferedOperator):
             offset, number = (None, None) if self.file is None else self.file.tell()
             file = {"path": redacted(self._name), "offset": offset, "number": number}
         names = self._names
-        first = self._first_name() if file is None and not max(names.read, names.given) else None
+        first = self._first_name() if file is None and not names.position else None
         if file is None:
-            place = {"source": self.source.save(), "behind": max(0, names.given - names.read)}
+            place = names.present()
         elif self._context.input_is_replayable and not self._is_given:
             place = names.place(self._place)
         else:

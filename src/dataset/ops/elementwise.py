@@ -18,12 +18,15 @@ from dataset.plan.spec import TensorSpec, flatten_spec
 from dataset.plan.traits import Traits
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
-from dataset.runtime.functions.ahead import AheadOperator
 from dataset.runtime.functions.columnwise import ElementwiseProof
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.functions.fused import FusedOperator
 from dataset.runtime.parallel.pool import in_parallel, parallel_detail
+from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 from dataset.runtime.parallel.tasks import Divisible
+
+_AHEAD_ELEMENTS = 8192  # with this many elements, the fixed cost of a step is small
+_AHEAD_BYTES = 256 * 1024  # stays in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +81,13 @@ class Elementwise(UnaryNode):
     def lower(self, context: ExecutionContext) -> Operator:
         if context.background and self.is_unseen:
             context.fused_with(*self._unseen_below())
-            return AheadOperator(self.unseen_operator(context), context)
+            return ReadAheadOperator(
+                self.unseen_operator(context),
+                context,
+                elements_max=_AHEAD_ELEMENTS,
+                bytes_max=_AHEAD_BYTES,
+                is_steady=True,
+            )
         nodes = [self]
         while nodes[-1].fused and isinstance(nodes[-1].source, Elementwise):
             nodes.append(nodes[-1].source)

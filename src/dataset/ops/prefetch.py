@@ -294,11 +294,9 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
         if self.coordinator.forked:
             self.coordinator.check_usable()
         if not self._reads_ahead:
-            behind = self._log.is_behind
-            place = self._log.place(self._log.given) if behind else self._present_place()
-            return self._state(place, self._items.save())
+            return self._state(self._log.present(), self._items.save())
         if self._ended and not self._items:
-            return self._state(self._present_place(), [])
+            return self._state(self._log.present(), [])
         if self._context.input_is_replayable or self._log.is_behind:  # the latter: nothing new was read
             return self._state(self._log.place(self._given), [])
         return self._state_by_value()
@@ -312,13 +310,10 @@ class PrefetchOperator(UnaryOperator, BackgroundOperator):
                     if self._stopped:
                         self.coordinator.check_usable()
                     self._filled.wait()
-                return self._state(self._present_place(), self._items.save())
+                return self._state(self._log.present(), self._items.save())
             finally:
                 self._paused = False
                 self._freed.notify()
-
-    def _present_place(self) -> State:
-        return {"source": self.source.save(), "behind": 0}
 
     def _state(self, place: State, held: list[Any]) -> State:
         """Return the state; ``held`` are the elements before the position."""

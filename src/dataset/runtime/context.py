@@ -35,9 +35,6 @@ def unmoved(name: str) -> str:
 CALLS_MAX = 128
 """Default upper bound for AUTOTUNE as a number of concurrent calls, for calls that mostly wait."""
 
-LENT_MAX = 1024
-"""Upper bound of a speculative pull: its fixed cost is small per element, and so is the memory it takes."""
-
 _EPOCHS = 1 << 63
 
 
@@ -72,6 +69,8 @@ class Iteration:
         """The start of each pass that a saved state reads from, by the op that caches it (ops/cache/caching.py)."""
         self.filled: set[Node] = set()
         """The ops that have cached a whole pass in this iteration."""
+        self.read: set[Node] = set()
+        """The ops that read the elements they have cached, without running their inputs."""
 
 
 class ExecutionContext:

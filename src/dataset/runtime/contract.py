@@ -32,23 +32,6 @@ class Operator(ABC):
     def pull(self, n: int) -> Chunk | None:
         """Return the next 1 to ``n`` elements (``n`` is at least 1), or None at the end and from then on."""
 
-    @property
-    def lends(self) -> int:
-        """How many elements may be pulled speculatively; 0 if the caller could observe it.
-
-        The value is 0 or at least 2. After a speculative pull, the caller must return to its actual position with
-        ``go_back`` before it does anything other than pull more elements.
-        """
-        return 0
-
-    def pulled(self) -> int:
-        """Return how many elements were pulled, counted from an arbitrary start. Only for operators that lend."""
-        raise NotImplementedError
-
-    def go_back(self, place: int) -> None:
-        """Return to a position between the start and the end of the last pull. Only for operators that lend."""
-        raise NotImplementedError
-
     def skip(self, n: int) -> int:
         """Skip 1 to ``n`` elements and return how many were skipped; 0 at the end.
 

@@ -144,20 +144,6 @@ class CacheOperator(Operator):
             self._given += chunk.length
         return chunk
 
-    @property
-    def lends(self) -> int:
-        if self.reader is None or self._behind or self.outbox or self._target is not None:
-            return 0
-        return self.reader.lends
-
-    def pulled(self) -> int:
-        return self._given
-
-    def go_back(self, place: int) -> None:
-        assert self.reader is not None  # otherwise it would not lend
-        self.reader.go_back(self.reader.pulled() - (self._given - place))
-        self._given = place
-
     def _decide(self) -> None:
         if self._begun or self._target is not None or self.reader is not None:
             return
@@ -190,6 +176,7 @@ class CacheOperator(Operator):
 
     def _read(self, finished: CacheEntry, state: State | None = None, given: int = 0) -> None:
         self._start, self._identity, self._given = finished.start, finished.identity, given
+        self.context.iteration.read.add(self.node)
         self.reader = self.context(finished.plan)
         if state is not None:
             self.reader.load(state)

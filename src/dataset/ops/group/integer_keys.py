@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dataset.errors import SpecError
+from dataset.errors import SpecError, StateError
 from dataset.ops.group.lengths import LengthFunction
 from dataset.plan.node import UnaryNode
 from dataset.plan.structure import LEAF, Structure, tuple_of
@@ -16,7 +17,6 @@ from dataset.runtime.chunks.chunk import Chunk, Column
 from dataset.runtime.chunks.ownership import own
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.functions.ahead import state_before
 from dataset.runtime.functions.elementwise_operator import ElementwiseOperator
 from dataset.runtime.resources.interrupts import interruptible
 from dataset.runtime.state.held_elements import ElementsOperator
@@ -92,7 +92,10 @@ class KeyOperator(ElementwiseOperator):
     def next_inputs(self, n: int) -> Chunk | None:
         if self._context is None or self._todo:
             return super().next_inputs(n)
-        self._before, before = None, state_before(self.source, self._context)
+        self._before, before = None, None
+        if self._context.input_is_replayable:
+            with contextlib.suppress(StateError):  # an operator holds data that cannot be saved; save() reports it
+                before = self.source.save()
         inputs = super().next_inputs(n)
         if before is not None and inputs is not None and self.source.advance(before, inputs.length) is not None:
             self._before = before, inputs.length

@@ -296,9 +296,7 @@ class Subdatasets:
         """Save an inner dataset, with its read-ahead buffer by value. No thread may be reading from it."""
         if inner is None:
             return None
-        log, place = inner.log, None
-        if not inner.ended:
-            place = {"source": inner.operator.save(), "behind": max(0, log.given - log.read)}
+        place = None if inner.ended else inner.log.present()
         return self._saved(inner, inner.given, inner.ahead.save(), place)
 
     def save_by_place(self, inner: Subdataset, taken: int = 0) -> State:
@@ -477,7 +475,7 @@ class Inputs:
         if self._saved:
             self._saved.popleft()
         self.datasets.argument = None
-        self._noted, self._opened = max(self._log.read, self._log.given), self.datasets.opened
+        self._noted, self._opened = self._log.position, self.datasets.opened
         if self._leaves_marks:
             self._log.forget(self._first)
 
@@ -502,7 +500,7 @@ class Inputs:
             place = log.place(first)
         else:
             opened, unopened = self.datasets.save_argument()
-            place = {"source": self.source.save(), "behind": max(0, log.given - log.read)}
+            place = log.present()
         return {
             **place,
             "first": self._base + first + (unopened is not None),
@@ -532,7 +530,7 @@ class Inputs:
             waiting = [*state.get("slots", ()), state.get("inner"), *state["next_inputs"]]
             places = {saved["argument"]["place"] for saved in waiting if saved is not None and _has_place(saved)}
             self._pull_again(int(state["ahead"]), places)
-        self._noted = max(log.read, log.given)
+        self._noted = log.position
         self.datasets.opened = self._opened = int(state["opened"])
         self._source_ended = bool(state["source_ended"])
         self._saved.extend(state["next_inputs"])

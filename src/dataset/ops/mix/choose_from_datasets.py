@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dataset.errors import SpecError
-from dataset.ops.mix.bulk import BulkOperator
 from dataset.ops.mix.mixing import MixOperator
 from dataset.ops.mix.selector import Choices, ReadSelector, Selector
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
@@ -20,6 +19,7 @@ from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator
 from dataset.runtime.parallel.buffered_input import BufferedInput
+from dataset.runtime.parallel.read_ahead import ReadAheadOperator
 
 _ELEMENTS_OF_EACH = 64  # read ahead if unobservable; at this count, the fixed cost of a pull is small
 _BYTES_OF_EACH = 16 * 1024
@@ -60,7 +60,7 @@ class Mix(Node):
             return mix
         width = len(feeds)
         most = max(_ELEMENTS_MIN, width * _ELEMENTS_OF_EACH), max(_BYTES_MIN, width * _BYTES_OF_EACH)
-        return BulkOperator(mix, context, lambda: self.element_spec, elements_max=most[0], bytes_max=most[1])
+        return ReadAheadOperator(mix, context, elements_max=most[0], bytes_max=most[1], is_steady=False)
 
     def _selector(self, context: ExecutionContext) -> Selector:
         raise NotImplementedError

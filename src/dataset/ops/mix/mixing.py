@@ -19,19 +19,20 @@ from dataset.errors import SpecError, StateError
 from dataset.ops.mix.selector import Choices, Selector
 from dataset.plan.node import Node
 from dataset.runtime.chunks.chunk import Chunk
-from dataset.runtime.contract import Operator, State
+from dataset.runtime.contract import State
 from dataset.runtime.parallel.buffered_input import BufferedInput
+from dataset.runtime.parallel.buffered_operator import BufferedOperator
 
 _AHEAD = 256  # minimum choices drawn at once if drawing ahead is unobservable
 _NARROW = 1 << 16
 _NOTHING: Choices = np.empty(0, np.int64)
 
 
-class MixOperator(Operator):
+class MixOperator(BufferedOperator):
     """Operator that returns elements of the inputs in the order of the choices."""
 
     def __init__(self, node: Node, feeds: Sequence[BufferedInput], selector: Selector, *, stop_on_empty: bool) -> None:
-        self.node = node
+        super().__init__(node)
         self.feeds = feeds
         self.selector = selector
         self.stop_on_empty = stop_on_empty
@@ -41,7 +42,7 @@ class MixOperator(Operator):
         self._gone = np.zeros(len(feeds), np.bool_)  # inputs that have ended
         self._places: _Places | None = None  # of the last gathered run
 
-    def pull(self, n: int) -> Chunk | None:
+    def produce(self, n: int) -> Chunk | None:
         while not self.ended:
             if not len(self._choices) and not self._draw(n):
                 break
@@ -199,7 +200,7 @@ class MixOperator(Operator):
         if selector is None:
             choices, selector = self._choices.copy(), self.selector.save()
         return {
-            "op": self.node.op,
+            **super().save(),
             "position": self.position,
             "ended": self.ended,
             "choices": choices,
@@ -209,6 +210,7 @@ class MixOperator(Operator):
         }
 
     def load(self, state: State) -> None:
+        super().load(state)
         self.position, self.ended = int(state["position"]), bool(state["ended"])
         self._choices, self._gone = state["choices"].copy(), state["gone"].copy()
         self.selector.load(state["selector"])
@@ -230,6 +232,7 @@ class MixOperator(Operator):
         self.selector.close()
         for feed in self.feeds:
             feed.source.close()
+        super().close()
 
 
 class _Places:

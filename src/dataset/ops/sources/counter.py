@@ -96,6 +96,3 @@ class CounterOperator(Operator):
 
     def load(self, state: State) -> None:
         self.next = state["next"][()]
-
-    def close(self) -> None:
-        """Do nothing: no resources are held."""

@@ -66,6 +66,3 @@ class RandomOperator(Operator):
 
     def load(self, state: State) -> None:
         self.random.load(state)
-
-    def close(self) -> None:
-        """Do nothing: no resources are held."""

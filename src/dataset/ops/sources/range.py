@@ -14,7 +14,7 @@ from dataset.plan.node import Node
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Array, Chunk
-from dataset.runtime.context import LENT_MAX, ExecutionContext
+from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import IndexedOperator, Operator, State
 
 _INT64_MAX = 2**63 - 1
@@ -80,8 +80,6 @@ class Range(Node, seekable=True, exact=True):
 class RangeOperator(IndexedOperator):
     """Operator that holds a position in the range."""
 
-    lends = LENT_MAX
-
     def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
         self.numbers = numbers
         self.dtype = dtype
@@ -107,12 +105,6 @@ class RangeOperator(IndexedOperator):
             numbers = np.array([self.numbers[position] for position in positions.tolist()])
         return Chunk(LEAF, len(positions), [numbers.astype(self.dtype, copy=numbers.dtype.kind == "u")])
 
-    def pulled(self) -> int:
-        return self.position
-
-    def go_back(self, place: int) -> None:
-        self.position = place
-
     def skip(self, n: int) -> int:
         passed = min(n, len(self.numbers) - self.position)
         self.position += passed
@@ -127,6 +119,3 @@ class RangeOperator(IndexedOperator):
 
     def load(self, state: State) -> None:
         self.position = int(state["position"])
-
-    def close(self) -> None:
-        """Do nothing: no resources are held."""

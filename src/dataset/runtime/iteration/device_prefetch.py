@@ -131,7 +131,7 @@ class DevicePrefetchOperator(UnaryOperator):
         by_place = self._how.ahead and self._context.input_is_replayable and not (self._saved_left or log.is_behind)
         if by_place and self._items:
             return self._state(log.place(self._feed.given), [])
-        place = log.place(log.given) if log.is_behind else {"source": self.source.save(), "behind": 0}
+        place = log.present()
         return self._state(place, save_pending([item.outcome for item in self._items]) + self._feed.saved.save())
 
     def _state(self, place: State, held: list[Any]) -> State:

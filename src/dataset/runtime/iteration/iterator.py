@@ -18,11 +18,11 @@ from dataset.options import Options
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node
+from dataset.plan.node import Node, inputs_first
 from dataset.plan.spec import map_spec, spec_of, without_sizes
 from dataset.plan.structure import Structure, is_dict
 from dataset.runtime.chunks.chunk import Chunk, Outcome
-from dataset.runtime.context import Moved, Reader, open_plan, unmoved
+from dataset.runtime.context import ExecutionContext, Moved, Reader, open_plan, unmoved
 from dataset.runtime.contract import Operator, State, farthest
 from dataset.runtime.metrics.background import BackgroundOperator
 from dataset.runtime.metrics.profile import Observer, OpenObserver, PipelineProfile
@@ -45,6 +45,7 @@ from dataset.runtime.resources.interrupts import (
 from dataset.runtime.state import resharding
 from dataset.runtime.state.envelope import Envelope
 from dataset.runtime.state.own_elements import mapping_of
+from dataset.runtime.state.replay_log import ReplayLog
 from dataset.runtime.state.saved_chunks import load_pending, save_pending
 
 T_co = TypeVar("T_co", covariant=True)
@@ -112,18 +113,31 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         profile = PipelineProfile(self._plan)
         observer = self._open_observer(profile, self._options)
         profile.observe(observer)
+        return self._open_with(profile, observer, epochs, moved)
+
+    def _open_with(
+        self, profile: PipelineProfile, observer: Observer, epochs: EpochLedger, moved: Moved = unmoved
+    ) -> _Opened:
+        contexts: list[ExecutionContext] = []
+
+        def read(context: ExecutionContext, plan: Node) -> Operator:
+            contexts.append(context)
+            return context(plan) if self._reader is None else self._reader(context, plan)
+
         coordinator, root = open_plan(
-            self._plan, self._options, profile=profile, epochs=epochs, reader=self._reader, moved=moved
+            self._plan, self._options, profile=profile, epochs=epochs, reader=read, moved=moved
         )
-        return _Opened(coordinator, root, profile, observer, epochs)
+        return _Opened(coordinator, root, contexts[0], profile, observer, epochs)
 
     def _take_over(self, opened: _Opened, elements: int = 0) -> None:
         self._is_fresh = True  # until the first element is requested or a state is loaded
         self._before = elements  # elements handed out before the position that was loaded
         self._skipped = 0
         self._left = 0  # pulls until the next check of the clock or the end
-        self._lent: Iterator[Any] = _NOTHING  # elements that were pulled but not handed out yet
-        self._unread: Outcome | None = None  # if the root does not lend: the content of ``_lent``
+        self._ahead: Iterator[Any] = _NOTHING  # elements that were pulled but not handed out yet
+        self._pulled: Chunk | None = None  # after an interrupt: pulled, but not in ``_ahead`` yet
+        self._unread: Outcome | None = None  # if the log does not count it: the content of ``_ahead``
+        self._structure: Structure | None = None  # of the last element
         self._own(opened)
 
     def _own(self, opened: _Opened) -> None:
@@ -132,6 +146,10 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._profile, self._observer = opened.profile, opened.observer
         self._epochs = opened.epochs
         self._finish = opened.close
+        self._context = opened.context
+        self._log = ReplayLog(self._root)
+        self._step = 1  # elements per pull; if more, the log counts them
+        self._stores_read = -1  # how many caches were being read when ``_step`` was last reconsidered
         install()
         # Bound to what must be closed, not to self: otherwise self would never be dropped.
         self._finalizer = Finalizer(self, functools.partial(self._coordinator.shut_down, self._finish, wait=False))
@@ -147,28 +165,28 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         chunk: Chunk | None = None
         try:
             with self._lock:
-                lent = self._lent
-                for element in lent:  # noqa: B007  # it is handed out below
+                ahead = self._ahead
+                for element in ahead:  # noqa: B007  # it is handed out below
                     break
                 else:
                     if self._left <= 0:
                         self._look()
-                    if self._left > 1 and self._root.lends > 1:
-                        self._lend()
-                        lent = self._lent
-                        element = next(lent)
+                    if self._step > 1:
+                        ahead = self._read_ahead()
+                        element = next(ahead)
                     else:
                         chunk = self._pull_one()
                         if chunk is None:
                             self._end(1)
                             raise StopIteration  # noqa: TRY301  # handled below like every other exception
+                        self._structure = chunk.structure
                         element = chunk.only()
         except BaseException as error:
             self._leave_with(error, sys._getframe(1))  # noqa: SLF001  # the documented way to the caller
             raise
         # No call is made between this test and the return, so no signal is handled there.
         if HELD and may_deliver(sys._getframe(1)):  # noqa: SLF001
-            element = self._interrupted_before(element, lent, chunk, sys._getframe(1))  # noqa: SLF001
+            element = self._interrupted_before(element, ahead, chunk, sys._getframe(1))  # noqa: SLF001
         return element
 
     def _pull_one(self) -> Chunk | None:
@@ -180,13 +198,13 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._left += not isinstance(error, Exception)
             raise
 
-    def _interrupted_before(self, element: Any, lent: Iterator[Any], chunk: Chunk | None, caller: FrameType) -> Any:
+    def _interrupted_before(self, element: Any, ahead: Iterator[Any], chunk: Chunk | None, caller: FrameType) -> Any:
         """Handle the held signals as if they had arrived before the element that was about to be handed out."""
         with self._lock:
             unread = self._unread if chunk is None else chunk
-            if lent is not self._lent or (unread is not None and self._not_handed_out()):
+            if ahead is not self._ahead or (unread is not None and self._not_handed_out()):
                 return element  # another thread has taken more elements; its next call handles the signals
-            self._unread, self._lent = unread, iter([element, *self._lent])
+            self._unread, self._ahead = unread, iter([element, *self._ahead])
         deliver(caller)
         return next(self)
 
@@ -200,55 +218,54 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         if isinstance(error, Exception) and not isinstance(error, StopIteration | ClosedError):
             with self._lock:
                 if not self._not_handed_out():
-                    self._lent, self._unread = _Failure(error), error
+                    self._ahead, self._unread = _Failure(error), error
         deliver(caller)
         if self._unread is error:  # it is being raised now
-            self._lent, self._unread = _NOTHING, None
+            self._ahead, self._unread = _NOTHING, None
 
     def _note(self, error: BaseException) -> None:
         """Note an exception that leaves the iterator and may have broken it."""
         if isinstance(error, Exception) or self._interruption is not None or not was_stray(error):
             return
         self._interruption = error.with_traceback(None)
-        self._lent, self._unread, self._left = _NOTHING, None, 0
+        self._ahead, self._pulled, self._unread, self._left = _NOTHING, None, None, 0
 
-    def _lend(self) -> None:
-        """Pull elements for future calls speculatively, if unobservable; raise StopIteration at the end.
+    def _read_ahead(self) -> Iterator[Any]:
+        """Pull elements for future calls, and return an iterator over them; raise StopIteration at the end.
 
         Most of the cost of an element is the call chain through the operators. Each element still goes to one caller,
-        because the lock is held. Every other method of the iterator first calls ``_give_back``.
+        because the lock is held. A replay log knows the position after each element.
         """
-        root = self._root
-        before, left = root.pulled(), self._left
-        self._left -= 1
-        try:
-            chunk = root.pull(min(left, root.lends))
-            if chunk is not None:
-                if chunk.length > 1 and not _can_be_lent(chunk.structure):
-                    root.go_back(before + 1)
-                    chunk = chunk.slice(0, 1)
-                self._lent, self._unread = iter(chunk.rows()), None
-                self._left -= chunk.length - 1
-                return
-        except BaseException as error:
-            self._require_no_fault(error)
-            if not isinstance(error, Exception):  # KeyboardInterrupt etc.: no element is lost
-                self._lent, self._left = _NOTHING, left
-                root.go_back(before)
-            raise
-        self._end(1)
-        raise StopIteration
+        chunk, log, left = self._pulled, self._log, self._left
+        if chunk is None:
+            log.forget(log.read)
+            log.step()
+            self._left -= 1
+            try:
+                chunk = self._pulled = log.pull(max(1, min(left, self._step)))
+            except BaseException as error:
+                self._require_no_fault(error)
+                self._left += not isinstance(error, Exception)
+                raise
+            if chunk is None:
+                self._end(1)
+                raise StopIteration
+            self._step = max(2, min(2 * self._step, _STEP_MAX, _STEP_BYTES * chunk.length // max(1, chunk.nbytes)))
+            self._left -= chunk.length - 1
+        self._ahead, self._unread = iter(chunk.rows()), None
+        self._pulled = None
+        return self._ahead
 
-    def _give_back(self) -> None:
-        """Move the operators back to the position after the last element handed out."""
-        count = self._not_handed_out()
-        if count and self._unread is None:
-            self._root.go_back(self._root.pulled() - count)
-            self._lent = _NOTHING
-            self._left += count
+    def _may_read_ahead(self) -> bool:
+        """Return whether pulling elements for future calls is unobservable, and calls no constructor of the user."""
+        if self._reader is not None or not self._context.input_is_replayable or self._structure is None:
+            return False
+        nodes = inputs_first(self._plan, without=self._context.iteration.read)
+        may = all(node.traits.pure and not node.traits.reads_files for node in nodes)
+        return may and _calls_no_constructor(self._structure)
 
     def _not_handed_out(self) -> int:
-        return length_hint(self._lent)
+        return length_hint(self._ahead) + (0 if self._pulled is None else self._pulled.length)
 
     def _require_no_fault(self, error: BaseException | None = None) -> None:
         """Raise the failure of the library itself, if there is one; no element and no end of data follows it.
@@ -263,7 +280,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             return
         try:
             self._left = 0
-            self._lent = _NOTHING
+            self._ahead, self._pulled = _NOTHING, None
             self._let_go(wait=False)
             coordinator.join(PATIENCE_SECONDS)
             coordinator.raise_failure()
@@ -286,6 +303,13 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             raise StopIteration
         self._require_no_fault()
         self._left = self._profile.look(self._left)
+        if self._log.is_behind:
+            self._log.go_on()
+        stores = len(self._context.iteration.read)
+        if self._step == 1 and stores != self._stores_read and self._structure is not None:
+            self._stores_read = stores
+            if self._may_read_ahead():
+                self._step, self._log = 2, ReplayLog(self._root)
 
     def _check_usable(self) -> None:
         if self._closed or self._coordinator.forked:
@@ -334,18 +358,32 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         count = require_int("skip", "count", count, minimum=0)
         self._check_usable()
         with self._lock:
-            self._give_back()
             begun = self._skipped
-            if count and self._not_handed_out():
-                self._lent, self._unread = _NOTHING, None  # the pending element counts as skipped
-                begun -= 1
+            self._skip_ahead(count)
+            if self._log.is_behind:
+                self._log.go_on()
             while (left := count - (self._skipped - begun)) and not self._exhausted:
                 check()
                 jumped = self._jump(left)
                 if left > jumped and not self._exhausted:
                     # Another jump may be possible from a later position, such as after the end of a pass.
                     self._pass_over(1 if jumped >= _FAR else left)
+            if self._step > 1 and not self._not_handed_out():
+                self._log = ReplayLog(self._root)  # the former one did not count what was skipped
             return self._skipped - begun
+
+    def _skip_ahead(self, count: int) -> None:
+        """Skip up to ``count`` of the elements that were pulled, but not handed out yet."""
+        if self._pulled is not None:
+            self._ahead, self._pulled = iter(self._pulled.rows()), None
+        if self._unread is not None:
+            passed = min(count, self._not_handed_out())
+            if passed:
+                self._ahead, self._unread = _NOTHING, None
+        else:
+            passed = sum(1 for _ in itertools.islice(self._ahead, count))
+        self._skipped += passed
+        self._left += passed  # they are not handed out
 
     def _jump(self, count: int) -> int:
         """Skip up to ``count`` elements without computing them; return how many, 0 if this is not possible."""
@@ -374,17 +412,14 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
             self._is_fresh = False
             self._root.load(place)
             return _do_nothing
-        epochs = EpochLedger(instead_of=self._epochs)
-        coordinator, root = open_plan(
-            self._plan, self._options, profile=self._profile, epochs=epochs, reader=self._reader
-        )
+        opened = self._open_with(self._profile, self._observer, EpochLedger(instead_of=self._epochs))
         try:
-            root.load(place)
+            opened.root.load(place)
         except BaseException:
-            coordinator.shut_down(root.close, wait=True)
+            opened.coordinator.shut_down(opened.root.close, wait=True)
             raise
         former, close, finalizer = self._coordinator, self._root.close, self._finalizer
-        self._own(_Opened(coordinator, root, self._profile, self._observer, epochs))
+        self._own(opened)
         return functools.partial(former.shut_down, close, wait=True) if finalizer.detach() else _do_nothing
 
     def _pass_over(self, count: int) -> None:
@@ -467,20 +502,28 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         with self._lock:
             if self._coordinator.failed:
                 self._coordinator.check_usable()
-            self._give_back()
-            place = None if self._exhausted else self._root.save()
-            elements = self._before + self._skipped + self._profile.elements_until(self._left)
-            if self._unread is not None and self._not_handed_out():
-                place, elements = self._before_unread(place, self._unread), elements - 1
+            place, ahead = self._place(), self._not_handed_out()
+            elements = self._before + self._skipped + self._profile.elements_until(self._left) - ahead
         return self._envelope.seal(place, elements, self._epochs)
 
-    def _before_unread(self, place: State | None, unread: Outcome) -> State:
-        if self._reader is not None:
+    def _place(self) -> State | None:
+        """Return the position after the last element handed out; None after the end."""
+        ahead, held = self._not_handed_out(), list[Outcome]()
+        if ahead and self._unread is not None and self._step == 1:
+            held = [self._unread]
+        if held and self._reader is not None:
             raise StateError(
                 "the iterator was interrupted while it handed out an element that is not plain data: take this element "
                 "with next() before saving the state, or continue from an earlier state"
             )
-        return {"op": _INTERRUPTED, "source": place, "held": save_pending([unread])}
+        place: State = {"source": None, "behind": 0}
+        if ahead and self._step > 1:
+            place = self._log.place(self._log.read - ahead)
+        elif not self._exhausted:
+            place = self._log.present()
+        if held or place["behind"]:
+            return {"op": _AHEAD, **place, "held": save_pending(held)}
+        return place["source"]  # type: ignore[no-any-return]
 
     @_entry
     def load_state_dict(self, state: State, *, moved: Moved | Mapping[str, str] | None = None) -> None:
@@ -508,22 +551,22 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         self._check_usable()
         state = self._envelope.open(state)
         mapping = mapping_of(moved)
-        place, unread = state["operator"], None
+        place, unread = state["operator"], list[Outcome]()
         with self._lock:
-            self._give_back()
-            begun = self._skipped + self._profile.elements_until(self._left) > 0
+            begun = self._skipped + self._profile.elements_until(self._left) > self._not_handed_out()
             epochs = EpochLedger(instead_of=self._epochs)
             self._envelope.resume(state, epochs)
             fresh = self._open(epochs, mapping)
+            log = ReplayLog(fresh.root)
             try:
-                if place is not None and place.get("op") == _INTERRUPTED:
-                    (unread,) = load_pending(place["held"], lambda: self._plan.element_spec)
-                    place = place["source"]
-                if place is not None and state["shares"] != resharding.shares(self._plan):
-                    _require_no_element(unread)
-                    place = resharding.reshard_state(place, state["shares"], self._plan)
-                if place is not None:
-                    fresh.root.load(place)
+                if place is None or place.get("op") != _AHEAD:
+                    place = {"source": place, "behind": 0, "held": []}
+                unread = load_pending(place["held"], lambda: self._plan.element_spec)
+                if place["source"] is not None:
+                    if state["shares"] != resharding.shares(self._plan):
+                        _require_no_element(unread)
+                        place = resharding.reshard_state(place, state["shares"], self._plan)
+                    log.load(place)
             except BaseException as error:
                 fresh.coordinator.shut_down(fresh.close, wait=True)
                 if isinstance(error, StateError) or not isinstance(error, Exception):
@@ -531,14 +574,13 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
                 raise StateError(f"the pipeline cannot restore the saved position: {error!r:.500}") from error
             former, finish, finalizer = self._coordinator, self._finish, self._finalizer
             self._take_over(fresh, state["elements"])
+            self._log = log
             self._envelope.go_on(state, self._epochs, begun=begun)
             self._is_fresh = False
-            self._exhausted = place is None
-            if unread is not None:
-                self._lent, self._unread = (
-                    iter(unread.rows()) if isinstance(unread, Chunk) else _Failure(unread),
-                    unread,
-                )
+            self._exhausted = place["source"] is None
+            for outcome in unread:
+                self._unread = outcome
+                self._ahead = iter(outcome.rows()) if isinstance(outcome, Chunk) else _Failure(outcome)
             if finalizer.detach():
                 former.shut_down(finish, wait=True)
             if self._exhausted:
@@ -552,8 +594,8 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
     def close(self) -> None:
         """Stop background threads, wait for them, and release files. May be called twice."""
         self._closed = True
-        lent, self._lent = self._lent, _NOTHING
-        self._stop_counting(length_hint(lent))
+        self._stop_counting(self._not_handed_out())
+        self._ahead, self._pulled = _NOTHING, None
         self._let_go(wait=True)
 
     def _let_go(self, *, wait: bool) -> None:
@@ -565,7 +607,9 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
 
 _NOTHING: Iterator[Any] = iter([])
 
-_INTERRUPTED = "interrupted"
+_AHEAD = "ahead"  # the op in the state of an iterator that had pulled elements ahead of the last one handed out
+_STEP_MAX = 1024  # elements that are pulled ahead
+_STEP_BYTES = 64 * 1024
 
 
 class _Failure(Iterator[Any]):
@@ -583,8 +627,8 @@ class _Failure(Iterator[Any]):
         return len(self._errors)
 
 
-def _require_no_element(unread: Outcome | None) -> None:
-    if unread is not None:
+def _require_no_element(unread: list[Outcome]) -> None:
+    if unread:
         raise StateError(
             "the state holds an element that was being handed out when an interrupt arrived, and such a state "
             "cannot be loaded with another number of processes: continue from an earlier state"
@@ -595,8 +639,8 @@ def _do_nothing() -> None:
     """Do nothing: no plan was open."""
 
 
-def _can_be_lent(structure: Structure) -> bool:
-    """Return whether building elements speculatively calls no user constructor."""
+def _calls_no_constructor(structure: Structure) -> bool:
+    """Return whether building elements calls no constructor of a user class."""
     return structure.is_immutable or (is_dict(structure) and all(child.is_immutable for child in structure.children))
 
 
@@ -606,6 +650,7 @@ class _Opened:
 
     coordinator: Coordinator
     root: Operator
+    context: ExecutionContext
     profile: PipelineProfile
     observer: Observer
     epochs: EpochLedger

@@ -249,6 +249,3 @@ class PushedInput(Operator):
 
     def load(self, state: State) -> None:
         """Do nothing: the position is not saved."""
-
-    def close(self) -> None:
-        """Do nothing: no resources are held."""

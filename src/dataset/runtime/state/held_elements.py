@@ -16,7 +16,7 @@ from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
 from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
-from dataset.runtime.context import LENT_MAX, ExecutionContext, open_plan
+from dataset.runtime.context import ExecutionContext, open_plan
 from dataset.runtime.contract import IndexedOperator, Operator, State
 from dataset.runtime.resources.exceptions import concerns_iteration
 
@@ -98,16 +98,6 @@ class ElementsOperator(IndexedOperator):
         chunk = self.elements.slice(start, stop)
         return chunk.unpacked() if self.unpacks else chunk
 
-    @property
-    def lends(self) -> int:
-        return 0 if self.failures else LENT_MAX
-
-    def pulled(self) -> int:
-        return self.position
-
-    def go_back(self, place: int) -> None:
-        self.position = place
-
     def gather(self, positions: Array) -> Chunk:
         return self.elements.take(positions)
 
@@ -132,9 +122,6 @@ class ElementsOperator(IndexedOperator):
 
     def load(self, state: State) -> None:
         self.position, self.raised = int(state["position"]), int(state["raised"])
-
-    def close(self) -> None:
-        """Do nothing: no resources are held."""
 
 
 def run_through(plan: Node) -> list[Chunk | Exception]:

@@ -131,6 +131,15 @@ class ReplayLog:
         return chunk
 
     @property
+    def position(self) -> int:
+        """Elements read, or given before the loaded state was saved, since the first mark."""
+        return max(self.read, self.given)
+
+    def present(self) -> State:
+        """Return the present state of the input, and how many elements are still to be skipped from there."""
+        return {"source": self._source.save(), "behind": max(0, self.given - self.read)}
+
+    @property
     def is_behind(self) -> bool:
         """Whether elements must still be skipped."""
         return self.read < self.given

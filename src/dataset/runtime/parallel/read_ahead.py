@@ -1,0 +1,119 @@
+"""Read-ahead operator: pulls more than requested if a pull is expensive and reading ahead is unobservable.
+
+The fixed cost of a pull is high for arithmetic on whole columns, and for an op that mixes a thousand datasets, which
+pulls from each of them whatever the request.
+"""
+
+from __future__ import annotations
+
+from dataset.runtime.chunks.chunk import Chunk
+from dataset.runtime.context import ExecutionContext
+from dataset.runtime.contract import State, UnaryOperator
+from dataset.runtime.parallel.buffered_operator import BufferedOperator
+from dataset.runtime.parallel.outcome_queue import OutcomeQueue
+from dataset.runtime.parallel.tasks import Divisible, holds_elements
+from dataset.runtime.state.replay_log import ReplayLog
+
+_OP = "read_ahead"
+
+
+class ReadAheadOperator(UnaryOperator):
+    """Operator that doubles the size of its pulls up to a limit, and holds what was not requested yet.
+
+    It never reads ahead more elements than it has returned, so the first few elements stay cheap.
+
+    A state is a state of the input after the returned elements, where arithmetic gives it or the input can express what
+    to skip, so pipelines without this operator can load it. Otherwise, it is an earlier state of the input and how many
+    elements to skip. If the input cannot repeat its elements, the held ones go into the input's outbox.
+
+    Args:
+        source: the input, which calls no user code.
+        context: says whether the source can repeat its elements.
+        elements_max: the maximum number of elements per pull.
+        bytes_max: the maximum number of bytes per pull; a single element may be larger.
+        is_steady: whether a pull of fewer elements than requested is usual. Otherwise, the next pull is small: an input
+            of the source has ended, and the source may have to redo its work.
+    """
+
+    source: BufferedOperator
+
+    def __init__(
+        self,
+        source: BufferedOperator,
+        context: ExecutionContext,
+        *,
+        elements_max: int,
+        bytes_max: int,
+        is_steady: bool,
+    ) -> None:
+        super().__init__(source)
+        self._context = context
+        self._elements_max = elements_max
+        self._bytes_max = bytes_max
+        self._is_steady = is_steady
+        self._log = ReplayLog(source)
+        self._held = OutcomeQueue()
+        self._step = 1
+
+    def pull(self, n: int) -> Chunk | None:
+        held = self._held
+        if not held.items:
+            chunk = self._read(n)
+            if chunk is None or chunk.length <= n:
+                return chunk
+            held.put(chunk)
+        return held.give(n)
+
+    def _read(self, n: int) -> Chunk | None:
+        log, count = self._log, max(n, self._step)
+        if count > 1 and self._context.input_is_replayable:
+            log.forget(log.position)
+            log.step()
+        if log.is_behind:
+            log.go_on()
+        chunk = log.pull(count)
+        if chunk is not None:
+            self._step = self._next_step(n, count, chunk)
+        return chunk
+
+    def _next_step(self, n: int, count: int, chunk: Chunk) -> int:
+        if chunk.length < count and not self._is_steady:
+            return 1
+        in_bytes = self._bytes_max * chunk.length // max(1, chunk.nbytes)
+        step = min(2 * count, self._elements_max, in_bytes)
+        return step - step % n  # whole batches, so that none is joined from two chunks
+
+    def save(self) -> State:
+        log = self._log
+        given = log.position - len(self._held)
+        if self._held:
+            is_known = self._context.input_is_replayable and log.mark_before(given) is not None
+            state = self._state(log.place(given)) if is_known else None
+            if state is not None:
+                return state
+            for outcome in reversed(self._held.take_all()):
+                self.source.outbox.put_first(outcome)
+        state = self._state(log.present())
+        return self.source.save() if state is None else state
+
+    def _state(self, place: State) -> State | None:
+        """Return a position of the replay log as a state; None if the elements must be saved by value."""
+        before, behind = place["source"], place["behind"]
+        if not behind:
+            return before  # type: ignore[no-any-return]
+        if not isinstance(self.source, Divisible):
+            return {"op": _OP, **place}
+        if holds_elements(before):
+            return None
+        return self.source.with_given(before, [(before["position"], 0, behind)], before["position"])
+
+    def load(self, state: State) -> None:
+        if state["op"] == _OP:
+            self._log.load(state)
+        else:
+            self.source.load(state)
+
+    def advance(self, state: State, count: int) -> State | None:
+        if state["op"] == _OP:
+            return self.source.advance(state["source"], state["behind"] + count)
+        return self.source.advance(state, count)
