@@ -19,6 +19,7 @@ import numpy as np
 
 from dataset.plan.structure import LEAF, Structure, is_dict, is_tuple, to_plain
 from dataset.runtime.chunks.chunk import Chunk, Column
+from dataset.runtime.functions.bytecode import Variable
 from dataset.runtime.resources.interrupts import call
 
 Path: TypeAlias = tuple[Any, ...]
@@ -47,38 +48,26 @@ TRIAL = 64
 
 @dataclass(frozen=True)
 class Read:
-    """Something that a function reads when called: a global, a closure cell, a default, or an attribute of NumPy.
+    """Something that a function reads when called: a variable outside of it, or an attribute of NumPy.
 
     It may be rebound at any time, so the proof depends on its kind: a number may become any other number. A function
     that is called, such as ``np.sqrt``, must be the same object.
     """
 
-    source: str
-    name: str
-    position: int
+    variable: Variable
     expected: Any
     """The result of ``kind_of`` for a number or an array; otherwise the object itself."""
 
+    @property
+    def is_function_of_numpy(self) -> bool:
+        """Whether it is an attribute of NumPy."""
+        return bool(self.variable.attributes)
+
     def holds(self, function: FunctionType) -> bool:
         """Return whether the function would still read what the proof expects."""
-        try:
-            value = self.find(function)
-        except (LookupError, ValueError, TypeError):  # ValueError: an empty cell
-            return False
+        value = self.variable.value_in(function)
         kind = kind_of(value)
         return value is self.expected if kind is None else kind == self.expected
-
-    def find(self, function: FunctionType) -> Any:
-        """Return what the function would read now."""
-        match self.source:
-            case "global":
-                names = function.__globals__
-                return names[self.name] if self.name in names else function.__builtins__[self.name]  # type: ignore[attr-defined, unused-ignore]  # newer versions of mypy know it
-            case "closure":
-                return function.__closure__[self.position].cell_contents  # type: ignore[index]
-            case "default":
-                return function.__defaults__[self.position]  # type: ignore[index]
-        return vars(np)[self.name]
 
 
 def kind_of(value: Any) -> Any:
@@ -140,7 +129,7 @@ class ElementwiseProof:
     @property
     def reads_nothing(self) -> bool:
         """Whether nothing can be rebound between two calls except the function itself and NumPy's own functions."""
-        return all(read.source == "numpy" or read.expected == "numpy" for read in self.reads)
+        return all(read.is_function_of_numpy or read.expected == "numpy" for read in self.reads)
 
     def holds(self) -> bool:
         """Return whether the function is unchanged and still reads what the proof expects."""
@@ -281,7 +270,7 @@ def layout_of(proof: ElementwiseProof, structure: Structure) -> ColumnLayout | N
         start + index for part, start in (parts[path] for path in proof.passed) for index in range(part.num_components)
     }
     integers = tuple(column[path] for path in proof.integers)
-    is_costly = not structure.is_immutable or any(read.source == "numpy" for read in proof.reads)
+    is_costly = not structure.is_immutable or any(read.is_function_of_numpy for read in proof.reads)
     scalars_min = COSTLY_MIN if is_costly else SCALARS_MIN
     return ColumnLayout(tuple(column.values()), together, integers, tuple(passed), scalars_min)
 

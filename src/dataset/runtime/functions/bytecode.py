@@ -1,0 +1,220 @@
+"""Symbolic interpreter for the bytecode of user functions: executes straight-line code on abstract values.
+
+Several rules prove what a function does without calling it. They share this interpreter, which reduces the opcodes of
+CPython 3.11 to 3.14 to a few operations. Each rule supplies a function ``evaluate(operation, *operands)``, which
+returns an abstract value for the result, or raises ``NotProvedError`` for anything that the rule does not expect:
+
+    "argument", position                        an argument without a default
+    "variable", variable                        a ``Variable``: a global or builtin, a closure variable or a default
+    "attribute", value, name
+    "subscript", value, key
+    "unary", symbol, value
+    "binary", symbol, left, right               arithmetic, also in place, and comparisons
+    "call", function, positional, keywords      with a list and a dict
+    "unpack", value, count                      returns a list of this length
+    "tuple", values
+    "dict", keys, values
+    "merge", target, value                      {**target, **value}
+    "unknown", opname                           may raise the error with a reason; it is raised in any case
+
+Constants are passed as ``Constant`` objects. Operations come in the order of execution, and also if their result is
+never used, so each may be checked for effects and errors. Any other instruction, such as a jump, ends the attempt, and
+so does any other version of Python: the meaning of an opcode may change between versions.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any, TypeAlias
+
+Evaluate: TypeAlias = Callable[..., Any]
+
+UNBOUND = object()
+"""The value of a variable that has none."""
+
+_GENERATOR_OR_VARIADIC = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
+_IS_KNOWN_PYTHON = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 14)
+
+
+class NotProvedError(Exception):
+    """Internal error: the function does something else than what a rule can prove, or may do so.
+
+    Attributes:
+        reason: why, if that is useful to the user.
+        line: the line of the instruction, if it is known.
+    """
+
+    def __init__(self, reason: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line: int | None = None
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Abstract value of a constant in the code."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Variable outside a function's frame, or an attribute of a module that it holds.
+
+    It may be rebound at any time. So a proof that depends on its value must be checked again before each use.
+
+    Attributes:
+        source: where it is: "global", "closure" or "default".
+        name: its name.
+        position: its index among the closure's cells or the defaults.
+        attributes: names that are looked up in modules, beginning with the variable's value.
+    """
+
+    source: str
+    name: str
+    position: int = 0
+    attributes: tuple[str, ...] = ()
+
+    def value_in(self, function: FunctionType) -> Any:
+        """Return its current value; UNBOUND if it has none, or if user code could run to compute it."""
+        names, builtin = function.__globals__, function.__builtins__  # type: ignore[attr-defined, unused-ignore]  # newer versions of mypy know it
+        if type(names) is not dict or type(builtin) is not dict:
+            return UNBOUND
+        try:
+            if self.source == "closure":
+                value = function.__closure__[self.position].cell_contents  # type: ignore[index]
+            elif self.source == "default":
+                value = function.__defaults__[self.position]  # type: ignore[index]
+            else:
+                value = names[self.name] if self.name in names else builtin[self.name]
+            for attribute in self.attributes:
+                if type(value) is not ModuleType:
+                    return UNBOUND
+                is_own = value.__name__.partition(".")[0] == "dataset"  # getattr() may import, but runs no user code
+                value = getattr(value, attribute) if is_own else vars(value)[attribute]
+        except (AttributeError, LookupError, TypeError, ValueError):  # ValueError: an empty cell
+            return UNBOUND
+        return value
+
+
+def arity_of(function: FunctionType) -> int:
+    """Return the number of arguments without a default."""
+    return function.__code__.co_argcount - len(function.__defaults__ or ())
+
+
+def interpret(function: Callable[..., Any], evaluate: Evaluate, *, may_catch: bool = False) -> Any:
+    """Execute a function symbolically and return the abstract value of its result.
+
+    Args:
+        function: the function; anything except plain Python functions is not proved.
+        evaluate: returns the abstract value of the result of an operation.
+        may_catch: whether the function may handle exceptions. The result is that of a run without exceptions.
+
+    Raises:
+        NotProvedError: if the code contains an unknown instruction, or ``evaluate`` raises it.
+    """
+    if not _IS_KNOWN_PYTHON or type(function) is not FunctionType:
+        raise NotProvedError
+    code = function.__code__
+    if code.co_flags & _GENERATOR_OR_VARIADIC or code.co_kwonlyargcount or (code.co_exceptiontable and not may_catch):
+        raise NotProvedError
+    frame = _Frame(function, evaluate)
+    for instruction in dis.get_instructions(code):
+        step = _STEPS.get(instruction.opname)
+        try:
+            frame.stack += frame.unknown(instruction.opname) if step is None else step(frame, instruction)
+        except LookupError:  # the stack is empty or a variable undefined: the code was misinterpreted
+            raise NotProvedError from None
+        except NotProvedError as error:
+            error.line = instruction.positions.lineno if instruction.positions else None
+            raise
+        if instruction.opname in {"RETURN_VALUE", "RETURN_CONST"}:
+            break
+    if len(frame.stack) != 1:
+        raise NotProvedError
+    return frame.stack[0]
+
+
+class _Frame:
+    """Symbolic frame: abstract values of the stack and of the local variables.
+
+    A callable takes one place on the stack. The second one, for NULL or ``self``, is left out, because the versions of
+    Python order the two differently.
+    """
+
+    def __init__(self, function: FunctionType, evaluate: Evaluate) -> None:
+        self.evaluate = evaluate
+        self.code = function.__code__
+        self.stack: list[Any] = []
+        self.keywords: tuple[str, ...] = ()  # of the next call
+        self.free = {name: Variable("closure", name, cell) for cell, name in enumerate(self.code.co_freevars)}
+        self.locals: dict[str, Any] = {}
+        arity = arity_of(function)
+        for position, name in enumerate(self.code.co_varnames[: self.code.co_argcount]):
+            default = Variable("default", name, position - arity)
+            has_default = position >= arity
+            self.locals[name] = evaluate("variable", default) if has_default else evaluate("argument", position)
+
+    def pop(self, count: int) -> list[Any]:
+        return [self.stack.pop() for _ in range(count)][::-1]
+
+    def store(self, *names: str) -> list[Any]:
+        self.locals |= {name: self.stack.pop() for name in names}
+        return []
+
+    def name_keywords(self, names: tuple[str, ...]) -> list[Any]:
+        self.keywords = names
+        return []
+
+    def call(self, count: int, names: tuple[str, ...]) -> Any:
+        self.keywords = ()
+        named = dict(zip(names, self.pop(len(names)), strict=True))
+        positional = self.pop(count - len(names))
+        return self.evaluate("call", *self.pop(1), positional, named)
+
+    def build_dict(self, items: list[Any]) -> Any:
+        return self.evaluate("dict", items[::2], items[1::2])
+
+    def binary(self, symbol: str) -> Any:
+        operation = ["subscript"] if symbol == "[]" else ["binary", symbol]
+        return self.evaluate(*operation, *self.pop(2))
+
+    def unknown(self, opname: str) -> list[Any]:
+        self.evaluate("unknown", opname)
+        raise NotProvedError
+
+
+_Step: TypeAlias = Callable[[_Frame, Any], list[Any]]
+
+_STEPS_BY_NAMES: dict[str, _Step] = {
+    "RESUME CACHE PRECALL NOP EXTENDED_ARG COPY_FREE_VARS PUSH_NULL RETURN_VALUE": lambda _f, _i: [],
+    "LOAD_CONST LOAD_SMALL_INT RETURN_CONST": lambda _, i: [Constant(i.argval)],
+    "LOAD_FAST LOAD_FAST_BORROW LOAD_FAST_CHECK": lambda f, i: [f.locals[i.argval]],
+    "LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW_LOAD_FAST_BORROW": lambda f, i: [f.locals[name] for name in i.argval],
+    "STORE_FAST": lambda f, i: f.store(i.argval),
+    "STORE_FAST_STORE_FAST": lambda f, i: f.store(*i.argval),
+    "STORE_FAST_LOAD_FAST": lambda f, i: [*f.store(i.argval[0]), f.locals[i.argval[1]]],
+    "LOAD_GLOBAL": lambda f, i: [f.evaluate("variable", Variable("global", i.argval))],
+    "LOAD_DEREF": lambda f, i: [f.evaluate("variable", f.free[i.argval])],
+    "LOAD_ATTR LOAD_METHOD": lambda f, i: [f.evaluate("attribute", *f.pop(1), i.argval)],
+    "UNARY_NEGATIVE": lambda f, _: [f.evaluate("unary", "-", *f.pop(1))],
+    "UNARY_INVERT": lambda f, _: [f.evaluate("unary", "~", *f.pop(1))],
+    "BINARY_OP": lambda f, i: [f.binary(i.argrepr)],
+    "BINARY_SUBSCR": lambda f, _: [f.binary("[]")],
+    # Before a jump, the symbol is bool(<) instead of <.
+    "COMPARE_OP": lambda f, i: [f.binary(i.argrepr)] if i.argrepr in dis.cmp_op else f.unknown(i.opname),
+    "KW_NAMES": lambda f, i: f.name_keywords(f.code.co_consts[i.arg]),
+    "CALL": lambda f, i: [f.call(i.argval, f.keywords)],
+    "CALL_KW": lambda f, i: [f.call(i.argval, f.stack.pop().value)],
+    "UNPACK_SEQUENCE": lambda f, i: f.evaluate("unpack", *f.pop(1), i.argval)[::-1],
+    "BUILD_TUPLE": lambda f, i: [f.evaluate("tuple", f.pop(i.argval))],
+    "BUILD_MAP": lambda f, i: [f.build_dict(f.pop(2 * i.argval))],
+    "BUILD_CONST_KEY_MAP": lambda f, i: [f.evaluate("dict", list(map(Constant, f.stack.pop().value)), f.pop(i.argval))],
+    "DICT_UPDATE": lambda f, i: [f.evaluate("merge", *f.pop(2))] if i.argval == 1 else f.unknown(i.opname),
+}
+_STEPS = {opname: step for opnames, step in _STEPS_BY_NAMES.items() for opname in opnames.split()}
+"""What each instruction of CPython 3.11 to 3.14 pushes; it first pops what it takes. All others are unknown."""
