@@ -11,7 +11,6 @@ import dataset
 from dataset import Dataset, io, vectorized
 from dataset.io import parse_single_example
 from dataset.optimize.driver import optimize
-from dataset.optimize.vectorization import parsing_functions
 from dataset.testing import assert_elements_equal, check_operator, check_rule, outcomes
 from support.pipelines import unoptimized
 
@@ -93,6 +92,17 @@ def changes(record):
     return example
 
 
+def looks_up_nothing(record):
+    example = parse(record, FEATURES)
+    nothing = example["nothing"]  # noqa: F841  # it fails
+    return example["label"]
+
+
+def reads_nothing(record):
+    nothing = UNDEFINED  # noqa: F821, F841  # it fails
+    return parse(record, FEATURES)
+
+
 class Holder:
     parse_single_example = staticmethod(io.parse_single_example)
     features = FEATURES
@@ -107,7 +117,17 @@ IN_THE_WAY = [
     lambda r: io.parse_single_example(r, {"label": io.FixedLenFeature((), np.int64)}),
     lambda r, features=FEATURES: io.parse_single_example(r, features),
 ]
-NEVER = [*IN_THE_WAY, other_result, writes, picks_twice, changes, bytes, io.ExampleParser(FEATURES)]
+NEVER = [
+    *IN_THE_WAY,
+    other_result,
+    writes,
+    picks_twice,
+    changes,
+    bytes,
+    looks_up_nothing,
+    reads_nothing,
+    io.ExampleParser(FEATURES),
+]
 NEVER += [lambda r: [parse(r, FEATURES)[name] for name in ("label", "image")], lambda r: parse(*(r, FEATURES))]
 NEVER += [lambda r: parse(r, FEATURES)["bytes"], lambda r: parse(r, FEATURES)[NAME], lambda r: ()]
 NEVER += [lambda r: (parse(r, FEATURES)["label"], 3), lambda r: (parse(r, FEATURES)["label"], r)]
@@ -249,10 +269,3 @@ def test_a_variable_of_an_enclosing_function_may_get_its_value_later():
     features = OTHERS
     assert fires(parsed)
     assert next(iter(parsed.batch(70)))["label"].tolist() == list(range(70))
-
-
-def test_instructions_that_are_not_known_prove_nothing(monkeypatch):
-    for opname in {"LOAD_FAST", "CALL", "RESUME"} & set(parsing_functions._STEPS):
-        with monkeypatch.context() as without:
-            without.delitem(parsing_functions._STEPS, opname)
-            assert parsing_functions.parsing_function(picks) is None
