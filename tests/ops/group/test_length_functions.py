@@ -20,9 +20,14 @@ def named(tokens):
     return len(tokens)
 
 
-def in_steps(tokens):
-    found = tokens
-    return len(found)
+def in_steps(row):
+    tokens = row["tokens"]
+    return len(tokens)
+
+
+def looks_up_more(row):
+    label = row["nothing"]  # noqa: F841  # it may fail
+    return len(row["tokens"])
 
 
 @pytest.mark.parametrize(
@@ -35,6 +40,7 @@ def in_steps(tokens):
         (lambda x, y: len(x), PAIR, 0),
         (lambda x, y: y.shape[0], PAIR, 1),
         (lambda row: len(row["tokens"]), ROW, 3),
+        (in_steps, ROW, 3),
         (lambda row: len(row["parts"][1]["deep"]), ROW, 2),
         (lambda x, row: len(row["b"]), (0, {"a": 1, "b": 2}), 2),
         (lambda x: len(x), (0,), 0),
@@ -60,7 +66,7 @@ seen = []
     [
         (Length(), BARE),
         (Length().__call__, BARE),
-        (in_steps, BARE),  # could be proved, and is not worth it
+        (looks_up_more, ROW),
         (lambda x: len(x) + 1, BARE),
         (lambda x: -len(x), BARE),
         (lambda x: x.shape[1], BARE),
