@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from types import CodeType, FunctionType
 from typing import Any
 
 from dataset.ops.concatenate import Concatenate
@@ -47,6 +46,7 @@ from dataset.plan.cardinality import is_known
 from dataset.plan.node import Node, holds_user_code, spec_is_static, walk
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import is_tuple
+from dataset.runtime.functions.bytecode import NotProvedError, interpret
 
 
 def eliminate_noop(node: Node) -> Node | Miss | None:
@@ -109,19 +109,28 @@ def _joined(node: Take | Skip | Shard) -> Node | None:
     return None
 
 
-# The bytecode of functions that return their arguments.
-_ONE = (lambda a: a).__code__
-_TUPLE = [(lambda a: (a,)).__code__, (lambda a, b: (a, b)).__code__, (lambda a, b, c: (a, b, c)).__code__]
-
-
 def _gives_back(function: Callable[..., Any], source: Node) -> bool:
     """Return whether a function returns each element of ``source`` unchanged, according to its bytecode."""
-    if type(function) is not FunctionType or not spec_is_static(source):
+    if not spec_is_static(source):
         return False
-    structure, code = flatten_spec(source.element_spec)[0], function.__code__
-    if not is_tuple(structure):
-        return _are_alike(code, _ONE)
-    return code.co_argcount == len(structure.children) and any(_are_alike(code, example) for example in _TUPLE)
+    structure = flatten_spec(source.element_spec)[0]
+    positions = tuple(range(len(structure.children))) if is_tuple(structure) else (0,)
+    try:
+        returned = interpret(function, _positions)
+    except NotProvedError:
+        return False
+    is_same: bool = returned == (positions if is_tuple(structure) else 0)
+    return is_same and function.__code__.co_argcount == len(positions)
+
+
+def _positions(operation: str, *operands: Any) -> Any:
+    """Return the positions of arguments in a result that consists of arguments."""
+    match operation, *operands:
+        case "argument", position:
+            return position
+        case "tuple", positions:
+            return tuple(positions)
+    raise NotProvedError
 
 
 def _counts(node: Node) -> bool:
@@ -134,7 +143,3 @@ def _counts(node: Node) -> bool:
     ):
         return False
     return all(spec.shape == () for spec in flatten_spec(node.element_spec)[1])
-
-
-def _are_alike(code: CodeType, other: CodeType) -> bool:
-    return (code.co_code, code.co_argcount) == (other.co_code, other.co_argcount)
