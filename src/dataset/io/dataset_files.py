@@ -148,10 +148,18 @@ class FilesOperator(BufferedOperator):
     def _read(self, n: int) -> Chunk | None:
         """Return up to ``n`` elements of one block."""
         while self.file is not None or self._next_file():
-            trace = self._trace
-            if trace is not None and self.file is not None:
-                trace.step(self.file)
-            columns = self._ask(lambda file: file.columns(n))
+            file, trace = self.file, self._trace
+            assert file is not None  # it is open now
+            if trace is not None:
+                trace.step(file)
+            if self._waits:
+                columns = self._ask(lambda file: file.columns(n))
+            else:
+                try:
+                    columns = file.columns(n)
+                except Exception as error:
+                    self._note(error)
+                    raise
             if columns is not None:
                 chunk = Chunk(self.structure, len(columns[0]), columns)
                 if trace is not None:
@@ -198,12 +206,16 @@ class FilesOperator(BufferedOperator):
                 return question(self.file)
             return self._ask_and_wait(self.file, question)
         except Exception as error:
-            if self._name is not None:
-                redacted_error(error, self._name)
-            error.add_note(f"in {self.node.location()}")
-            if self._gives_up(error):
-                self._close_file()
+            self._note(error)
             raise
+
+    def _note(self, error: Exception) -> None:
+        """Note where an exception of the file comes from, and close the file if it is given up."""
+        if self._name is not None:
+            redacted_error(error, self._name)
+        error.add_note(f"in {self.node.location()}")
+        if self._gives_up(error):
+            self._close_file()
 
     def _ask_and_wait(self, file: ElementFile, question: Callable[[Any], T]) -> T:
         """Do the same for a file that may block for long. After an interrupt, reopen it at the same position."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -137,6 +138,7 @@ class BatchOperator(Divisible):
 
     def __init__(self, source: Operator, node: Batch) -> None:
         super().__init__(source, node)
+        self.stack: Callable[[int, Column], Any] = node.stack
         self.position = 0  # number of elements put into batches
         self._waiting: list[Chunk] = []
         self.given: deque[Run] = deque()
@@ -146,7 +148,11 @@ class BatchOperator(Divisible):
             n = self.after_given(n)
         size = self.node.batch_size
         if not self._waiting:
-            chunk = self._pull_or_drop(n * size)
+            try:
+                chunk = self.source.pull(n * size)
+            except Exception:
+                self.position += 1
+                raise
             if chunk is None:
                 return None
             if chunk.length == size:  # the usual case: the chunk is the batch
@@ -298,10 +304,6 @@ class BatchOperator(Divisible):
         except ColumnMismatchError as error:
             raise self._explained(elements.structure.component_name(index), error, position + error.index) from None
         return Chunk(elements.structure, elements.length // size, columns)
-
-    def stack(self, index: int, column: Column) -> Any:
-        """Combine the column of component ``index`` into one batched component."""
-        return self.node.stack(index, column)
 
     def _explained(self, component: str, error: ColumnMismatchError, where: int) -> SpecError:
         if isinstance(error, NoRoomError):

@@ -93,6 +93,7 @@ class PaddedBatchOperator(BatchOperator):
     def __init__(self, source: Operator, node: PaddedBatch) -> None:
         super().__init__(source, node)
         self.padded = node
+        self.stack = self._pad
         self._plan: tuple[list[Shape], list[Any], list[str]] | None = None
 
     def _stack(self, elements: Chunk, size: int, position: int) -> Chunk:
@@ -102,7 +103,7 @@ class PaddedBatchOperator(BatchOperator):
             self._plan = (self.padded.shapes(structure), self.padded.values(structure), names)
         return super()._stack(elements, size, position)
 
-    def stack(self, index: int, column: Column) -> Any:
+    def _pad(self, index: int, column: Column) -> Any:
         assert self._plan is not None
         shapes, values, names = self._plan
         shape, name = shapes[index], names[index]

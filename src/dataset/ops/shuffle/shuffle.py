@@ -250,7 +250,7 @@ class ShuffleOperator(BufferedOperator, UnaryOperator):
         if self.count < self.size:
             self._rest = _Rest(Permutation(self.stream, self.count), gather, given)
             return
-        first = self._draw(1)
+        first = draw(self.stream, 1, self.size)
         order = Permutation(self.stream, self.count - 1)
         try:
             if not given:
@@ -343,16 +343,20 @@ class ShuffleOperator(BufferedOperator, UnaryOperator):
         """Exchange ``n`` elements for new ones. The very first element is returned before its slot is refilled."""
         assert self._buffer is not None
         if self._hole < 0:
-            slots = self._draw(1)
+            slots = draw(self.stream, 1, self.size)
             self._hole = int(slots[0])
             return self._buffer.get(slots)
-        new = self._read(n)
+        try:
+            new = None if self._is_over else self.source.pull(n)
+        except Exception:
+            self.by_position = False  # elements no longer correspond to positions
+            raise
         if new is None:
             self._end(self._buffer.all_but(self._hole))
             self._buffer = None
             return None
         self.elements.arrive(new)
-        slots = self._draw(new.length)
+        slots = draw(self.stream, new.length, self.size)
         written = np.concatenate([[self._hole], slots])
         self._hole = int(slots[-1])
         given = self._buffer.exchange(new, written)
@@ -367,9 +371,6 @@ class ShuffleOperator(BufferedOperator, UnaryOperator):
         """Account ``nbytes`` for the buffer, instead of its former size."""
         self._account.hold(nbytes - self._nbytes)
         self._nbytes = nbytes
-
-    def _draw(self, count: int) -> npt.NDArray[np.int64]:
-        return draw(self.stream, count, self.size)
 
     def _end(self, rest: Chunk | None) -> None:
         self._filling = []

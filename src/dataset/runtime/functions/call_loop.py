@@ -114,16 +114,14 @@ class CallLoop(Divisible):
             self.position = position
             self.unread(inputs, 0)
             raise
-        return self._try_columns(inputs) if self._fits_columns(inputs) else self._call(inputs)
-
-    def _fits_columns(self, inputs: Chunk) -> bool:
-        """Return whether the function is proved to return the same for columns as for single elements."""
-        return self._columns is not None and self._columns.fit(inputs, self.position)
+        columns = self._columns  # if the function is proved to return the same for columns as for single elements
+        fits = columns is not None and columns.fit(inputs, self.position)
+        return self._try_columns(inputs) if fits else self._call(inputs)
 
     def _try_columns(self, inputs: Chunk) -> Chunk | None:
         """Call a function that is proved to be elementwise on columns; at the first doubt, on single elements."""
         columns = self._columns
-        assert columns is not None  # or _fits_columns() would be false
+        assert columns is not None  # checked by the caller
         if not columns.trusted and inputs.length > TRIAL:
             self.unread(inputs, TRIAL)
             inputs = inputs.slice(0, TRIAL)
@@ -160,6 +158,8 @@ class CallLoop(Divisible):
             self._collect(results, inputs)
         except BaseException as raised:  # noqa: BLE001  # it is raised again, in its place
             error = as_error_of_element(raised)
+        if error is None and len(results) == inputs.length:
+            return self._finish(inputs, results)
         try:
             return self._conclude(inputs, results, error)
         finally:
@@ -167,8 +167,7 @@ class CallLoop(Divisible):
 
     def _conclude(self, inputs: Chunk, results: list[Any], error: BaseException | None) -> Chunk | None:
         done = len(results)
-        interrupted = error is not None and not isinstance(error, Exception)
-        if done == inputs.length and not interrupted:
+        if done == inputs.length and isinstance(error, Exception):
             return self._finish(inputs, results)
         output = self._finish(inputs.slice(0, done), results) if done else None
         try:
@@ -204,11 +203,14 @@ class CallLoop(Divisible):
         self._todo = Remainder(Chunk.concatenate(chunks) if chunks else None)
 
     def _finish(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
-        with contextlib.suppress(Exception):
+        try:
             output = self.finish(inputs, results)
-            self.position += inputs.length
-            return output
-        # One by one, so that an unusable result fails only its own element.
+        except Exception:  # noqa: BLE001  # an unusable result fails only its own element
+            return self._finish_singly(inputs, results)
+        self.position += inputs.length
+        return output
+
+    def _finish_singly(self, inputs: Chunk, results: list[Any]) -> Chunk | None:
         for index, result in enumerate(results):
             try:
                 self._keep(self.finish(inputs.slice(index, index + 1), [result]))

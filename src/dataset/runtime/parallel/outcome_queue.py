@@ -178,6 +178,8 @@ class OutcomeQueue:
                 raise
             if part is None:
                 break
+            if part.length == n:
+                return part
             parts.append(part)
             have += part.length
         return self._joined(parts) if parts else None
