@@ -77,6 +77,7 @@ with lazy_imports():
     from dataset.ops.sources.indexed_source import IndexedSource
     from dataset.ops.sources.random import Random
     from dataset.ops.sources.range import Range
+    from dataset.ops.sources.signature import signature_of
     from dataset.ops.sources.tensor_slices import TensorSlices
     from dataset.ops.sources.tensors import Tensors
     from dataset.ops.take import Take
@@ -91,7 +92,6 @@ with lazy_imports():
     from dataset.plan.drawing.page import page
     from dataset.plan.drawing.svg import svg
     from dataset.plan.fingerprints.fingerprint import content_fingerprint
-    from dataset.plan.signature import signature_of
     from dataset.runtime.iteration.chunk_scan import ChunkScan
     from dataset.runtime.iteration.device_prefetch import Convert, DevicePrefetch
     from dataset.runtime.iteration.iterator import DatasetIterator

@@ -80,7 +80,7 @@ class CsvDataset(Dataset[tuple[Any, ...]]):
         layout = deferred.layout_of(
             "CsvDataset", record_defaults, field_delim, use_quote_delim, na_value, select_cols, exclude_cols
         )
-        rows = deferred.Csv(files, layout, compression_type, buffer_size, header, name=name)
+        rows = deferred.Csv(files, layout, buffer_size, header, compression_type=compression_type, name=name)
         super().__init__(deferred.read_files(rows, num_parallel_reads))
 
 
@@ -131,7 +131,7 @@ class FixedLengthRecordDataset(Dataset[bytes]):
     ) -> None:
         files = deferred.file_names("FixedLengthRecordDataset", filenames)
         source = deferred.FixedLengthRecord(
-            files, record_bytes, header_bytes, footer_bytes, buffer_size, compression_type, name=name
+            files, record_bytes, header_bytes, footer_bytes, buffer_size, compression_type=compression_type, name=name
         )
         super().__init__(deferred.read_files(source, num_parallel_reads))
 
@@ -218,9 +218,8 @@ class TextLineDataset(Dataset[bytes]):
         name: str | None = None,
     ) -> None:
         files = deferred.file_names("TextLineDataset", filenames)
-        super().__init__(
-            deferred.read_files(deferred.TextLine(files, compression_type, buffer_size, name=name), num_parallel_reads)
-        )
+        source = deferred.TextLine(files, buffer_size, compression_type=compression_type, name=name)
+        super().__init__(deferred.read_files(source, num_parallel_reads))
 
 
 class TFRecordDataset(Dataset[bytes]):
@@ -275,7 +274,7 @@ class TFRecordDataset(Dataset[bytes]):
         index: bool = False,
     ) -> None:
         files = deferred.file_names("TFRecordDataset", filenames)
-        source = deferred.TFRecord(files, compression_type, buffer_size, on_error, name=name)
+        source = deferred.TFRecord(files, buffer_size, on_error, compression_type=compression_type, name=name)
         if require_bool("TFRecordDataset", "index", index):
             super().__init__(deferred.indexed_records(source, num_parallel_reads))
         else:

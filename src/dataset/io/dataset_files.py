@@ -12,7 +12,7 @@ import os
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -77,6 +77,8 @@ class ElementFile(Protocol):
 class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=True):
     """Base class of the nodes that read all elements of the files that ``source`` names, one file after another."""
 
+    compression_type: str | None = field(default=None, kw_only=True)
+
     @abstractmethod
     def open_file(self, path: str) -> ElementFile:
         """Return a reader of one file, without reading from it."""
@@ -91,7 +93,7 @@ class FileSource(UnaryNode, expands_elements=True, reads_files=True, separable=T
 
         In a compressed file it always is, because ``seek`` reads such a file from its beginning.
         """
-        return sys.maxsize if getattr(self, "compression_type", None) else READ_ON_BYTES
+        return sys.maxsize if self.compression_type else READ_ON_BYTES
 
     @property
     def rows_per_element(self) -> int | None:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from dataset.ops.map import MapOperator
 from dataset.plan.block_cyclic_shard import BlockCyclicShard, places_in
-from dataset.plan.checks import require_callable, require_parallelism, require_seed
+from dataset.plan.checks import require_callable, require_parallelism
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.origin import function_name
+from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.functions.vectorized import require_one_by_one
 from dataset.runtime.iteration.iterator import probed_spec
 from dataset.runtime.parallel.pool import in_parallel, parallel_detail
-from dataset.runtime.random.streams import ElementGenerators, EpochCounter, resolve_seed
+from dataset.runtime.random.streams import ElementGenerators, random_state
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,25 +27,21 @@ class RandomMap(UnaryNode, pure=False, static_spec=False, separable=True, elasti
 
     op: ClassVar[str] = "random_map"
     function: Callable[..., Any]
-    seed: int | None = field(default=None, repr=False)
-    counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
+    seed: InitVar[int | None] = None
+    random: RandomState = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]  # set below
     num_parallel_calls: int | None = field(default=None, kw_only=True, repr=False)
     deterministic: bool | None = field(default=None, kw_only=True, repr=False)
     write_into_batch: bool = field(default=False, kw_only=True, repr=False)
     """Set by the optimizer if the results will be stacked."""
-    key: int | None = field(default=None, kw_only=True, repr=False)
-    """The 64-bit seed derived from the op's seed and the global seed; set at creation, kept by rewrites."""
-
     deals: tuple[BlockCyclicShard, ...] = field(default=(), kw_only=True, repr=False)
     """The nested shards that this node processes; empty if it processes all elements."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, seed: int | None) -> None:
         require_callable("random_map", "map_func", self.function)
         require_one_by_one("random_map", "map_func", self.function)
         require_parallelism("random_map", self.num_parallel_calls, self.deterministic)
-        self._set("seed", require_seed("random_map", self.seed))
-        if self.key is None:
-            self._set("key", resolve_seed(self.seed))
+        if self.random is None:  # else the node is a copy
+            self._set("random", random_state("random_map", seed))
 
     def _element_spec(self) -> Any:
         return probed_spec(self)
@@ -57,7 +54,8 @@ class RandomMap(UnaryNode, pure=False, static_spec=False, separable=True, elasti
         return replace(self.with_inputs(inputs), deals=self.deals if deal is None else (*self.deals, deal))
 
     def label(self) -> str:
-        return f"random_map({function_name(self.function)}{'' if self.seed is None else f', seed={self.seed}'})"
+        seed = "" if self.random.seed is None else f", seed={self.random.seed}"
+        return f"random_map({function_name(self.function)}{seed})"
 
     def annotation(self) -> str:
         parallel = parallel_detail(self.num_parallel_calls, self.deterministic)
@@ -75,10 +73,10 @@ class RandomMapOperator(MapOperator):
     def __init__(self, context: ExecutionContext, source: Operator, node: RandomMap) -> None:
         super().__init__(source, node, node.function)
         self.epochs = context.iteration.epochs
-        self.counter = node.counter
+        self.random = node.random
         self.deals = node.deals
         self.since = self.base = 0  # see runtime/state/resharding.py
-        self._open(*context.draws(node))
+        self._open(*context.draws(node.random))
 
     def _open(self, key: int, iteration: int, epoch: int) -> None:
         self.key, self.iteration, self.epoch = key, iteration, epoch
@@ -98,4 +96,4 @@ class RandomMapOperator(MapOperator):
         super().load(state)
         self.since, self.base = int(state["since"]), int(state["base"])
         self._open(int(state["key"]), int(state["iteration"]), int(state["epoch"]))
-        self.epochs.resume(self.counter, self.key, self.iteration)
+        self.epochs.resume(self.random, self.key, self.iteration)

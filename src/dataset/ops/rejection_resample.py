@@ -22,13 +22,14 @@ from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable, require_seed
 from dataset.plan.node import Node, UnaryNode
 from dataset.plan.origin import function_name
+from dataset.plan.random_state import RandomState
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
-from dataset.runtime.random.streams import EpochCounter, RandomPass, resolve_seed
+from dataset.runtime.random.streams import RandomPass, random_state
 
 Distribution: TypeAlias = npt.NDArray[np.float64]
 
@@ -61,16 +62,13 @@ class Accept(UnaryNode):
     op: ClassVar[str] = "rejection_resample.accept"
     target: tuple[float, ...]
     initial: tuple[float, ...] | None
-    counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
-    key: int = field(default=0, kw_only=True, repr=False)
-    seed: int | None = field(default=None, kw_only=True, repr=False)
-    """The user's seed, from which ``key`` was derived."""
+    random: RandomState = field(kw_only=True, repr=False)
 
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
 
     def lower(self, context: ExecutionContext) -> Operator:
-        random = RandomPass(context.draws(self), context.iteration.epochs, self.counter, again=True)
+        random = RandomPass(context.draws(self.random), context.iteration.epochs, self.random, again=True)
         return AcceptOperator(context(self.source), self, random)
 
 
@@ -243,7 +241,7 @@ def rejection_resample_plan(
         return labelled
     shares = None if initial is None else tuple(initial.tolist())
     wanted = tuple(target.tolist())
-    accepted = Accept(labelled, wanted, shares, key=resolve_seed(seed), seed=seed, name=name)
+    accepted = Accept(labelled, wanted, shares, random=random_state(op, seed), name=name)
     if first == 0:
         return accepted
     weights = MixWeights(labelled, wanted, name=name) if first is None else (first, 1 - first)

@@ -7,20 +7,12 @@ counting at 0, so a worker process that is restarted for each epoch would always
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any, Protocol
 
-from dataset.plan.node import Node, inputs_first
+from dataset.plan.node import Node, held_nodes, inputs_first
+from dataset.plan.random_state import RandomState
 
 OPENINGS_MAX = 1 << 32
 """The maximum number of passes of a repeat; an infinite repeat counts as this many."""
-
-
-class CountsIterations(Protocol):
-    """Protocol of iteration counters, which nodes with random numbers hold in their field ``counter``."""
-
-    def at(self, iteration: int) -> Any:
-        """Return a new counter whose next iteration has this number."""
 
 
 def with_epoch(plan: Node, epoch: int) -> Node:
@@ -47,27 +39,21 @@ def with_epoch(plan: Node, epoch: int) -> Node:
         inputs = [moved[source] for source in node.inputs]
         unchanged = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
         found = node if unchanged else node.with_inputs(inputs)
-        counter: CountsIterations | None = getattr(node, "counter", None)
-        moved[node] = found if counter is None else dataclasses.replace(found, counter=counter.at(epoch))  # type: ignore[call-arg]
+        moved[node] = found if node.random is None else dataclasses.replace(found, random=node.random.at(epoch))
     return moved[plan]
 
 
-def drawing_nodes(plan: Node) -> Iterator[Any]:
-    """Yield the nodes of a plan that draw random numbers, one for each counter, in a deterministic order.
+def random_states(plan: Node) -> list[RandomState]:
+    """Return the random states of a plan, in a deterministic order.
 
     Fused ops hold the nodes that they replace in their fields.
     """
-    found: set[int] = set()
-    for node in inputs_first(plan):
-        for part in (node, *(value for value in vars(node).values() if isinstance(value, Node))):
-            counter = getattr(part, "counter", None)
-            if counter is not None and getattr(part, "key", None) is not None and id(counter) not in found:
-                found.add(id(counter))
-                yield part
+    parts = [part for node in inputs_first(plan) for part in (node, *held_nodes(node))]
+    return list(dict.fromkeys(part.random for part in parts if part.random is not None))
 
 
-def openings(plan: Node) -> dict[Any, int]:
-    """Return how often one complete iteration of a plan opens each op that has a counter, by counter.
+def openings(plan: Node) -> dict[RandomState, int]:
+    """Return how often one complete iteration of a plan opens each op with a random state, by random state.
 
     An operator derives its epoch from these numbers and its position in the plan: from the earlier passes of repeats,
     and from the inputs before its own that use the same op. So an epoch does not depend on the order of events, and a
@@ -81,23 +67,20 @@ def openings(plan: Node) -> dict[Any, int]:
             waiting += [part, *uncounted]
         elif _OPENINGS not in vars(part):
             vars(part)[_OPENINGS] = _count_openings(part)
-    found: dict[Any, int] = vars(plan)[_OPENINGS]
+    found: dict[RandomState, int] = vars(plan)[_OPENINGS]
     return found
 
 
 _OPENINGS = "openings()"  # key of the cached result; no attribute can have this name
 
 
-def _count_openings(node: Node) -> dict[Any, int]:
-    below = [vars(source)[_OPENINGS] for source in node.inputs]
-    held = [
-        openings(value) for value in list(vars(node).values()) if isinstance(value, Node) and value not in node.inputs
-    ]
-    counter = getattr(node, "counter", None)
+def _count_openings(node: Node) -> dict[RandomState, int]:
+    below: list[dict[RandomState, int]] = [vars(source)[_OPENINGS] for source in node.inputs]
+    held = [openings(part) for part in held_nodes(node)]
     times = min(node.passes, OPENINGS_MAX) if node.passes >= 0 else OPENINGS_MAX
-    if counter is None and times == 1 and len(below) == 1 and not held:
-        return below[0]  # type: ignore[no-any-return]  # stored by this function
-    found: dict[Any, int] = {} if counter is None else {counter: 1}
+    if node.random is None and times == 1 and len(below) == 1 and not held:
+        return below[0]
+    found: dict[RandomState, int] = {} if node.random is None else {node.random: 1}
     for counts in below:
         for key, count in counts.items():
             found[key] = found.get(key, 0) + count * times

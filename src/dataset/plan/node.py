@@ -16,6 +16,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.lazy import lazy_property, once
 from dataset.plan.origin import Origin, caller
+from dataset.plan.random_state import RandomState
 from dataset.plan.traits import Traits
 
 
@@ -27,6 +28,8 @@ class Node:
 
     Attributes:
         name: the user's own label, from the ``name=`` argument.
+        random: the random state of an op that draws random numbers, or whose functions do.
+        deterministic: whether the op keeps the order of its elements; if None, the options decide.
         origin: the user's source line that made the node.
     """
 
@@ -36,6 +39,8 @@ class Node:
     """The traits from the class statements; ``traits`` may refine them for an instance."""
 
     name: str | None = field(default=None, kw_only=True, repr=False)
+    random: RandomState | None = field(default=None, kw_only=True, repr=False)
+    deterministic: bool | None = field(default=True, kw_only=True, repr=False)
     origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
 
     @lazy_property
@@ -181,7 +186,7 @@ class Node:
 
         Seeds given by the user count; seeds drawn at random do not.
         """
-        return [self.parameters(), getattr(self, "seed", None)]
+        return [self.parameters(), None if self.random is None else self.random.seed]
 
     def state_fields(self) -> dict[str, Any]:
         """Return the parameters that must be unchanged when a saved state is loaded."""
@@ -236,6 +241,11 @@ def _nodes_in(value: Any) -> tuple[Node, ...]:
     if isinstance(value, Node):
         return (value,)
     return tuple(item for item in value if isinstance(item, Node)) if isinstance(value, tuple) else ()
+
+
+def held_nodes(node: Node) -> list[Node]:
+    """Return the nodes in the fields of a node that are not inputs, such as those that it replaces."""
+    return [value for value in list(vars(node).values()) if isinstance(value, Node) and value not in node.inputs]
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dataset.options import AUTOTUNE, Options
-from dataset.plan.epochs import drawing_nodes, openings
+from dataset.plan.epochs import openings, random_states
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node
+from dataset.plan.random_state import RandomState, state_numbers
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.chunks.file_trace import Opening
 from dataset.runtime.contract import Operator, State
@@ -16,7 +17,7 @@ from dataset.runtime.metrics.background import Counters, Tunable
 from dataset.runtime.metrics.dropped import DroppedCount
 from dataset.runtime.metrics.op_record import OpRecord
 from dataset.runtime.metrics.profile import PipelineProfile
-from dataset.runtime.random.streams import DrawingNode, Draws, EpochCounter, EpochLedger, counter_numbers, derived_seed
+from dataset.runtime.random.streams import Draws, EpochLedger, derived_seed
 from dataset.runtime.resources.coordinator import Coordinator
 from dataset.runtime.resources.limits import Limits
 from dataset.runtime.resources.periodic import PeriodicCallback
@@ -63,8 +64,8 @@ class Iteration:
         self.options = options
         self.limits = Limits(options)
         self.pulse = pulse
-        self.first_counter = next(counter_numbers)
-        """Counters with smaller numbers were created before the iteration."""
+        self.first_random = next(state_numbers)
+        """Random states with smaller numbers were created before the iteration."""
         self.passes_to_repeat: dict[Node, State] = {}
         """The start of each pass that a saved state reads from, by the op that caches it (ops/cache/caching.py)."""
         self.filled: set[Node] = set()
@@ -126,7 +127,7 @@ class ExecutionContext:
         """
         self.replays = False
         """Whether the op repeats a pass over its input to resume, and so requires the same order."""
-        self._beginning: dict[EpochCounter, Draws] | None = None  # of a run that began in another context
+        self._beginning: dict[RandomState, Draws] | None = None  # of a run that began in another context
         self._call: Call | None = None  # the function call that returned the dataset opened with this context
 
     def mark_not_replayable(self) -> None:
@@ -178,27 +179,27 @@ class ExecutionContext:
             inner.provenance = (*self.provenance, Opening(call.node, argument, plan))
         return inner
 
-    def draws(self, node: DrawingNode) -> Draws:
-        """Return what the random numbers of this context's op depend on.
+    def draws(self, random: RandomState) -> Draws:
+        """Return what the random numbers of an op depend on: this context's op, or one in its input.
 
         The epoch is the number of earlier runs of the op in a complete run of the plan. An op that was created before
         the iteration, and is part of a dataset that a function returns, has a different iteration number for each call.
         """
-        found, epoch, root, call = self._place(node.counter)
+        found, epoch, root, call = self._place(random)
         if found is not None:
             return Draws(found.key, found.iteration, (found.epoch + epoch) % _EPOCHS)
-        key, iteration = node.key or 0, 0
         if call is None:
-            epochs = self.iteration.epochs
-            return Draws(epochs.key(node.counter, key), epochs.iteration(node.counter), epoch % _EPOCHS)
-        if node.counter.number < self.iteration.first_counter:
+            iteration, key = self.iteration.epochs.place(random)
+            return Draws(key, iteration, epoch % _EPOCHS)
+        key, iteration = random.key, 0
+        if random.number < self.iteration.first_random:
             iteration = call.number
-            if getattr(node, "seed", None) is None:
-                key = derived_seed(call.node_key, list(openings(root)).index(node.counter))
+            if random.seed is None:
+                key = derived_seed(call.node_key, list(openings(root)).index(random))
         return Draws(key, iteration, epoch % _EPOCHS)
 
-    def _place(self, counter: EpochCounter) -> tuple[Draws | None, int, Node, Call | None]:
-        """Locate the op with this counter within the plan.
+    def _place(self, random: RandomState) -> tuple[Draws | None, int, Node, Call | None]:
+        """Locate the op with this random state within the plan.
 
         Returns:
             The draws with which the enclosing saved pass began, if any; the number of earlier runs of the op in that
@@ -209,21 +210,21 @@ class ExecutionContext:
         while context._reader is not None and context._node is not None:
             root, reader = context._node, context._reader
             if found is None and context._beginning is not None:
-                found = context._beginning.get(counter)
+                found = context._beginning.get(random)
             if found is None:
-                epoch += _runs_before(counter, root, reader._node, context._opening)  # noqa: SLF001  # its own class
+                epoch += _runs_before(random, root, reader._node, context._opening)  # noqa: SLF001  # its own class
             context = reader
         return found, epoch, root, context._call  # noqa: SLF001
 
     def beginning(self, node: Node) -> list[list[int]]:
         """Return the draws of all random ops in an input in the current run, as plain data."""
-        return [list(self.draws(part)) for part in drawing_nodes(node)]
+        return [list(self.draws(random)) for random in random_states(node)]
 
     def from_beginning(self, node: Node, beginning: list[list[int]]) -> Operator:
         """Open an input for a run that began with these draws, in this or another iteration."""
         draws = [Draws(*map(int, entry)) for entry in beginning]
         context = ExecutionContext(self.iteration, self._record, self.skipped, self, self._node)
-        context._beginning = {part.counter: draw for part, draw in zip(drawing_nodes(node), draws, strict=True)}
+        context._beginning = dict(zip(random_states(node), draws, strict=True))
         return context(node)
 
     @property
@@ -299,39 +300,41 @@ class Call:
         order: the index of the call among all calls of the op, counted from 0.
     """
 
-    def __init__(self, context: ExecutionContext, node: Any, order: int) -> None:
+    def __init__(self, context: ExecutionContext, node: Node, order: int) -> None:
+        assert node.random is not None  # set by the ops whose functions return datasets
         self._context = context
+        self._random = node.random
         self.node = node
         self.order = order
 
     @lazy_property
     def number(self) -> int:
         """A number that is unique to this call and the same in all processes."""
-        _, _, root, outer = self._context._place(self.node.counter)  # noqa: SLF001
-        functions = [counter for counter in openings(root) if counter.of_functions]
-        _, iteration, epoch = self._context.draws(self.node)
+        _, _, root, outer = self._context._place(self._random)  # noqa: SLF001
+        functions = [random for random in openings(root) if random.of_functions]
+        _, iteration, epoch = self._context.draws(self._random)
         above = 0 if outer is None else outer.number
-        return derived_seed(functions.index(self.node.counter), iteration, epoch, self.order, above)
+        return derived_seed(functions.index(self._random), iteration, epoch, self.order, above)
 
     @property
     def node_key(self) -> int:
         """The key for the random numbers of the op's inner datasets that have no seeds of their own."""
-        return self._context.draws(self.node).key
+        return self._context.draws(self._random).key
 
     def seed(self) -> int:
         """Return the base of the seeds drawn during the call."""
         return derived_seed(self.node_key, self.number)
 
 
-def _runs_before(counter: EpochCounter, node: Node, reader: Node | None, opening: int) -> int:
-    """Count how often the op with ``counter`` runs in ``reader`` before the input (or run of the input) ``node``."""
+def _runs_before(random: RandomState, node: Node, reader: Node | None, opening: int) -> int:
+    """Count how often the op with ``random`` runs in ``reader`` before the input (or run of the input) ``node``."""
     if not opening or reader is None:
         return 0
     if len(reader.inputs) == 1:
-        return opening * openings(node).get(counter, 0)
-    if openings(reader).get(counter) == openings(node).get(counter):
+        return opening * openings(node).get(random, 0)
+    if openings(reader).get(random) == openings(node).get(random):
         return 0  # no other input has it
-    return sum(openings(source).get(counter, 0) for source in reader.inputs[:opening])
+    return sum(openings(source).get(random, 0) for source in reader.inputs[:opening])
 
 
 Reader: TypeAlias = Callable[[ExecutionContext, Node], Operator]

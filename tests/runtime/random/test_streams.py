@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dataset import Dataset, set_random_seed
-from dataset.runtime.random.streams import ElementGenerators, EpochCounter, EpochLedger, Stream, resolve_seed
+from dataset.plan.random_state import RandomState
+from dataset.runtime.random.streams import ElementGenerators, EpochLedger, Stream, resolve_seed
 from support.process_helpers import in_thread
 
 
@@ -96,12 +97,12 @@ def test_a_seed_is_an_int(seed):
 
 
 def test_each_iterator_is_another_iteration_and_a_resumed_one_is_in_the_saved_iteration():
-    counter = EpochCounter()
-    assert EpochLedger(probing=True).iteration(counter) == 0  # a look at one element uses up no order
+    random = RandomState(7)
+    assert EpochLedger(probing=True).place(random) == (0, 7)  # a look at one element uses up no order
     first, second, resumed = EpochLedger(), EpochLedger(), EpochLedger()
-    assert [first.iteration(counter), second.iteration(counter), first.iteration(counter)] == [0, 1, 0]
-    resumed.resume(counter, 99, 4)
-    assert resumed.place(counter, 7) == (4, 99)
+    assert [ledger.place(random) for ledger in (first, second, first)] == [(0, 7), (1, 7), (0, 7)]
+    resumed.resume(random, 99, 4)
+    assert resumed.place(random) == (4, 99)
 
 
 def test_a_look_at_the_spec_uses_up_no_order():
@@ -111,8 +112,8 @@ def test_a_look_at_the_spec_uses_up_no_order():
 
 
 def test_two_threads_never_get_one_iteration_number():
-    counter = EpochCounter()
-    threads = [in_thread(lambda: [counter.next_iteration() for _ in range(200)]) for _ in range(4)]
+    random = RandomState(7)
+    threads = [in_thread(lambda: [EpochLedger().place(random)[0] for _ in range(200)]) for _ in range(4)]
     assert sorted(number for thread in threads for number in thread.result()) == list(range(800))
 
 

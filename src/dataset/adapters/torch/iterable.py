@@ -135,9 +135,8 @@ class TorchIterableDataset(torch.utils.data.IterableDataset[Any]):
 
 
 def _seed_of(dataset: Dataset[Any]) -> int:
-    """Return a seed that all workers agree on: it is derived from the plan's random keys, which are sent to them."""
-    keys = [getattr(node, "key", None) or 0 for node in inputs_first(dataset.plan)]
-    return sum(keys) % 2**63
+    """Return a seed that all workers agree on: it is derived from the plan's random states, which are sent to them."""
+    return sum(node.random.key for node in inputs_first(dataset.plan) if node.random is not None) % 2**63
 
 
 class TorchIterator(Closing, Iterator[Any]):

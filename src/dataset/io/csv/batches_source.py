@@ -81,8 +81,9 @@ def from_csv_plan(
     files = file_names("from_csv", paths)
     if shuffle:
         files = Shuffle(files, len(paths), shuffle_seed)
+    label = columns.label(label_name)
     source = _NamedCsv(
-        files, columns.layout, compression_type, None, header, named=True, label_name=columns.label(label_name)
+        files, columns.layout, None, header, compression_type=compression_type, named=True, label_name=label
     )
     rows = _read(source, num_parallel_reads, sloppy=sloppy, ignore_errors=ignore_errors)
     if shuffle:

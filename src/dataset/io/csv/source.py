@@ -26,7 +26,6 @@ class Csv(FileSource):
 
     op: ClassVar[str] = "CsvDataset"
     layout: CsvLayout
-    compression_type: str | None = None
     buffer_size: int | None = None
     header: bool = False
     named: bool = field(default=False, kw_only=True)

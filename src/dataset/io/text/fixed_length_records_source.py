@@ -21,7 +21,6 @@ class FixedLengthRecord(FileSource):
     header_bytes: int | None = None
     footer_bytes: int | None = None
     buffer_size: int | None = None
-    compression_type: str | None = None
 
     def __post_init__(self) -> None:
         self._set("record_bytes", require_int(self.op, "record_bytes", self.record_bytes, minimum=1))

@@ -17,7 +17,6 @@ class TextLine(FileSource):
     """Source node: all lines of the files that ``source`` names, file by file."""
 
     op: ClassVar[str] = "TextLineDataset"
-    compression_type: str | None = None
     buffer_size: int | None = None
 
     def __post_init__(self) -> None:

@@ -21,7 +21,6 @@ class TFRecord(FileSource):
     """Source node: all records of the files that ``source`` names, file by file."""
 
     op: ClassVar[str] = "TFRecordDataset"
-    compression_type: str | None = None
     buffer_size: int | None = None
     on_error: str = "raise"
 

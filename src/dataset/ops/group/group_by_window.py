@@ -23,6 +23,7 @@ from dataset.plan.checks import require_callable, require_int
 from dataset.plan.nested import dataset_of
 from dataset.plan.node import Node, UnaryNode, holds_user_code, spec_is_static
 from dataset.plan.origin import function_name
+from dataset.plan.random_state import RandomState
 from dataset.plan.spec import DatasetSpec, TensorSpec, flatten_spec
 from dataset.plan.structure import LEAF, structure_of, tuple_of
 from dataset.runtime.chunks.batching import ColumnMismatchError, stack_column
@@ -30,7 +31,7 @@ from dataset.runtime.chunks.chunk import Chunk, Column, pack
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
 from dataset.runtime.iteration.iterator import probed_spec
-from dataset.runtime.random.streams import EpochCounter, function_counter, function_seed
+from dataset.runtime.random.streams import function_random_state
 from dataset.runtime.resources.exceptions import raise_with_location
 from dataset.runtime.resources.interrupts import call
 from dataset.runtime.state.held_elements import Elements
@@ -46,9 +47,7 @@ class GroupByWindow(UnaryNode, pure=False, static_spec=False):
     reduce_func: Callable[..., Any]
     window_size: int | None = None
     window_size_func: Callable[[Any], Any] | None = None
-    counter: EpochCounter = field(default_factory=function_counter, kw_only=True, repr=False)
-    key: int = field(default_factory=function_seed, kw_only=True, repr=False)
-    """The seed for random operators without seeds in the returned datasets."""
+    random: RandomState = field(default_factory=function_random_state, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         require_callable(self.op, "key_func", self.key_func)

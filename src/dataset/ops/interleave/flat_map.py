@@ -11,11 +11,12 @@ from dataset.plan.cardinality import UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_callable
 from dataset.plan.node import UnaryNode
 from dataset.plan.origin import function_name
+from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
 from dataset.runtime.iteration.iterator import probed_spec
-from dataset.runtime.random.streams import EpochCounter, function_counter, function_seed
+from dataset.runtime.random.streams import function_random_state
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +27,7 @@ class FlatMap(UnaryNode, pure=False, static_spec=False, expands_elements=True, r
     function: Callable[..., Any]
     must_match_across_processes: bool = field(default=False, kw_only=True, repr=False)
     """Whether other processes also run it, and all must yield the same elements in the same order."""
-    counter: EpochCounter = field(default_factory=function_counter, kw_only=True, repr=False)
-    key: int = field(default_factory=function_seed, kw_only=True, repr=False)
-    """The seed for random operators without seeds in the returned datasets."""
+    random: RandomState = field(default_factory=function_random_state, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         require_callable(self.op, "map_func", self.function)

@@ -18,6 +18,7 @@ from dataset.errors import SpecError, StateError
 from dataset.name_guard import watching_names
 from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, UnaryNode, walk
+from dataset.plan.random_state import RandomState
 from dataset.plan.structure import LEAF, Structure
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import Call, ExecutionContext
@@ -107,12 +108,16 @@ def _ended() -> Subdataset:
     return inner
 
 
+def _is_unseeded(random: RandomState | None) -> bool:
+    return random is not None and random.seed is None and not random.of_functions
+
+
 def _require_agreement(plan: Node) -> None:
     """Raise ValueError if processes that each create this dataset may get different elements or orders."""
     for part in walk(plan):
-        if getattr(part, "deterministic", None) is False:
+        if part.deterministic is False:
             lack = "deterministic=False, so each would have its own order: remove it"
-        elif getattr(part, "seed", 0) is None and hasattr(part, "counter") and seed_sequence().seed is None:
+        elif _is_unseeded(part.random) and seed_sequence().seed is None:
             lack = "no seed, so each would draw different random numbers: set a seed"
         else:
             continue

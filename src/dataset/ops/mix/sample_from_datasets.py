@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from dataset.ops.mix.choose_from_datasets import Mix
 from dataset.ops.mix.quota import QuotaSelector
 from dataset.ops.mix.selector import Choices, ReadSelector, Selector
 from dataset.ops.take import Take
-from dataset.plan.checks import require_bool, require_plans, require_seed
+from dataset.plan.checks import require_bool, require_plans
 from dataset.plan.nested import is_dataset
 from dataset.plan.node import Node, spec_is_static
 from dataset.plan.spec import TensorSpec
@@ -22,7 +22,7 @@ from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import State
-from dataset.runtime.random.streams import EpochCounter, RandomPass, resolve_seed
+from dataset.runtime.random.streams import RandomPass, random_state
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,17 +31,14 @@ class SampleFromDatasets(Mix):
 
     op: ClassVar[str] = "sample_from_datasets"
     weights: tuple[float, ...] | Node
-    seed: int | None = field(default=None, repr=False)
+    seed: InitVar[int | None] = None
     rerandomize_each_iteration: bool = False
     exact: bool = False
-    counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
-    key: int | None = field(default=None, kw_only=True, repr=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, seed: int | None) -> None:
         super().__post_init__()
-        self._set("seed", require_seed(self.op, self.seed))
-        if self.key is None:
-            self._set("key", 0 if self.exact else resolve_seed(self.seed))
+        if self.random is None and not self.exact:  # else the node is a copy
+            self._set("random", random_state(self.op, seed))
         if isinstance(self.weights, Node) and spec_is_static(self.weights):
             self._check_weights_spec(self.weights.element_spec)
 
@@ -54,12 +51,11 @@ class SampleFromDatasets(Mix):
             )
 
     def _selector(self, context: ExecutionContext) -> Selector:
-        assert self.key is not None
-        if self.exact and not isinstance(self.weights, Node):
+        if self.random is None:
+            assert not isinstance(self.weights, Node)  # checked by sample_plan
             return QuotaSelector(self.weights)
-        stream = RandomPass(
-            context.draws(self), context.iteration.epochs, self.counter, again=not self.rerandomize_each_iteration
-        )
+        draws, again = context.draws(self.random), not self.rerandomize_each_iteration
+        stream = RandomPass(draws, context.iteration.epochs, self.random, again=again)
         if isinstance(self.weights, Node):
             return VaryingSelector(self, stream, self.weights, context)
         return RandomSelector(stream, self.weights)
@@ -167,7 +163,7 @@ def sample_plan(
     if len(used) == 1:
         return used[0][0]
     sources, shares = zip(*used, strict=True)
-    return SampleFromDatasets(sources, stop, shares, seed, rerandomize, exact, key=node.key, name=name)
+    return SampleFromDatasets(sources, stop, shares, None, rerandomize, exact, random=node.random, name=name)
 
 
 def _constant(op: str, weights: Any, count: int) -> tuple[float, ...]:

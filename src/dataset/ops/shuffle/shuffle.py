@@ -9,7 +9,7 @@ finds by searching for equal slots.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -23,9 +23,10 @@ from dataset.ops.sources.row_source import RowSource, on_numbers
 from dataset.ops.sources.select_positions import Gatherer
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
-from dataset.plan.checks import require_bool, require_int, require_seed
+from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode, holds_user_code
+from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, object_column
 from dataset.runtime.chunks.file_trace import FileTrace
 from dataset.runtime.chunks.provenance import ELEMENT_BITS, NOWHERE, References, numbers_of
@@ -33,7 +34,7 @@ from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, seek
 from dataset.runtime.parallel.buffered_operator import BufferedOperator
 from dataset.runtime.random.permutation import Permutation
-from dataset.runtime.random.streams import Draws, EpochCounter, Stream, resolve_seed
+from dataset.runtime.random.streams import Draws, Stream, random_state
 from dataset.runtime.resources.exceptions import concerns_iteration
 
 _EVERYTHING = 2**62
@@ -51,21 +52,18 @@ class Shuffle(UnaryNode, only_reorders=True, separable=True):
 
     op: ClassVar[str] = "shuffle"
     buffer_size: int | None  # None becomes UNKNOWN_CARDINALITY
-    seed: int | None = field(default=None, repr=False)
+    seed: InitVar[int | None] = None
     reshuffle_each_iteration: bool | None = True
-    counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
-    key: int | None = field(default=None, kw_only=True, repr=False)
-    """The 64-bit seed derived from the op's seed and the global seed; set at creation, kept by rewrites."""
+    random: RandomState = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]  # set below
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, seed: int | None) -> None:
         size = UNKNOWN_CARDINALITY if self.buffer_size is None else self.buffer_size
         size = require_int("shuffle", "buffer_size", size, minimum=1, allow=(UNKNOWN_CARDINALITY,))
         self._set("buffer_size", size)
-        self._set("seed", require_seed("shuffle", self.seed))
         reshuffle = True if self.reshuffle_each_iteration is None else self.reshuffle_each_iteration
         self._set("reshuffle_each_iteration", require_bool("shuffle", "reshuffle_each_iteration", reshuffle))
-        if self.key is None:
-            self._set("key", resolve_seed(self.seed))
+        if self.random is None:  # else the node is a copy
+            self._set("random", random_state("shuffle", seed))
 
     @property
     def size(self) -> int:
@@ -106,7 +104,7 @@ class Shuffle(UnaryNode, only_reorders=True, separable=True):
 
     def label(self) -> str:
         size = "all" if self.buffer_size == UNKNOWN_CARDINALITY else self.buffer_size
-        return f"shuffle({size}{'' if self.seed is None else f', seed={self.seed}'})"
+        return f"shuffle({size}{'' if self.random.seed is None else f', seed={self.random.seed}'})"
 
     def lower(self, context: ExecutionContext) -> Operator:
         elements = BufferCheckpoint(context, self.source)
@@ -126,7 +124,7 @@ class Shuffle(UnaryNode, only_reorders=True, separable=True):
             source: the input.
             of_numbers: whether the input yields row numbers instead of elements.
         """
-        draws = context.draws(self)
+        draws = context.draws(self.random)
         if not self.reshuffle_each_iteration:
             draws = Draws(draws.key, 0, 0)
         gather = Gatherer.of(self.source, context, of_numbers=of_numbers)
@@ -415,7 +413,7 @@ class ShuffleOperator(BufferedOperator, UnaryOperator):
 
     def load(self, state: State) -> None:
         self.key, self.iteration, self.epoch = int(state["key"]), int(state["iteration"]), int(state["epoch"])
-        self.context.iteration.epochs.resume(self.node.counter, self.key, self.iteration)
+        self.context.iteration.epochs.resume(self.node.random, self.key, self.iteration)
         self.stream = Stream(self.key, self.iteration, self.epoch)
         if "given" in state:
             self._load_given(int(state["given"]))

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dataset.plan.cardinality import INFINITE_CARDINALITY
-from dataset.plan.checks import require_bool, require_seed
+from dataset.plan.checks import require_bool
 from dataset.plan.node import Node
+from dataset.plan.random_state import RandomState
 from dataset.plan.spec import TensorSpec
 from dataset.plan.structure import LEAF
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State
-from dataset.runtime.random.streams import EpochCounter, RandomPass, resolve_seed
+from dataset.runtime.random.streams import RandomPass, random_state
 
 _SIZE = 2**32  # tf.data yields 32 random bits as an int64
 
@@ -25,17 +26,14 @@ class Random(Node):
     """Source node of uniformly distributed integers from 0 to 2**32 - 1."""
 
     op: ClassVar[str] = "random"
-    seed: int | None = field(default=None, repr=False)
+    seed: InitVar[int | None] = None
     rerandomize_each_iteration: bool = False
-    counter: EpochCounter = field(default_factory=EpochCounter, kw_only=True, repr=False)
-    key: int | None = field(default=None, kw_only=True, repr=False)
-    """The 64-bit seed derived from the op's seed and the global seed."""
+    random: RandomState = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]  # set below
 
-    def __post_init__(self) -> None:
-        self._set("seed", require_seed("random", self.seed))
+    def __post_init__(self, seed: int | None) -> None:
         require_bool("random", "rerandomize_each_iteration", self.rerandomize_each_iteration)
-        if self.key is None:
-            self._set("key", resolve_seed(self.seed))
+        if self.random is None:  # else the node is a copy
+            self._set("random", random_state("random", seed))
 
     def _element_spec(self) -> Any:
         return TensorSpec((), np.int64)
@@ -44,12 +42,12 @@ class Random(Node):
         return INFINITE_CARDINALITY
 
     def label(self) -> str:
-        return "random()" if self.seed is None else f"random(seed={self.seed})"
+        return "random()" if self.random.seed is None else f"random(seed={self.random.seed})"
 
     def lower(self, context: ExecutionContext) -> Operator:
-        assert self.key is not None
         again = not self.rerandomize_each_iteration
-        return RandomOperator(RandomPass(context.draws(self), context.iteration.epochs, self.counter, again=again))
+        draws = context.draws(self.random)
+        return RandomOperator(RandomPass(draws, context.iteration.epochs, self.random, again=again))
 
 
 class RandomOperator(Operator):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from dataset.ops.cache.cache import Cache
 from dataset.ops.random_map import RandomMap
@@ -40,14 +39,14 @@ class Agreement:
 
     def on(self, node: Node, like: Node) -> Node:
         """Return an op with its agreed seed; ``like`` is the corresponding op in the original plan."""
-        if not _has(node, "counter"):
+        if node.random is None:
             return node
-        changes: dict[str, Any] = {"counter": node.counter.restarted()}  # type: ignore[attr-defined]  # just checked
-        if like not in self._agreed and getattr(node, "seed", None) is None:
-            changes["key"] = derived_seed(self._seed, self._numbers[like], *self._own)
+        key = None
+        if like not in self._agreed and node.random.seed is None:
+            key = derived_seed(self._seed, self._numbers[like], *self._own)
         elif self._own and isinstance(node, RandomMap):
-            changes["key"] = derived_seed(node.key or 0, *self._own)
-        return dataclasses.replace(node, **changes)
+            key = derived_seed(node.random.key, *self._own)
+        return dataclasses.replace(node, random=node.random.restarted(key))
 
     def on_all(self, plan: Node) -> Node:
         """Return a plan that every process runs with the same elements in the same order."""
@@ -67,15 +66,11 @@ def over(node: Node, inputs: Sequence[Node]) -> Node:
 
 def in_order(node: Node) -> Node:
     """Return the op, set to keep the order of its elements."""
-    return dataclasses.replace(node, deterministic=True) if _has(node, "deterministic") else node  # type: ignore[call-arg]
+    return node if node.deterministic else dataclasses.replace(node, deterministic=True)
 
 
 def _watched(node: Node) -> Node:
     """Return the op; if it opens datasets returned by a function, it is set to check them for agreement."""
-    if not _has(node, "must_match_across_processes"):
+    if not any(field.name == "must_match_across_processes" for field in dataclasses.fields(node)):
         return node
     return dataclasses.replace(node, must_match_across_processes=True)  # type: ignore[call-arg]  # it has the field
-
-
-def _has(node: Node, name: str) -> bool:
-    return any(field.name == name for field in dataclasses.fields(node))

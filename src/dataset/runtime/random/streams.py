@@ -11,11 +11,14 @@ import itertools
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISeedSequence, ISpawnableSeedSequence
+
+from dataset.plan.checks import require_seed
+from dataset.plan.random_state import RandomState, Turn
 
 _WORDS_PER_COUNTER = 4  # Philox4x64 generates four 64-bit words from one counter value
 _FAR = np.array((0, 0, 1, 0), np.uint64)  # the counter 2**128, which no stream reaches
@@ -123,9 +126,15 @@ def resolve_seed(seed: int | None) -> int:
     return derived_seed(base, int(seed))
 
 
-def function_seed() -> int:
-    """Return the 64-bit seed of an op whose function returns datasets; the ops in these datasets draw from it."""
-    return _seeds.current.draw_for_functions()
+def random_state(op: str, seed: Any) -> RandomState:
+    """Return the random state of an op with the user's argument ``seed``."""
+    seed = require_seed(op, seed)
+    return RandomState(resolve_seed(seed), seed)
+
+
+def function_random_state() -> RandomState:
+    """Return the random state of an op whose function returns datasets; the ops in these datasets draw from it."""
+    return RandomState(_seeds.current.draw_for_functions(), of_functions=True)
 
 
 def derived_seed(*key: int) -> int:
@@ -243,103 +252,8 @@ class _ElementSeed(ISpawnableSeedSequence):
         return self._sequence
 
 
-counter_numbers = itertools.count()
-"""The numbers of counters."""
-
-
-class _Run:
-    """The seed for iterations of an op that begin from now on."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: int | None = None) -> None:
-        self.key = key  # from the last loaded state; None for the op's own seed
-
-
-class Turn(NamedTuple):
-    """The numbers that an iterator has taken from a counter: its next number was ``before``, and then ``after``."""
-
-    before: int
-    after: int
-
-
-class EpochCounter:
-    """Epoch counter: identifies one shuffle or random_map of a user's plan, and counts the iterations over it.
-
-    It is the only state that iterations of a Dataset share. tf.data's ``reshuffle_each_iteration`` requires it: each
-    new iterator gets another order. Iterators opened after a state was loaded count on from that state.
-
-    Args:
-        first: the number of the first iteration.
-        run: shared by the counters of one op of one pipeline.
-        of_functions: whether the datasets that the op's function returns draw random numbers, not the op itself.
-
-    Attributes:
-        number: larger than the numbers of all counters created before.
-    """
-
-    def __init__(self, first: int = 0, run: _Run | None = None, *, of_functions: bool = False) -> None:
-        self.number = next(counter_numbers)
-        self.of_functions = of_functions
-        self._lock = threading.Lock()  # guards _iterations
-        self._first = self._iterations = first
-        self._run = run or _Run()
-
-    def next_iteration(self) -> int:
-        """Return the number of an iteration that starts now."""
-        with self._lock:
-            self._iterations += 1
-            return self._iterations - 1
-
-    @property
-    def key(self) -> int | None:
-        """The seed from the last loaded state for iterations that begin now; None if no state was loaded."""
-        return self._run.key
-
-    def resume(self, iteration: int, key: int, unused: Turn | None) -> Turn:
-        """Count on from an iteration of a saved state, with its seed.
-
-        Numbers never repeat within a process, except for one that the resuming iterator had taken and not used.
-
-        Args:
-            iteration: the number of the saved iteration.
-            key: its seed.
-            unused: what the resuming iterator has taken, if it has not begun.
-
-        Returns:
-            What the iterator has taken now.
-        """
-        self._run.key = key
-        with self._lock:
-            before = self._iterations
-            if unused is not None and unused.after == before:
-                before = unused.before
-            self._iterations = max(before, iteration + 1)
-            return Turn(before, self._iterations)
-
-    def at(self, iteration: int) -> EpochCounter:
-        """Return a separate counter whose next number is ``iteration``."""
-        return type(self)(iteration, self._run, of_functions=self.of_functions)
-
-    def restarted(self) -> EpochCounter:
-        """Return a separate counter that begins where this one began."""
-        return type(self)(self._first, of_functions=self.of_functions)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A copy of a pipeline, such as that of a worker process, counts on its own.
-        return _counter, (self._first, self._run.key, self.of_functions)
-
-    def __repr__(self) -> str:
-        return "EpochCounter()"
-
-
-def _counter(first: int, key: int | None, of_functions: bool) -> EpochCounter:
-    return EpochCounter(first, _Run(key), of_functions=of_functions)
-
-
-def function_counter() -> EpochCounter:
-    """Return the counter of an op whose function returns datasets."""
-    return EpochCounter(of_functions=True)
+_counting = threading.Lock()
+"""Guards all random states and ledgers: several iterators count with one state, and threads open inner datasets."""
 
 
 class EpochLedger:
@@ -352,66 +266,40 @@ class EpochLedger:
 
     def __init__(self, *, probing: bool = False, instead_of: EpochLedger | None = None) -> None:
         self.probing = probing
-        self._lock = threading.Lock()  # guards the dicts below: several threads open inner datasets
-        self._iterations: dict[EpochCounter, int] = {}
-        self._keys: dict[EpochCounter, int] = {}
-        self._turns: dict[EpochCounter, Turn] = {}
+        self._places: dict[RandomState, tuple[int, int]] = {}
+        self._turns: dict[RandomState, Turn] = {}
         if instead_of is not None:
-            with instead_of._lock:  # noqa: SLF001  # its own class
-                self._iterations = dict(instead_of._iterations)  # noqa: SLF001
-                self._keys = dict(instead_of._keys)  # noqa: SLF001
+            with _counting:
+                self._places = dict(instead_of._places)  # noqa: SLF001
                 self._turns = dict(instead_of._turns)  # noqa: SLF001
 
-    def key(self, counter: EpochCounter, own: int) -> int:
-        """Return the seed of an op: ``own``, or that of the saved state that the iterator or the run resumes."""
-        found = self._keys.get(counter)
-        if found is None:
-            found = self._keys.setdefault(counter, own if counter.key is None else counter.key)
-        return found
-
-    def iteration(self, counter: EpochCounter) -> int:
-        """Return the number of the iteration that an op is in; the first call takes a new number."""
-        with self._lock:
-            if counter not in self._iterations:
-                number = 0
+    def place(self, random: RandomState) -> tuple[int, int]:
+        """Return the number of the iteration that an op is in, and its seed. The first call takes a new number."""
+        with _counting:
+            if random not in self._places:
+                iteration = 0
                 if not self.probing:
-                    number = counter.next_iteration()
-                    self._turns[counter] = Turn(number, number + 1)
-                self._iterations[counter] = number
-            return self._iterations[counter]
+                    iteration = random.next_iteration()
+                    self._turns[random] = Turn(iteration, iteration + 1)
+                self._places[random] = iteration, random.next_key
+            return self._places[random]
 
-    def resume(self, counter: EpochCounter, key: int, iteration: int) -> None:
+    def resume(self, random: RandomState, key: int, iteration: int) -> None:
         """Set the iteration and seed of an op to those of a saved state."""
-        with self._lock:
-            self._keys[counter], self._iterations[counter] = key, iteration
+        with _counting:
+            self._places[random] = iteration, key
 
-    def place(self, counter: EpochCounter, own: int) -> tuple[int, int]:
-        """Return the iteration number and seed of an op. An op that has not begun takes its number now."""
-        return self.iteration(counter), self.key(counter, own)
-
-    def go_on(self, counter: EpochCounter, iteration: int, key: int, *, begun: bool) -> None:
+    def go_on(self, random: RandomState, iteration: int, key: int, *, begun: bool) -> None:
         """Make iterations that begin from now on count on from the state that this iterator has loaded.
 
         Args:
-            counter: the counter of an op.
+            random: the random state of an op.
             iteration: the saved result of ``place``.
             key: the saved result of ``place``.
             begun: whether elements had been taken from the iterator before.
         """
-        with self._lock:
-            self._turns[counter] = counter.resume(iteration, key, None if begun else self._turns.get(counter))
-
-
-class DrawingNode(Protocol):
-    """A node that draws random numbers, or whose functions do."""
-
-    @property
-    def counter(self) -> EpochCounter:
-        """The counter of iterations over the node."""
-
-    @property
-    def key(self) -> int | None:
-        """The 64-bit seed of the node."""
+        with _counting:
+            self._turns[random] = random.resume(iteration, key, None if begun else self._turns.get(random))
 
 
 class Draws(NamedTuple):
@@ -425,9 +313,9 @@ class Draws(NamedTuple):
 class RandomPass:
     """The random stream of an op in one pass: the same in every pass, or a new one each time."""
 
-    def __init__(self, draws: Draws, epochs: EpochLedger, counter: EpochCounter, *, again: bool) -> None:
+    def __init__(self, draws: Draws, epochs: EpochLedger, random: RandomState, *, again: bool) -> None:
         self._epochs = epochs
-        self._counter = counter
+        self._random = random
         self._key = draws.key
         self._place = (0, 0) if again else (draws.iteration, draws.epoch)
         self.stream = Stream(self._key, *self._place)
@@ -440,6 +328,6 @@ class RandomPass:
     def load(self, state: dict[str, int]) -> None:
         """Restore a saved position."""
         self._key, self._place = int(state["key"]), (int(state["iteration"]), int(state["epoch"]))
-        self._epochs.resume(self._counter, self._key, self._place[0])
+        self._epochs.resume(self._random, self._key, self._place[0])
         self.stream = Stream(self._key, *self._place)
         self.stream.seek(int(state["drawn"]))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dataset.errors import StateError
-from dataset.plan.epochs import drawing_nodes
+from dataset.plan.epochs import random_states
 from dataset.plan.fingerprints.fingerprint import fingerprint
 from dataset.plan.fingerprints.plan_diff import difference, is_outline, outline
 from dataset.plan.lazy import lazy_property
@@ -80,7 +80,7 @@ class Envelope:
 
     def __init__(self, plan: Node) -> None:
         self._plan = plan
-        self._drawing = list(drawing_nodes(plan))
+        self._random = random_states(plan)
 
     @lazy_property
     def _fingerprint(self) -> str:
@@ -105,7 +105,7 @@ class Envelope:
             "plan": [entry if type(entry) is int else list(entry) for entry in self._outline],
             "shares": resharding.shares(self._plan),
             "elements": elements,
-            "orders": [list(epochs.place(node.counter, node.key)) for node in self._drawing],
+            "orders": [list(epochs.place(random)) for random in self._random],
             "operator": place,
         }
         return {**state, "digest": digest(state)}
@@ -138,7 +138,7 @@ class Envelope:
         elements, orders = state["elements"], state["orders"]
         if type(elements) is not int or elements < 0:
             raise StateError(f"the state is damaged: its number of elements is {elements!r:.40}")
-        if type(orders) is not list or len(orders) != len(self._drawing) or not all(map(_is_order, orders)):
+        if type(orders) is not list or len(orders) != len(self._random) or not all(map(_is_order, orders)):
             raise StateError(f"the state is damaged: its random orders do not belong to this pipeline: {orders!r:.80}")
         _check_counts(state["operator"])
         opened: State = state
@@ -146,8 +146,8 @@ class Envelope:
 
     def resume(self, state: State, epochs: EpochLedger) -> None:
         """Set the iterations of operators opened with ``epochs`` to those of a state returned by ``open``."""
-        for node, (iteration, key) in zip(self._drawing, state["orders"], strict=True):
-            epochs.resume(node.counter, key, iteration)
+        for random, (iteration, key) in zip(self._random, state["orders"], strict=True):
+            epochs.resume(random, key, iteration)
 
     def go_on(self, state: State, epochs: EpochLedger, *, begun: bool) -> None:
         """Make iterations that begin from now on count on from those of a state.
@@ -157,8 +157,8 @@ class Envelope:
             epochs: the ledger of that iterator.
             begun: whether elements had been taken from the iterator before.
         """
-        for node, (iteration, key) in zip(self._drawing, state["orders"], strict=True):
-            epochs.go_on(node.counter, iteration, key, begun=begun)
+        for random, (iteration, key) in zip(self._random, state["orders"], strict=True):
+            epochs.go_on(random, iteration, key, begun=begun)
 
 
 def _check_whole(state: Any) -> None:
