@@ -6,12 +6,12 @@ the number of datasets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from dataset.errors import SpecError
 from dataset.plan.cardinality import is_known, total
-from dataset.plan.node import Node, spec_is_static
+from dataset.plan.node import Node, holds_user_code, spec_is_static
 from dataset.plan.spec import common_spec
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
@@ -59,6 +59,16 @@ class Concatenate(Node, seekable=True, exact=True):
 
     def cardinality(self) -> int:
         return total([source.cardinality() for source in self.sources])
+
+    def simplified(self) -> Node | None:
+        """Return the plan without sources that are known to be empty and run no user code, if the spec stays."""
+        left = tuple(part for part in self.sources if part.cardinality() != 0 or holds_user_code(part))
+        left = left or self.sources[-1:]
+        if len(left) == len(self.sources):
+            return None
+        rest = left[0] if len(left) == 1 else replace(self, sources=left)
+        is_same = not spec_is_static(rest) or repr(rest.element_spec) == repr(self.element_spec)
+        return rest if is_same else None
 
     def label(self) -> str:
         count = len(self.sources)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from dataset.options import AUTOTUNE
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.checks import require_int
-from dataset.plan.node import UnaryNode, holds_user_code
+from dataset.plan.node import Node, UnaryNode, holds_user_code
 from dataset.runtime.chunks.chunk import Chunk, Outcome
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator
@@ -49,6 +49,9 @@ class Prefetch(UnaryNode, aligned=True, seekable=True, only_reorders=True, exact
 
     def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
+
+    def simplified(self) -> Node | None:
+        return None if self.buffer_size else self.source
 
     def label(self) -> str:
         return f"prefetch({'AUTOTUNE' if self.buffer_size == AUTOTUNE else self.buffer_size})"

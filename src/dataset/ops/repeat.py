@@ -19,7 +19,17 @@ from dataset.runtime.contract import Operator, State, assumes_no_failures
 
 
 @dataclass(frozen=True, eq=False)
-class Repeat(UnaryNode, repeats_only=True, seekable=True, exact=True, only_reorders=True, separable=True, elastic=True):
+class Repeat(
+    UnaryNode,
+    repeats_only=True,
+    seekable=True,
+    exact=True,
+    only_reorders=True,
+    positional=True,
+    views=True,
+    separable=True,
+    elastic=True,
+):
     """Node that repeats ``source`` ``count`` times; endlessly if ``count`` is None or negative."""
 
     op: ClassVar[str] = "repeat"
@@ -59,6 +69,9 @@ class Repeat(UnaryNode, repeats_only=True, seekable=True, exact=True, only_reord
     def input_positions(self, positions: Array) -> Array | None:
         length = self.source.cardinality()
         return positions % length if length > 0 else None
+
+    def simplified(self) -> Node | None:
+        return self.source if self.times == 1 else None
 
     def label(self) -> str:
         return "repeat()" if self.times < 0 else f"repeat({self.count})"

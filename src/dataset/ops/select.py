@@ -11,7 +11,7 @@ import numpy as np
 
 from dataset.errors import SpecError
 from dataset.plan.block_cyclic_shard import BlockCyclicShard
-from dataset.plan.node import UnaryNode, spec_is_static
+from dataset.plan.node import Node, UnaryNode, spec_is_static
 from dataset.plan.spec import flatten_spec
 from dataset.plan.structure import Structure, is_tuple, tuple_of
 from dataset.runtime.chunks.chunk import Chunk, Column
@@ -82,6 +82,14 @@ class Select(UnaryNode, aligned=True, seekable=True, exact=True, separable=True,
 
     def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
+
+    def simplified(self) -> Node | None:
+        """Return the input if all parts of a tuple are selected, in order; other structures would become a tuple."""
+        if not spec_is_static(self.source):
+            return None
+        structure = flatten_spec(self.source.element_spec)[0]
+        everything = Selection(structure, tuple(range(structure.num_components)))
+        return self.source if self.selection(structure) == everything else None
 
     def label(self) -> str:
         return f"select({self._shown()})"

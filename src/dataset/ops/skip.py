@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from dataset.ops.sources.row_source import RowsOperator, on_numbers
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
-from dataset.plan.node import UnaryNode
+from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures, seek
 
 
 @dataclass(frozen=True, eq=False)
-class Skip(UnaryNode, seekable=True, exact=True, only_reorders=True):
+class Skip(UnaryNode, seekable=True, exact=True, only_reorders=True, positional=True, views=True):
     """Node that drops the first ``count`` elements; all elements if ``count`` is negative."""
 
     op: ClassVar[str] = "skip"
@@ -34,6 +34,14 @@ class Skip(UnaryNode, seekable=True, exact=True, only_reorders=True):
 
     def input_positions(self, positions: Array) -> Array:
         return positions + self.count
+
+    def simplified(self) -> Node | None:
+        if not self.count:
+            return self.source
+        if isinstance(self.source, Skip):
+            count = -1 if self.source.count < 0 or self.count < 0 else self.source.count + self.count
+            return replace(self, source=self.source.source, count=count)
+        return None
 
     def label(self) -> str:
         return f"skip({self.count})"

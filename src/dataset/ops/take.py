@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dataset.errors import StateError
 from dataset.plan.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from dataset.plan.checks import require_int
-from dataset.plan.node import UnaryNode
+from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
 
 
 @dataclass(frozen=True, eq=False)
-class Take(UnaryNode, aligned=True, seekable=True, exact=True, only_reorders=True):
+class Take(UnaryNode, aligned=True, seekable=True, exact=True, only_reorders=True, positional=True, views=True):
     """Node that passes on the first ``count`` elements; all elements if ``count`` is negative."""
 
     op: ClassVar[str] = "take"
@@ -29,6 +29,17 @@ class Take(UnaryNode, aligned=True, seekable=True, exact=True, only_reorders=Tru
         if self.count < 0 or available == UNKNOWN_CARDINALITY:
             return available
         return self.count if available == INFINITE_CARDINALITY else min(available, self.count)
+
+    def simplified(self) -> Node | None:
+        """Return the input if it has at most ``count`` elements; one take for two.
+
+        The number must be exact: a take stops after the last element, while a source with user code continues.
+        """
+        if self.count < 0 or (self.source.is_exact and 0 <= self.source.cardinality() <= self.count):
+            return self.source
+        if isinstance(self.source, Take):
+            return replace(self, source=self.source.source, count=min(self.source.count, self.count))
+        return None
 
     def label(self) -> str:
         return f"take({self.count})"

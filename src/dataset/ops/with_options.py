@@ -23,6 +23,10 @@ class WithOptions(UnaryNode, aligned=True, seekable=True, exact=True, only_reord
     def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal
 
+    def simplified(self) -> Node:
+        """Return the input: the options were read before the plan is rewritten."""
+        return self.source
+
     def lower(self, context: ExecutionContext) -> Operator:
         return context(self.source)
 

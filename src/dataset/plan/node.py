@@ -102,6 +102,10 @@ class Node:
             return None
         return found[0] if self.traits.only_reorders and len(found) == 1 else self.with_inputs(found)
 
+    def simplified(self) -> Node | None:
+        """Return an equal plan with fewer operations, such as the input if it is returned unchanged; otherwise None."""
+        return None
+
     @property
     def rows_per_element(self) -> int | None:
         """The number of rows of each component of an element, if it is known independently of the spec."""
@@ -255,6 +259,15 @@ def walk(node: Node) -> Iterator[Node]:
         found = waiting.pop()
         yield found
         waiting.extend(reversed(found.inputs))
+
+
+def sources(node: Node) -> Iterator[Node]:
+    """Yield the nodes without inputs in a plan, including those in fields of other nodes."""
+    for part in walk(node):
+        for held in held_nodes(part):
+            yield from sources(held)
+        if not part.inputs:
+            yield part
 
 
 def inputs_first(node: Node, without: Container[Node] = ()) -> list[Node]:

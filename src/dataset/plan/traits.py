@@ -21,6 +21,11 @@ class Traits:
         only_reorders: its elements are unchanged elements of its inputs: some or all, in any order, or combined in
             tuples.
         repeats_only: all its elements are elements of its input, some of them more than once.
+        positional: it selects and orders elements by their positions alone, which costs less on row numbers.
+        generated: a source of numbers that it computes, not of data that it holds or reads.
+        views: its elements, or the rows of its batches, are views of arrays that it holds or of elements of its input,
+            so they cost almost nothing.
+        batches: its elements are batches of the elements, or of the rows, of its input.
         reads_files: it reads or writes files named by a parameter or by an element of its input, or may make such a
             node.
         separable: processes that each run it on a part of its input together produce the output of the whole, up to
@@ -40,6 +45,10 @@ class Traits:
     exact: bool = False
     only_reorders: bool = False
     repeats_only: bool = False
+    positional: bool = False
+    generated: bool = False
+    views: bool = False
+    batches: bool = False
     reads_files: bool = False
     separable: bool = False
     elastic: bool = False

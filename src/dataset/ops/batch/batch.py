@@ -28,7 +28,7 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(UnaryNode, seekable=True, exact=True, elastic=True):
+class Batch(UnaryNode, seekable=True, exact=True, views=True, batches=True, elastic=True):
     """Node that stacks ``batch_size`` elements along a new first axis; fewer at the end unless ``drop_remainder``."""
 
     op: ClassVar[str] = "batch"

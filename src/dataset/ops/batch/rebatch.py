@@ -24,7 +24,7 @@ from dataset.runtime.state.saved_chunks import load_chunk, save_chunk
 
 
 @dataclass(frozen=True, eq=False)
-class Rebatch(UnaryNode):
+class Rebatch(UnaryNode, batches=True):
     """Node that yields batches with the sizes ``batch_size``, in cycles."""
 
     op: ClassVar[str] = "rebatch"

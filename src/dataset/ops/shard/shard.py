@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dataset.ops.sources.row_source import RowsOperator, on_numbers
 from dataset.plan.cardinality import map_known
 from dataset.plan.checks import require_int
-from dataset.plan.node import UnaryNode
+from dataset.plan.node import Node, UnaryNode
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, UnaryOperator, assumes_no_failures
 
 
 @dataclass(frozen=True, eq=False)
-class Shard(UnaryNode, seekable=True, exact=True, only_reorders=True):
+class Shard(UnaryNode, seekable=True, exact=True, only_reorders=True, positional=True, views=True):
     """Node that passes on the elements at positions ``index``, ``index + num_shards`` and so on."""
 
     op: ClassVar[str] = "shard"
@@ -33,6 +33,15 @@ class Shard(UnaryNode, seekable=True, exact=True, only_reorders=True):
 
     def input_positions(self, positions: Array) -> Array:
         return positions * self.num_shards + self.index
+
+    def simplified(self) -> Node | None:
+        if self.num_shards == 1:
+            return self.source
+        if isinstance(self.source, Shard):
+            inner = self.source
+            count, index = inner.num_shards * self.num_shards, inner.index + inner.num_shards * self.index
+            return replace(self, source=inner.source, num_shards=count, index=index)
+        return None
 
     def label(self) -> str:
         return f"shard({self.num_shards}, {self.index})"

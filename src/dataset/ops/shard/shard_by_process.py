@@ -59,7 +59,10 @@ class ShardByProcess(UnaryNode, elastic=True):
     @lazy_property
     def traits(self) -> Traits:
         whole = self.gives_only_elements
-        return dataclasses.replace(self.declared, seekable=whole, exact=whole, only_reorders=whole)
+        positional = self.deal.remainder != "pad"  # a marker for an absent element has no row number
+        return dataclasses.replace(
+            self.declared, seekable=whole, exact=whole, only_reorders=whole, positional=positional
+        )
 
     @property
     def share(self) -> tuple[int, int]:
@@ -77,6 +80,9 @@ class ShardByProcess(UnaryNode, elastic=True):
     def state_fields(self) -> dict[str, Any]:
         """Return the fields that must match a saved state: rank and world size may change."""
         return {"remainder": self.deal.remainder}
+
+    def simplified(self) -> Node | None:
+        return self.source if self.deal.world_size == 1 and not self.is_counted else None
 
     def label(self) -> str:
         deal = self.deal

@@ -47,7 +47,7 @@ _FILL_STEP = 4096  # elements per pull, as the buffer may be larger than the inp
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffle(UnaryNode, only_reorders=True, separable=True):
+class Shuffle(UnaryNode, only_reorders=True, positional=True, separable=True):
     """Node that returns its input in random order; an element moves forward by less than ``buffer_size`` positions."""
 
     op: ClassVar[str] = "shuffle"
@@ -101,6 +101,10 @@ class Shuffle(UnaryNode, only_reorders=True, separable=True):
     def may_read_ahead(self) -> bool:
         """Whether reading the input ahead is unobservable. Computed once for all epochs."""
         return not holds_user_code(self.source)
+
+    def simplified(self) -> Node | None:
+        """Return the input for a buffer of one element: the order stays, and no other op observes the epochs."""
+        return self.source if self.buffer_size == 1 else None
 
     def label(self) -> str:
         size = "all" if self.buffer_size == UNKNOWN_CARDINALITY else self.buffer_size

@@ -19,7 +19,7 @@ _KINDS = {"i": "iu", "u": "iu", "f": "iuf", "c": "iufc"}  # kind of dtype -> the
 
 
 @dataclass(frozen=True, eq=False)
-class Counter(Node):
+class Counter(Node, generated=True):
     """Source node: ``start``, ``start + step`` and so on, computed in ``dtype``: integers wrap, floats round."""
 
     op: ClassVar[str] = "counter"

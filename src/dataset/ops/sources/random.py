@@ -22,7 +22,7 @@ _SIZE = 2**32  # tf.data yields 32 random bits as an int64
 
 
 @dataclass(frozen=True, eq=False)
-class Random(Node):
+class Random(Node, generated=True):
     """Source node of uniformly distributed integers from 0 to 2**32 - 1."""
 
     op: ClassVar[str] = "random"

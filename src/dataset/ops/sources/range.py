@@ -21,7 +21,7 @@ _INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Range(Node, seekable=True, exact=True):
+class Range(Node, seekable=True, exact=True, generated=True):
     """Source node with the numbers of Python's ``range(start, stop, step)``, as scalars of ``output_type``."""
 
     op: ClassVar[str] = "range"

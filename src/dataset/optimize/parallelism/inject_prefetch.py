@@ -14,21 +14,10 @@ if batches are slices of arrays, or generated numbers that no user code processe
 
 from __future__ import annotations
 
-from dataset.ops.batch.batch import Batch
-from dataset.ops.batch.rebatch import Rebatch
-from dataset.ops.gather import Gather
 from dataset.ops.prefetch import Prefetch
-from dataset.ops.repeat import Repeat
-from dataset.ops.shard.shard import Shard
-from dataset.ops.skip import Skip
-from dataset.ops.sources.counter import Counter
-from dataset.ops.sources.random import Random
-from dataset.ops.sources.range import Range
-from dataset.ops.sources.tensor_slices import TensorSlices
-from dataset.ops.take import Take
 from dataset.optimize.rule import Miss
 from dataset.options import AUTOTUNE
-from dataset.plan.node import Node, UnaryNode, holds_user_code, walk
+from dataset.plan.node import Node, UnaryNode, holds_user_code, sources, walk
 
 
 def inject_prefetch(plan: Node, *, asked_for: bool) -> Node | Miss | None:
@@ -44,7 +33,7 @@ def inject_prefetch(plan: Node, *, asked_for: bool) -> Node | Miss | None:
 
 
 def _makes_batches(node: Node) -> bool:
-    while not isinstance(node, Batch | Rebatch):
+    while not node.traits.batches:
         if not isinstance(node, UnaryNode):
             return False
         node = node.source
@@ -53,10 +42,6 @@ def _makes_batches(node: Node) -> bool:
 
 def _takes_no_time(plan: Node) -> bool:
     """Return whether the plan only generates numbers or slices arrays."""
-    nodes = list(walk(plan))
-    if all(isinstance(node, TensorSlices | Batch | Repeat | Shard | Skip | Take) for node in nodes):
+    if all(node.traits.views for node in walk(plan)):
         return True
-    sources = [node for node in nodes if not node.inputs]
-    if not all(isinstance(node, Range | Counter | Random) for node in sources):
-        return False
-    return Gather not in map(type, nodes) and not holds_user_code(plan)
+    return all(source.traits.generated for source in sources(plan)) and not holds_user_code(plan)

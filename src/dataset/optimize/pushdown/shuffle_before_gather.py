@@ -18,11 +18,7 @@ from __future__ import annotations
 import dataclasses
 
 from dataset.ops.gather import Gather
-from dataset.ops.repeat import Repeat
-from dataset.ops.shard.shard import Shard
-from dataset.ops.shard.shard_by_process import ShardByProcess
 from dataset.ops.shuffle.shuffle import Shuffle
-from dataset.ops.skip import Skip
 from dataset.ops.sources.range import Range
 from dataset.ops.sources.row_source import RowSource
 from dataset.ops.sources.tensor_slices import TensorSlices
@@ -30,32 +26,23 @@ from dataset.ops.take import Take
 from dataset.ops.zip import Zip
 from dataset.plan.node import Node, walk
 
-_Moving = Shuffle | Repeat | Take | Skip | Shard | ShardByProcess
-"""The ops that only select and reorder elements."""
-
 
 def shuffle_before_gather(node: Node) -> Node | None:
     """Return a gather of the op on indices, for a shuffle of slices or an op on the elements of a gather."""
-    if not isinstance(node, _Moving) or _makes_up_elements(node):
+    if not node.traits.positional:
         return None
-    if isinstance(node.source, Gather):
-        if _counts_failures(node, node.source):
-            return None
-        moved = node.source.source
-        begins_passes = isinstance(node, Shuffle) and any(isinstance(below, Repeat) for below in walk(moved))
-        return None if begins_passes else _with_source(node.source, dataclasses.replace(node, source=moved))
+    (gather,) = node.inputs
+    if isinstance(gather, Gather):
+        begins_passes = isinstance(node, Shuffle) and any(below.traits.repeats_only for below in walk(gather))
+        return None if begins_passes else _moved(node, gather)
     return _gathered(node) if isinstance(node, Shuffle) else None
 
 
 def _gathered(node: Node) -> Gather | None:
     """Return a gather of the rows, with ``node`` on their indices; None if there are other ops upstream."""
-    if isinstance(node, _Moving) and not _makes_up_elements(node):
-        below = _gathered(node.source)
-        return (
-            None
-            if below is None or _counts_failures(node, below)
-            else _with_source(below, dataclasses.replace(node, source=below.source))
-        )
+    if node.traits.positional:
+        below = _gathered(node.inputs[0])
+        return None if below is None else _moved(node, below)
     rows = _as_rows(node)
     if rows is None:
         return None
@@ -64,18 +51,14 @@ def _gathered(node: Node) -> Gather | None:
     return Gather(numbers, rows.with_rows(rows.all_rows), name=rows.name, origin=rows.origin)
 
 
-def _makes_up_elements(node: Node) -> bool:
-    """Return whether the op may output markers for missing elements, which have no index."""
-    return isinstance(node, ShardByProcess) and node.deal.remainder == "pad"
+def _moved(node: Node, gather: Gather) -> Gather | None:
+    """Return the gather above the op, which then selects row numbers.
 
-
-def _counts_failures(node: Node, gather: Gather) -> bool:
-    """Return whether the op on indices would count rows that fail, while it must count only those that do not."""
-    return isinstance(node, Take) and not gather.rows.is_exact
-
-
-def _with_source(gather: Gather, source: Node) -> Gather:
-    return dataclasses.replace(gather, source=source)
+    None for a take of rows that may fail: it would count them, while it must count only those that do not.
+    """
+    if isinstance(node, Take) and not gather.rows.is_exact:
+        return None
+    return dataclasses.replace(gather, source=node.with_inputs(gather.inputs))
 
 
 def _as_rows(node: Node) -> RowSource | None:

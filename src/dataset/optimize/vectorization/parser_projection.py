@@ -18,18 +18,10 @@ from dataset.io.example.features import FixedLenFeature, VarLenFeature
 from dataset.io.example.parse import ExampleParser
 from dataset.ops.batch.batch import Batch
 from dataset.ops.map import Map
-from dataset.ops.prefetch import Prefetch
 from dataset.ops.select import Select
-from dataset.ops.shard.shard import Shard
-from dataset.ops.shuffle.shuffle import Shuffle
-from dataset.ops.skip import Skip
-from dataset.ops.take import Take
 from dataset.optimize.vectorization.column_parser import ColumnParser, column_parser_of
 from dataset.plan.node import Node
 from dataset.plan.structure import structure_of
-
-_PASSING_ON = (Batch, Prefetch, Shard, Shuffle, Skip, Take)
-"""Ops that are independent of the elements' content. A cache is not one: other pipelines may read from it, too."""
 
 
 def project_parser(node: Node) -> Node | None:
@@ -38,7 +30,7 @@ def project_parser(node: Node) -> Node | None:
         return None
     between: list[Node] = []
     below = node.source
-    while type(below) in _PASSING_ON:
+    while _is_independent(below):
         between.append(below)
         (below,) = below.inputs
     found = column_parser_of(below)
@@ -53,6 +45,13 @@ def project_parser(node: Node) -> Node | None:
     for passing in reversed(between):
         rewritten = passing.with_inputs([rewritten])
     return rewritten
+
+
+def _is_independent(node: Node) -> bool:
+    """Return whether an op does not depend on the elements' content. A cache does: other pipelines may read from it."""
+    traits = node.traits
+    passes_on = traits.positional or (traits.only_reorders and traits.aligned)
+    return type(node) is Batch or (passes_on and not traits.repeats_only and len(node.inputs) == 1)
 
 
 def _goes_above(passing: Node, parsing: Node) -> bool:
