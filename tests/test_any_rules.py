@@ -71,7 +71,7 @@ def _watching(node: Node, calls: list[Any]) -> dict[str, Callable[..., Any]]:
     """Return the fields of a node that are functions, each wrapped by one that records its calls."""
     functions = {f.name: getattr(node, f.name) for f in dataclasses.fields(node) if f.repr}
     watch = _watching_iterations if node.op == "from_generator" else _watching_calls
-    return {name: watch(value, calls) for name, value in functions.items() if value in node.functions}
+    return {name: watch(value, calls) for name, value in functions.items() if callable(value) and not node.traits.pure}
 
 
 def _watching_calls(function: Callable[..., Any], calls: list[Any]) -> Callable[..., Any]:

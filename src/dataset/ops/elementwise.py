@@ -52,7 +52,7 @@ class Elementwise(UnaryNode):
     @lazy_property
     def traits(self) -> Traits:
         """Arithmetic is pure: computing it early, late or repeatedly is unobservable."""
-        return replace(self.declared, pure=self.only_computes)
+        return replace(super().traits, pure=self.only_computes)
 
     @lazy_property
     def only_computes(self) -> bool:

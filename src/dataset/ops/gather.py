@@ -31,7 +31,7 @@ class Gather(UnaryNode, elastic=True):
     @lazy_property
     def traits(self) -> Traits:
         rows = self.rows.traits
-        return replace(self.declared, pure=rows.pure, static_spec=rows.static_spec)
+        return replace(super().traits, pure=rows.pure, static_spec=rows.static_spec)
 
     @property
     def is_infallible(self) -> bool:

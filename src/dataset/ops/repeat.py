@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dataset.errors import StateError
@@ -13,6 +13,7 @@ from dataset.plan.checks import require_int
 from dataset.plan.epochs import openings
 from dataset.plan.lazy import lazy_property
 from dataset.plan.node import Node, UnaryNode
+from dataset.plan.traits import Traits
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, assumes_no_failures
@@ -21,7 +22,6 @@ from dataset.runtime.contract import Operator, State, assumes_no_failures
 @dataclass(frozen=True, eq=False)
 class Repeat(
     UnaryNode,
-    repeats_only=True,
     seekable=True,
     exact=True,
     only_reorders=True,
@@ -44,9 +44,9 @@ class Repeat(
         """The number of passes; -1 for endless repetition."""
         return -1 if self.count is None else self.count
 
-    @property
-    def passes(self) -> int:
-        return self.times
+    @lazy_property
+    def traits(self) -> Traits:
+        return replace(super().traits, passes=self.times)
 
     def cardinality(self) -> int:
         available = self.source.cardinality()

@@ -77,7 +77,8 @@ _OPENINGS = "openings()"  # key of the cached result; no attribute can have this
 def _count_openings(node: Node) -> dict[RandomState, int]:
     below: list[dict[RandomState, int]] = [vars(source)[_OPENINGS] for source in node.inputs]
     held = [openings(part) for part in held_nodes(node)]
-    times = min(node.passes, OPENINGS_MAX) if node.passes >= 0 else OPENINGS_MAX
+    passes = node.traits.passes
+    times = min(passes, OPENINGS_MAX) if passes >= 0 else OPENINGS_MAX
     if node.random is None and times == 1 and len(below) == 1 and not held:
         return below[0]
     found: dict[RandomState, int] = {} if node.random is None else {node.random: 1}

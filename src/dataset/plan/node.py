@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -35,8 +35,7 @@ class Node:
 
     op: ClassVar[str]
     """The method's name, used in messages and plans."""
-    declared: ClassVar[Traits] = Traits()
-    """The traits from the class statements; ``traits`` may refine them for an instance."""
+    _declared: ClassVar[Traits] = Traits()  # by the class statements
 
     name: str | None = field(default=None, kw_only=True, repr=False)
     random: RandomState | None = field(default=None, kw_only=True, repr=False)
@@ -61,7 +60,7 @@ class Node:
         Without the cache, calling it on all nodes of a chain would take quadratic time.
         """
         super().__init_subclass__()
-        cls.declared = dataclasses.replace(cls.declared, **traits)
+        cls._declared = dataclasses.replace(cls._declared, **traits)
         if "cardinality" in vars(cls):
             cls.cardinality = once(cls.cardinality)  # type: ignore[method-assign,assignment]
 
@@ -79,10 +78,6 @@ class Node:
         The overrides state the types, ExecutionContext (runtime/context.py) and Operator (runtime/contract.py): the
         plan does not depend on the runtime.
         """
-        raise NotImplementedError
-
-    def element(self, position: int) -> Any:
-        """Return the element at an existing position; only for nodes that are ``indexable``."""
         raise NotImplementedError
 
     def input_positions(self, positions: Any) -> Any:
@@ -113,13 +108,8 @@ class Node:
 
     @property
     def traits(self) -> Traits:
-        """What may be assumed about the node, without regard to its inputs."""
-        return self.declared
-
-    @property
-    def random_access(self) -> bool:
-        """Whether any element can be produced without those before it."""
-        return self.traits.seekable and all(source.random_access for source in self.inputs)
+        """What may be assumed about the node, without regard to its inputs; by default what its class declares."""
+        return self._declared
 
     @property
     def is_exact(self) -> bool:
@@ -133,11 +123,6 @@ class Node:
     def is_infallible(self) -> bool:
         """Whether no element can fail or needs user code, whatever the order of the elements."""
         return self.is_exact or (self.traits.only_reorders and all(source.is_infallible for source in self.inputs))
-
-    @property
-    def passes(self) -> int:
-        """How often one iteration of it iterates its input; -1 for infinitely."""
-        return 1
 
     @property
     def share(self) -> tuple[int, int] | None:
@@ -165,11 +150,6 @@ class Node:
         """The nodes that this one reads from, in order."""
         return tuple(node for value in self._fields().values() for node in _nodes_in(value))
 
-    @property
-    def functions(self) -> tuple[Callable[..., Any], ...]:
-        """The parameters that are user functions."""
-        return () if self.traits.pure else tuple(filter(callable, self._fields().values()))
-
     def with_inputs(self, inputs: Sequence[Node]) -> Self:
         """Return this node with other inputs."""
         replacement = {id(old): new for old, new in zip(self.inputs, inputs, strict=True)}
@@ -182,7 +162,7 @@ class Node:
         return dataclasses.replace(self, **changes)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the fields that are neither inputs nor the label, by name, for plans and fingerprints."""
+        """Return the fields that are neither inputs nor the label, by name. Saved states require them to be equal."""
         return {key: value for key, value in self._fields().items() if not _nodes_in(value)}
 
     def fingerprint_fields(self) -> Any:
@@ -191,10 +171,6 @@ class Node:
         Seeds given by the user count; seeds drawn at random do not.
         """
         return [self.parameters(), None if self.random is None else self.random.seed]
-
-    def state_fields(self) -> dict[str, Any]:
-        """Return the parameters that must be unchanged when a saved state is loaded."""
-        return self.parameters()
 
     def _fields(self) -> dict[str, Any]:
         """Return the fields by name, without the label, the origin and what iterators share."""
@@ -286,6 +262,11 @@ def inputs_first(node: Node, without: Container[Node] = ()) -> list[Node]:
             found[reader] = None
             waiting.pop()
     return list(found)
+
+
+def has_random_access(node: Node) -> bool:
+    """Return whether the plan can produce any element without those before it."""
+    return all(part.traits.seekable for part in walk(node))
 
 
 def holds_user_code(node: Node) -> bool:

@@ -15,12 +15,12 @@ class Traits:
         pure: running it calls no user function and iterates no user object, so read-ahead is unobservable.
         static_spec: its spec follows from those of its inputs; False if it is only known by running user code.
         seekable: its operator can continue at any position by arithmetic, if those of its inputs can.
-        indexable: ``Node.element`` returns any element directly, without opening an operator.
+        indexable: its method ``element`` returns any element directly, without opening an operator.
         aligned: element ``i`` is made from element ``i`` of each input, and each input element or failure yields one.
         exact: if its inputs are exact, it has exactly ``cardinality()`` elements, and none of them can fail.
         only_reorders: its elements are unchanged elements of its inputs: some or all, in any order, or combined in
             tuples.
-        repeats_only: all its elements are elements of its input, some of them more than once.
+        passes: how often it iterates its input, -1 for infinitely. If not 1, its elements are those of its input.
         positional: it selects and orders elements by their positions alone, which costs less on row numbers.
         generated: a source of numbers that it computes, not of data that it holds or reads.
         views: its elements, or the rows of its batches, are views of arrays that it holds or of elements of its input,
@@ -44,7 +44,7 @@ class Traits:
     aligned: bool = False
     exact: bool = False
     only_reorders: bool = False
-    repeats_only: bool = False
+    passes: int = 1
     positional: bool = False
     generated: bool = False
     views: bool = False

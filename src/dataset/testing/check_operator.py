@@ -10,7 +10,7 @@ import numpy as np
 
 from dataset.dataset import Dataset
 from dataset.options import Options
-from dataset.plan.node import spec_is_static
+from dataset.plan.node import has_random_access, spec_is_static
 from dataset.plan.plain import digest
 from dataset.plan.spec import flatten_spec, spec_of
 from dataset.runtime.context import open_plan
@@ -176,7 +176,7 @@ def _check_spec(dataset: Dataset[Any], found: Sequence[Any]) -> None:
 
 
 def _check_random_access(dataset: Dataset[Any], found: Sequence[Any]) -> None:
-    if not dataset.plan.random_access or any(isinstance(element, Exception) for element in found):
+    if not has_random_access(dataset.plan) or any(isinstance(element, Exception) for element in found):
         return
     count = min(len(found), 20)
     assert_elements_equal([dataset[index] for index in range(count)], found[:count])

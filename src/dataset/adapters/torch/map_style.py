@@ -15,7 +15,7 @@ from dataset.adapters.torch.pickling import packed, unpacked
 from dataset.adapters.torch.to_tensors import TorchTensors
 from dataset.dataset import Dataset, columns_at
 from dataset.plan.cardinality import is_known
-from dataset.plan.node import Node, inputs_first
+from dataset.plan.node import Node, has_random_access, inputs_first
 
 
 class TorchMapDataset(torch.utils.data.Dataset[Any]):
@@ -91,8 +91,8 @@ def _rows(tensors: TorchTensors, column: Any) -> Sequence[Any]:
 
 def _require_random_access(plan: Node) -> None:
     nodes = inputs_first(plan)
-    if not (plan.traits.indexable or plan.random_access):
-        node = next(node for node in nodes if not node.random_access)
+    if not (plan.traits.indexable or has_random_access(plan)):
+        node = next(node for node in nodes if not node.traits.seekable)
         raise TypeError(
             f"to_torch(): a map-style dataset needs random access, which {node.location()} does not support; leave "
             "out map_style=True, or replace the op by a torch sampler"

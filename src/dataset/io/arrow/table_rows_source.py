@@ -30,7 +30,7 @@ BYTES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class TableRows(RowSource, indexable=True):
+class TableRows(RowSource):
     """Random-access node whose element ``i`` is row ``order[i]`` of ``holder.table``, as a dict.
 
     Attributes:

@@ -45,7 +45,7 @@ class Load(Node, reads_files=True):
     def traits(self) -> Traits:
         static = self.saved.spec is not None  # unknown if the dataset is empty
         return replace(
-            self.declared, static_spec=static, pure=self.reader_func is None or not holds_user_code(self.reader)
+            super().traits, static_spec=static, pure=self.reader_func is None or not holds_user_code(self.reader)
         )
 
     def parameters(self) -> dict[str, Any]:

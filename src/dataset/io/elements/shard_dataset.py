@@ -70,7 +70,7 @@ class SavedShard(Node, reads_files=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(self.declared, static_spec=self.saved.spec is not None)
+        return replace(super().traits, static_spec=self.saved.spec is not None)
 
     def _element_spec(self) -> Any:
         return self.saved.spec

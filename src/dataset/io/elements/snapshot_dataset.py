@@ -59,7 +59,7 @@ class Snapshot(UnaryNode, reads_files=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(self.declared, pure=self.reader_func is None and self.shard_func is None)
+        return replace(super().traits, pure=self.reader_func is None and self.shard_func is None)
 
     def fingerprint_fields(self) -> Any:
         return [self.reader_func, self.shard_func]

@@ -57,7 +57,7 @@ class SqlQuery(Node, reads_files=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(self.declared, pure=not callable(self.driver), static_spec=self.output_types is not None)
+        return replace(super().traits, pure=not callable(self.driver), static_spec=self.output_types is not None)
 
     def parameters(self) -> dict[str, Any]:
         return {"driver": self.driver, "query": self.query, "output_types": repr(self.output_types)}

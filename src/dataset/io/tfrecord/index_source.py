@@ -60,7 +60,7 @@ def indexed_records(source: TFRecord, num_parallel_reads: int | None) -> Indexed
 
 
 @dataclass(frozen=True, eq=False)
-class IndexedTFRecord(RowSource, reads_files=True, indexable=True):
+class IndexedTFRecord(RowSource, reads_files=True):
     """Source node whose element ``i`` is record ``i``, counted across all files."""
 
     op: ClassVar[str] = "TFRecordDataset"

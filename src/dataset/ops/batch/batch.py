@@ -61,7 +61,7 @@ class Batch(UnaryNode, seekable=True, exact=True, views=True, batches=True, elas
     @lazy_property
     def traits(self) -> Traits:
         """Separable only if the total number of batches is unknown."""
-        return replace(self.declared, separable=not is_known(self.source.cardinality()))
+        return replace(super().traits, separable=not is_known(self.source.cardinality()))
 
     def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard:
         return deal.below_batch(self.batch_size, drop_remainder=self.drop_remainder)

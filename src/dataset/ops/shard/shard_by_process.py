@@ -61,7 +61,7 @@ class ShardByProcess(UnaryNode, elastic=True):
         whole = self.gives_only_elements
         positional = self.deal.remainder != "pad"  # a marker for an absent element has no row number
         return dataclasses.replace(
-            self.declared, seekable=whole, exact=whole, only_reorders=whole, positional=positional
+            super().traits, seekable=whole, exact=whole, only_reorders=whole, positional=positional
         )
 
     @property
@@ -75,11 +75,11 @@ class ShardByProcess(UnaryNode, elastic=True):
         return self.deal.places(positions) if self.deal.gives_all else None
 
     def parameters(self) -> dict[str, Any]:
-        return dataclasses.asdict(self.deal)
-
-    def state_fields(self) -> dict[str, Any]:
-        """Return the fields that must match a saved state: rank and world size may change."""
+        """Return what must match a saved state: rank and world size may change."""
         return {"remainder": self.deal.remainder}
+
+    def fingerprint_fields(self) -> Any:
+        return dataclasses.asdict(self.deal)
 
     def simplified(self) -> Node | None:
         return self.source if self.deal.world_size == 1 and not self.is_counted else None

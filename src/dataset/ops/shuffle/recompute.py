@@ -8,7 +8,7 @@ import numpy as np
 
 from dataset.errors import StateError
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY
-from dataset.plan.node import Node
+from dataset.plan.node import Node, has_random_access
 from dataset.runtime.chunks.chunk import Array, Chunk
 from dataset.runtime.context import ExecutionContext
 from dataset.runtime.contract import Operator, State, seek
@@ -18,7 +18,7 @@ _STEP = 4096  # elements per pull
 
 def can_be_made_again(node: Node) -> bool:
     """Return whether each position always yields the same element, independent of other elements."""
-    if not node.random_access or node.cardinality() == UNKNOWN_CARDINALITY:
+    if not has_random_access(node) or node.cardinality() == UNKNOWN_CARDINALITY:
         return False
     return node.is_exact or node.at(np.zeros(1, np.int64)) is not None
 

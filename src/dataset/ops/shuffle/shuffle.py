@@ -25,7 +25,7 @@ from dataset.plan.block_cyclic_shard import BlockCyclicShard
 from dataset.plan.cardinality import UNKNOWN_CARDINALITY, is_known
 from dataset.plan.checks import require_bool, require_int
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, UnaryNode, holds_user_code
+from dataset.plan.node import Node, UnaryNode, has_random_access, holds_user_code
 from dataset.plan.random_state import RandomState
 from dataset.runtime.chunks.chunk import Array, Chunk, Column, object_column
 from dataset.runtime.chunks.file_trace import FileTrace
@@ -86,7 +86,7 @@ class Shuffle(UnaryNode, only_reorders=True, positional=True, separable=True):
     def shuffles_shuffled(self) -> bool:
         """Whether the input is exact except for its order, which its state determines."""
         below = _without_shuffles(self.source)
-        return below is not self.source and below.is_exact and below.random_access
+        return below is not self.source and below.is_exact and has_random_access(below)
 
     def shard_below(self, deal: BlockCyclicShard) -> BlockCyclicShard | None:
         """Let each process shuffle its own share, if elements must be read sequentially.
@@ -94,7 +94,7 @@ class Shuffle(UnaryNode, only_reorders=True, positional=True, separable=True):
         With random access, all processes use one global order, and each computes only its own elements. The same
         applies if an element may be absent: its exception would overtake the elements in the buffer.
         """
-        is_cheap = self.source.random_access and (self.source.is_exact or isinstance(self.source, RowSource))
+        is_cheap = has_random_access(self.source) and (self.source.is_exact or isinstance(self.source, RowSource))
         return None if is_cheap or deal.in_order or deal.remainder == "pad" else deal
 
     @lazy_property

@@ -49,7 +49,7 @@ class Generator(Node, pure=False):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(self.declared, static_spec=self.signature is not None)
+        return replace(super().traits, static_spec=self.signature is not None)
 
     def parameters(self) -> dict[str, Any]:
         return {"function": self.function, "arguments": self.arguments, "signature": repr(self.signature)}

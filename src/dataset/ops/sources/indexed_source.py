@@ -36,7 +36,7 @@ def as_it_is(item: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class IndexedSource(RowSource, indexable=True, pure=False):
+class IndexedSource(RowSource, pure=False):
     """Source node whose element ``i`` is ``convert(data[i])``.
 
     If ``data`` has ``__getitems__``, which takes a list of indices and returns a list of items, it is called once for
@@ -56,12 +56,7 @@ class IndexedSource(RowSource, indexable=True, pure=False):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(self.declared, static_spec=self.signature is not None)
-
-    @property
-    def functions(self) -> tuple[Callable[..., Any], ...]:
-        """Empty: the user code is a class, not a function."""
-        return ()
+        return replace(super().traits, static_spec=self.signature is not None)
 
     @once
     def _length(self) -> int:
@@ -92,9 +87,6 @@ class IndexedSource(RowSource, indexable=True, pure=False):
 
     def open_rows(self, skipped: DroppedCount) -> IndexedRows:  # noqa: ARG002  # drops no rows
         return IndexedRows(self)
-
-    def element(self, position: int) -> Any:
-        return self.open_rows(DroppedCount()).take(np.array([self.places[position]])).only()
 
     def lower(self, context: ExecutionContext) -> Operator:
         return RowsOperator(RangeOperator(self.places, np.dtype(np.int64)), self, context.skipped)

@@ -10,7 +10,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class RowSource(Node, seekable=True):
+class RowSource(Node, seekable=True, indexable=True):
     """Base source node whose element ``i`` is row ``rows[i]``."""
 
     rows: range | None = field(default=None, kw_only=True, repr=False)
@@ -67,6 +67,10 @@ class RowSource(Node, seekable=True):
     @abstractmethod
     def open_rows(self, skipped: DroppedCount) -> Rows:
         """Open a row reader; ``skipped`` counts dropped rows."""
+
+    def element(self, position: int) -> Any:
+        """Return the element at an existing position."""
+        return self.open_rows(DroppedCount()).take(np.array([self.places[position]])).only()
 
     def subrange(self, places: slice) -> Self:
         """Return a source with the elements at these positions."""

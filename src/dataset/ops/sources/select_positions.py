@@ -29,7 +29,7 @@ class SelectPositions(UnaryNode):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(self.declared, pure=self.source.traits.pure)
+        return replace(super().traits, pure=self.source.traits.pure)
 
     def cardinality(self) -> int:
         return len(self.positions)

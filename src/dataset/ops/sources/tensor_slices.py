@@ -23,7 +23,7 @@ from dataset.runtime.state.held_elements import ElementsOperator
 
 
 @dataclass(frozen=True, eq=False)
-class TensorSlices(RowSource, indexable=True, exact=True, views=True):
+class TensorSlices(RowSource, exact=True, views=True):
     """Source node whose element ``i`` is row ``i`` of each array in ``tensors``; all have the same number of rows."""
 
     op: ClassVar[str] = "from_tensor_slices"

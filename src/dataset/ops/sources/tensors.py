@@ -41,7 +41,7 @@ class Tensors(Node, seekable=True, exact=True):
     @lazy_property
     def traits(self) -> Traits:
         parts = structure_of(self.element).flatten(self.element)
-        return replace(self.declared, static_spec=all(spec_is_static(part.plan) for part in parts if is_dataset(part)))
+        return replace(super().traits, static_spec=all(spec_is_static(part.plan) for part in parts if is_dataset(part)))
 
     def fingerprint_fields(self) -> Any:
         structure = structure_of(self.element)

@@ -33,7 +33,7 @@ def shuffle_before_gather(node: Node) -> Node | None:
         return None
     (gather,) = node.inputs
     if isinstance(gather, Gather):
-        begins_passes = isinstance(node, Shuffle) and any(below.traits.repeats_only for below in walk(gather))
+        begins_passes = isinstance(node, Shuffle) and any(below.traits.passes != 1 for below in walk(gather))
         return None if begins_passes else _moved(node, gather)
     return _gathered(node) if isinstance(node, Shuffle) else None
 

@@ -51,7 +51,7 @@ def _is_independent(node: Node) -> bool:
     """Return whether an op does not depend on the elements' content. A cache does: other pipelines may read from it."""
     traits = node.traits
     passes_on = traits.positional or (traits.only_reorders and traits.aligned)
-    return type(node) is Batch or (passes_on and not traits.repeats_only and len(node.inputs) == 1)
+    return type(node) is Batch or (passes_on and traits.passes == 1 and len(node.inputs) == 1)
 
 
 def _goes_above(passing: Node, parsing: Node) -> bool:

@@ -107,5 +107,6 @@ def _spec(node: Node) -> str:
 
 
 def _functions(node: Node) -> str:
-    places = [(function_name(function), defined_at(function)) for function in node.functions]
+    functions = [] if node.traits.pure else filter(callable, node.parameters().values())
+    places = [(function_name(function), defined_at(function)) for function in functions]
     return ", ".join(f"{shortened(name, _NAME_MAX)} at {place}" for name, place in places if place is not None)

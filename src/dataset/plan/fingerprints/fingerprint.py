@@ -34,7 +34,7 @@ def fingerprint(node: Node) -> str:
 
 def own_text(node: Node) -> str:
     """Return the text of one node from which the fingerprint is computed."""
-    parameters = "".join(f";{key}={_text(value)}" for key, value in node.state_fields().items())
+    parameters = "".join(f";{key}={_text(value)}" for key, value in node.parameters().items())
     return f"{node.op}/{len(node.inputs)}{parameters}"
 
 

@@ -18,7 +18,7 @@ from dataset.options import Options
 from dataset.plan.cardinality import is_known
 from dataset.plan.checks import require_int
 from dataset.plan.lazy import lazy_property
-from dataset.plan.node import Node, inputs_first
+from dataset.plan.node import Node, has_random_access, inputs_first
 from dataset.plan.spec import map_spec, spec_of, without_sizes
 from dataset.plan.structure import Structure, is_dict
 from dataset.runtime.chunks.chunk import Chunk, Outcome
@@ -390,7 +390,7 @@ class DatasetIterator(Closing, Iterator[T_co], Generic[T_co]):
         if isinstance(self._root, BackgroundOperator) and count <= self._root.buffered()[0]:
             return 0  # they are computed already, or being computed
         available = self._plan.cardinality()
-        if self._is_fresh and self._plan.random_access and is_known(available) and available <= count:
+        if self._is_fresh and has_random_access(self._plan) and is_known(available) and available <= count:
             self._is_fresh = False
             self._skipped += available
             self._end(0)

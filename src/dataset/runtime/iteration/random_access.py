@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from dataset.plan.cardinality import is_known
-from dataset.plan.node import Node, walk
+from dataset.plan.node import Node, has_random_access, walk
 from dataset.runtime.chunks.chunk import Chunk
 from dataset.runtime.context import open_plan
 from dataset.runtime.contract import seek
@@ -21,7 +21,8 @@ def element_at(plan: Node, index: Any) -> Any:
     """
     position = _position(plan, index)
     if plan.traits.indexable:
-        return plan.element(position)
+        source: Any = plan  # with the method that the trait declares
+        return source.element(position)
     coordinator, root = open_plan(plan, probing=True)
     try:
         seek(root, position)
@@ -55,7 +56,7 @@ def _position(plan: Node, index: Any) -> int:
     except TypeError:
         hint = "; use skip() and take()" if isinstance(index, slice) else ""
         raise TypeError(f"a dataset is indexed by an int, got {index!r}{hint}") from None
-    if not (plan.traits.indexable or plan.random_access):
+    if not (plan.traits.indexable or has_random_access(plan)):
         sequential = next(node for node in walk(plan) if not node.traits.seekable)
         raise TypeError(f"this dataset has no random access, because {sequential.location()} must run from its start")
     count = plan.cardinality()

@@ -48,7 +48,7 @@ class Elements(Node, seekable=True):
 
     @lazy_property
     def traits(self) -> Traits:
-        return replace(self.declared, static_spec=self.static)
+        return replace(super().traits, static_spec=self.static)
 
     @property
     def is_exact(self) -> bool:

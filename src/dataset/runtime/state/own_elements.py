@@ -133,7 +133,7 @@ class OwnElements:
 
 def _once(plan: Node) -> Node:
     """Return the plan without repetitions, which only repeat elements."""
-    if plan.traits.repeats_only:
+    if plan.traits.passes != 1:
         return _once(plan.inputs[0])
     inputs = [_once(source) for source in plan.inputs]
     changed = any(new is not old for new, old in zip(inputs, plan.inputs, strict=True))
