@@ -161,6 +161,15 @@ def test_exact_shares_repeat_after_as_many_elements_as_the_weights_have_in_whole
     assert picked(mix(endless(2), np.array([0.7, 0.3], np.float32), exact=True), 10).sum() == 3
 
 
+def test_exact_shares_draw_nothing_so_processes_agree_on_them_without_a_seed():
+    def mixed(_):
+        return mix([Dataset.range(4), Dataset.range(10, 14)], exact=True)
+
+    dataset = Dataset.range(2).flat_map(mixed)
+    shares = [list(dataset.shard_by_process(rank, 2, by="elements")) for rank in range(2)]
+    assert shares == [ints(0, 1, 2, 3) * 2, ints(10, 11, 12, 13) * 2]
+
+
 def test_exact_shares_are_counted_anew_after_the_end_of_one():
     sources = [Dataset.range(2), Dataset.range(10, 16), Dataset.range(20, 30)]
     got = check_operator(lambda: mix(sources, [2, 1, 1], exact=True))
